@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Independent pieces of work on all CPUs.
+// Runs independent tasks on all CPUs.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,8 @@
 
 namespace orrery {
 
-// make(0), make(1), ... on all CPUs, in order; throws the first's error.
+// Returns make(0), ..., make(n - 1), computed on all CPUs. If some throw, all are still run, and
+// the error with the lowest index is thrown.
 template <class Made, class Make>
 std::vector<Made> in_parallel(size_t n, const Make& make) {
   std::vector<Made> made(n);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One thread that does work in the order of its submission, while the one that submits goes on.
+// A thread that runs functions in the order of their submission, while the submitting thread goes
+// on.
 #pragma once
 
 #include <chrono>
@@ -26,21 +27,21 @@ class Lane {
   ~Lane() { finish(); }
   Lane(const Lane&) = delete;
 
-  // From now on work is done by a thread, which calls `first` first; until then `submit` does it.
+  // Starts the thread, which calls `first` first. Until then `submit` does the work itself.
   void start(std::function<void()> first = {});
   bool started() const { return thread_.joinable(); }
 
   // Never blocks once started. [any one thread]
   Ticket submit(std::function<void()> work);
-  // Returns when the work is done; throws, the same again and again, once any work has thrown.
-  // After that nothing more is done: what was submitted counts as done. That nothing was done for
-  // as long as `patience` is an error too: `late`, with the code ORR_DEADLINE.
+  // Returns when the work is done. Once any work has thrown, the lane runs nothing more, and every
+  // call throws that error. If no work is completed for as long as `patience`, throws `late` with
+  // the code ORR_DEADLINE.
   void wait(Ticket ticket, std::chrono::nanoseconds patience = for_ever,
             const std::string& late = {});
-  bool done(Ticket ticket) const;  // or failed [any thread]
-  Ticket last() const;             // the ticket of what was submitted last [any thread]
-  void drop();                     // forgets what has not begun
-  void finish();                   // does what has been submitted, and ends the thread
+  bool done(Ticket ticket) const;  // true also if it has failed [any thread]
+  Ticket last() const;             // the ticket of the last submission [any thread]
+  void drop();                     // forgets work that has not begun
+  void finish();                   // does all work that was submitted, then ends the thread
 
  private:
   void run();

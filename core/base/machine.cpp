@@ -66,10 +66,10 @@ std::string cpu_features() {
   std::string flags = proc_field("/proc/cpuinfo", "flags");
   if (flags.empty()) flags = proc_field("/proc/cpuinfo", "Features");
   std::string found;
-  std::istringstream words(flags);
-  for (std::string word; words >> word;)
+  std::istringstream stream(flags);
+  for (std::string flag; stream >> flag;)
     for (std::string_view name : known)
-      if (word == name) found += (found.empty() ? "" : " ") + word;
+      if (flag == name) found += (found.empty() ? "" : " ") + flag;
   return found;
 }
 

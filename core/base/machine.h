@@ -9,8 +9,8 @@
 
 namespace orrery {
 
-// CPUs that this process could run on when this was first called, ascending; never empty. Later
-// calls do not see how threads were pinned since.
+// The CPUs that this process could run on at the first call, ascending; never empty. The answer is
+// kept, so later pinning of threads does not change it.
 std::vector<int> allowed_cpus();
 
 // Lets the calling thread run on these CPUs only. Refused (a CPU taken offline), it only costs
@@ -20,10 +20,10 @@ void run_on(const std::vector<int>& cpus);
 // "AMD EPYC 7B13", or "unknown CPU".
 std::string cpu_model();
 
-// Of the instruction sets that kernels choose between, those present: "avx2 fma avx512f".
+// The instruction sets that kernels choose between and this CPU has: "avx2 fma avx512f".
 std::string cpu_features();
 
-// Bytes of physical memory, and of what the kernel thinks can be used without swapping.
+// Bytes of physical memory, and bytes that the kernel thinks can be used without swapping.
 uint64_t memory_total();
 uint64_t memory_available();
 

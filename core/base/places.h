@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where our own files lie: beside a program in its build tree, or under the prefix it was installed
-// to. Found from the running program, so that no environment variable is needed.
+// Finds Orrery's own files: beside the program in its build tree, or under the prefix that it was
+// installed to. The search begins at the running program, so no environment variable is needed.
 #pragma once
 
 #include <filesystem>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How child processes end.
+// Waiting for child processes, and describing how they ended.
 #pragma once
 
 #include <sys/types.h>
@@ -9,7 +9,7 @@
 
 namespace orrery {
 
-// Whether the child ends within `seconds`; it is then still to be waited for.
+// Whether the child ends within `seconds`. The caller must still reap it (waitpid).
 bool wait_for(pid_t child, int seconds);
 
 // "signal 11 (Segmentation fault)" for 128 + 11, or "exit code 1".

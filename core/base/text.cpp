@@ -11,7 +11,7 @@
 namespace orrery {
 namespace {
 
-// Letters to insert, delete, change or swap with their neighbour to turn a into b.
+// How many letters must be inserted, deleted, changed or swapped with a neighbour to turn a into b.
 size_t distance(std::string_view a, std::string_view b) {
   const size_t width = b.size() + 1;
   std::vector<size_t> d((a.size() + 1) * width);
@@ -31,12 +31,12 @@ size_t distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-std::string nearest(std::string_view word, const std::vector<std::string>& known) {
+std::string nearest(std::string_view name, const std::vector<std::string>& known) {
   std::string best;
   size_t best_distance = SIZE_MAX;
   for (const std::string& candidate : known) {
-    size_t d = distance(word, candidate);
-    if (d < best_distance && 3 * d <= std::max(word.size(), candidate.size())) {
+    size_t d = distance(name, candidate);
+    if (d < best_distance && 3 * d <= std::max(name.size(), candidate.size())) {
       best = candidate;
       best_distance = d;
     }
@@ -44,8 +44,8 @@ std::string nearest(std::string_view word, const std::vector<std::string>& known
   return best;
 }
 
-std::string did_you_mean(std::string_view word, const std::vector<std::string>& known) {
-  std::string near = nearest(word, known);
+std::string did_you_mean(std::string_view name, const std::vector<std::string>& known) {
+  std::string near = nearest(name, known);
   return near.empty() ? "" : fmt::format(" (did you mean '{}'?)", near);
 }
 

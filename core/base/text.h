@@ -9,12 +9,12 @@
 
 namespace orrery {
 
-// The element of `known` with the smallest edit distance to `word`, or "" if none is near (more
-// than a third of the letters differ).
-std::string nearest(std::string_view word, const std::vector<std::string>& known);
+// The element of `known` with the smallest edit distance to `name`, or "" if in all of them more
+// than a third of the letters differ.
+std::string nearest(std::string_view name, const std::vector<std::string>& known);
 
 // " (did you mean 'x'?)" or "".
-std::string did_you_mean(std::string_view word, const std::vector<std::string>& known);
+std::string did_you_mean(std::string_view name, const std::vector<std::string>& known);
 
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
 

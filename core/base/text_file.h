@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Files that people and scripts name: read whole, or refused before anything is allocated for them.
+// Reads a whole text file that a user or a script names. A file that cannot be read is refused
+// before memory is allocated for it.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +9,9 @@
 
 namespace orrery {
 
-// The text of a regular file, or of one that a symbolic link names. Throws Error (`code`), whose
-// message is "<label>: <why>", for a file that cannot be opened, is a directory, a pipe or a device
-// (which might never end), or has more than `most` bytes or than the machine has memory.
+// The text of a regular file; symbolic links are followed. Throws Error (`code`) with the message
+// "<label>: <why>" if the file cannot be opened, is a directory, a pipe or a device (which might
+// never end), or is larger than `most` bytes or than the machine's memory.
 std::string read_text(const std::string& path, const std::string& label, int code,
                       uint64_t most = UINT64_MAX);
 

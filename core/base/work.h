@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What this process is at by itself: its answer to a rank that has waited for it for long. A
-// process that is stopped, or dead, gives none.
+// What this process is doing at the moment. It answers so when another rank has waited long for it;
+// a process that is stopped or dead gives no answer.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +10,16 @@
 
 namespace orrery {
 
-// Names what the main thread does while this lives; the innermost is what counts. [main thread]
+// Names what the main thread does during this object's life; the innermost object counts.
+// [main thread]
 class Work {
  public:
-  // How many deadlines the others wait for one rank's own work: a script may loop forever, of what
-  // the engine does itself it is known that it ends.
+  // How many deadlines other ranks wait for one rank's own work. Fewer for a script, which may loop
+  // forever, than for the engine's own work, which is known to end.
   static constexpr int of_script = 10, of_engine = 60;
 
-  // "saving a checkpoint", or of a script the name of what it has called. REQUIRES: `what` outlives
-  // the process's answers.
+  // `what` is a text such as "saving a checkpoint", or the name of the function that a script has
+  // called. REQUIRES: `what` lives as long as the process may answer.
   Work(const char* what, int deadlines);
   ~Work();
   Work(const Work&) = delete;
@@ -31,16 +32,16 @@ class Work {
 
 struct WorkAnswer {
   static constexpr int waits = -1;
-  int deadlines = 0;  // 0: nothing that is known; `waits`: it waits for other ranks
+  int deadlines = 0;  // to wait for it; 0: its work is not known; `waits`: it waits for other ranks
   std::string text;   // "saving a checkpoint for 12 s", "in the script at train.lua:7"
 };
 WorkAnswer current_work();  // [any thread]
 
-// A thread of this process begins, or ends, to wait for other ranks. [any thread]
+// Notes that a thread of this process begins or stops waiting for other ranks. [any thread]
 void note_wait(bool begins);
 
-// How to find the line that a script is at while no Work is named; null: there is no script.
-// `find` is called by any thread. [main thread]
+// Sets the function that finds the line which the script is executing; it is asked while no Work
+// exists. Null: there is no script. Any thread calls `find`. [main thread]
 void set_script_line(std::function<std::string()> find);
 
 }  // namespace orrery

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `orrery check`: starts the judge of plugins, a program beside this one (tests/conformance).
+// `orrery check`: starts the program that tests plugins (tests/conformance), which lies beside this
+// one.
 #include <unistd.h>
 
 #include <cerrno>
@@ -13,11 +14,11 @@
 namespace orrery {
 namespace {
 
-[[noreturn]] void become_judge(const std::vector<std::string>& words) {
+[[noreturn]] void become_judge(const std::vector<std::string>& arguments) {
   const std::filesystem::path judge =
       std::filesystem::read_symlink("/proc/self/exe").parent_path() / "orrery-check";
   std::vector<char*> argv = {const_cast<char*>("orrery check")};
-  for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
+  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
   execv(judge.c_str(), argv.data());
   fail(ORR_UNAVAILABLE,
@@ -29,7 +30,7 @@ namespace {
 
 void add_check(CLI::App& app) {
   CLI::App* command = app.add_subcommand("check", "Judge a plugin by the conformance suite");
-  command->set_help_flag();  // the judge's own
+  command->set_help_flag();  // removes it: that program has its own
   command->prefix_command();
   command->callback([command] { become_judge(command->remaining()); });
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The subcommands. Each adds itself to the app; when chosen it runs inside CLI::App::parse and
-// leaves the process's exit code in `exit_code`. Failures are thrown as orrery::Error.
+// The subcommands. Each function adds one to the app. A subcommand runs inside CLI::App::parse and
+// sets `exit_code`, the exit code of the process. Failures are thrown as orrery::Error.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `orrery doctor`: what this machine offers and what of Orrery works on it.
+// `orrery doctor`: reports what this machine offers and which plugins work on it.
 #include <orrery/plugin.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -20,7 +20,8 @@
 namespace orrery {
 namespace {
 
-// A launcher and the variables of which it sets both; the first that fits is the one.
+// A launcher and two variables that it sets; the first launcher whose variables are both set
+// counts.
 struct Launcher {
   const char *name, *rank, *size;
 };
@@ -60,7 +61,7 @@ std::string counted(size_t n, const char* what) {
   return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
 }
 
-// The cores that may be used; of a machine that is only described, all.
+// The cores that this process may use; all cores if hwloc describes another machine.
 struct Cores {
   Topology machine = Topology::load();
   std::vector<Core> allowed = machine.here ? machine.allowed(allowed_cpus()) : machine.cores;
@@ -77,7 +78,7 @@ std::string topology(const Cores& cores) {
                      cores.machine.here ? "" : " (not this machine)");
 }
 
-// What `orrery run -n RANKS` gives to each.
+// Adds the CPUs and threads that `orrery run -n RANKS` gives to each rank.
 void add_shares(Facts& facts, const Cores& cores, int ranks) {
   for (int r = 0; r < ranks; ++r) {
     const Share share = share_of(cores.allowed, r, ranks);
@@ -88,7 +89,7 @@ void add_shares(Facts& facts, const Cores& cores, int ranks) {
   }
 }
 
-// What is reported, in the order in which it is printed.
+// The facts that are reported, in the order of printing.
 Facts facts(int ranks) {
   const Cores cores;
   Facts all = {{"version", ORRERY_VERSION},

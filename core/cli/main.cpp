@@ -22,7 +22,7 @@ constexpr const char* overview = R"(Examples:
 
 Orrery trains models that Lua scripts describe, on any number of ranks.)";
 
-// Lists subcommands by the first line of their description; the rest is for their own --help.
+// Lists subcommands with the first line of their description; their own --help has all of it.
 class Formatter : public CLI::Formatter {
  public:
   std::string make_subcommand(const CLI::App* command) const override {
@@ -31,12 +31,12 @@ class Formatter : public CLI::Formatter {
   }
 };
 
-void check_subcommand(const CLI::App& app, const std::string& word) {
+void check_subcommand(const CLI::App& app, const std::string& given) {
   std::vector<std::string> known;
   for (const CLI::App* command : app.get_subcommands({})) known.push_back(command->get_name());
-  if (word.starts_with("-") || std::count(known.begin(), known.end(), word)) return;
-  fail(ORR_INVALID, "there is no subcommand '{}'{}; there are: {}", word, did_you_mean(word, known),
-       join(known, ", "));
+  if (given.starts_with("-") || std::count(known.begin(), known.end(), given)) return;
+  fail(ORR_INVALID, "there is no subcommand '{}'{}; there are: {}", given,
+       did_you_mean(given, known), join(known, ", "));
 }
 
 int run(int argc, char** argv) {

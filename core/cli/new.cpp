@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `orrery new plugin KIND NAME`: a project of three files that passes `orrery check` before its
-// author has written a line. The files are templates with @name@ in them.
+// `orrery new plugin KIND NAME`: makes a project of three files from templates, which passes
+// `orrery check` before its author has written a line. Templates have @name@ in them.
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
@@ -40,7 +40,7 @@ void check_name(const std::string& name) {
          "a plugin cannot be called '{}'; use up to 31 of a-z, 0-9 and _, a letter first", name);
 }
 
-// One of that name would take the place of the other, or be hidden by it.
+// Throws Error if a plugin of this kind and name exists: one would hide the other.
 void check_free(const std::string& kind, const std::string& name) {
   const auto refuse = [&](const std::string& place) {
     fail(ORR_INVALID, "there is a {} '{}' already, in {}; choose another name", kind, name, place);
@@ -64,13 +64,13 @@ std::string read_template(const fs::path& file) {
   return text.str();
 }
 
-// Words between @ are replaced; every template uses the same.
+// Replaces the keys between @ in a template by their values.
 std::string filled(std::string text,
-                   const std::vector<std::pair<std::string, std::string>>& words) {
-  for (const auto& [word, value] : words)
-    for (size_t at = 0; (at = text.find("@" + word + "@", at)) != std::string::npos;
+                   const std::vector<std::pair<std::string, std::string>>& replacements) {
+  for (const auto& [key, value] : replacements)
+    for (size_t at = 0; (at = text.find("@" + key + "@", at)) != std::string::npos;
          at += value.size())
-      text.replace(at, word.size() + 2, value);
+      text.replace(at, key.size() + 2, value);
   return text;
 }
 
@@ -93,17 +93,17 @@ void make_project(const std::string& kind, const std::string& name, bool c) {
   if (!fs::create_directory(to, error))
     fail(ORR_INVALID, "directory {} {}; choose another name, or go elsewhere", name,
          error ? "cannot be made (" + error.message() + ")" : "is there already");
-  const std::vector<std::pair<std::string, std::string>> words = {
+  const std::vector<std::pair<std::string, std::string>> replacements = {
       {"name", name},
       {"kind", kind},
       {"source", source},
       {"language", extension},
       {"standard", c ? "c_std=c11" : "cpp_std=c++20"}};
-  write_file(to / source, filled(read_template(from / (kind + "." + extension)), words));
-  write_file(to / "meson.build", filled(read_template(from / "meson.build.in"), words));
+  write_file(to / source, filled(read_template(from / (kind + "." + extension)), replacements));
+  write_file(to / "meson.build", filled(read_template(from / "meson.build.in"), replacements));
   write_file(to / "README.md", filled(read_template(from / ("README." + kind + ".md")) +
                                           read_template(from / "README.md.in"),
-                                      words));
+                                      replacements));
   std::printf(
       "made %s/; build and judge it:\n"
       "  cd %s && meson setup build && meson compile -C build\n"

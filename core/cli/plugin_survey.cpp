@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The survey: files of the registry, then each plugin's own probe.
+// Surveys the files of the registry, and calls each plugin's probe.
 #include "cli/plugin_survey.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ constexpr uint32_t kinds[] = {ORR_KIND_KERNEL,   ORR_KIND_COMM,   ORR_KIND_STRAT
                               ORR_KIND_OBSERVER, ORR_KIND_DEVICE, ORR_KIND_OP};
 constexpr int kTrialSeconds = 30;
 
-// Loads the plugin's table and asks it; "" if it can be used here.
+// Loads the plugin's table and calls its probe. Returns why it cannot be used here; "" if it can.
 std::string ask(uint32_t kind, const PluginFile& file) {
   const std::string name = file.descriptor.name;
   Registry& registry = Registry::get();
@@ -46,7 +46,7 @@ std::string ask(uint32_t kind, const PluginFile& file) {
   return score > 0 ? "" : reason;
 }
 
-// The same, of a plugin that a copy of this process has survived.
+// The same, but a copy of this process tries it first: a damaged plugin may end the process.
 std::string reason_off(uint32_t kind, const PluginFile& file) {
   const std::string end = end_of_trial([&] { ask(kind, file); }, kTrialSeconds);
   if (end.empty()) return ask(kind, file);

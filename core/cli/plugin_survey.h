@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every plugin found and whether it can be used here, asked of the plugin itself by `probe`.
+// Lists every plugin that was found, and whether it can be used here, by its own `probe`.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -12,16 +12,16 @@ namespace orrery {
 struct PluginState {
   std::string kind, name, version, summary, path;
   bool on = false;
-  std::string reason;  // why it is off, "" if on
+  std::string reason;  // why it is off; "" if it is on
 };
 
-// One entry per plugin and kind, on ones first, then by kind and name. Loads what can be loaded
-// without ending the process. [main thread]
+// One entry per plugin and kind, first those that are on, then by kind and name. Loads the plugins
+// that can be loaded without ending the process. [main thread]
 std::vector<PluginState> survey_plugins();
 
 nlohmann::json to_json(const std::vector<PluginState>& states);
 
-// Names of the Lua library's own strategies, sorted; scripts add theirs by strategy.define.
+// The names of the Lua library's strategies, sorted. Scripts may define more (strategy.define).
 std::vector<std::string> scripted_strategies();
 
 }  // namespace orrery

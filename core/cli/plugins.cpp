@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `orrery plugins`: what was found, on or off, with the reason.
+// `orrery plugins`: lists the plugins that were found, on or off, with the reason.
 #include <algorithm>
 
 #include "base/error.h"

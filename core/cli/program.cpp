@@ -26,7 +26,7 @@ void set_up_log() {
   spdlog::set_pattern("%H:%M:%S %^%l%$ %v");
 }
 
-// Codes that are also exit codes pass; the others are plain failures.
+// The exit code for an error. Codes that are no exit codes become ORR_FAILED.
 int exit_code_of(const Error& e) {
   switch (e.code()) {
     case ORR_INVALID:
@@ -37,26 +37,28 @@ int exit_code_of(const Error& e) {
   }
 }
 
-// "--thread (did you mean '--threads'?)" for what the chosen command does not take.
+// Throws the error for arguments that the chosen command does not take, such as "--thread (did you
+// mean '--threads'?)".
 [[noreturn]] void fail_extra(const CLI::App& app) {
   const CLI::App& command = app.get_subcommands().empty() ? app : *app.get_subcommands().front();
   std::vector<std::string> known;
   for (const CLI::Option* option : command.get_options())
     for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
-  const std::string word = app.remaining(true).front();
-  fail(ORR_INVALID, "{} does not take '{}'{}; it takes {}", command.get_name(), word,
-       did_you_mean(word, known), join(known, ", "));
+  const std::string given = app.remaining(true).front();
+  fail(ORR_INVALID, "{} does not take '{}'{}; it takes {}", command.get_name(), given,
+       did_you_mean(given, known), join(known, ", "));
 }
 
-// A standard stream that is closed would be the number of the first file that is opened, and what
-// is printed would go there.
+// Opens standard streams that are closed. Otherwise the next file that is opened would get the
+// stream's number, and printed text would be written into it.
 void open_standard_streams() {
   for (int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (::fcntl(fd, F_GETFD) < 0 && errno == EBADF)
-      ::open("/dev/null", fd == STDIN_FILENO ? O_RDONLY : O_WRONLY);  // the lowest that is free
+      ::open("/dev/null", fd == STDIN_FILENO ? O_RDONLY : O_WRONLY);  // gets the lowest free number
 }
 
-// What is still on its way to stdout may not arrive, as on a disk that is full.
+// Flushes stdout, and returns the exit code: a failure if that cannot be written, as on a full
+// disk.
 int flushed(int exit_code) {
   errno = 0;
   const bool failed = std::fflush(stdout) != 0 || std::ferror(stdout);
@@ -80,7 +82,7 @@ int parse(CLI::App& app, int argc, char** argv, const int& exit_code) {
 
 int run_program(int argc, char** argv, int (*run)(int argc, char** argv)) {
   open_standard_streams();
-  std::signal(SIGXFSZ, SIG_IGN);  // a file too large is an error of its write, with a sentence
+  std::signal(SIGXFSZ, SIG_IGN);  // so that writing too large a file fails with an error
   try {
     set_up_log();
     return flushed(run(argc, argv));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What our programs have in common: results on stdout, log and errors on stderr, exit codes of
+// The frame that our programs share: results on stdout, log and errors on stderr, the exit codes of
 // types.h.
 #pragma once
 
@@ -9,12 +9,12 @@
 
 namespace orrery {
 
-// main() around `run(argc, argv)`, which returns the exit code: standard streams that are closed
-// are opened, an error that it throws is told as "error: ..." and becomes its code, and output that
-// could not be written is an error.
+// The body of main(): calls run(argc, argv), which returns the exit code. Opens standard streams
+// that are closed. Prints an error that `run` throws as "error: ...", and returns its code. Output
+// that could not be written is an error too.
 int run_program(int argc, char** argv, int (*run)(int argc, char** argv));
 
-// Parses the command line; what is chosen runs as a callback in the midst of it and sets
+// Parses the command line. The chosen subcommand runs as a callback of the parser and sets
 // `exit_code`. Returns the program's exit code.
 int parse(CLI::App& app, int argc, char** argv, const int& exit_code);
 

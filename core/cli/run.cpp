@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// orrery run and orrery plan: the same script, trained or planned; orrery stubs for editors.
+// `orrery run` and `orrery plan` run the same script, to train or to plan; `orrery stubs` writes
+// files for editors.
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -33,10 +34,10 @@ struct Choice {
   std::string pin = "cores";
   uint64_t link_speed = 0;
   bool profile = false;
-  std::string directory;  // of the run; "" keeps none
+  std::string directory;  // of the run; "": there is none
   std::string hosts, remote_shell = default_remote_shell();
   bool as_host = false;
-  std::vector<std::string> words;  // script, key=value...
+  std::vector<std::string> arguments;  // script, key=value...
 };
 
 void add_common(CLI::App* command, Choice& choice) {
@@ -45,7 +46,7 @@ void add_common(CLI::App* command, Choice& choice) {
   command->add_option("--kernels", choice.kernels, "Kernel plugins to use, first choice first")
       ->delimiter(',')
       ->allow_extra_args(false);
-  command->add_option("script", choice.words, "The Lua script, then its key=value arguments")
+  command->add_option("script", choice.arguments, "The Lua script, then its key=value arguments")
       ->required();
 }
 
@@ -53,14 +54,14 @@ void check_ranks(int ranks) {
   if (ranks < 1) fail(ORR_INVALID, "-n {}: the number of ranks is at least 1", ranks);
 }
 
-// A name that no plugin has is a usage error, told before any rank starts.
+// Throws Error for a name that no plugin has, before any rank starts.
 void check_names(const CLI::App& command, const Choice& choice) {
   for (const std::string& name : choice.kernels) Registry::get().kernel(name);
   if (command.count("--comm")) Registry::get().comm(choice.comm);
 }
 
-// A plugin that was found and cannot be had: another of its name comes first, or its file is not to
-// be trusted. Who starts a run is told, for nobody need have asked for it by name.
+// Warns of plugins that were found and cannot be used: another of the same name comes first, or the
+// file is not trusted. The user may rely on such a plugin without having named it.
 void tell_unused() {
   if (detect().rank > 0 || detect().source == "orrery") return;
   for (const PluginFile& file : Registry::get().files())
@@ -77,9 +78,8 @@ void check_plan(const CLI::App& command, int ranks) {
     fail(ORR_INVALID, "--fit 0: a rank needs some memory");
 }
 
-// What was asked for by name works here, whether it will be needed or not. A rank that cannot use
-// its backend ends before it meets the others: each says so by itself, and none waits for one that
-// has gone.
+// Throws Error if a plugin that the user has named does not work here, whether it will be needed or
+// not. This is checked before ranks meet, so that no rank waits for one that has ended.
 void check_asked(const CLI::App& command, const Choice& choice) {
   if (!choice.kernels.empty()) Runtime::get().kernels();
   if (detect().size == 1 && !command.count("--comm")) return;
@@ -103,10 +103,11 @@ void apply(const Choice& choice) {
   if (choice.profile) Profile::get().turn_on();
   options.run_directory = choice.directory;
   options.link_speed = choice.link_speed;
-  if (choice.threads > 0) ThreadPool::get().configure(choice.threads, mesh(allowed_cpus()));
+  if (choice.threads > 0)
+    ThreadPool::get().configure(choice.threads, order_by_core(allowed_cpus()));
 }
 
-// The command line of one rank: the same without -n.
+// The command line of one rank: the given one, without -n.
 std::vector<std::string> rank_command(const Choice& choice) {
   std::vector<std::string> argv = {"orrery", "run", "--comm", choice.comm};
   for (const std::string& name : choice.kernels) argv.insert(argv.end(), {"--kernels", name});
@@ -114,13 +115,14 @@ std::vector<std::string> rank_command(const Choice& choice) {
   if (choice.link_speed)
     argv.insert(argv.end(), {"--link-speed", std::to_string(choice.link_speed)});
   if (!choice.directory.empty()) argv.insert(argv.end(), {"--dir", choice.directory});
-  argv.insert(argv.end(), choice.words.begin(), choice.words.end());
+  argv.insert(argv.end(), choice.arguments.begin(), choice.arguments.end());
   return argv;
 }
 
-// -n N starts ranks, unless another launcher has already made this process one of several.
+// Whether this process must start ranks (-n). Not if another launcher has already made it one of
+// several.
 bool must_launch(const Choice& choice) {
-  const World world = detect();  // also where it decides nothing: launchers that disagree stop here
+  const World world = detect();  // called in any case: it throws if launchers contradict each other
   if (choice.ranks == 1) return false;
   if (world.size == 1) return true;
   if (world.size == choice.ranks) return false;
@@ -128,7 +130,7 @@ bool must_launch(const Choice& choice) {
        choice.ranks, world.size, world.source);
 }
 
-// --hosts starts ranks on other machines, as many as they have slots.
+// Starts ranks on other machines (--hosts), as many as these have slots.
 int run_on_hosts(const Choice& choice) {
   const World world = detect();
   if (world.size > 1)
@@ -139,11 +141,12 @@ int run_on_hosts(const Choice& choice) {
          "-n {} with --hosts {}: leave -n out, the hosts' slots say how many ranks there are",
          choice.ranks, choice.hosts);
   return launch_hosts({read_hosts(choice.hosts), choice.remote_shell, rank_command(choice),
-                       choice.threads, choice.words.front()});
+                       choice.threads, choice.arguments.front()});
 }
 
-int run_words(const Choice& choice) {
-  int code = run_script(choice.words.front(), {choice.words.begin() + 1, choice.words.end()});
+int run_chosen(const Choice& choice) {
+  int code =
+      run_script(choice.arguments.front(), {choice.arguments.begin() + 1, choice.arguments.end()});
   if (choice.profile && detect().rank == 0) std::fputs(Profile::get().text().c_str(), stdout);
   return code;
 }
@@ -164,7 +167,7 @@ Examples:
       ->add_option("--remote-shell", choice->remote_shell, "Command that --hosts reaches a host by")
       ->capture_default_str();
   command->add_flag("--as-host", choice->as_host)
-      ->group("");  // how --hosts starts itself on each host
+      ->group("");  // hidden: --hosts starts this program with it on each host
   command->add_option("--threads", choice->threads, "Compute threads of each rank (0: its share)")
       ->envname("ORRERY_THREADS");
   command
@@ -206,7 +209,7 @@ Examples:
     if (choice->threads == 0) choice->threads = threads;
     apply(*choice);
     check_asked(*command, *choice);
-    exit_code = run_words(*choice);
+    exit_code = run_chosen(*choice);
   });
 }
 
@@ -225,7 +228,7 @@ Examples:
   command->add_option("--machine", plan_options().machine,
                       "File with the machine's speed in JSON, as examples/machine.lua measures it");
   command->add_option("--ops", plan_options().ops)
-      ->group("");  // how `orrery check --script` learns a script's ops
+      ->group("");  // hidden: `orrery check --script` gets a script's ops by it
   CLI::Option* diff =
       command->add_flag("--diff", plan_options().diff,
                         "Print what each strategy of the stack changes in the program of a rank");
@@ -244,11 +247,11 @@ Examples:
     tell_unused();
     check_plan(*command, choice->ranks);
     apply(*choice);
-    // Workspaces depend on the threads of a rank: plan with those that `run -n` would give it.
+    // Workspaces depend on the number of threads: plan with those that `run -n` would give a rank.
     ThreadPool::get().configure(thread_share(allowed_cpus(), 0, choice->ranks));
     runtime_options().plan_only = true;
     runtime_options().plan_ranks = choice->ranks;
-    exit_code = run_words(*choice);
+    exit_code = run_chosen(*choice);
   });
 }
 

@@ -16,14 +16,14 @@
 namespace orrery {
 namespace {
 
-constexpr int kSurvived = 77;  // what only `perform` exits with
+constexpr int kSurvived = 77;  // the exit code of `perform`, which nothing else uses
 
 [[noreturn]] void perform(const std::function<void()>& attempt) {
   const int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
   for (int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) dup2(nowhere, fd);
   try {
     attempt();
-  } catch (...) {  // an error is an answer: this process asks again and reports it
+  } catch (...) {  // an exception does not end the process: the caller tries again and reports it
   }
   _exit(kSurvived);
 }

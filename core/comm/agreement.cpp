@@ -10,8 +10,8 @@
 namespace orrery {
 namespace {
 
-// A Saying that travels, cut to fit.
-struct Spoken {
+// A Description of fixed size, to be sent; longer texts are cut.
+struct SentDescription {
   char text[200];
   char line[104];
 };
@@ -33,19 +33,21 @@ std::vector<T> gather(const WorldComm::Post& post, T mine, int size, const std::
   return all;
 }
 
-std::string said(int rank, const Spoken& s) {
+std::string to_text(int rank, const SentDescription& s) {
   return fmt::format("rank {} {}{}", rank, s.text, *s.line ? fmt::format(" ({})", s.line) : "");
 }
 
 [[noreturn]] void fail_apart(const WorldComm::Post& post, const Description& description,
                              const std::vector<Signature>& all, int one, int other) {
-  Spoken mine{};
+  SentDescription mine{};
   description.text.copy(mine.text, sizeof mine.text - 1);
   description.line.copy(mine.line, sizeof mine.line - 1);
-  const std::vector<Spoken> texts =
+  const std::vector<SentDescription> texts =
       gather(post, mine, static_cast<int>(all.size()), where_of(description));
-  const Spoken &a = texts[static_cast<size_t>(one)], &b = texts[static_cast<size_t>(other)];
-  std::string text = "ranks post different operations: " + said(one, a) + "; " + said(other, b);
+  const SentDescription &a = texts[static_cast<size_t>(one)],
+                        &b = texts[static_cast<size_t>(other)];
+  std::string text =
+      "ranks post different operations: " + to_text(one, a) + "; " + to_text(other, b);
   if (std::strcmp(a.text, b.text) == 0) text += "; tensors after those named differ";
   if (all[static_cast<size_t>(other)].joined)
     text +=
@@ -60,7 +62,7 @@ std::string where_of(const Description& description) {
   return description.line.empty() ? description.text : description.line + ", " + description.text;
 }
 
-// All ranks see the same signatures, so that all come to the same end.
+// All ranks have the same signatures, so all return or all throw the same error.
 std::vector<Signature> agree(const WorldComm::Post& post, int size, Signature mine,
                              const Description& description) {
   if (!mine.joined) mine.what = hash(description.text);

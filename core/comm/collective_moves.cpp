@@ -33,8 +33,8 @@ HostTensor with_rows(const Type& type, int64_t rows) {
   return HostTensor::make(made);
 }
 
-// The tensors of each dtype one after another in one buffer, so that a list is as few operations as
-// it has dtypes. Every rank goes through the dtypes in their order.
+// All tensors of one dtype, one after another in one buffer, so that a list of tensors takes one
+// operation for each dtype. All ranks handle the dtypes in the same order.
 struct Flat {
   int32_t dtype;
   HostTensor all;
@@ -70,7 +70,7 @@ HostTensor unflatten(const std::vector<Flat>& flats, const Type& type,
   return y;
 }
 
-// allreduce and broadcast: the same buffer goes in and comes out.
+// Carries out allreduce and broadcast, which work in place.
 void in_place(Job& job, int32_t op, int32_t red) {
   std::vector<Flat> flats = flatten(job.call.tensors);
   std::deque<HostBuffer> buffers;
@@ -87,7 +87,7 @@ void in_place(Job& job, int32_t op, int32_t red) {
   finish_mean(job);
 }
 
-// Each rank's numbers, as many of every one, by rank.
+// Gathers the numbers of all ranks, rank after rank; every rank gives equally many.
 std::vector<int64_t> gather_numbers(Job& job, const std::vector<int64_t>& mine) {
   std::vector<int64_t> all(mine.size() * static_cast<size_t>(job.size));
   std::vector<int64_t> counts(static_cast<size_t>(job.size), static_cast<int64_t>(mine.size()));
@@ -99,7 +99,7 @@ std::vector<int64_t> gather_numbers(Job& job, const std::vector<int64_t>& mine) 
   return all;
 }
 
-// The memory of operations that have counts of their own; they are posted together.
+// Operations that are posted together, with the buffers and counts that they refer to.
 struct Parts {
   std::deque<HostBuffer> buffers;
   std::deque<std::vector<int64_t>> counts;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How collectives move their bytes, once the ranks have agreed on them: each is one posting, or two
-// where the sizes of parts must be told first. [communication thread]
+// Carries out collectives once the ranks have agreed on them. Each posts its operations once, or
+// twice if ranks must first exchange the sizes of parts. [communication thread]
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace orrery::moves {
 
-// One collective on the lane.
+// A collective that is being carried out on the lane.
 struct Job {
   const CollectiveCall& call;
   CollectiveResult& answer;
@@ -24,7 +24,7 @@ struct Job {
 void allreduce(Job& job);
 void broadcast(Job& job);
 void allgather(Job& job);
-void reduce_scatter(Job& job);  // rows that do not divide evenly: the first ranks get one more
+void reduce_scatter(Job& job);  // if rows do not divide evenly, the first ranks get one more
 void alltoall(Job& job);
 
 // The reduction of "sum" or "mean", "min", "max", "prod"; throws for any other collective.

@@ -13,11 +13,11 @@ namespace {
 
 using moves::Job;
 
-void barrier(Job&) {}  // to agree is to have met
+void barrier(Job&) {}  // agreeing on it is already a barrier
 
 Description description_of(const CollectiveCall& call);
 
-// Answers every collective of the others with zeros until they have all joined, too.
+// Takes part in every collective of the other ranks with zeros, until all ranks have joined.
 void join(Job& job) {
   for (Signature mine;;) {
     ++mine.joined;
@@ -41,13 +41,13 @@ void join(Job& job) {
   }
 }
 
-// What a collective asks of its tensors, and how it is carried out.
+// The properties of a collective, and the function that carries it out.
 struct Row {
   const char* name;
-  bool reduces;   // takes op
-  bool roots;     // takes root
-  bool cuts;      // tensors need a dim 1
-  bool own_rows;  // of which ranks may have different extents
+  bool reduces;   // it uses CollectiveCall::op
+  bool roots;     // it uses CollectiveCall::root
+  bool cuts;      // tensors need a first dim
+  bool own_rows;  // ranks may have different extents of the first dim
   void (*run)(Job&);
 };
 constexpr Row rows[] = {{"allreduce", true, false, false, false, moves::allreduce},
@@ -139,7 +139,7 @@ void carry_out(const CollectiveCall& call, CollectiveResult& answer, int rank, i
   row_of(call.kind).run(job);
 }
 
-// One end of a message; the other end's is the peer's.
+// Sends or receives a message, which the peer must receive or send.
 void transfer(WorldComm& comm, int32_t op, const HostTensor& x, const Route& route) {
   const char* name = op == ORR_COLL_SEND ? "send" : "recv";
   const int size = comm.size(route.group);

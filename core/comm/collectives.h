@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Horovod's collectives on host tensors: one table of operations and one way to post them. The
-// ranks of a group post their collectives in one order; each is agreed on (agreement.h), then
-// carried out, on the lane of the world's communicator, so that nothing that the lane carries can
-// overtake it on one rank only.
+// Horovod's collectives on host tensors. The ranks of a group post their collectives in the same
+// order. On the lane of the world's communicator they first agree on each (agreement.h) and then
+// carry it out. Because the lane also carries the exchanges of plans, all ranks have the same order
+// of both.
 #pragma once
 
 #include <memory>
@@ -20,23 +20,23 @@ const char* collective_name(Collective kind);
 
 struct CollectiveCall {
   Collective kind = Collective::barrier;
-  std::vector<HostTensor>
-      tensors;             // one operation on all of them; read until the collective is done
-  std::string op = "sum";  // sum, mean, min, max, prod
+  std::vector<HostTensor> tensors;  // all are reduced or sent; read until the collective is done
+  std::string op = "sum";           // sum, mean, min, max, prod
   int root = 0;
   std::vector<int64_t> splits;  // alltoall: rows of dim 1 for each rank; empty: equal parts
   std::string name, line;       // the user's name for it; Lua file:line
   int group = 0;
-  bool agreed = false;  // posted by the core, which knows that all ranks do: not asked again
+  bool agreed = false;  // the core posts it on all ranks: they need not agree first
 };
 
 struct CollectiveResult {
-  std::vector<HostTensor> tensors;  // of the size of the call's, in its order
+  std::vector<HostTensor> tensors;  // one for each of the call's, in their order
   std::vector<int64_t> splits;      // alltoall: rows that came from each rank
   int last = 0;                     // join: the rank that joined last
 };
 
-// A collective under way. Its memory is its own: it may be dropped before it is done. [main thread]
+// A collective that has been posted. It owns its memory, so this object may be destroyed before the
+// collective is done. [main thread]
 class PostedCollective {
  public:
   PostedCollective(WorldComm& comm, std::shared_ptr<const CollectiveResult> answer,
@@ -51,8 +51,8 @@ class PostedCollective {
   WorldComm::Ticket ticket_;
 };
 
-// Never blocks. Throws Error if this rank's call cannot be right whatever the others post. [main
-// thread]
+// Posts a collective without blocking. Throws Error if the call is wrong whatever the other ranks
+// post. [main thread]
 PostedCollective post(WorldComm& comm, CollectiveCall call);
 
 // Messages between two ranks of a group, in the order of their posting; both block. [main thread]

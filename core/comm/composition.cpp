@@ -4,11 +4,11 @@
 namespace orrery {
 namespace {
 
-// Writes down what it is asked to do.
+// A Messenger that notes the messages and folds instead of carrying them out.
 class Notes {
  public:
   using Address = Spot;
-  static constexpr int64_t most_scratch = 32 << 20;  // long enough to fill a link and a device
+  static constexpr int64_t most_scratch = 32 << 20;  // bytes; enough to keep link and device busy
 
   explicit Notes(Composition& to) : to_(to) {}
   const orr::FoldOrder& order() const { return to_.order; }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A sum over ranks as messages and folds, for memory that the host does not reach: what is sent
-// comes from a stream-ordered backend, what is folded from a kernel on the same stream. The order
-// of the sums is that of every backend (sdk/fold.hpp).
+// A sum over ranks as a list of messages and folds (additions of operands), for memory that the
+// host cannot access: a backend enqueues the messages on a stream, and kernels on the same stream
+// compute the folds. The order of the sums is that of every backend (sdk/fold.hpp).
 #pragma once
 
 #include <orrery/comm.h>
@@ -21,17 +21,17 @@ struct Spot {
   friend Spot operator+(Spot s, int64_t bytes) { return {s.in, s.offset + bytes}; }
 };
 
-// The bytes there. REQUIRES: it is somewhere.
+// The buffer of `bytes` bytes at a spot. REQUIRES: spot.in is not `nowhere`.
 orr_buffer buffer_at(const Spot& spot, int64_t bytes, const orr_coll& c, const orr_buffer& scratch);
 
 struct SpotFold {
   std::vector<Spot> in;  // all operands
-  Spot out;              // one of them, or elsewhere
+  Spot out;              // may be one of them
   int64_t elements;
 };
 
 struct Composition {
-  // Messages start together, and are done before the fold.
+  // The messages of a round start together, and are done before its fold.
   struct Round {
     std::vector<orr::exchange::MessageAt<Spot>> sends, recvs;
     std::optional<SpotFold> fold;
@@ -41,7 +41,8 @@ struct Composition {
   int64_t scratch = 0;  // bytes
 };
 
-// The share of `rank` in the work; the others have theirs. REQUIRES: `c` adds and is well-formed.
+// What `rank` has to do for `c`; each rank has a composition of its own. REQUIRES: `c` adds and is
+// well-formed.
 Composition compose(const orr_coll& c, int rank, int ranks);
 
 }  // namespace orrery

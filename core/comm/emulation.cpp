@@ -15,8 +15,8 @@
 namespace orrery {
 namespace {
 
-// Of all messages of an operation, so that ranks in different ones are told apart: small enough for
-// MPI, beside the tags that scripts like to use.
+// The tag of all messages of an operation. It differs for different operations, is small enough for
+// MPI, and is not one of the small tags that scripts usually use.
 int32_t tag_of(const orr_coll& c) {
   const size_t facts[] = {std::hash<std::string_view>{}(c.name ? c.name : ""),
                           static_cast<size_t>(c.op),
@@ -29,11 +29,12 @@ int32_t tag_of(const orr_coll& c) {
   return static_cast<int32_t>(0x4000 | (h >> 20 & 0x3fff));
 }
 
-// What a newer host may ask for, a plugin answers.
+// Whether the core knows the operation; others are left to the plugin.
 bool is_known(int32_t op) { return op >= ORR_COLL_BARRIER && op <= ORR_COLL_TREE_REDUCE_SCATTER; }
 
-// Memory of a device: what to do with it only the plugin knows. Host memory without an address is
-// an empty part, which only some ranks may have: all have to decide alike.
+// Whether the buffer is in memory of a device, which only the plugin can work on. Host memory
+// without an address is an empty part. Only some ranks may have such a part, and all must decide
+// alike, so it does not count.
 bool is_away(const orr_buffer& b) { return orr::lies_on_device(b) && !b.memory->host; }
 
 class Messages : public orr::exchange::Messenger {
@@ -58,7 +59,7 @@ class Messages : public orr::exchange::Messenger {
   const PostMessages& post_;
 };
 
-// Nobody leaves before all have come: a byte from each to each.
+// A barrier: each rank sends a byte to each other rank.
 void barrier(int rank, int ranks, Messages& messages) {
   std::vector<char> token(static_cast<size_t>(ranks));
   std::vector<orr::exchange::Message> sends, recvs;

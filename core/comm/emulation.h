@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Operations that a comm plugin does not have, composed of its sends and receives (orrery/comm.h):
-// with the bits that every other backend gives.
+// Composes operations that a comm plugin does not have of its sends and receives (orrery/comm.h).
+// The results have the same bits as those of every other backend.
 #pragma once
 
 #include <orrery/comm.h>
@@ -12,15 +12,15 @@
 
 namespace orrery {
 
-// Whether the operation is the plugin's own affair: it has its kind and can add its elements, or
-// nobody else could carry it out.
+// Whether the plugin carries the operation out itself: it has the operation and can add its
+// elements, or only it can, because the memory is the device's.
 bool is_native(const orr_comm_caps& caps, const orr_coll& c);
 
-// The messages that an operation is composed of: named as it is, and told apart from other
-// operations'.
+// Makes the messages that an operation is composed of. They have its name, and a tag that differs
+// from those of other operations.
 class MessagesOf {
  public:
-  // REQUIRES: this object outlives the use of what it makes.
+  // REQUIRES: this object outlives the messages that it makes.
   explicit MessagesOf(const orr_coll& c);
   // `op` is ORR_COLL_SEND or ORR_COLL_RECV, of all the bytes of the buffer.
   orr_coll one(int32_t op, int peer, const orr_buffer& bytes) const;
@@ -33,7 +33,7 @@ class MessagesOf {
 // Posts a group of sends and receives of bytes, and returns when they are done.
 using PostMessages = std::function<void(const orr_coll* messages, int32_t n)>;
 
-// Carries out `c` for `rank` of `ranks`; the others do the same. What `post` throws passes through.
+// Carries out `c` for `rank` of `ranks`; all ranks must call it. Exceptions of `post` pass through.
 // REQUIRES: !is_native; buffers with host addresses.
 void emulate(const orr_coll& c, int rank, int ranks, const PostMessages& post);
 

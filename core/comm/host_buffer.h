@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Descriptors over ordinary memory, for operations that are not part of a compiled program.
+// Buffers in ordinary memory, for operations that are not part of a compiled program.
 #pragma once
 
 #include <orrery/comm.h>
@@ -12,7 +12,7 @@
 
 namespace orrery {
 
-// Borrows the bytes. Buffers made of it point into it.
+// Borrows the bytes. Its buffers are valid as long as this object lives.
 class HostBuffer {
  public:
   HostBuffer(void* data, size_t bytes) {
@@ -31,7 +31,7 @@ class HostBuffer {
   orr_memory memory_{};
 };
 
-// Borrows name and where.
+// An operation with these fields set. Borrows name and where.
 inline orr_coll collective(int32_t op, int32_t dtype, const char* name, const std::string& where) {
   orr_coll c{};
   c.size = sizeof c;

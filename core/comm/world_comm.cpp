@@ -17,7 +17,7 @@
 namespace orrery {
 namespace {
 
-// Any operation of a world of one: the rank's own elements, where they are not in place already.
+// Carries out any operation of a world of one rank: copies the elements, unless it is in place.
 void copy_own(const orr_coll& c) {
   if (!c.send.memory || !c.recv.memory) return;
   const int64_t n = c.counts ? c.counts[0] : c.count;
@@ -28,7 +28,8 @@ void copy_own(const orr_coll& c) {
   if (to != from && bytes > 0) std::memmove(to, from, bytes);
 }
 
-// Sends to oneself, in order of posting, meet the receives of the same group.
+// Carries out messages of a rank to itself: matches each receive with the first send of the same
+// tag and size.
 void copy_to_self(const std::vector<orr_coll>& ops) {
   std::vector<const orr_coll*> sends;
   for (const orr_coll& c : ops)
@@ -151,7 +152,7 @@ void WorldComm::compose_on_stream(const orr_coll& c, const OnStream& how, Group&
   count_composed(c, group, before);
 }
 
-// After an error the rest ends at once, and is waited for to be freed.
+// Waits for all enqueued work, also after an error, so that all of it is freed.
 void WorldComm::await_streams() {
   std::exception_ptr error;
   for (auto& [comm, work] : std::exchange(on_streams_, {})) {
@@ -198,7 +199,8 @@ void WorldComm::compose(const orr_coll& c, Group& group) {
   count_composed(c, group, before);
 }
 
-// The plugin counts its messages; the operation's own definition may be less, where it is small.
+// The plugin counts the bytes of the messages. Those of a small composed operation may be more than
+// its definition says; the difference is noted here.
 void WorldComm::count_composed(const orr_coll& c, const Group& group, uint64_t sent_before) {
   const uint64_t sent = api_->bytes_sent(group.comm) - sent_before;
   beyond_definition_ += sent - orr::traffic::bytes_sent(c, group.rank, group.size);
@@ -212,7 +214,8 @@ std::string WorldComm::composed() const {
   return names;
 }
 
-// Links carry both directions at once.
+// The time that these operations take over the simulated link, which carries both directions at
+// once.
 std::chrono::nanoseconds WorldComm::time_on_link(const std::vector<orr_coll>& ops,
                                                  const Group& group) const {
   uint64_t sent = 0, received = 0;
@@ -226,9 +229,10 @@ std::chrono::nanoseconds WorldComm::time_on_link(const std::vector<orr_coll>& op
   return std::chrono::nanoseconds(static_cast<int64_t>(seconds * 1e9));
 }
 
-// Ranks that wait in different places for each other all come here at once: each says where it is,
-// so that a message has both lines. One that says nothing is frozen, or computes, and has been
-// named.
+// Is called after a deadline. Ranks that wait in different operations for each other all come here
+// at the same time, and put the operation that they wait in into the store; returns a text that
+// names two that differ. Returns "" if a rank puts nothing: it is frozen or computes, and the error
+// names it already.
 std::string WorldComm::elsewhere(const orr_coll& here) {
   const std::string mine =
       fmt::format("'{}' ({})", here.name ? here.name : "", here.where ? here.where : "");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The world's communicator and the lane that drives it: one thread that runs posted operations in
-// the order of their submission, so that compute goes on meanwhile. A world of one needs neither
-// plugin nor thread: its operations are copies.
+// The world's communicator and the lane that drives it: a thread that runs operations in the order
+// of their submission, while compute goes on. A world of one rank needs neither plugin nor thread:
+// its operations are copies.
 #pragma once
 
 #include <orrery/comm.h>
@@ -29,12 +29,12 @@ class WorldComm {
  public:
   using Ticket = Lane::Ticket;
 
-  // Forms the world over the plugin `backend`; collective. Throws Error. [main thread]
-  // `link_speed` in bytes a second, unless 0: every operation takes at least as long as over such a
-  // link. `store`: the job's, if it is open already.
+  // Forms the world with the plugin `backend`; collective. Throws Error. [main thread]
+  // `link_speed` simulates a slower link, in bytes a second: every operation takes at least as long
+  // as over such a link; 0: none is simulated. `store`: the job's store, if it is open already.
   WorldComm(const World& world, const std::string& backend, uint64_t link_speed = 0,
             std::unique_ptr<Store> store = nullptr);
-  // Finishes what has been submitted. REQUIRES: no buffer of it is gone. [main thread]
+  // Finishes the submitted work. REQUIRES: all buffers of that work still exist. [main thread]
   ~WorldComm();
   WorldComm(const WorldComm&) = delete;
 
@@ -44,51 +44,53 @@ class WorldComm {
   const orr_comm_caps& caps() const { return caps_; }
   Store& store() { return *store_; }
 
-  // The ranks that give equal colors, in the order of their keys, as a group of their own: its
-  // number for submit. Color -1 is in none and must not submit to it. Group 0 is the world.
-  // Collective, after all submitted work. [main thread]
+  // Makes a group of the ranks that give equal colors, in the order of their keys, and returns its
+  // number for submit. A rank that gives -1 is in no group, and must not submit to it. Group 0 is
+  // the world. Collective, after all submitted work. [main thread]
   int split(int color, int key);
   int rank(int group) const { return groups_[static_cast<size_t>(group)].rank; }  // -1: in none
   int size(int group) const { return groups_[static_cast<size_t>(group)].size; }
 
-  // Posts the operations to a group, together. Collectives are numbered (sends and receives are
-  // not: not all ranks take part in them). The descriptors are copied; what they point to is
-  // borrowed until the work is done. Never blocks. [compute thread]
+  // Posts the operations to a group, together. Collectives are numbered; sends and receives are
+  // not, because only two ranks take part in them. The descriptors are copied; memory that they
+  // point to is borrowed until the work is done. Never blocks. [compute thread]
   Ticket submit(std::vector<orr_coll> ops, int group = 0);
-  // Work of several operations, of which later ones depend on what earlier ones have brought: runs
-  // on the lane, after all that was submitted before, and calls `post` as often as it likes; that
-  // returns when the operations are done. What it throws is an error of the lane. Never blocks.
-  // [compute thread]
+  // Submits work of several operations, of which later ones depend on results of earlier ones.
+  // `work` runs on the lane, after all work that was submitted before. It may call `post` several
+  // times; each call returns when its operations are done. An exception of `work` is an error of
+  // the lane. Never blocks. [compute thread]
   using Post = std::function<void(const std::vector<orr_coll>& ops)>;
   Ticket submit(std::function<void(const Post& post)> work, int group = 0);
-  // Whether the backend enqueues operations on memory of a device on a stream of that device.
+  // Whether the backend can enqueue operations on memory of a device on a stream of that device.
   bool on_streams() const;
-  // What a backend enqueues, and what else goes on the same stream: `before` and `after` it and,
-  // where the operation is composed, the folds.
+  // What else is enqueued on the stream of an operation: `before` and `after` it and, if the
+  // operation is composed, its folds.
   struct OnStream {
     std::function<void()> before, after;
-    const Composition* composition = nullptr;  // null: the operation is the backend's own
+    const Composition* composition = nullptr;  // null: the backend has the operation
     orr_buffer scratch{};
     std::function<void(const SpotFold& fold)> fold = nullptr;
   };
-  // For such backends: posts an operation whose `stream` is set, all on the lane. Done when it is
-  // enqueued; never blocks. REQUIRES: the composition outlives the work. [compute thread]
+  // Submits an operation whose `stream` is set, for backends that are on_streams(). The ticket is
+  // done when the operation is enqueued; never blocks. REQUIRES: the composition outlives the work.
+  // [compute thread]
   Ticket enqueue(const orr_coll& op, int group, OnStream how);
-  Ticket finish();  // done when all that was enqueued is over [compute thread]
-  // The group's own way to post, for one other thread that drives it alone, not the lane. [main
-  // thread]
+  Ticket finish();  // its ticket is done when all enqueued work is done [compute thread]
+  // A function that posts to a group directly, not over the lane. One other thread may use it, if
+  // nothing else uses the group. [main thread]
   Post direct(int group);
-  // Returns when the work is done; throws Error, the same again and again, once any work has
-  // failed. [compute thread]
+  // Returns when the work is done. Once any work has failed, every call throws that Error.
+  // [compute thread]
   void wait(Ticket ticket) { lane_.wait(ticket); }
-  bool done(Ticket ticket) const { return lane_.done(ticket); }  // or failed [any thread]
+  bool done(Ticket ticket) const { return lane_.done(ticket); }  // also if failed [any thread]
   void drain() { wait(lane_.last()); }  // waits for everything submitted [compute thread]
   void run(std::vector<orr_coll> ops) { wait(submit(std::move(ops))); }
 
-  // Memory that the ranks of a group use in place, else ordinary memory. Collective over the group,
-  // after all submitted work. Freed by `free`, or with this object. [main thread]
+  // Memory for exchanges of a group. If the backend can, peers access it in place; else it is
+  // ordinary memory. Collective over the group, after all submitted work. Freed by `free`, or with
+  // this object. [main thread]
   orr_memory* allocate(uint64_t bytes, int group = 0);
-  // The same of a device's memory. REQUIRES: gives_device_memory().
+  // The same for memory of the device. REQUIRES: gives_device_memory().
   bool gives_device_memory() const {
     return on_streams() && (caps_.flags & ORR_COMM_DEVICE_MEMORY);
   }
@@ -96,17 +98,17 @@ class WorldComm {
   void free(orr_memory* memory);
 
   uint64_t bytes_sent() const;  // [any thread]
-  // Operations so far that the plugin does not have and that were composed of its messages: names
-  // with commas. [any thread]
+  // The names of operations that were composed because the plugin does not have them, with commas.
+  // [any thread]
   std::string composed() const;
-  void abort(
-      const std::string& reason);  // pending and later work ends, here and on peers [any thread]
+  // Ends pending and later work with an error, here and on peers. [any thread]
+  void abort(const std::string& reason);
 
  private:
   struct Group {
     orr_comm* comm = nullptr;  // null in a world of one
     int rank = 0, size = 1;
-    uint64_t sequence = 0;  // of the lane
+    uint64_t sequence = 0;  // the number of its last collective; used on the lane
   };
   void execute(std::vector<orr_coll> ops, Group& group);
   void number(orr_coll& op, Group& group) const;
@@ -123,16 +125,17 @@ class WorldComm {
   uint64_t link_speed_;
   std::unique_ptr<Store> store_;
   const orr_comm_api* api_ = nullptr;  // null in a world of one
-  std::deque<Group> groups_;           // stay where they are
+  std::deque<Group> groups_;           // a deque, so that their addresses stay valid
   orr_comm_caps caps_{};
   struct Memory {
     orr_memory* memory;
-    orr_comm* comm;  // that gave it; null: the host
+    orr_comm* comm;  // the communicator that allocated it; null: ordinary memory
   };
   std::vector<Memory> memories_;
-  std::vector<std::pair<orr_comm*, orr_work*>> on_streams_;  // of the lane
-  std::atomic<uint64_t> composed_{0};                        // bit n: operation n
-  std::atomic<uint64_t> beyond_definition_{0};               // bytes of their messages
+  std::vector<std::pair<orr_comm*, orr_work*>> on_streams_;  // enqueued work; used on the lane
+  std::atomic<uint64_t> composed_{0};                        // bit n: operation n was composed
+  // Bytes that composed operations have sent beyond the bytes of their definition.
+  std::atomic<uint64_t> beyond_definition_{0};
 
   Lane lane_;  // without a thread in a world of one
 };

@@ -11,14 +11,14 @@
 #include "partition/cut_program.h"
 #include "partition/passes.h"
 #include "partition/stage.h"
-#include "partition/stage_homes.h"
+#include "partition/stage_ranks.h"
 #include "plugin/host.h"
 #include "program/rewrite.h"
 
 namespace orrery {
 namespace {
 
-// The axes must make up the job.
+// Checks that the sizes of the axes multiply to the number of ranks.
 void check_taken(const Mesh& mesh) {
   int taken = 1;
   std::string product;
@@ -31,13 +31,14 @@ void check_taken(const Mesh& mesh) {
          taken, product.empty() ? "none" : product, mesh.world);
 }
 
-// A plugin refuses by ORR_INVALID; what else it returns is a failure of its own.
+// Throws an error of a strategy. ORR_INVALID is a refusal; any other code means that the strategy
+// itself has failed.
 void check_edits(orr_status* status, const StrategyUse& use) {
   const bool failed = status && !use.script && host_table().error_code(status) == ORR_FAILED;
   check(status, "strategy." + use.name + (failed ? " failed" : ""));
 }
 
-// Errors get the Lua line of the strategy.
+// Calls a hook; its errors get the Lua line of the strategy.
 template <class Call>
 void call_hook(const std::string& line, Call call) {
   try {
@@ -87,7 +88,7 @@ void call_complete(Program& p, const CompleteHook& hook, const Measured& measure
   p.set_phase(phase);
 }
 
-// Those that decide over the whole step come last.
+// Calls the hooks on the whole step; those that decide whether it counts come last.
 void call_completing(Program& p, Mesh& mesh, const Measured& measured) {
   for (const CompleteHook& hook : mesh.completing) check_one_for_all(mesh, hook);
   for (bool deciding : {false, true})
@@ -96,8 +97,8 @@ void call_completing(Program& p, Mesh& mesh, const Measured& measured) {
   mesh.completing.clear();
 }
 
-// Where parameters alone are cut, ops work on parts of what they find: activations that a strategy
-// places are then moved within a rank's part.
+// Orders the placings: axes on which only parameters are cut come first. So activations that a
+// strategy places on another axis move within the part that a rank already has.
 void order_placings(const Program& p, Mesh& mesh) {
   std::stable_partition(mesh.placed.begin(), mesh.placed.end(),
                         [](const Placing& placing) { return placing.values.empty(); });
@@ -107,9 +108,10 @@ void order_placings(const Program& p, Mesh& mesh) {
   for (Placing& placing : mesh.placed) placing.segments = cut.segments[placing.axis];
 }
 
-// Ranks that exchange samples run the same number of microbatches, and all of them train together.
-// Where microbatches run one after another, each rank's have to make one node of the tree of sums,
-// and those of all these ranks one more: both numbers are powers of two, or there is no other rank.
+// Checks the conditions for values that are cut over an axis that deals the batch. Ranks that
+// exchange samples run the same number of microbatches and train together. Where microbatches run
+// one after another, those of a rank must be one node of the tree of sums, and those of all these
+// ranks too: both numbers are powers of two, unless these are all ranks that share the batch.
 void check_gathered(const Mesh& mesh, int64_t microbatches) {
   const std::string axis = mesh.gathered_axis();
   const int64_t ranks = mesh.size_of(axis), all = mesh.batch_ranks(), each = microbatches / all;
@@ -134,7 +136,8 @@ void check_gathered(const Mesh& mesh, int64_t microbatches) {
        microbatches, all, ranks, axis, mesh.one_by_one ? more : "");
 }
 
-// Gradients of what is cut over an axis that deals the batch are complete on its ranks.
+// Takes sharding back from parameters that are cut over an axis that deals the batch: the gradient
+// of each part is complete on the rank that has the part.
 void keep_cut_whole(Mesh& mesh) {
   for (const Placing& placing : mesh.placed) {
     if (!has_axis(mesh.batch_axis, placing.axis)) continue;
@@ -145,7 +148,7 @@ void keep_cut_whole(Mesh& mesh) {
   }
 }
 
-// The states of a step as another program begins with them.
+// A program of a step's states, without ops, for periodic programs to begin with.
 Program over_states(const Program& step, const Mesh& mesh) {
   Program p;
   p.set_axes(axes_of(mesh));
@@ -158,7 +161,8 @@ Program over_states(const Program& step, const Mesh& mesh) {
   return p;
 }
 
-// States know on which axes they vary; those of the step vary where ranks train apart.
+// Notes in the program's states on which axes they vary. Those of a step also vary on the axes
+// whose coordinates train apart.
 void tell_states(const Program& p, const std::string& apart) {
   for (auto& [state, next] : p.updates()) {
     State& s = *p.value(state).state;
@@ -167,10 +171,10 @@ void tell_states(const Program& p, const std::string& apart) {
   }
 }
 
-void note_homes(const Program& step, Mesh& mesh) {
+void note_holders(const Program& step, Mesh& mesh) {
   std::map<std::string, std::vector<int>> held;
-  const StageHomes homes(step, mesh);
-  for (auto& [v, ranks] : homes.homes())
+  const StageRanks stage_ranks(step, mesh);
+  for (auto& [v, ranks] : stage_ranks.holders())
     for (size_t r = ranks.find_first(); r != Ranks::npos; r = ranks.find_next(r))
       held[step.value(v).name].push_back(static_cast<int>(r));
   mesh.held_at = std::move(held);
@@ -235,15 +239,15 @@ void complete_step(Program& p, Mesh& mesh, int64_t microbatches, bool training,
   if (mesh.driving.on()) write_driven(p, mesh, microbatches, measured.gradients);
   if (mesh.dedicated > 0 && mesh.one_by_one)
     fail(ORR_INVALID,
-         "strategy.{} leaves ranks without leaves, which has no order in time: leave out what "
-         "orders leaves",
+         "strategy.{} gives some ranks no microbatches, so microbatches cannot run one after "
+         "another: leave out the strategy that orders microbatches",
          mesh.dedicated_by);
   if (!mesh.gathered_axis().empty()) check_gathered(mesh, microbatches), keep_cut_whole(mesh);
   if (!mesh.placed.empty()) order_placings(p, mesh);
   read_copies(p, mesh);
   tell_states(p, mesh.apart);
   group_collectives(p);
-  if (!mesh.pipe_axis.empty() && !mesh.periodic.empty()) note_homes(p, mesh);
+  if (!mesh.pipe_axis.empty() && !mesh.periodic.empty()) note_holders(p, mesh);
   for (Periodic& one : mesh.periodic) write_rounds(p, mesh, one);
   mesh.exchanges.clear();
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A program spread over ranks, before any rank's part of it is lowered: what runs and plans are
-// made of.
+// An edited program with its mesh, before it is lowered for any rank. Runs and plans are made of
+// it.
 #pragma once
 
 #include <functional>
@@ -14,17 +14,17 @@
 
 namespace orrery {
 
-// What is decided before memory is touched; enough for `orrery plan`.
+// Everything that is decided before memory is allocated; enough for `orrery plan`.
 struct Blueprint {
-  Program program;  // logical; what works by a clock of its own is in `mesh`
+  Program program;  // the logical program of the step; periodic programs are in `mesh`
   Mesh mesh;
   int64_t microbatches = 1;
 };
 
-// What plans are drawn from: a step under a stack, spread over so many ranks. Traces anew. [main
-// thread]
+// Makes the blueprint of a step for any stack and number of ranks, so that plans can be compared.
+// Each call traces the script anew. [main thread]
 struct PlanSource {
-  std::function<Blueprint(const std::vector<StrategyUse>& stack, int world)> draw;
+  std::function<Blueprint(const std::vector<StrategyUse>& stack, int world)> build;
   std::vector<StrategyUse> stack;
   std::vector<std::string> kernels;
   int world = 1;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The editing calls (orr_edit), by what they are about, what they have in common, and what is done
-// around them for a stack of strategies.
+// The editing calls that strategies get (orr_edit), grouped by what they are about, and the helpers
+// that they share.
 #pragma once
 
 #include <orrery/driver.h>
@@ -16,29 +16,30 @@
 
 namespace orrery {
 
-// What the user wrote for a strategy, as the plugin asks for it. REQUIRES: `use` outlives it.
+// The table by which a strategy asks for its options. REQUIRES: `use` outlives it.
 orr_options options_of(const StrategyUse& use);
 // Throws Error for an option that the strategy does not know or that has the wrong type.
 void check_options(const StrategyUse& use, const orr_strategy_info& info);
 
-// Lets the mesh's driver edit the complete step and write the programs beside it. From then on
-// ranks run the step alone. Throws Error where another strategy has asked for what ranks do
+// Lets the mesh's driver edit the complete step and write the programs beside it. From then on each
+// rank runs the step by itself. Throws Error if another strategy needs steps that ranks take
 // together.
 void write_driven(Program& step, Mesh& mesh, int64_t microbatches,
                   const std::map<std::string, ValueId>& gradients);
 
 namespace edit {
 
-// What plugins hand over, checked: a value, an attribute, an op that is not appended yet.
+// Check what a plugin passes and convert it. The op is not appended yet.
 void check_value(const orr_program*, int32_t value);
 Attr attr_of(const orr_attr&);
 Op op_of(orr_program*, const orr_op_desc&);
-// How many there are; as many as fit are copied.
+// Copies as many as fit, and returns how many there are.
 int32_t copied(const std::vector<int32_t>& from, int32_t* to, int32_t capacity);
-// The number of results of the op, which is appended.
+// Appends the op, copies the ids of its results to `out` as `copied` does, and returns how many
+// there are.
 int32_t append(orr_program*, Op op, int32_t* out, int32_t capacity);
 
-// What a hook's owner gave, until the host is through with it.
+// A copy of the hook, which calls its `release` when the last user of the copy is gone.
 template <class Hook>
 std::shared_ptr<Hook> kept(const Hook& hook) {
   return {new Hook(hook), [](Hook* h) {
@@ -48,10 +49,10 @@ std::shared_ptr<Hook> kept(const Hook& hook) {
 }
 
 orr_value_info info_of(const Program&, const Value&);
-// Throws Error if there is none.
+// Throws Error if there is no such axis.
 const Axis& find_axis(orr_program*, const char* name);
 
-// -- a program of the strategy's own: ops, states, gradients, programs on a clock (ops.cpp) --
+// -- the strategy's own ops, states, gradient hooks and periodic programs (ops.cpp) ----------
 orr_status* add_op(orr_program*, const orr_op_desc*, int32_t* out, int32_t capacity, int32_t* n);
 orr_status* make_state(orr_program*, const orr_state_desc*, int32_t* out);
 orr_status* update(orr_program*, int32_t state, int32_t value);
@@ -61,7 +62,7 @@ orr_status* independent(orr_program*, const char* axis);
 orr_status* average(orr_program*, const char* axis, int32_t every, int32_t states);
 orr_status* every(orr_program*, int32_t every, int32_t rounds, const orr_program_hook*);
 
-// -- ops that are there: what they read and compute in, program/rewrite.h (change.cpp) -------
+// -- changing ops of the program: what they read, in which dtype they compute (change.cpp) ---
 orr_status* info(orr_program*, int32_t value, orr_value_info* out);
 orr_status* maker(orr_program*, int32_t value, void* arg,
                   orr_status* (*visit)(void* arg, const orr_op_desc*));
@@ -77,7 +78,7 @@ orr_status* place(orr_program*, int32_t value, const char* axis, int32_t dim);
 orr_status* scatter(orr_program*, const char* axis, int32_t dim);
 orr_status* chunk(orr_program*, const char* axis, int32_t chunks);
 
-// -- a step as a whole: its derivative, results, the finished update (step.cpp) --------------
+// -- the whole step: its cotangent, results, the finished update (step.cpp) ------------------
 int32_t trains(orr_program*);
 orr_status* cotangent(orr_program*, int32_t value);
 orr_status* output(orr_program*, const char* name, int32_t value);

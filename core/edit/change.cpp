@@ -32,7 +32,7 @@ void check_dtype(int32_t dtype) {
   if (dtype && !is_real(dtype)) fail(ORR_INVALID, "dtype {} is not one of real numbers", dtype);
 }
 
-// What is summed over the batch, and reduced, for the parameter now.
+// Makes `now` the gradient in place of `before`: the one that is summed over the batch and reduced.
 void be_gradient(orr_program* e, ValueId before, ValueId now) {
   Value &old = e->program->mutable_value(before), &made = e->program->mutable_value(now);
   std::swap(old.role, made.role), std::swap(old.name, made.name);
@@ -48,7 +48,7 @@ orr_value_info info_of(const Program& p, const Value& v) {
   orr_value_info info{};
   const Op* maker = v.producer == kNone ? nullptr : &p.ops()[static_cast<size_t>(v.producer)];
   const Phase runs = maker ? maker->phase : Phase::forward;
-  // A derivative that the loss itself reads belongs to no layer's forward pass.
+  // A derivative that the loss reads is computed in forward, but is not part of a layer's forward.
   const bool derivative = maker && runs == Phase::forward && maker->twin != kNone;
   info.size = sizeof info;
   info.kind = maker ? maker->kind.c_str() : "";

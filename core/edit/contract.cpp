@@ -11,64 +11,66 @@
 namespace orrery {
 namespace {
 
-// "sharded state, stages": two words.
-std::vector<std::string> words_of(const char* text) {
+// Splits a list such as "sharded state, stages" into its features.
+std::vector<std::string> features_of(const char* text) {
   std::vector<std::string> found;
-  std::string word;
+  std::string feature;
   for (const char* c = text ? text : "";; ++c) {
     if (*c && *c != ',') {
-      if (*c != ' ' || !word.empty()) word += *c;
+      if (*c != ' ' || !feature.empty()) feature += *c;
       continue;
     }
-    if (!word.empty()) found.push_back(word);
-    word.clear();
+    if (!feature.empty()) found.push_back(feature);
+    feature.clear();
     if (!*c) return found;
   }
 }
 
-bool has(const std::vector<std::string>& words, const std::string& word) {
-  return std::find(words.begin(), words.end(), word) != words.end();
+bool has(const std::vector<std::string>& features, const std::string& feature) {
+  return std::find(features.begin(), features.end(), feature) != features.end();
 }
 
-[[noreturn]] void refuse(const std::string& name, const std::string& word, const std::string& by) {
+[[noreturn]] void refuse(const std::string& name, const std::string& feature,
+                         const std::string& by) {
   fail(ORR_INVALID, "strategy.{} cannot join a stack that already has {}, from strategy.{}", name,
-       word, by);
+       feature, by);
 }
 
-// The installed strategies that provide a word and no conflict; those that cannot be asked do not
-// count.
-std::vector<std::string> providers(const std::string& word,
+// The installed strategies that provide the feature and none of the conflicts. Strategies that
+// cannot be loaded are left out.
+std::vector<std::string> providers(const std::string& feature,
                                    const std::vector<std::string>& conflicts) {
   std::vector<std::string> found;
   for (const std::string& name : Registry::get().names(ORR_KIND_STRATEGY)) {
-    std::vector<std::string> words;
+    std::vector<std::string> features;
     try {
-      words = words_of(described({name, {}, ""}).provides);
+      features = features_of(described({name, {}, ""}).provides);
     } catch (const Error&) {
       continue;
     }
     const auto conflict = [&](const std::string& w) { return has(conflicts, w); };
-    if (has(words, word) && std::none_of(words.begin(), words.end(), conflict))
+    if (has(features, feature) && std::none_of(features.begin(), features.end(), conflict))
       found.push_back("strategy." + name);
   }
   return found;
 }
 
-// A word that is provided too late, by a strategy that may conflict as well.
-[[noreturn]] void miss(const StrategyUse& use, const std::string& word,
+// Throws the error for a required feature that no strategy before this one provides. A strategy
+// after it may provide the feature, and may conflict as well.
+[[noreturn]] void miss(const StrategyUse& use, const std::string& feature,
                        const std::vector<std::string>& conflicts,
                        const std::vector<StrategyUse>& stack) {
   std::string remedy;
   for (const StrategyUse& other : stack) {
-    const std::vector<std::string> words = words_of(described(other).provides);
-    if (!has(words, word)) continue;
+    const std::vector<std::string> features = features_of(described(other).provides);
+    if (!has(features, feature)) continue;
     for (const std::string& conflict : conflicts)
-      if (has(words, conflict)) refuse(use.name, conflict, other.name);
+      if (has(features, conflict)) refuse(use.name, conflict, other.name);
     remedy = ": put strategy." + other.name + " before it";
   }
-  if (const auto names = providers(word, conflicts); remedy.empty() && !names.empty())
+  if (const auto names = providers(feature, conflicts); remedy.empty() && !names.empty())
     remedy = ": add " + join(names, " or ") + " before it";
-  fail(ORR_INVALID, "strategy.{} needs a strategy before it that provides {}{}", use.name, word,
+  fail(ORR_INVALID, "strategy.{} needs a strategy before it that provides {}{}", use.name, feature,
        remedy);
 }
 
@@ -89,12 +91,13 @@ orr_strategy_info described(const StrategyUse& use) {
 void check_contract(const StrategyUse& use, const orr_strategy_info& info,
                     const std::vector<StrategyUse>& stack,
                     std::map<std::string, std::string>& provided) {
-  const std::vector<std::string> conflicts = words_of(info.conflicts);
-  for (const std::string& word : conflicts)
-    if (auto by = provided.find(word); by != provided.end()) refuse(use.name, word, by->second);
-  for (const std::string& word : words_of(info.requires_))
-    if (!provided.count(word)) miss(use, word, conflicts, stack);
-  for (const std::string& word : words_of(info.provides)) provided.emplace(word, use.name);
+  const std::vector<std::string> conflicts = features_of(info.conflicts);
+  for (const std::string& feature : conflicts)
+    if (auto by = provided.find(feature); by != provided.end())
+      refuse(use.name, feature, by->second);
+  for (const std::string& feature : features_of(info.requires_))
+    if (!provided.count(feature)) miss(use, feature, conflicts, stack);
+  for (const std::string& feature : features_of(info.provides)) provided.emplace(feature, use.name);
 }
 
 }  // namespace orrery

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What strategies say of each other: the words that they provide, require and conflict with
-// (orr_strategy_info).
+// Checks what strategies state about each other: the features that they provide, require and
+// conflict with (orr_strategy_info).
 #pragma once
 
 #include <map>
@@ -14,13 +14,14 @@ namespace orrery {
 
 orr_strategy_info described(const StrategyUse& use);
 
-// Holds a strategy's words against `provided`, which has those of the strategies before it in the
-// stack with their names, and adds its own. Throws Error that names both strategies.
+// Checks a strategy's features against `provided`, which maps the features that strategies before
+// it in the stack provide to their names, and adds its own features. Throws Error that names both
+// strategies.
 void check_contract(const StrategyUse& use, const orr_strategy_info& info,
                     const std::vector<StrategyUse>& stack,
                     std::map<std::string, std::string>& provided);
 
-// An error about the number of ranks begins, behind its line, with these words.
+// An error about a wrong number of ranks begins with these words, behind the Lua line.
 inline constexpr const char* ranks_left_over = "the strategies use";
 
 }  // namespace orrery

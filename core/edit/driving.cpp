@@ -16,7 +16,8 @@
 namespace orrery {
 namespace {
 
-// A step that is cut over one axis only, and whole.
+// Throws Error if a strategy cuts the step, orders its microbatches or sums over ranks: a driver
+// needs one axis, on which each rank has the whole step.
 void check_nothing_together(const Mesh& mesh) {
   const bool together = mesh.axes.size() > 1 || mesh.one_by_one || !mesh.sharded.empty() ||
                         !mesh.reduced.empty() || !mesh.exchanges.empty() ||
@@ -24,12 +25,12 @@ void check_nothing_together(const Mesh& mesh) {
   const Driving& d = mesh.driving;
   if (together)
     fail(ORR_INVALID,
-         "{}: strategy.{} without a common step deals whole leaves to all ranks in one call: leave "
-         "out the strategies that cut a step or sum over ranks, or {}",
+         "{}: strategy.{} without a common step runs whole microbatches on all ranks in one call: "
+         "leave out the strategies that cut a step or sum over ranks, or {}",
          d.line, d.origin, d.remedy());
 }
 
-// States that the step was traced with and does not read any more are not its own.
+// Removes the states that the step was traced with and does not use any more.
 void forget_unread(Program& p) {
   std::erase_if(p.mutable_updates(), [](auto& update) { return update.first == update.second; });
   std::vector<ValueId> wanted;

@@ -64,7 +64,7 @@ orr_status* axis(orr_program* e, const char* name, int32_t size) {
   });
 }
 
-// The op that makes a value, null if it is given or there is no such value.
+// The op that makes a value; null if the value is given, or does not exist.
 const Op* maker_of(orr_program* e, int32_t value) {
   const Program& p = *e->program;
   if (value < 0 || static_cast<size_t>(value) >= p.values().size()) return nullptr;
@@ -107,8 +107,8 @@ orr_status* life(orr_program* e, int32_t value, const char*, int32_t life) {
       fail(ORR_INVALID, "there is no life {}", life);
     if (life < ORR_LIFE_HOST)
       fail(ORR_UNIMPLEMENTED,
-           "strategy.{} was built for lives of activations that have left the editing table: build "
-           "it anew on copy and replace (strategy.h)",
+           "strategy.{} was built for values of life that are no longer supported: use copy and "
+           "replace instead, and build it again (strategy.h)",
            e->strategy);
     if (v.batch == Batch::sharded) v.tier = life == ORR_LIFE_DISK ? Tier::disk : Tier::host;
   });
@@ -151,7 +151,8 @@ orr_status* loop(orr_program* e) {
   return nullptr;
 }
 
-// What a strategy calls an axis; build::kBatch: all that gradients are summed over, as one.
+// The axis that a strategy's call names. build::kBatch means the product of all axes over which
+// gradients are summed.
 std::string axis_named(const orr_program* e, const char* name) {
   if (std::string_view(name) != build::kBatch) return name;
   std::string axis = e->mesh->gradient_axis();
@@ -186,8 +187,8 @@ orr_status* idle(orr_program* e, const char* name, int32_t n) {
   return guarded([&] {
     if (e->mesh->batch_axis != name) fail(ORR_INVALID, "axis '{}' does not deal the batch", name);
     if (int ranks = edit::find_axis(e, name).size; n < 0 || n >= ranks)
-      fail(ORR_INVALID, "{} of the {} ranks of axis '{}' without leaves: give from 0 to {}", n,
-           ranks, name, ranks - 1);
+      fail(ORR_INVALID, "{} of the {} ranks of axis '{}' without microbatches: give from 0 to {}",
+           n, ranks, name, ranks - 1);
     e->mesh->dedicated = n, e->mesh->dedicated_by = e->strategy;
   });
 }
@@ -218,9 +219,9 @@ orr_status* shard(orr_program* e, int32_t value, const orr_shard* how) {
   });
 }
 
-// Calls of revision 1 that a strategy now makes of others.
+// The function for slots of revision 1 that are not supported any more; it says which calls to use.
 template <class... Given>
-orr_status* has_left(orr_program* e, Given...) {
+orr_status* removed_call(orr_program* e, Given...) {
   return guarded([&] {
     fail(ORR_UNIMPLEMENTED,
          "strategy.{} was built for calls that have left the editing table, such as compute, "
@@ -263,14 +264,14 @@ const orr_edit edit_table = {sizeof(orr_edit),
                              axis_size,
                              halve,
                              shard,
-                             has_left,
+                             removed_call,
                              edit::average,
-                             has_left,
+                             removed_call,
                              idle,
-                             has_left,
+                             removed_call,
                              edit::chunk,
                              offload,
-                             has_left,
+                             removed_call,
                              edit::add_op,
                              edit::make_state,
                              edit::update,

@@ -29,37 +29,38 @@ struct StrategyUse {
   std::shared_ptr<const orr_strategy_api> script = nullptr;
 };
 
-// What the entry names: the script's own strategy or the plugin's, loaded now if need be.
+// The table of the strategy: the script's own, or the plugin's, which is loaded now if need be.
 const orr_strategy_api& strategy_of(const StrategyUse& use);
 
-// The states that strategies keep: one of each name, over all programs of a run.
+// The states that strategies keep, by name; all programs of a run share them.
 using StrategyStates = std::map<std::string, std::shared_ptr<State>>;
 
-// Lets every strategy edit the program before it is differentiated, if it is one of a training
-// step. Throws as apply_strategies does. REQUIRES: as there.
+// Lets every strategy edit the program before it is differentiated (`training`) or evaluated.
+// Throws and requires the same as apply_strategies.
 Asked apply_forward(Program& p, const std::vector<StrategyUse>& stack, StrategyStates& states,
                     bool training);
 
-// Lets every strategy edit the differentiated program over `world` ranks, before its update is
-// there; checks options, conflicts and that the mesh takes every rank. Throws Error with the Lua
-// line of the strategy at fault. REQUIRES: `states` and `mesh` stay where they are until the step
-// is complete.
+// Lets every strategy edit the differentiated program for `world` ranks, before its update is
+// written. Checks options and conflicts, and that the mesh uses every rank. Throws Error with the
+// Lua line of the strategy at fault. REQUIRES: `states` and `mesh` keep their addresses until the
+// step is complete.
 void apply_strategies(Program& p, const std::vector<StrategyUse>& stack, int world,
                       StrategyStates& states, Mesh& mesh, bool training = true);
-// Once the update is there: carries out what strategies have asked of the whole step, and lets
-// those that work by a clock of their own, or drive the ranks, write their programs. The hooks are
-// gone then.
+// Is called once the update is written. Calls the strategies' hooks on the whole step, carries out
+// what the mesh asks of it, and lets strategies write their periodic programs and drivers theirs.
+// The hooks are gone afterwards.
 void complete_step(Program& p, Mesh& mesh, int64_t microbatches, bool training,
                    const Measured& measured = {});
-// Whether a strategy decides over the whole step, and needs the norm of all gradients.
+// Whether a strategy decides whether the whole step counts. It then needs the norm of all
+// gradients.
 bool decides_over_step(const Mesh& mesh);
 
-// The actions of every coordinate of a pipeline that holds chunk c at chunk_at[c], as the strategy,
-// or the script in its place, orders so many microbatches.
+// The actions of every coordinate of a pipeline, whose coordinate chunk_at[c] holds chunk c, for so
+// many microbatches. The strategy orders them, or the script (StrategyUse::order).
 ActionTables tables_of(const StrategyUse& use, const std::vector<int>& chunk_at, int microbatches);
 
-// What the strategy that caused an exchange says a rank sends in it; nothing if it has no formula
-// of its own.
+// The bytes that a rank sends in an exchange by the formula of the strategy that caused it; nothing
+// if the strategy has no formula.
 std::optional<uint64_t> predict_bytes(const StrategyUse& use, const orr_predict_query& query);
 
 }  // namespace orrery

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The editing calls that a strategy is given, and what they work on.
+// The table of editing calls that a strategy gets, and the program handle that they work on.
 #pragma once
 
 #include <orrery/strategy.h>
@@ -11,7 +11,7 @@
 
 #include "edit/edit.h"
 
-// What a strategy holds while it edits.
+// The handle that a strategy passes to each editing call.
 struct orr_program {
   orrery::Program* program;
   orrery::Mesh* mesh;
@@ -20,21 +20,22 @@ struct orr_program {
   orrery::StrategyStates* states = nullptr;
   bool forward = false;  // not yet differentiated
   bool training = true;  // the program is a training step's
-  bool retyped = false;  // some types may not fit
-  // Where ops belonged before `beside`.
+  bool retyped = false;  // dtypes were changed, and must be checked
+  // Phase and site of new ops before the first call of `beside`.
   struct Standing {
     orrery::Phase phase;
     orrery::Site site;
   };
   std::optional<Standing> before = {};
-  std::deque<orr_program>* others = nullptr;  // that a driver writes as well; null elsewhere
+  std::deque<orr_program>* others = nullptr;  // programs that a driver adds; null elsewhere
 };
 
 namespace orrery {
 
 extern const orr_edit edit_table;
 
-// After the calls of one strategy: ops are in order, types fit, and new ops belong where they did.
+// Is called after the edits of one strategy: puts ops in execution order, checks dtypes, and undoes
+// `beside`.
 void settle(orr_program& edited);
 
 }  // namespace orrery

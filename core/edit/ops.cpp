@@ -65,14 +65,15 @@ Leave leave_of(int32_t leave) {
   return static_cast<Leave>(leave);
 }
 
-// The key of a state's random numbers: not one that the script's own states are counted with.
+// The ordinal in the key of a state's random numbers. The script's own states are numbered from 0;
+// no such number may be used here.
 int64_t ordinal_of(const std::string& name) {
   uint64_t h = 1469598103934665603ULL;
   for (char c : name) h = (h ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
   return static_cast<int64_t>(h >> 33) + (int64_t{1} << 31);
 }
 
-// Of structs that an older strategy fills, the fields that they have.
+// Older strategies fill shorter structs: reads a field only if the struct has it.
 double constant_of(const orr_state_desc& how) {
   return how.size > offsetof(orr_state_desc, value) ? how.value : 0;
 }

@@ -16,8 +16,8 @@ const Placing* find_placing(const Mesh& mesh, const std::string& axis_name) {
   return nullptr;
 }
 
-// Ranks that exchange samples get consecutive microbatches: their axis is the innermost of those
-// that deal the batch.
+// Makes the axis whose ranks exchange samples the innermost of those that deal the batch, so that
+// these ranks have consecutive microbatches.
 void order_batch_axes(Mesh& mesh) {
   const std::string inner = mesh.gathered_axis();
   mesh.batch_axis = with_axis(without_axis(mesh.batch_axis, inner), inner);
@@ -27,7 +27,7 @@ void order_batch_axes(Mesh& mesh) {
          inner);
 }
 
-// Whether the axis' ranks have work to share on every sample.
+// Whether the ranks of the axis share the work on every sample.
 bool shares_samples(const orr_program* e, const Placing& on) {
   return on.scatter != kNone || on.chunks > 0 ||
          std::any_of(on.values.begin(), on.values.end(), [&](auto& asked) {
@@ -106,7 +106,7 @@ orr_status* place(orr_program* e, int32_t value, const char* axis_name, int32_t 
     check_value(e, value);
     const Value& v = e->program->value(value);
     find_axis(e, axis_name);
-    if (dim < 0) return;  // replicated is how everything starts
+    if (dim < 0) return;  // it asks for whole values, which is the default
     if (v.role == Role::batch && dim == 0) return deal_batch(e, v, axis_name);
     if (v.role == Role::batch) check_shared(*e->mesh, axis_name);
     check_dim(e, value, dim);

@@ -49,7 +49,7 @@ PluginOp described(const std::string& plugin, int32_t number) {
   return op;
 }
 
-// -- what a plugin writes with --------------------------------------------------------------------
+// -- the table with which a plugin writes ops -----------------------------------------------------
 
 void check_writable(const Op& op) {
   if (names_axis(op.kind) || op.kind == "categorical")
@@ -90,7 +90,7 @@ Type type_from(const orr_tensor& t, const std::string& who) {
   return {t.dtype, Dims(t.dims, t.dims + t.rank)};
 }
 
-// What the plugin is given in each of its calls.
+// A call of an op as the plugin gets it in each of its functions.
 struct Call {
   Call(const PluginOp& op, const std::vector<Type>& in, std::vector<Attr> given)
       : op(op), options(std::move(given)) {
@@ -156,7 +156,7 @@ std::vector<ValueId> backward(Program& p, const Call& call, const std::vector<Va
 
 // -- ops that kernels compute, as a kind of the program -------------------------------------------
 
-// As an op of the program says it.
+// The call that an op of the program stands for.
 Call call_of(const PluginOp& op, const std::vector<Type>& in, const Attrs& attrs) {
   if (in.size() != static_cast<size_t>(op.n_in))
     throw std::invalid_argument(fmt::format("takes {} inputs, not {}", op.n_in, in.size()));
@@ -175,7 +175,7 @@ std::vector<int> factors_of(const Call& call, int32_t input, size_t rank) {
   return {found.begin(), found.end()};
 }
 
-// Each factor of an input must be one dim of the result, as long.
+// Checks that each factor of an input belongs to a dim of the result, of equal extent.
 void check_factors(const Call& call, const Sharding& s, const std::vector<Type>& in,
                    const Type& out) {
   for (size_t i = 0; i < in.size(); ++i)
@@ -273,7 +273,7 @@ ValueId add_plugin_op(Program& p, const PluginOp& op, const std::vector<Attr>& o
   const auto call = std::make_shared<Call>(op, types, options);
   const ValueId y = forward(p, *call, in);
   if (!op.gradient) return y;
-  const auto made = std::make_shared<ValueId>(y);  // as its readers see it
+  const auto made = std::make_shared<ValueId>(y);  // the value that other ops read in place of y
   *made = p.with_gradient(
       y, in, [call, in, made, &p](ValueId dy) { return backward(p, *call, in, *made, dy); });
   return *made;

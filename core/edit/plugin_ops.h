@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ops that plugins bring (orrery/op.h), written into a program as ops that the core knows.
+// Ops that plugins bring (orrery/op.h). A call of one becomes ops of a program: those that the
+// plugin writes it in, or one op that a kernel computes.
 #pragma once
 
 #include <string>
@@ -18,15 +19,15 @@ struct PluginOp {
   std::vector<std::pair<std::string, Attr>> options;  // and their defaults
 };
 
-// Those of all op plugins, which are loaded now if need be. Throws Error where two have one name,
-// or one describes itself as none can be. [main thread]
+// The ops of all op plugins, which are loaded now if need be. Throws Error if two have the same
+// name, or a description is wrong. [main thread]
 const std::vector<PluginOp>& plugin_ops();
 
-// Types of an example's inputs.
+// The types of the inputs of the op's example `number`.
 std::vector<Type> example_of(const PluginOp& op, int32_t number);
 
-// Appends a call of the op; options by their order. Throws Error with the current site's prefix.
-// REQUIRES: the program stays where it is until it is differentiated.
+// Appends a call of the op, with the values of its options in their order. Throws Error with the
+// current site's prefix. REQUIRES: the program keeps its address until it is differentiated.
 ValueId add_plugin_op(Program& p, const PluginOp& op, const std::vector<Attr>& options,
                       const std::vector<ValueId>& in);
 

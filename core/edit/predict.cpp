@@ -44,7 +44,7 @@ std::vector<Prediction> predictions(const RankPlan& plan, const std::vector<Stra
     }
     found.push_back(p);
   }
-  Prediction own{"the script"};  // collectives of an optimizer
+  Prediction own{"the script"};  // such as collectives of an optimizer
   for (auto& [index, n] : times)
     if (const Exchange& e = plan.exchanges[static_cast<size_t>(index)];
         !e.is_copy() && e.origin.empty())

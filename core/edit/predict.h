@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What strategies say beforehand of the bytes that they cause, beside what the plan counts.
+// Compares the bytes that strategies predict with those that the plan counts.
 #pragma once
 
 #include <map>
@@ -17,7 +17,7 @@ struct Prediction {
   uint64_t predicted = 0, counted = 0;  // bytes that the rank sends in a step
 };
 
-// One for each strategy of the stack, in order, and one for what the script itself exchanges.
+// One for each strategy of the stack, in order, and one for the exchanges of the script itself.
 std::vector<Prediction> predictions(const RankPlan& plan, const std::vector<StrategyUse>& stack,
                                     int rank);
 

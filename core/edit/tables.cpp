@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The order of a pipeline's actions, as a strategy or the script gives it.
+// Asks a strategy, or the script, for the order of a pipeline's actions.
 #include <algorithm>
 #include <cstdio>
 
@@ -33,7 +33,7 @@ std::vector<Action> plugin_actions(const StrategyUse& use, int stage, int stages
   return found;
 }
 
-// "F3:1" of the script: `mine` are the chunks of its stage.
+// The action that a text such as "F3:1" of the script stands for; `mine` are the stage's chunks.
 Action script_action(const StrategyUse& use, const std::string& text,
                      const std::vector<int>& mine) {
   static const std::string kinds = "FBW";

@@ -27,7 +27,7 @@ std::vector<int> mask_of(pid_t process) {
   return cpus;
 }
 
-// What has started the ranks.
+// The process that has started the ranks.
 pid_t starter() {
   return ancestor_without({"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"});
 }
@@ -84,7 +84,7 @@ int thread_share(const std::vector<int>& cpus, int rank, int ranks) {
   return share_of(cores_of(cpus), rank, ranks).threads;
 }
 
-std::vector<int> mesh(const std::vector<int>& cpus) {
+std::vector<int> order_by_core(const std::vector<int>& cpus) {
   std::vector<int> order;
   const std::vector<Core> cores = cores_of(cpus);
   for (size_t i = 0; order.size() < cpus.size(); ++i)
@@ -93,7 +93,7 @@ std::vector<int> mesh(const std::vector<int>& cpus) {
   return order;
 }
 
-// Bound is who may use less than what has started it.
+// A rank is bound if it may use fewer CPUs than the process that has started it.
 int take_share(const World& world) {
   if (world.source == "orrery") return 0;
   const std::vector<int> own = mask_of(0), all = mask_of(starter());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who has started this process, past ranks and shells between.
+// Finds the process that has started a rank, past shells between them.
 #pragma once
 
 #include <sys/types.h>
@@ -10,8 +10,8 @@
 
 namespace orrery {
 
-// The nearest ancestor that was started with none of the environment variables, or whose
-// environment may not be looked at; 1 at the latest.
+// The nearest ancestor that was started with none of these environment variables, or whose
+// environment may not be read; process 1 at the latest.
 pid_t ancestor_without(const std::vector<std::string>& variables);
 
 }  // namespace orrery

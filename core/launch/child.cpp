@@ -40,12 +40,13 @@ struct Prepared {
   pid_t parent;
 };
 
-// Between fork and exec: async-signal-safe calls only.
+// Runs between fork and exec: only async-signal-safe calls are allowed.
 [[noreturn]] void become(const ChildSpec& spec, const Prepared& p) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != p.parent) _exit(1);
-  // A terminal's Ctrl-C reaches the launcher, which passes it on once. Who would ask there, as ssh
-  // does for passwords, would be stopped in the background: without a terminal it fails.
+  // A process group of its own: the terminal's Ctrl-C then reaches only the launcher, which passes
+  // it on once. A program that asks at the terminal, as ssh does for passwords, would be stopped in
+  // the background; without a terminal it fails instead.
   spec.input >= 0 ? setsid() : setpgid(0, 0);
   sigset_t none;
   sigemptyset(&none);
@@ -92,7 +93,7 @@ std::string LinePrefixer::line_out(std::string line) {
     if (line.empty()) return "";
   }
   if (const size_t end = line.find_last_not_of(" \t\r"); end != std::string::npos)
-    last_words_ = line.substr(0, end + 1);
+    last_line_ = line.substr(0, end + 1);
   return prefix_ + line + "\n";
 }
 

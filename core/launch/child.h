@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One process as the launcher sees it: how it is started and where its lines come out.
+// A process that a launcher starts, and the lines that it prints.
 #pragma once
 
 #include <sys/types.h>
@@ -12,27 +12,29 @@
 
 namespace orrery {
 
-// Passes whole lines on with a prefix. Of one that has the mark, what follows it is kept back: what
-// stands before was written by others, who had left their line without an end.
+// Passes on whole lines with a prefix. Of a line that has the mark, the part behind it is kept and
+// not passed on. The part in front of it was printed by other processes that did not end their
+// line.
 class LinePrefixer {
  public:
   LinePrefixer(int from, int to, std::string prefix, char mark)
       : from_(from), to_(to), prefix_(std::move(prefix)), mark_(mark) {}
   int fd() const { return from_; }
   bool at_end() const { return at_end_; }
-  // Passes on what is there.
+  // Passes on the lines that have come.
   void pump();
-  const std::optional<std::string>& kept() const { return kept_; }  // last; none: no mark has come
-  // The last line passed on, blank ones left out, where there is a mark.
-  const std::string& last_words() const { return last_words_; }
-  // Passes on the rest, even without a newline, and closes.
+  // The text behind the last mark; none: no mark has come.
+  const std::optional<std::string>& kept() const { return kept_; }
+  // The last line that was passed on and is not blank, if lines may have a mark.
+  const std::string& last_line() const { return last_line_; }
+  // Passes on the rest, even if it has no newline, and closes the source.
   void finish();
 
  private:
   void write_lines(bool all);
   std::string line_out(std::string line);
   int from_, to_;
-  std::string prefix_, pending_, last_words_;
+  std::string prefix_, pending_, last_line_;
   std::optional<std::string> kept_;
   char mark_;
   bool at_end_ = false;
@@ -42,11 +44,11 @@ struct ChildSpec {
   int rank;
   std::string program;  // a path, or a name to look for in PATH
   std::vector<std::string> argv, env;
-  std::vector<int> cpus;    // to pin to; empty: none
-  bool owns_terminal;       // else input is empty, or given, and output is piped
+  std::vector<int> cpus;    // CPUs to pin it to; empty: it is not pinned
+  bool owns_terminal;       // false: its input is `input`, and its output is piped
   std::string prefix = {};  // of its lines
-  char mark = 0;            // of what is kept back of its errors; 0: nothing is
-  int input = -1;           // to read, without a terminal to ask at; -1: nothing
+  char mark = 0;            // of the text to keep in its stderr (LinePrefixer); 0: there is none
+  int input = -1;           // its stdin; it then has no terminal; -1: an empty one
 };
 
 struct Child {
@@ -54,9 +56,11 @@ struct Child {
   pid_t pid;
   std::vector<LinePrefixer> output;
   bool running = true;
-  int code = 0;  // once ended: exit code, or 128 + signal
+  int code = 0;  // once it has ended: its exit code, or 128 + signal
   int signal = 0;
-  std::string stopped = {};  // by which signal, while it is; what it was killed for, once ended
+  // The signal that has stopped it ("signal 19 (Stopped)"); "" if it runs. Still set after it has
+  // ended if it was killed for being stopped.
+  std::string stopped = {};
   std::chrono::steady_clock::time_point stopped_at{};
 };
 

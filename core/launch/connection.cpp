@@ -16,7 +16,7 @@ bool is_patient(int error) { return error == EAGAIN || error == EWOULDBLOCK || e
 
 Connection::~Connection() { close(socket_); }
 
-// Takes the first message off what has been received.
+// Takes the first message from the received bytes; false if it is not complete yet.
 bool Connection::cut(Message& message) {
   if (received_.size() < sizeof(wire::Frame)) return false;
   wire::Frame frame;
@@ -55,7 +55,7 @@ void Connection::send(wire::Kind kind, uint32_t id, const std::string& key,
   flush();
 }
 
-// What cannot be sent to one who has gone is dropped; what he has sent before can still be read.
+// If the peer is gone, unsent bytes are dropped. What the peer has sent before can still be read.
 void Connection::flush() {
   while (!unsent_.empty()) {
     const ssize_t n = ::send(socket_, unsent_.data(), unsent_.size(), MSG_NOSIGNAL | MSG_DONTWAIT);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Frames over a connected stream socket.
+// Sends and receives messages over a connected stream socket.
 #pragma once
 
 #include <cstddef>
@@ -18,22 +18,22 @@ struct Message {
 // [one thread at a time]
 class Connection {
  public:
-  explicit Connection(int socket) : socket_(socket) {}  // takes it over
+  explicit Connection(int socket) : socket_(socket) {}  // owns the socket from now on
   ~Connection();
   Connection(const Connection&) = delete;
 
   int socket() const { return socket_; }
   // The next message that has come; false when there is none yet. Never blocks.
   bool receive(Message& message);
-  // Whether the other side has gone, or has said what is no message.
+  // Whether the peer has closed the connection, or has sent bytes that are no message.
   bool at_end() const { return at_end_; }
-  // Sends what the socket takes at once and keeps the rest for flush. Never blocks.
+  // Sends a message. Bytes that the socket does not take at once are kept for flush. Never blocks.
   void send(wire::Kind kind, uint32_t id, const std::string& key, const std::string& value);
   void flush();
   bool has_unsent() const { return !unsent_.empty(); }
-  // Whether nobody takes what is sent.
+  // Whether sending has failed, because the peer is gone.
   bool is_broken() const { return broken_; }
-  // From now on a larger message ends the connection.
+  // Sets the largest message that the peer may send; a larger one ends the connection.
   void limit(size_t bytes) { most_ = bytes; }
 
  private:

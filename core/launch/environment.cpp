@@ -18,15 +18,15 @@
 namespace orrery {
 namespace {
 
-// The variables of one launcher. `step`, where given, must be set for the others to mean anything:
-// a Slurm batch script carries task variables without being a task.
+// The variables of one launcher. If `step` is given, the others count only if it is set: a Slurm
+// batch script has the variables of a task without being one.
 struct Source {
   const char* name;
   const char *rank, *size, *local_rank, *local_size;
   const char* step;
-  bool yields;  // says nothing where another launcher has spoken: mpirun in an allocation sees both
+  bool yields;  // ignored if another launcher's are set: mpirun in a Slurm allocation has both
   bool mute;    // see World::launcher_is_mute
-  const char* job[4];  // what names the job, together; those that are not set are left out
+  const char* job[4];  // these together name the job; those that are not set are left out
 };
 
 constexpr Source sources[] = {
@@ -87,7 +87,8 @@ int number(const char* name, const char* text) {
   return value;
 }
 
-// Slurm gives the tasks of each node as "2(x3),1"; the first number is right on equal nodes.
+// Slurm gives the number of tasks of each node as "2(x3),1". The first number is used, which is
+// right if all nodes have equally many.
 int slurm_local_size(const GetEnv& env, int size) {
   const char* nodes = env("SLURM_STEP_NUM_NODES");
   const int n = nodes ? number("SLURM_STEP_NUM_NODES", nodes) : 1;
@@ -109,9 +110,8 @@ std::string first_host(const std::string& nodes) {
          nodes.substr(close + 1, after - close - 1);
 }
 
-// Rank 0's address is in the variables of torchrun's kind, which any launcher may pass on. Slurm
-// names the host of its first task; each job has a port of its own there, like other programs
-// choose theirs.
+// Finds rank 0's address: in MASTER_ADDR and MASTER_PORT, which any launcher may pass on, or else
+// by Slurm's host of the first task, with a port that is computed from the job's number.
 void find_rank_0(World& w, const GetEnv& env) {
   const char *address = env("MASTER_ADDR"), *port = env("MASTER_PORT");
   if (address && port) {
@@ -125,8 +125,8 @@ void find_rank_0(World& w, const GetEnv& env) {
   w.port = std::to_string(15000 + number("SLURM_JOB_ID", job) % 10000);
 }
 
-// Hydra names no job, but its proxy is the parent of all ranks of a host, at times with a shell
-// between: the nearest ancestor that is no rank itself.
+// Hydra gives no name of the job. But its proxy is the parent of all ranks of a host, perhaps with
+// a shell between: it is the nearest ancestor that is no rank itself.
 std::string common_parent(const char* rank_variable) {
   return fmt::format("process {}", ancestor_without({rank_variable}));
 }
@@ -143,7 +143,7 @@ std::optional<World> read(const Source& s, const GetEnv& env) {
   const char *rank = env(s.rank), *size = env(s.size);
   if (s.step && !env(s.step)) return std::nullopt;
   if (!rank && !size) return std::nullopt;
-  // srun --mpi=pmi2 sets PMI's rank and size, and says the rest in its own variables.
+  // srun --mpi=pmi2 sets rank and size as PMI does, and the rest in its own variables.
   if (std::string_view(s.rank) == "PMI_RANK" && !env(s.local_rank) && env("SLURM_STEP_ID"))
     return std::nullopt;
   if (!rank || !size)

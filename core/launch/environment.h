@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who am I in the job: rank and size as some launcher has put them into the environment.
+// This process's place in the job: rank and size, from the variables that a launcher sets.
 #pragma once
 
 #include <cstdint>
@@ -13,22 +13,23 @@ struct World {
   int rank = 0, size = 1;
   int local_rank = 0, local_size = 1;  // on this host
   std::string source = "single process";
-  std::string job;  // names the job among this user's on this host; "": the launcher does not say
-  std::string address;  // where ranks on several hosts meet rank 0; "": the launcher does not say
-  std::string port;
-  bool launcher_is_mute = false;  // at times ends a job without naming the rank that was killed
+  // A name that no other job of this user on this host has; "": the launcher sets none.
+  std::string job;
+  // Where ranks on several hosts connect to rank 0; "": the launcher sets none.
+  std::string address, port;
+  bool launcher_is_mute = false;  // it may end a job without naming the rank that was killed
 };
 
 using GetEnv = std::function<const char*(const char*)>;
 
-// Reads, in this order, our own launcher's variables, torchrun's, Open MPI's, hydra's (MPICH, Intel
-// MPI) and those of a Slurm step; without any it is a world of one. Throws Error naming the
-// variables when a pair is half set, is no valid rank and size, or disagrees with another
-// launcher's.
+// Looks, in this order, for the variables of our own launcher, torchrun, Open MPI, hydra (MPICH,
+// Intel MPI) and a Slurm step; without any, this is a world of one rank. Throws Error that names
+// the variables if only one of a pair is set, they are no valid rank and size, or they contradict
+// those of another launcher.
 World detect();
 World detect(const GetEnv& env);
 
-// The default of every wait between ranks: ORRERY_DEADLINE in seconds, else 30 s.
+// The deadline of every wait between ranks: ORRERY_DEADLINE in seconds, else 30 s.
 int64_t deadline_ns();
 
 }  // namespace orrery

@@ -22,10 +22,11 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::nanoseconds;
 
-// The watcher waits in these: a pause of this very process counts as two at most.
+// The watcher waits in slices. If this process is stopped for a while, that counts as two slices at
+// most.
 constexpr nanoseconds slice{300'000'000};
 
-// Whom to blame when the world has been forming for so long.
+// The error to end with after the world has been forming for so long; none if it may still form.
 std::optional<Error> judge(Store& store, const World& world, int64_t waited_ns) {
   if (const std::optional<Error> told = store.blamed()) return told;
   if (store.is_shared()) return store.judge(world, waited_ns).blame;
@@ -35,8 +36,9 @@ std::optional<Error> judge(Store& store, const World& world, int64_t waited_ns) 
                                          world.rank, static_cast<double>(waited_ns) * 1e-9));
 }
 
-// Who leaves because of a dead rank is dead to the others: all say what the first one has found
-// out, which the server tells everybody.
+// Agrees with the other ranks on the error to end with. A rank that ends because of a dead one
+// looks dead itself to the others, so all take the first error that was reported to the store's
+// server, which sends it to all ranks.
 Error agree_on(Store& store, const Error& own) {
   store.blame(own);
   for (int waits = 0; waits < 20 && store.is_shared() && !store.blamed(); ++waits)
@@ -44,8 +46,7 @@ Error agree_on(Store& store, const Error& own) {
   return store.blamed().value_or(own);
 }
 
-// A thread that ends the process when the main thread is inside of a library that does not come
-// back.
+// A thread that ends the process if the main thread does not return from a library.
 class Watcher {
  public:
   Watcher(Store& store, const World& world) : store_(store), world_(world) {
@@ -69,7 +70,8 @@ class Watcher {
         return end_with(*verdict);
   }
 
-  // Until a deadline has passed, or another rank has found out whom to blame; true: to stop.
+  // Returns when a deadline has passed or another rank has reported an error (false), or when the
+  // watcher is to stop (true).
   bool await_deadline() {
     Clock::time_point begun = Clock::now();
     std::unique_lock lock(mutex_);
@@ -83,13 +85,13 @@ class Watcher {
   }
 
   void end_with(const Error& own) {
-    std::lock_guard lock(mutex_);  // the main thread, which hears of it, too, is not to end first
+    std::lock_guard lock(mutex_);  // keeps the main thread, which gets the error too, from ending
     if (stopped_) return;
     const Error verdict = agree_on(store_, own);
     try {
       store_.report(verdict.what());
     } catch (const Error&) {
-      // The server is gone too: the line below is what is left to say.
+      // The server is gone too: the error is only printed.
     }
     std::fprintf(stderr, "error: %s\n", verdict.what());
     _exit(verdict.code());
@@ -114,7 +116,7 @@ void form(Store& store, const World& world, const std::function<void()>& body) {
     watcher.stop();
     std::optional<Error> verdict;
     if (e.code() == ORR_RETRY) verdict = e;
-    if (e.code() == ORR_DEADLINE) verdict = judge(store, world, deadline_ns());  // e names nobody
+    if (e.code() == ORR_DEADLINE) verdict = judge(store, world, deadline_ns());  // e names no rank
     if (verdict) throw agree_on(store, *verdict);
     throw;
   }

@@ -14,11 +14,11 @@ namespace {
 
 constexpr char guarded[] = "ORRERY_GUARDED";  // in the environment of the rank itself
 
-std::vector<std::string> own_words() {
+std::vector<std::string> own_arguments() {
   std::ifstream line("/proc/self/cmdline", std::ios::binary);
-  std::vector<std::string> words;
-  for (std::string word; std::getline(line, word, '\0');) words.push_back(word);
-  return words;
+  std::vector<std::string> arguments;
+  for (std::string argument; std::getline(line, argument, '\0');) arguments.push_back(argument);
+  return arguments;
 }
 
 class Guard : public Supervisor {
@@ -27,13 +27,13 @@ class Guard : public Supervisor {
 
  protected:
   void start() override {
-    ChildSpec spec{world_.rank, own_program(), own_words(), {}, {}, true};
+    ChildSpec spec{world_.rank, own_program(), own_arguments(), {}, {}, true};
     for (char** e = environ; *e; ++e) spec.env.emplace_back(*e);
     spec.env.push_back(fmt::format("{}=1", guarded));
     children_.push_back(start_child(spec));
   }
 
-  // What the rank has to say of its own errors it says itself.
+  // Prints nothing if the rank has ended by its own error, which it has printed itself.
   int tell(size_t child) override {
     const Child& c = children_[child];
     if (c.signal || !c.stopped.empty())

@@ -12,19 +12,19 @@
 namespace orrery {
 namespace {
 
-int slots_of(const std::string& word, const std::string& where) {
+int slots_of(const std::string& field, const std::string& where) {
   constexpr std::string_view name = "slots=";
-  if (!word.starts_with(name))
+  if (!field.starts_with(name))
     fail(ORR_INVALID,
          "{}: '{}' is not understood: a line is a host's name, then slots=N if it takes more than "
          "one rank",
-         where, word);
+         where, field);
   int slots = 0;
-  const char* end = word.data() + word.size();
-  const auto [stop, error] = std::from_chars(word.data() + name.size(), end, slots);
+  const char* end = field.data() + field.size();
+  const auto [stop, error] = std::from_chars(field.data() + name.size(), end, slots);
   if (error != std::errc() || stop != end || slots < 1 || slots > wire::max_ranks)
     fail(ORR_INVALID, "{}: '{}': a host takes 1 to {} ranks; leave its line out if it takes none",
-         where, word, wire::max_ranks);
+         where, field, wire::max_ranks);
   return slots;
 }
 
@@ -41,11 +41,11 @@ std::vector<JobHost> read_hosts(const std::string& path) {
   std::vector<JobHost> hosts;
   int number = 0, total = 0;
   for (std::string line; std::getline(file, line);) {
-    std::istringstream words(line.substr(0, line.find('#')));
+    std::istringstream stream(line.substr(0, line.find('#')));
     JobHost host;
     host.where = fmt::format("{}:{}", path, ++number);
-    if (!(words >> host.name)) continue;
-    for (std::string word; words >> word;) host.slots = slots_of(word, host.where);
+    if (!(stream >> host.name)) continue;
+    for (std::string field; stream >> field;) host.slots = slots_of(field, host.where);
     if (host.name.starts_with("-") || !is_printed(host.name))
       fail(ORR_INVALID, "{}: '{}' is no name of a host", host.where, host.name);
     if (std::any_of(hosts.begin(), hosts.end(),

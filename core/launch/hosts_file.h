@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The hosts of a job: one per line, "name [slots=N]"; what follows a # is a comment.
+// Reads the file with the hosts of a job: one per line, "name [slots=N]"; # begins a comment.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ struct JobHost {
   std::string where;  // "hosts.txt:3"
 };
 
-// Throws Error, ORR_INVALID, naming the file and its line.
+// Throws Error (ORR_INVALID) that names the file and its line.
 std::vector<JobHost> read_hosts(const std::string& path);
 
 }  // namespace orrery

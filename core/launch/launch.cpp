@@ -21,7 +21,7 @@
 namespace orrery {
 namespace {
 
-// What launchers leave in the environment; the ranks are ours and see our variables only.
+// Beginnings of variables that other launchers set. Our ranks get only our own.
 constexpr std::string_view foreign[] = {"OMPI_COMM_WORLD_",
                                         "PMIX_",
                                         "PMI_",
@@ -55,7 +55,13 @@ class Launcher : public Supervisor {
     if (options_.part) fds.push_back({options_.part->control, POLLIN, 0});
   }
   void look() override {
-    if (options_.part) obey();
+    if (options_.part) read_control();
+  }
+  // Ranks that began after it was stopped have not missed it for a deadline yet.
+  void blame_stopped(size_t child) override {
+    server_.blame(Error(ORR_DEADLINE,
+                        fmt::format("rank {} has not answered for {:g} s", children_[child].rank,
+                                    static_cast<double>(deadline_ns()) * 1e-9)));
   }
   bool ended_badly(size_t child) override {
     server_.mark_ended(static_cast<int>(child));
@@ -65,14 +71,14 @@ class Launcher : public Supervisor {
 
  private:
   std::vector<std::string> environment(int index, int threads) const;
-  void obey();
+  void read_control();
   int rank_of(int index) const { return index + (options_.part ? options_.part->first_rank : 0); }
 
   const LaunchOptions& options_;
   const std::string& job_;
   const std::string place_;
-  MeetingServer server_;  // of this host's ranks, by their index on it
-  std::string orders_;    // that have come only in part
+  MeetingServer server_;      // serves this host's ranks, by their index on the host
+  std::string control_text_;  // received bytes of lines that are not complete
 };
 
 std::vector<std::string> Launcher::environment(int index, int threads) const {
@@ -112,17 +118,19 @@ void Launcher::start() {
   }
 }
 
-// Whoever has started this launcher has gone when nothing more can come from it.
-void Launcher::obey() {
+// Reads signals from the control file and passes them on. At its end, the process that has started
+// this launcher is gone: kills the ranks.
+void Launcher::read_control() {
   char text[256];
   pollfd ready{options_.part->control, POLLIN, 0};
   if (poll(&ready, 1, 0) <= 0) return;
   const ssize_t n = read(options_.part->control, text, sizeof text);
   if (n <= 0) return kill_all();
-  orders_.append(text, static_cast<size_t>(n));
-  for (size_t end; (end = orders_.find('\n')) != std::string::npos; orders_.erase(0, end + 1)) {
+  control_text_.append(text, static_cast<size_t>(n));
+  for (size_t end; (end = control_text_.find('\n')) != std::string::npos;
+       control_text_.erase(0, end + 1)) {
     int signal = 0;
-    std::from_chars(orders_.data(), orders_.data() + end, signal);
+    std::from_chars(control_text_.data(), control_text_.data() + end, signal);
     if (signal > 0) take(signal);
   }
 }
@@ -142,10 +150,10 @@ bool is_job_name(const std::string& name) {
   return std::regex_match(name, std::regex("job-[0-9]+-[0-9a-f]{16}"));
 }
 
-// Ranks that were killed have left in shared memory what bears the name of their job.
+// Removes the job's files in shared memory, which ranks that were killed have left.
 // REQUIRES: is_job_name(job).
 void remove_leavings(const std::string& job) {
-  std::error_code ignored;  // what is not ours to remove stays
+  std::error_code ignored;  // files that this user may not remove stay
   for (const auto& entry : std::filesystem::directory_iterator("/dev/shm", ignored))
     if (entry.path().filename().string().find(job) != std::string::npos)
       std::filesystem::remove_all(entry.path(), ignored);
@@ -159,9 +167,10 @@ bool is_foreign(std::string_view entry) {
 }
 
 std::string new_job_name() {
-  uint64_t word = 0;
-  if (getrandom(&word, sizeof word, 0) != sizeof word) word = static_cast<uint64_t>(getpid());
-  return fmt::format("job-{}-{:016x}", getpid(), word);
+  uint64_t number = 0;
+  if (getrandom(&number, sizeof number, 0) != sizeof number)
+    number = static_cast<uint64_t>(getpid());
+  return fmt::format("job-{}-{:016x}", getpid(), number);
 }
 
 int launch(const LaunchOptions& options) {

@@ -21,23 +21,24 @@
 namespace orrery {
 namespace {
 
-// In one pair of quotes for a shell.
+// The text as one quoted word for a shell.
 std::string quoted(const std::string& text) {
   std::string out = "'";
   for (char c : text) out += c == '\'' ? "'\\''" : std::string(1, c);
   return out + "'";
 }
 
-// A port below those that systems give away by themselves.
+// A random port below the range from which systems choose ports for outgoing connections.
 std::string choose_port() {
   if (const char* port = std::getenv("MASTER_PORT")) return port;
-  uint32_t word = 0;
-  if (getrandom(&word, sizeof word, 0) != sizeof word) word = static_cast<uint32_t>(getpid());
-  return std::to_string(20000 + word % 12000);
+  uint32_t number = 0;
+  if (getrandom(&number, sizeof number, 0) != sizeof number)
+    number = static_cast<uint32_t>(getpid());
+  return std::to_string(20000 + number % 12000);
 }
 
-// What goes with the ranks: our own settings and those of threads. The other variables are the
-// hosts' own.
+// The environment variables that ranks on all hosts get: our settings, those about threads, and
+// where to meet. Other variables stay those of each host.
 std::vector<std::string> variables_for(const JobHost& first) {
   std::vector<std::string> out;
   for (char** e = environ; *e; ++e) {
@@ -70,7 +71,7 @@ class HostsLauncher : public Supervisor {
   std::string remedy(const Child& child) const;
 
   const HostsOptions& options_;
-  std::vector<int> controls_;  // by host: what its launcher reads
+  std::vector<int> controls_;  // by host: the socket whose other end its launcher reads
 };
 
 void HostsLauncher::start() {
@@ -100,8 +101,8 @@ void HostsLauncher::start_host(const JobHost& host, const std::string& orders) {
   controls_.push_back(pair[0]);
   ChildSpec spec{
       static_cast<int>(controls_.size()) - 1, "", {}, {}, {}, false, "", verdict_mark, pair[1]};
-  std::istringstream words(options_.remote_shell);
-  for (std::string word; words >> word;) spec.argv.push_back(word);
+  std::istringstream command(options_.remote_shell);
+  for (std::string argument; command >> argument;) spec.argv.push_back(argument);
   spec.program = spec.argv.front();
   spec.argv.insert(spec.argv.end(),
                    {host.name, fmt::format("exec {} run --as-host {}", quoted(own_program()),
@@ -112,7 +113,7 @@ void HostsLauncher::start_host(const JobHost& host, const std::string& orders) {
   const timeval patience{10, 0};
   setsockopt(pair[0], SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
   send(pair[0], orders.data(), orders.size(),
-       MSG_NOSIGNAL);  // a shell that has gone is seen to end
+       MSG_NOSIGNAL);  // if the shell is gone already, its end will be noticed
 }
 
 void HostsLauncher::pass_on(const Child& child, int signal) {
@@ -121,8 +122,9 @@ void HostsLauncher::pass_on(const Child& child, int signal) {
        MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-// The others would wait for ranks that nobody has started, even where a host has run a command of
-// its own choice instead and calls that a success.
+// If a host's launcher has not begun, no ranks were started there, and those of other hosts would
+// wait for them: all are killed. That is a failure even if the exit code is 0, as on a host that
+// runs another command instead.
 bool HostsLauncher::ended_badly(size_t child) {
   Child& c = children_[child];
   for (LinePrefixer& o : c.output) o.pump();
@@ -131,7 +133,8 @@ bool HostsLauncher::ended_badly(size_t child) {
   return true;
 }
 
-// Exit codes of ssh and of shells; whoever ends with another one has said what is wrong.
+// What the user can do, by exit codes of ssh and of shells. A program that ends with another code
+// has printed what is wrong.
 std::string HostsLauncher::remedy(const Child& child) const {
   const std::string& shell = options_.remote_shell;
   const std::string& host = options_.hosts[static_cast<size_t>(child.rank)].name;
@@ -147,7 +150,8 @@ std::string HostsLauncher::remedy(const Child& child) const {
   return "";
 }
 
-// The host's launcher has said what happened; where it could not, the remote shell may have.
+// Prints the line of the host's launcher that says what happened. If there is none, prints the last
+// line that came from the host, which may be the remote shell's.
 int HostsLauncher::tell(size_t child) {
   const Child& c = children_[child];
   const LinePrefixer& errors = c.output.back();
@@ -157,18 +161,18 @@ int HostsLauncher::tell(size_t child) {
     return c.code;
   }
   const JobHost& host = options_.hosts[child];
-  const std::string& words = errors.last_words();
+  const std::string& last = errors.last_line();
   say(fmt::format(
       "orrery: {}: host {}: {}{} ({}{}){}", host.where, host.name, lost ? "lost: " : "",
-      words.empty() ? "no word from there" : words,
+      last.empty() ? "no word from there" : last,
       c.signal ? fmt::format("killed by signal {}", c.signal) : fmt::format("exit code {}", c.code),
       after_signal(), begun ? "" : remedy(c)));
   if (c.signal || (begun && !lost)) return c.code;
   return lost ? ORR_RETRY : ORR_UNAVAILABLE;
 }
 
-// One line, read byte by byte: what follows is for whoever obeys. A terminal (ssh -tt) would have
-// shown the token.
+// Reads the orders: one line. It is read byte by byte, because the signals behind it are read later
+// by another function. A terminal is refused: it would echo the token (ssh -tt).
 std::string read_orders() {
   std::string line;
   for (char c; line.empty() || line.back() != '\n'; line += c) {
@@ -209,7 +213,7 @@ int launch_as_host() {
   orders.at("job").get_to(part.job);
   orders.at("first_rank").get_to(part.first_rank);
   orders.at("world_size").get_to(part.world_size);
-  // Over what the host's own profile says of them.
+  // These overrule the host's own settings.
   for (const std::string entry : orders.at("variables")) {
     const size_t sign = entry.find('=');
     setenv(entry.substr(0, sign).c_str(), entry.c_str() + sign + 1, 1);

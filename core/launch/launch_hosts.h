@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // `orrery run --hosts FILE`: a remote shell to each host starts this program there, which starts
-// the host's ranks (launch.h). What it has to know comes to its stdin, the job's token with it,
-// never on a command line; then the signals to pass on. When stdin ends, the launcher has gone, and
-// so do the ranks.
+// the host's ranks (launch.h). It reads its orders from stdin, because they contain the job's
+// token, which must not be on a command line. Behind them come signals to pass on. When stdin ends,
+// the launcher is gone, and the ranks are killed.
 #pragma once
 
 #include <string>
@@ -16,19 +16,18 @@ namespace orrery {
 
 struct HostsOptions {
   std::vector<JobHost> hosts;
-  std::string remote_shell;       // its words; the host and one command follow
+  std::string remote_shell;       // a command; the host and a command line are appended
   std::vector<std::string> argv;  // of each rank
   int threads = 0;
-  std::string title;  // of the command on the hosts, for people who look at processes
+  std::string title;  // an argument of the command on the hosts, to be seen in lists of processes
 };
 
-// The remote shell that is used unless another is named.
 std::string default_remote_shell();
 
-// Runs the job as `launch` does; rank 0 is the first of the first host, and reads nothing.
+// Runs the job as `launch` does. Rank 0 is the first rank of the first host; its stdin is empty.
 int launch_hosts(const HostsOptions& options);
 
-// One host's part, as told on stdin. [main thread]
+// Runs one host's part of a job, by orders that are read from stdin. [main thread]
 int launch_as_host();
 
 }  // namespace orrery

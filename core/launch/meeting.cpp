@@ -24,7 +24,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A rank that joins, and whom: rank 0 or the launcher.
+// A rank that joins, and the server that it joins: rank 0's or the launcher's.
 struct Guest {
   const World& world;
   const char* host;
@@ -37,7 +37,7 @@ struct Guest {
   }
 };
 
-// Rank 0 may start later: asks again until it is there.
+// Connects to the server. Rank 0 may start later, so it tries again until the deadline.
 int reach(const Guest& guest) {
   const bool afar = guest.place.port != 0;
   int fd;
@@ -64,7 +64,7 @@ int reach(const Guest& guest) {
   return fd;
 }
 
-// The next message, which is to be of this kind.
+// Waits for the next message, which must be of this kind.
 Message await(Connection& connection, const Guest& guest, wire::Kind kind) {
   const std::string place = guest.place.text();
   Message message;

@@ -18,8 +18,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Of those who connect and say nothing. When all places are taken the next waits outside, and who
-// has had his time makes room: a rank needs little of it, be the machine ever so busy.
+// How many more connections than ranks may be open without having joined. If so many are open, no
+// more are accepted, and those that had their time are closed: a rank needs little time to join,
+// even on a busy machine.
 constexpr size_t most_strangers = 64;
 constexpr std::chrono::seconds time_in_crowd{2}, time_to_speak{30};
 constexpr size_t longest_hello = 256;
@@ -51,6 +52,11 @@ void MeetingServer::stop() {
   for (int r = 0; r < ranks_; ++r) store_.serve(r);
 }
 
+void MeetingServer::blame(const Error& why) {
+  std::lock_guard lock(mutex_);
+  store_.blame(wire::reason(why));
+}
+
 void MeetingServer::mark_ended(int rank) {
   std::lock_guard lock(mutex_);
   store_.mark_ended(rank);
@@ -59,15 +65,16 @@ void MeetingServer::mark_ended(int rank) {
 void MeetingServer::serve() {
   while (await()) {
     std::lock_guard lock(mutex_);
-    if (!is_full()) let_in();
-    std::erase_if(visitors_, [this](Visitor& v) { return hear(v); });
-    show_out();
+    if (!is_full()) accept_visitor();
+    std::erase_if(visitors_, [this](Visitor& v) { return read_visitor(v); });
+    drop_late_visitors();
     for (int r = 0; r < ranks_; ++r)
       if (store_.connection_of(r) && !store_.serve(r)) lose(r);
   }
 }
 
-// Until somebody has something to say, or takes what there was no room for; false: to stop.
+// Waits until a connection has something to read, or can take bytes that could not be sent before.
+// Returns false if the server is to stop.
 bool MeetingServer::await() {
   std::vector<pollfd> fds{{stop_, POLLIN, 0}};
   const auto add = [&](int socket, bool sends) {
@@ -89,20 +96,21 @@ bool MeetingServer::is_full() const {
   return visitors_.size() >= most_strangers + static_cast<size_t>(ranks_);
 }
 
-void MeetingServer::show_out() {
+void MeetingServer::drop_late_visitors() {
   const auto before = Clock::now() - (is_full() ? time_in_crowd : time_to_speak);
   std::erase_if(visitors_, [before](const Visitor& v) { return v.since < before; });
 }
 
-// Said here and now: the launcher may end this process too before it comes to its own error.
+// Handles the end of a rank's connection. The death of a rank is printed at once: the launcher may
+// end this process too before it prints its own error.
 void MeetingServer::lose(int rank) {
   if (ends_ == Ends::are_told) return;
   if (!store_.left(rank)) fmt::print(stderr, "orrery: rank {} died\n", rank);
   store_.mark_ended(rank);
 }
 
-// A process of another user of this host is refused before anything of it is read.
-void MeetingServer::let_in() {
+// Accepts a connection. A process of another user of this host is refused before a byte is read.
+void MeetingServer::accept_visitor() {
   const int socket = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
   if (socket < 0) return;
   Visitor visitor{std::make_unique<Connection>(socket), new_nonce(), Clock::now()};
@@ -113,8 +121,9 @@ void MeetingServer::let_in() {
   visitors_.push_back(std::move(visitor));
 }
 
-// Whether the visitor is done with being one: let in as a rank, refused or gone.
-bool MeetingServer::hear(Visitor& visitor) {
+// Reads the visitor's message. Returns whether it is no visitor any more: it has joined as a rank,
+// was refused or is gone.
+bool MeetingServer::read_visitor(Visitor& visitor) {
   Connection& connection = *visitor.connection;
   Message hello;
   if (!connection.receive(hello)) return connection.at_end();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Threads that start while this lives get no signals: those are the main thread's business.
+// Blocks all signals during its life. Threads that start meanwhile inherit that, so that the main
+// thread gets the signals.
 #pragma once
 
 #include <pthread.h>

@@ -33,7 +33,7 @@ Address own_name(const std::string& name) {
   if (name.size() + 1 > sizeof un.sun_path)
     fail(ORR_INVALID, "the ranks cannot meet at '{}': a name has at most {} characters", name,
          sizeof un.sun_path - 1);
-  std::memcpy(un.sun_path + 1, name.data(), name.size());  // byte 0 is NUL: no file
+  std::memcpy(un.sun_path + 1, name.data(), name.size());  // byte 0 is NUL: an abstract name
   a.bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
   std::memcpy(&a.storage, &un, sizeof un);
   return a;
@@ -100,7 +100,7 @@ int listen_at(const Endpoint& place) {
   int error = EADDRNOTAVAIL;
   for (const Address& a : found) {
     const int fd = new_socket(a);
-    const int yes = 1;  // a port whose last connections linger may be had
+    const int yes = 1;  // allows a port whose last connections are still in TIME_WAIT
     if (fd >= 0) setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
     if (fd >= 0 && bind(fd, a.get(), a.bytes) == 0 && listen(fd, SOMAXCONN) == 0) return fd;
     error = errno;
@@ -132,7 +132,7 @@ int connect_to(const Endpoint& place, int milliseconds) {
   return -1;
 }
 
-// A socket of this host alone knows none of these, and needs none.
+// Setting these options fails on a Unix socket, which does not need them.
 void tune(int socket) {
   const auto set = [socket](int level, int option, int value) {
     setsockopt(socket, level, option, &value, sizeof value);

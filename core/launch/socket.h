@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Stream sockets between hosts, and between processes of one host. Whoever listens does so at one
-// address of its host, never at all.
+// Stream sockets between hosts, and between processes of one host. A listening socket is bound to
+// one address of the host, never to all.
 #pragma once
 
 #include <sys/types.h>
@@ -10,26 +10,25 @@
 
 namespace orrery {
 
-// A host by name or number, and a port. Without a port it is a name that only this host knows, and
-// no file bears (an abstract Unix socket): nothing is left behind whoever is killed when.
+// A host by name or number, and a port. Without a port, `host` is the name of an abstract Unix
+// socket of this host, which has no file that a killed process could leave behind.
 struct Endpoint {
   std::string host;
   int port = 0;
   std::string text() const;  // "n01:15812"
 };
 
-// A listening socket. Throws Error when the host is not this one, or the place is taken, and also
-// where the name leads nobody else here: many hosts call themselves 127.0.1.1.
+// Returns a listening socket. Throws Error if the host is not this one, the place is taken, or
+// other hosts cannot reach the address: many hosts resolve their own name to 127.0.1.1.
 int listen_at(const Endpoint& place);
-// A connected socket, or -1 with errno when nobody listens or answers within the time. Throws Error
-// when there is no such host.
+// Returns a connected socket, or -1 with errno if no process listens or answers within the time.
+// Throws Error if there is no such host.
 int connect_to(const Endpoint& place, int milliseconds);
-// An accepted connection: small messages leave at once, and a host that vanishes is noticed.
+// Sets options of a connection: small messages are sent at once, and the loss of a host is noticed.
 void tune(int socket);
-// The other side's address, in numbers; 127.0.0.1 for a socket that leaves no host.
+// The peer's address in numbers; 127.0.0.1 for a Unix socket.
 std::string peer_address(int socket);
-// The user whose process is at the other end of a socket of this host, as the kernel knows it; -1
-// when it does not.
+// The user of the process at the other end of a Unix socket, by the kernel; -1 if it is not known.
 uid_t peer_user(int socket);
 
 }  // namespace orrery

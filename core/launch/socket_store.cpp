@@ -41,7 +41,7 @@ class SocketStore : public Store {
     listener_.join();
     close(stop_);
     host_.connection->send(wire::leave, 0, "", "");
-    host_.connection.reset();  // ahead of the server
+    host_.connection.reset();  // closed before the server is destroyed
   }
 
   void put(const std::string& key, const std::string& value) override {
@@ -76,18 +76,19 @@ class SocketStore : public Store {
   StoreHost host_;
   const std::string job_;
   const std::unique_ptr<Store> launcher_;
-  std::vector<std::atomic<int>> ended_;  // by rank: how many had, when it did
+  std::vector<std::atomic<int>> ended_;  // by rank: see Store::dead
   std::atomic<bool> server_gone_{false}, is_blamed_{false};
-  std::mutex mutex_;  // of the connection and of what follows
+  std::mutex mutex_;  // protects the connection and the members below
   std::condition_variable changed_;
   uint32_t last_id_ = 0;
-  std::map<uint32_t, std::optional<Message>> asked_;  // by id, and what has come
+  std::map<uint32_t, std::optional<Message>> asked_;  // open questions by id, with the answer
   std::optional<Error> blamed_;
   int stop_;
   std::thread listener_;
 };
 
-// What comes counts first, then why all are to end: the server may have gone since.
+// Sends a question and waits for its answer. An answer that has come counts even if all ranks are
+// to end, because the server may be gone already.
 std::string SocketStore::inquire(wire::Kind kind, const std::string& key, int64_t deadline_ns,
                                  bool heeds_blame) {
   std::unique_lock lock(mutex_);
@@ -105,7 +106,7 @@ std::string SocketStore::inquire(wire::Kind kind, const std::string& key, int64_
        static_cast<double>(deadline_ns) * 1e-9);
 }
 
-// [the listener]
+// Handles messages until the store is destroyed. [the listener's thread]
 void SocketStore::listen() {
   for (;;) {
     uint32_t asked = 0;
@@ -126,7 +127,7 @@ void SocketStore::listen() {
   }
 }
 
-// Answers to questions that were given up are dropped.
+// Handles a message. Answers that are no longer waited for are dropped.
 void SocketStore::handle(Message& message) {
   const wire::Frame& frame = message.frame;
   if (frame.kind == wire::ended && frame.id < ended_.size())
@@ -140,7 +141,7 @@ void SocketStore::handle(Message& message) {
   if (auto found = asked_.find(frame.id); found != asked_.end()) found->second = std::move(message);
 }
 
-// One answer is for all who have asked meanwhile: the server keeps them.
+// Answers what this rank is doing. The server sends the answer to all ranks that have asked.
 void SocketStore::answer(uint32_t id) {
   const WorkAnswer work = current_work();
   std::lock_guard lock(mutex_);
@@ -158,7 +159,7 @@ std::optional<WorkAnswer> SocketStore::ask(int rank) {
   }
 }
 
-// Nobody says of rank 0 that it has ended where it serves the store.
+// If rank 0 serves the store, no message says that it has ended: the server is gone with it.
 int SocketStore::dead(int rank) const {
   if (rank < 0 || static_cast<size_t>(rank) >= ended_.size()) return 0;
   if (const int at = ended_[static_cast<size_t>(rank)]) return at;
@@ -166,10 +167,10 @@ int SocketStore::dead(int rank) const {
                                                                                : 0;
 }
 
-// When nobody is left to tell, others learn of it otherwise.
+// If the server is gone, the error is not sent: the other ranks notice that by themselves.
 void SocketStore::blame(const Error& why) try {
   std::lock_guard lock(mutex_);
-  send(wire::blame, "", fmt::format("{} {}", why.code(), why.what()));
+  send(wire::blame, "", wire::reason(why));
 } catch (const Error&) {
 }
 
@@ -179,7 +180,7 @@ void SocketStore::report(const std::string& error) {
   send(wire::report, "", error.substr(0, wire::max_message / 2));
 }
 
-// Of the ranks that have ended the first one is why the others have.
+// The error for a rank that has ended: it names the first one, because of which the others have.
 Error SocketStore::loss() const {
   int first = -1;
   for (int r = 0; r < static_cast<int>(ended_.size()); ++r)

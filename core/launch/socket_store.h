@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A rank's side of the store: a connection to whoever serves it, and a thread that takes what
-// comes. It answers for the rank whatever the others of this process do: only a process that is
-// stopped, or dead, does not.
+// A rank's side of the store: a connection to its server, and a thread that handles messages. The
+// thread answers questions about the rank whatever the other threads do, so only a process that is
+// stopped or dead does not answer.
 #pragma once
 
 #include <memory>
@@ -14,15 +14,15 @@
 
 namespace orrery {
 
-// Who serves a store: "the launcher", or "rank 0", which has the server in its own process.
+// The server of a store: "the launcher", or "rank 0", whose own process has the server.
 struct StoreHost {
   const char* name;
   std::unique_ptr<Connection> connection;
   std::unique_ptr<MeetingServer> server = nullptr;
 };
 
-// The sentence that this rank ends with is reported to `launcher` where there is one, else to the
-// store's own server.
+// If `launcher` is given, the rank reports its last error to that store, else to the store's
+// server.
 std::unique_ptr<Store> open_store(StoreHost host, int ranks, const std::string& job,
                                   std::unique_ptr<Store> launcher = nullptr);
 

@@ -17,9 +17,9 @@
 namespace orrery {
 namespace {
 
-// A world of one, in which what is not there will never come; or a rank of several hosts that have
-// nowhere to meet: some comm plugins need no store (MPI forms its own world), and the others say
-// what it would take.
+// The store of a world of one rank, in which a key without a value will never get one. It also
+// stands for the missing store of ranks on several hosts that cannot meet: some comm plugins need
+// none (MPI forms its own world); for the others `put` and `get` throw what is missing.
 class LoneStore : public Store {
  public:
   explicit LoneStore(std::string lack = "") : lack_(std::move(lack)) {}
@@ -68,7 +68,7 @@ std::string lack_of(const World& w) {
       w.address.empty() ? all : fmt::format("the same {}", token_variable));
 }
 
-// The store between hosts, if there is one.
+// Opens the store between hosts, if they can meet.
 std::unique_ptr<Store> open_afar(const World& world, std::unique_ptr<Store> launcher) {
   const char* token = std::getenv(token_variable);
   if (world.address.empty() || !token || !*token)
@@ -98,7 +98,8 @@ std::unique_ptr<Store> Store::open(const World& world) {
   return meet(world, {meeting_place(world)}, "", deadline_ns());
 }
 
-// The rank itself says how long its work may take; it is mentioned after one deadline, two, four.
+// The rank's answer says how many deadlines its work may take. A line about it is printed after one
+// deadline, two, four and so on.
 int Store::at_work(int rank, int64_t waited_ns, std::string& what) {
   const std::optional<WorkAnswer> answer = ask(rank);
   if (!answer) return 0;
@@ -107,7 +108,7 @@ int Store::at_work(int rank, int64_t waited_ns, std::string& what) {
   if (waited_ns >= answer->deadlines * deadline_ns()) return 1;
   if (waited_ns < deadline_ns()) return 2;
   int64_t last = said_after_;
-  if (waited_ns < last) last = 0;  // another wait
+  if (waited_ns < last) last = 0;  // a new wait has begun
   if (waited_ns >= 2 * last) {
     said_after_ = waited_ns;
     fmt::print(stderr, "orrery: waiting for rank {} for {:.0f} s: it is {}\n", rank,
@@ -116,8 +117,9 @@ int Store::at_work(int rank, int64_t waited_ns, std::string& what) {
   return 2;
 }
 
-// Who does not answer comes before who takes long: the latter may wait for it in its own way. Who
-// is still forming the world as we are has but waited for longer than those who take long alone.
+// A rank that does not answer is named before one that takes long, which may be waiting for the
+// former. A rank that takes long with work of its own is named before one that is still forming the
+// world, which only waits as this rank does.
 Store::Verdict Store::judge(const World& world, int64_t waited_ns) {
   const auto seconds = [](int64_t ns) { return static_cast<double>(ns) * 1e-9; };
   Verdict verdict;
@@ -149,7 +151,8 @@ Store::Verdict Store::judge(const World& world, int64_t waited_ns) {
   return verdict;
 }
 
-// While all ranks answer, and one is at work of its own, what it is to put may still come.
+// Waits for a key beyond the deadline, as long as all ranks answer and one is busy with work of its
+// own: it may still put the key.
 std::string Store::get_patiently(const std::string& key, int64_t deadline_ns) {
   for (int64_t waited = deadline_ns;; waited += deadline_ns) {
     try {

@@ -8,12 +8,14 @@
 
 namespace orrery {
 
-// Where its peers reach it is in the table, for backends that connect them themselves.
+// Takes a rank's connection. The rank's address goes into the table, for backends that connect
+// ranks themselves.
 void StoreServer::adopt(int rank, std::unique_ptr<Connection> connection) {
   put("address/" + std::to_string(rank), peer_address(connection->socket()));
   for (size_t r = 0; r < ranks_.size(); ++r)
     if (const int at = ranks_[r].ended)
       connection->send(wire::ended, static_cast<uint32_t>(r), "", std::to_string(at));
+  if (!blamed_.empty()) connection->send(wire::blame, 0, "", blamed_);
   ranks_[rank].connection = std::move(connection);
 }
 
@@ -24,6 +26,12 @@ bool StoreServer::serve(int rank) {
   for (Message message; from->receive(message);) handle(rank, message);
   if (from->at_end()) ranks_[rank].connection.reset();
   return ranks_[rank].connection != nullptr;
+}
+
+void StoreServer::blame(const std::string& why) {
+  if (!blamed_.empty()) return;
+  blamed_ = why;
+  tell_all(wire::blame, 0, why);
 }
 
 void StoreServer::mark_ended(int rank) {
@@ -49,9 +57,7 @@ void StoreServer::handle(int rank, const Message& message) {
       if (ranks_[rank].report.empty()) ranks_[rank].report = message.value;
       break;
     case wire::leave: ranks_[rank].left = true; break;
-    case wire::blame:
-      if (!std::exchange(blamed_, true)) tell_all(wire::blame, 0, message.value);
-      break;
+    case wire::blame: blame(message.value); break;
     case wire::ask: pass_on(question, message.key); break;
     case wire::doing:
       for (const Question& q : std::exchange(ranks_[rank].curious, {}))
@@ -70,7 +76,7 @@ void StoreServer::look_up(const Question& q, const std::string& key) {
     waiting_[key].push_back(q);
 }
 
-// Who cannot be asked does not answer.
+// Passes a question on to the rank that it is about. If that has no connection, there is no answer.
 void StoreServer::pass_on(const Question& q, const std::string& about) {
   const size_t rank = static_cast<size_t>(std::atoi(about.c_str()));
   if (rank >= ranks_.size() || !ranks_[rank].connection) return;

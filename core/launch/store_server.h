@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the server of a store knows: the table, the questions that wait for a key, and of each rank
-// whether it has come, has left, has ended and as the how-manieth, and the sentence that it has
-// ended with. Whoever waits is told of an end after all that the rank has said before it. [one
-// thread at a time]
+// The data of a store's server: the table, the questions that wait for a key, and for each rank its
+// connection, whether and in which order it has ended, and the error that it has reported. Messages
+// that a rank has sent before its end are handled before others are told of the end. [one thread at
+// a time]
 #pragma once
 
 #include <map>
@@ -21,16 +21,18 @@ class StoreServer {
   explicit StoreServer(int ranks) : ranks_(ranks) {}
   StoreServer(const StoreServer&) = delete;
 
-  // Takes over the connection of a rank that has none.
+  // Takes the connection of a rank, which had none before.
   void adopt(int rank, std::unique_ptr<Connection> connection);
   const Connection* connection_of(int rank) const { return ranks_[rank].connection.get(); }
-  // Reads and answers what the rank has sent; false once it has no connection any more.
+  // Handles the messages that the rank has sent. Returns false if it has no connection any more.
   bool serve(int rank);
-  // Serves what the rank has said, then tells all that it has ended.
+  // Tells all ranks, and those who come later, why they are to end; the first reason counts.
+  void blame(const std::string& why);
+  // Handles the rank's last messages, then tells all ranks that it has ended.
   void mark_ended(int rank);
-  // The sentence that the rank has reported, or "".
+  // The error that the rank has reported, or "".
   const std::string& reported(int rank) const { return ranks_[rank].report; }
-  // Whether the rank has said that it ends its connection.
+  // Whether the rank has announced that it ends its connection.
   bool left(int rank) const { return ranks_[rank].left; }
 
  private:
@@ -40,10 +42,10 @@ class StoreServer {
   };
   struct Rank {
     std::unique_ptr<Connection> connection;
-    int ended = 0;  // how many had, when it did
+    int ended = 0;  // its number in the order of ends, from 1; 0: it has not ended
     bool left = false;
     std::string report;
-    std::vector<Question> curious;  // who has asked what this rank does
+    std::vector<Question> curious;  // open questions about what this rank is doing
   };
   void handle(int rank, const Message& message);
   void put(const std::string& key, const std::string& value);
@@ -55,8 +57,8 @@ class StoreServer {
   std::vector<Rank> ranks_;
   std::map<std::string, std::string> table_;
   std::map<std::string, std::vector<Question>> waiting_;
-  int ended_ = 0;  // ranks
-  bool blamed_ = false;
+  int ended_ = 0;       // how many ranks have ended
+  std::string blamed_;  // why all are to end, or ""
 };
 
 }  // namespace orrery

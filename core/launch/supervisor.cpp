@@ -20,8 +20,8 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
-// Children end by their own error, by the loss of a peer (75) or by a silent peer (124): the first
-// kind is the cause, the others follow from it.
+// Ranks failures by what caused them: an error of the child's own (0) causes silent peers (1,
+// ORR_DEADLINE) and lost peers (2, ORR_RETRY).
 int follows(int code) { return code == ORR_RETRY ? 2 : code == ORR_DEADLINE ? 1 : 0; }
 
 }  // namespace
@@ -31,7 +31,7 @@ Supervisor::~Supervisor() {
   for (Child& c : children_)
     if (c.running) waitpid(c.pid, nullptr, 0);
   if (signal_fd_ < 0) return;
-  // What came after the last child, such as for its last words, is too late to end us.
+  // Signals that came after the last child had ended are dropped: they must not end this process.
   signalfd_siginfo late;
   while (read(signal_fd_, &late, sizeof late) == sizeof late) {
   }
@@ -81,7 +81,7 @@ void Supervisor::step() {
   end_stopped();
 }
 
-// Milliseconds until something is to be done though nobody says so; -1: nothing is.
+// Milliseconds until something must be done even if no event comes; -1: nothing must.
 int Supervisor::next_look() const {
   for (const Child& c : children_)
     if (c.running && !c.stopped.empty()) return 200;
@@ -122,18 +122,23 @@ void Supervisor::reap() {
 
 void Supervisor::end_stopped() {
   const auto patience = nanoseconds(deadline_ns()) + milliseconds(1200);
-  for (Child& c : children_)
-    if (c.running && !c.stopped.empty() && Clock::now() - c.stopped_at > patience && !pressure_)
-      kill(c.pid, SIGKILL);
+  for (size_t i = 0; i < children_.size(); ++i) {
+    const Child& c = children_[i];
+    if (!c.running || c.stopped.empty() || Clock::now() - c.stopped_at <= patience || pressure_)
+      continue;
+    blame_stopped(i);
+    kill(c.pid, SIGKILL);
+  }
 }
 
-// Peers learn of it at once; they get the deadline and 2 s to say their own error.
+// Handles the end of a child. After a failure the others, which notice it by themselves, get the
+// deadline and 2 s to end with an error of their own.
 void Supervisor::ended(size_t child, int status) {
   Child& c = children_[child];
   c.running = false;
   c.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
   if (Clock::now() - c.stopped_at < nanoseconds(deadline_ns())) c.stopped.clear();
-  if (!c.stopped.empty()) c.signal = 0;  // it was killed for that
+  if (!c.stopped.empty()) c.signal = 0;  // we killed it because it was stopped
   c.code = !c.stopped.empty() ? int{ORR_DEADLINE} : c.signal ? 128 + c.signal : WEXITSTATUS(status);
   if (!ended_badly(child) || pressure_ > 0) return;
   failures_.push_back(child);

@@ -36,7 +36,7 @@ std::string new_token() {
   return text;
 }
 
-// A token has any length.
+// HMAC-SHA-256, whose key, the token, may have any length.
 std::string proof(const std::string& token, const std::string& text) {
   prepare();
   std::string out(proof_bytes, '\0');

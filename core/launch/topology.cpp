@@ -16,7 +16,7 @@ Core threads_of(hwloc_obj_t object) {
   return core;
 }
 
-// Only what is asked for below, by none of the components that open devices and displays.
+// Reads only what is needed below, without the hwloc components that open devices and displays.
 hwloc_topology_t read_machine() {
   hwloc_topology_t machine;
   hwloc_topology_init(&machine);
@@ -35,7 +35,7 @@ hwloc_topology_t read_machine() {
 Topology Topology::load() {
   Topology t;
   const hwloc_topology_t machine = read_machine();
-  if (!machine) return t;  // every CPU is a core then
+  if (!machine) return t;  // without cores: every CPU counts as a core by itself
   const auto count = [&](hwloc_obj_type_t type) { return hwloc_get_nbobjs_by_type(machine, type); };
   t.packages = std::max(1, count(HWLOC_OBJ_PACKAGE));
   t.nodes = std::max(1, count(HWLOC_OBJ_NUMANODE));

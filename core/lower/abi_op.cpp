@@ -6,9 +6,9 @@
 namespace orrery {
 namespace {
 
-// Attributes that the tensors already say.
-const std::set<std::string> kInTensors = {"dims", "begin", "end",  "heads", "ta",
-                                          "tb",   "dim",   "size", "n",     "dtype"};
+// Attributes that a kernel does not get, because its tensors have the same numbers.
+const std::set<std::string> kInTensors = {"dims", "begin", "end", "heads", "ta",    "tb",
+                                          "dim",  "size",  "n",   "dtype", "length"};
 
 }  // namespace
 

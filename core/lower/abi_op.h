@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A launch as the ABI's orr_op, with the arrays that it points to.
+// Converts a launch to the orr_op that a kernel plugin gets, and owns the arrays it points to.
 #pragma once
 
 #include <string>
@@ -10,9 +10,9 @@
 
 namespace orrery {
 
-// Of a name and an attribute that outlive it.
+// REQUIRES: name and attribute outlive the result.
 orr_attr abi_attr(const std::string& name, const Attr& attr);
-// Of an expression that outlives it.
+// REQUIRES: the expression outlives the result.
 orr_expr abi_expr(const Expr& expr);
 
 // REQUIRES: the launch outlives this object.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which kernel plugin computes a launch.
+// Chooses the kernel plugin that computes a launch.
 #pragma once
 
 #include <string>
@@ -12,23 +12,23 @@ namespace orrery {
 
 class KernelChoice {
  public:
-  // To choose from these plugins.
+  // `names`: the plugins to choose from.
   explicit KernelChoice(const std::vector<std::string>& names);
 
-  // Sets the launch's plugin, the one with the highest score, and what it says of itself. Throws
-  // Error that lists every plugin's reason if none takes it.
+  // Chooses the plugin with the highest score, and sets Launch::kernels, numerics and capturable.
+  // Throws Error with the reason of each plugin if none takes the launch.
   orr_support choose(Launch& launch) const;
-  // What the best of them says of it; score 0: none takes it.
+  // The answer of the plugin with the highest score; score 0: none takes the launch.
   orr_support best(const Launch& launch) const { return find(launch).support; }
   bool takes(const Launch& launch) const { return best(launch).score > 0; }
-  // The scratch that the chosen one needs, in bytes.
+  // The bytes of scratch memory that the chosen plugin needs.
   uint64_t workspace_of(const Launch& launch) const;
 
  private:
   struct Found {
     orr_support support;
     int kernels;
-    bool ignored;  // the permission: it does not take the op with it
+    bool ignored;  // the plugin takes the op only without its attribute "numerics" (orrery/ops.h)
   };
   Found find(const Launch& launch) const;
   [[noreturn]] void refuse(const Launch& launch) const;

@@ -73,7 +73,7 @@ void choose_actions(RankPlan& plan) {
       plan.timetable->actions[static_cast<size_t>(mesh.coordinate(mesh.pipe_axis, plan.rank))];
 }
 
-// What a rank without microbatches and without others does: nothing.
+// The program of a rank that works alone and has no microbatches: states, but no op.
 Program states_alone(const Program& from) {
   Program p;
   for (const Value& v : from.values())
@@ -81,7 +81,7 @@ Program states_alone(const Program& from) {
   return p;
 }
 
-// What one rank does of the logical program, over all axes but the batch's.
+// The rank's share of the logical program by all axes that do not deal the batch.
 Program share_of(const LowerRequest& request, bool dedicated) {
   const Mesh& mesh = *request.mesh;
   int rank = request.rank;
@@ -93,10 +93,12 @@ Program share_of(const LowerRequest& request, bool dedicated) {
   }
   std::map<std::string, Sharded> sharded = mesh.sharded;
   if (!mesh.pipe_axis.empty()) {
-    StageShare share = request.homes ? split_stages(*from, mesh, *request.homes, rank)
-                                     : split_stages(*from, mesh, StageHomes(*from, mesh), rank);
+    StageShare share = request.stage_ranks
+                           ? split_stages(*from, mesh, *request.stage_ranks, rank)
+                           : split_stages(*from, mesh, StageRanks(*from, mesh), rank);
     p = std::move(share.program), from = &p;
-    // Gradients that meet between stages stay whole; what other stages hold is not ours to cut.
+    // States that several stages hold stay whole, because their gradients are added across stages.
+    // States that other stages hold are not cut here.
     for (const std::string& name : share.held_twice) sharded.erase(name);
     for (const Value& v : p.values())
       if (v.part.is_flat()) sharded.erase(v.name);
@@ -111,7 +113,7 @@ Program share_of(const LowerRequest& request, bool dedicated) {
   return p;
 }
 
-// What a plan must know of the device that its kernels work on; the host has nothing to add.
+// Sets what the plan must know of the device that its kernels work on; nothing for the host.
 void ask_device(RankPlan& plan) {
   const std::string name =
       plan.kernel_names.empty() ? "host" : Registry::get().kernel(plan.kernel_names.front()).device;
@@ -123,7 +125,7 @@ void ask_device(RankPlan& plan) {
   plan.alignment = std::max(plan.alignment, facts.alignment), plan.outside = facts.outside;
 }
 
-// The same microbatches where there are no others.
+// Renumbers a rank's microbatches as if they were all there are.
 Microbatches by_itself(Microbatches mine) {
   mine.before = mine.first;
   mine.last -= mine.first, mine.first = 0;

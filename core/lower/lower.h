@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// L1 to L2: a logical program, its mesh and one rank make that rank's plan. Pure: needs no
-// device, no peer and no memory but its own, so the same call serves training and `orrery plan -n
-// 512`.
+// Makes one rank's plan (L2) of a logical program (L1) and its mesh. Lowering needs no device, no
+// peer and no memory but its own, so the same call serves training and `orrery plan -n 512`.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "lower/rank_plan.h"
-#include "partition/stage_homes.h"
+#include "partition/stage_ranks.h"
 
 namespace orrery {
 
@@ -17,31 +16,37 @@ struct LowerRequest {
   const Program* logical = nullptr;
   const Mesh* mesh = nullptr;
   int64_t microbatches = 1;
-  int rank = 0;                      // of the world that the mesh is for
-  std::vector<std::string> kernels;  // plugins to choose from, by name
-  const Program* cut = nullptr;      // the rank's share of cut values, if the caller has it
-  const StageHomes* homes =
-      nullptr;  // of that share, or of the logical program, if the caller has them
+  int rank = 0;                      // in the world that the mesh is for
+  std::vector<std::string> kernels;  // names of the kernel plugins to choose from
+  // What the caller has already computed for this rank; null: lower() computes it.
+  const Program* cut = nullptr;             // CutProgram::program
+  const StageRanks* stage_ranks = nullptr;  // of `cut`, or of the logical program if nothing is cut
 };
 
 RankPlan lower(const LowerRequest& request);
 
-// The stages, for tests: each leaves the plan ready for the next.
+// The passes of lower(), in their order. Tests call them one by one.
+
 // Joins chains of pointwise ops into single ones (docs/design.md, "A program"). Bits do not change:
 // every instruction keeps its own rounding.
 void fuse_pointwise(LocalProgram& local);
-// Joins matmuls with the pointwise ops that read them, where one of these plugins takes that.
+// Joins each matmul with the pointwise op that reads it, where one of these plugins takes both.
 void fuse_products(LocalProgram& local, const std::vector<std::string>& kernels);
-void place_values(RankPlan& plan);  // storages, views, launches
-// Totals into buckets; `dealt` as in localize.
+// Gives every value a storage and a place in it, and makes a launch of every op.
+void place_values(RankPlan& plan);
+// Puts totals into buckets; `dealt` as in localize.
 void fill_buckets(RankPlan& plan, const std::vector<int64_t>& dealt);
-void order_one_by_one(RankPlan& plan);   // part of make_schedule: a call for each microbatch
-void make_schedule(RankPlan& plan);      // order of all lanes
-void stream_states(RankPlan& plan);      // part of make_schedule: windows of states of other tiers
-void stash_activations(RankPlan& plan);  // part of make_schedule: those that wait in other tiers
-void plan_memory(RankPlan& plan);        // slots, offsets, peaks
-// Gives each an offset so that what is alive together is apart; returns the bytes that takes.
+// Orders the steps of all lanes. The three functions behind it are parts of it.
+void make_schedule(RankPlan& plan);
+void order_one_by_one(RankPlan& plan);   // repeats the steps for each microbatch
+void stream_states(RankPlan& plan);      // copies states of other tiers in and out
+void stash_activations(RankPlan& plan);  // copies activations to other tiers and back
+// Counts slots, and gives every storage its offset.
+void plan_memory(RankPlan& plan);
+// Gives each storage an offset, so that storages that are alive together do not overlap. Returns
+// how many bytes they take.
 uint64_t lay_out(std::vector<Storage*>& storages, uint64_t alignment);
-void verify(const RankPlan& plan);  // throws Error on a read before write, overlap or open exchange
+// Throws Error if a step reads what is not written, storages overlap, or an exchange stays open.
+void verify(const RankPlan& plan);
 
 }  // namespace orrery

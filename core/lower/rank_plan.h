@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// L2: what one rank will do in a step, as data. Launches and exchanges refer to storages; storages
-// have offsets in regions; the schedule says in which order each lane works. The executor runs this
-// very object, `orrery plan` prints it.
+// The plan of one rank (L2): what it will do in a step, as data. Launches and exchanges refer to
+// storages; storages have offsets in regions; the schedule says in which order each lane works. The
+// executor runs this object, and `orrery plan` prints it.
 //
 // Microbatches. A rank's microbatches run in one call, or, where a strategy orders them in time, in
-// a call each. Launches and storages are then templates: a step of the schedule names its
-// microbatch, and a storage that lives from step to step has several slots.
+// one call each. Launches and storages are then templates: a step of the schedule names its
+// microbatch, and a storage that several microbatches need at the same time has several slots.
 #pragma once
 
 #include <orrery/comm.h>
@@ -24,12 +24,13 @@
 
 namespace orrery {
 
-// Memory regions of a rank. `state` storages live in their State, for longer than the plan; `host`
-// and `disk` are where activations wait for backward.
+// Memory regions of a rank. `comm` is memory that exchanges use. `state` storages are the memory of
+// a State, which outlives the plan. Activations wait for backward in `host` and `disk`.
 enum class Region { arena, comm, state, host, disk };
 
-// Which slot of a storage a step means: there is one; microbatch modulo slots; or the step's depth
-// in the stack of tree nodes that wait for their right neighbours (partition/timetable.h).
+// Which slot of a storage a step uses. one: there is only one. ring: the microbatch modulo the
+// number of slots. stack: the step's depth in the stack of tree nodes that wait for their right
+// neighbours (partition/timetable.h).
 enum class Slots { one, ring, stack };
 
 struct Storage {
@@ -37,11 +38,11 @@ struct Storage {
   uint64_t bytes = 0, offset = 0;  // of one slot; slots follow one another
   Slots by = Slots::one;
   int64_t slots = 1;
-  std::vector<std::pair<int, int>> alive;  // spans of steps [first, last], apart and in order
+  std::vector<std::pair<int, int>> alive;  // spans of steps [first, last], disjoint and in order
   bool lent = false;                       // comm memory that other buckets use before and after
   std::string category;  // "input", "activation", "gradient", "workspace", "metric", "window"
   std::shared_ptr<State> state;
-  Tier tier = Tier::device;  // of a state; of an activation: where it waits for backward
+  Tier tier = Tier::device;  // where a state is kept, or an activation waits for backward
 
   bool is_away() const { return region == Region::state && tier != Tier::device; }
 
@@ -53,13 +54,13 @@ struct Storage {
 // A tensor inside a storage.
 struct Place {
   int storage = kNone;
-  uint64_t offset = 0;  // bytes; relative to the step's slot, may wrap to point into the one before
+  uint64_t offset = 0;  // bytes from the step's slot; may wrap around, into the slot before
   Layout layout;
 };
 
 struct Launch {
   Op op;                            // kind, attributes, expression, site
-  std::vector<orr_tensor> in, out;  // as the kernel sees them
+  std::vector<orr_tensor> in, out;  // shapes and strides for the kernel
   std::vector<Place> in_at, out_at;
   int workspace = kNone;    // storage
   int kernels = 0;          // index of the kernel plugin in the plan's list
@@ -68,8 +69,8 @@ struct Launch {
   Cost cost;
 };
 
-// The schedule: launches in order; `post` hands an exchange to the communication lane, `wait`
-// blocks the compute lane until it is done.
+// A step of the schedule. `launch` runs a launch; `post` hands an exchange to the communication
+// lane; `wait` blocks the compute lane until that exchange is done.
 struct Step {
   enum Kind : int8_t { launch, post, wait } kind;
   Segment segment;
@@ -77,33 +78,36 @@ struct Step {
   int chunk = 0, microbatch = 0, depth = 0;
 };
 
-// One operation of the communicator. Those that sum over the batch are buckets: totals that travel
-// together, `count` elements for each of `nodes` tree nodes.
+// One operation of the communicator, or a copy between memory tiers. An exchange that sums over the
+// batch is a bucket: totals that travel together, `count` elements for each of `nodes` tree nodes.
 struct Exchange {
   std::string name, origin, where;
   std::string axis;  // mesh axis whose ranks take part
   int32_t op = 0, dtype = ORR_F32, redop = ORR_RED_SUM, root_or_peer = 0, tag = 0;
   int64_t count = 0;
   std::vector<int64_t> counts, begins, leaf_first;
-  std::vector<int64_t>
-      to;            // of a permutation: where each coordinate's goes; counts are this rank's
-  Place send, recv;  // storage kNone: nothing
+  // Of a permutation: the coordinate that each coordinate's tensor goes to; `counts` is then what
+  // this rank sends to each coordinate.
+  std::vector<int64_t> to;
+  Place send, recv;         // storage kNone: this rank sends, or receives, nothing
   uint64_t bytes_sent = 0;  // by this rank, each time
   int64_t nodes = 1;
-  std::vector<ValueId> totals;  // members, in order
-  int merge = kNone;            // a call each: the launch that adds a node to the one below it
-  Segment segment =
-      Segment::backward;     // a call each: the actions in which the nodes or the message are
-  int chunk = 0;             // made, the sender's for a message
+  std::vector<ValueId> totals;  // members of the bucket, in order
+  // Where microbatches run in a call each. `merge`: the launch that adds a tree node to the one
+  // below it on the stack. `segment`, `chunk`: the action that makes the nodes, or that sends a
+  // message.
+  int merge = kNone;
+  Segment segment = Segment::backward;
+  int chunk = 0;
   Tier tier = Tier::device;  // not device: a copy, from or to this tier, on the copy lane
-  bool to_tier = false;      // a copy: to the tier
+  bool to_tier = false;      // the direction of a copy
 
   bool is_copy() const { return tier != Tier::device; }
   uint64_t bytes() const { return static_cast<uint64_t>(count * orr_dtype_bytes(dtype)); }
   bool is_bucket() const { return !totals.empty(); }
-  // Bytes that a rank with this coordinate sends, each time.
+  // Bytes that the rank with this coordinate sends, each time.
   uint64_t sent_by(int coordinate, int ranks) const;
-  // As the backend sees it, but for the buffers. REQUIRES: this object outlives it.
+  // The operation as the backend gets it, without the buffers. REQUIRES: this object outlives it.
   orr_coll descriptor() const;
 };
 
@@ -116,16 +120,16 @@ struct RankPlan {
   std::vector<Exchange> exchanges;
   std::vector<Segment> segments;  // by op of the local program
   std::vector<Step> order;        // every launch and post once, in program order: the template
-  std::vector<Step> schedule;     // the step
+  std::vector<Step> schedule;     // what runs
   std::vector<Action> actions;    // in order; empty if all microbatches run in one call
-  std::shared_ptr<const Timetable>
-      timetable;              // of all coordinates of the pipeline, of one if there is none
+  // The actions of all coordinates of the pipeline, or of the only one.
+  std::shared_ptr<const Timetable> timetable;
   std::vector<Place> places;  // by ValueId of the local program; storage kNone if never stored
   uint64_t arena_bytes = 0, comm_bytes = 0, state_bytes = 0;
   uint64_t host_bytes = 0, disk_bytes = 0;  // states in the other tiers
   uint64_t host_stash = 0, disk_stash = 0;  // regions host and disk
   std::vector<std::string> kernel_names;
-  uint64_t alignment = 64;  // of what memory has an offset for
+  uint64_t alignment = 64;  // of offsets, in bytes
   uint64_t outside = 0;     // bytes that the device's driver and libraries take beside the plan
 
   int add(Storage s) {

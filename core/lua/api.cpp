@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The dispatcher of the API table: every call passes through here, is checked against its row, gets
-// its defaults and runs guarded.
+// Dispatches the calls of the API table: checks a call against its row, fills in defaults, and runs
+// the body so that C++ exceptions become Lua errors.
 #include "lua/api.h"
 
 #include <algorithm>
@@ -28,7 +28,7 @@ void check_value(lua_State* L, int index, const Arg& arg, const Api& row) {
   const std::string where = called(row), found = describe(L, index);
   if (arg.name == "self")
     fail(ORR_INVALID, "{}: called on {}; call it with a colon, x{}(...)", where, found, where);
-  fail(ORR_INVALID, "{}: {} is {}, expected {}", where, arg.name, found, arg.type->words);
+  fail(ORR_INVALID, "{}: {} is {}, expected {}", where, arg.name, found, arg.type->expected);
 }
 
 // Replaces the option table at `index` by a copy with defaults.
@@ -85,8 +85,8 @@ int dispatch(lua_State* L) {
   });
 }
 
-// x.name: a field, a method, or an error that names the nearest. upvalues: functions and fields by
-// name, the class.
+// Handles x.name: a field, a method, or an error that proposes the nearest name. Its upvalues are
+// the functions and fields by name, and the class.
 int class_index(lua_State* L) {
   return guard(L, [](lua_State* state) {
     lua_pushvalue(state, 2);
@@ -115,7 +115,7 @@ int class_newindex(lua_State* L) {
   });
 }
 
-// Fills the metatable on top of the stack and takes it off.
+// Fills the metatable on top of the stack, and pops it.
 void make_class(lua_State* L, const char* name, const std::vector<std::string>& owners) {
   const int meta = lua_gettop(L);
   lua_newtable(L);
@@ -143,7 +143,7 @@ void define(lua_State* L) {
   (..., (push_class<T>(L), make_class(L, T::kClass, {T::kClass})));
 }
 
-// What stands for a tensor has the methods of one.
+// Gives the methods of tensors to classes whose objects stand for tensors.
 template <class... T>
 void define_as_tensor(lua_State* L) {
   (..., (push_class<T>(L), make_class(L, T::kClass, {Tensor::kClass, T::kClass})));

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The one table of what C++ offers to scripts. A row is a declaration and a body; from it come the
-// argument checks at every call and what the manual says (scripts/orrery/manual.lua). So a body
-// finds checked arguments with defaults filled in.
+// The table of all functions that C++ offers to scripts. A row is a declaration and a body. The
+// declaration gives the argument checks at every call and the text of the manual
+// (scripts/orrery/manual.lua). So a body gets checked arguments, with defaults filled in.
 //
 //   "Tensor:slice(dim: integer, first: integer, last: integer = -1) -> Tensor; what it does"
-//   "orrery.concat(tensors: table, dim: integer = -1) -> Tensor; ..."      no method
+//   "orrery.concat(tensors: table, dim: integer = -1) -> Tensor; ..."      a function
 //   "Tensor.dtype: orrery.DType"                                           a field
 //
-// "name?" may be nil. "..." stands for any further values, "options" for a table with the fields
-// that "@option name: type = default; what it is for" declare behind the doc; "@param name; text"
-// says more of an argument. Types are rows of the type table (api_types.cpp).
+// "name?" may be nil. "..." stands for any further values. "options" stands for a table; its fields
+// are declared behind the doc by "@option name: type = default; what it is for". "@param name;
+// text" describes an argument. Types are rows of the type table (api_types.cpp).
 #pragma once
 
 #include <optional>
@@ -26,11 +26,11 @@ using Body = int (*)(lua_State*);
 
 struct ApiType {
   const char* name;
-  const char* luals;  // in stubs
-  const char* words;  // in messages
+  const char* luals;     // in stubs
+  const char* expected;  // in messages
   bool (*is)(lua_State*, int index);
 };
-// The row of a name; null if there is none.
+// The type of a name; null if there is none.
 const ApiType* api_type(std::string_view name);
 
 struct Arg {
@@ -44,16 +44,16 @@ struct Api {
   Api(std::string_view declaration, Body body);
   enum Kind { function, method, field } kind = function;
   std::string owner, name;  // the table or class: "orrery", "Tensor"
-  std::string returns;      // LuaLS types, "" for nothing; of a field its type
+  std::string returns;      // LuaLS types, "" for nothing; of a field: its type
   std::string doc;
   Body body;
-  std::vector<Arg> args, options;  // of a method, the first is self
+  std::vector<Arg> args, options;  // of a method, the first of args is self
 };
 
-// All rows, in the order of the files below.
+// All rows, in the order of the functions below.
 const std::vector<Api>& api();
 
-// One list per file.
+// The rows of one file each.
 std::vector<Api> math_api();
 std::vector<Api> shape_api();
 std::vector<Api> reduce_api();
@@ -80,11 +80,11 @@ std::vector<Api> tool_api();
 // Sets all functions of `owner` in the table on top of the stack.
 void install(lua_State* L, const std::string& owner);
 
-// Makes the metatables of all classes: methods and fields of the rows, and an error with the
-// nearest name for anything else.
+// Makes the metatables of all classes: they have the methods and fields of the rows, and any other
+// name is an error that proposes the nearest one.
 void define_classes(lua_State* L);
 
-// Throws for a key of the table at `index` that is not `known`.
+// Throws Error if the table at `index` has a key that is not in `known`.
 void refuse_unknown(lua_State* L, int index, const std::string& where,
                     const std::vector<std::string>& known);
 

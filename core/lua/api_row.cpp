@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The declarations of the API table, read.
+// Parses the declarations of the API table.
 #include <string_view>
 
 #include "lua/api.h"
@@ -8,7 +8,8 @@
 namespace orrery::lua {
 namespace {
 
-// Takes what stands before the mark, and the mark, from the text; all of it without the mark.
+// Removes the text up to the mark, with the mark, and returns what is before the mark; if there is
+// no mark, all of the text.
 std::string_view take(std::string_view& text, std::string_view mark) {
   const size_t at = std::min(text.find(mark), text.size());
   const std::string_view head = text.substr(0, at);
@@ -16,7 +17,7 @@ std::string_view take(std::string_view& text, std::string_view mark) {
   return head;
 }
 
-// "name: type = default", "name?: type", "options?" or "...".
+// Parses an argument: "name: type = default", "name?: type", "options?" or "...".
 Arg arg_in(std::string_view text) {
   std::string_view declared = take(text, " = ");
   std::string_view name = take(declared, ": ");

@@ -49,7 +49,7 @@ const ApiType kTypes[] = {
     {"Tokenizer", "orrery.Tokenizer", "a tokenizer", object<TokenizerRef>},
     {"Weights", "orrery.Weights", "a file of weights", object<WeightsRef>},
     {"World", "orrery.World", "a world or a group of it", object<World>},
-    {"Handle", "orrery.Handle", "a handle of an async word", object<Handle>},
+    {"Handle", "orrery.Handle", "a handle of an async call", object<Handle>},
     {"Draft", "orrery.Draft", "a program under edit", object<Draft>},
     {"value", "orrery.Value|orrery.Tensor|integer", "a value of the program", value},
     {"Region", "orrery.Region", "a region", object<Region>},

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// C++ functions as bodies of the API table: call<f> reads f's parameters from the stack by their
-// types, in order, and pushes what f returns. REQUIRES: the row has checked the arguments.
+// Makes bodies of the API table from C++ functions: call<f> reads f's parameters from the Lua
+// stack, in order and by their types, calls f, and pushes its result. REQUIRES: the row has checked
+// the arguments.
 #pragma once
 
 #include <algorithm>
@@ -14,16 +15,16 @@
 
 namespace orrery::lua {
 
-// The arguments of a call, as far as they are read.
+// The arguments of a call while they are read.
 struct Arguments {
   lua_State* L;
-  int last = 0;           // the argument that was read last
-  ValueId first = kNone;  // the tensor that was read first: its dims are counted
+  int last = 0;           // the stack index of the argument that was read last
+  ValueId first = kNone;  // the first tensor: parameters of type Dim are dims of it
   int next() { return ++last; }
 };
 
-// Parameters that need a type to be told apart.
-struct Index {  // an argument that the function reads itself
+// Types that tell apart parameters which would otherwise be plain integers.
+struct Index {  // the stack index of an argument that the function reads itself
   int at;
   operator int() const { return at; }
 };
@@ -35,11 +36,11 @@ struct Dim {  // 0-based, of the first tensor
   int64_t number;
   operator int64_t() const { return number; }
 };
-struct Pushed {  // a result: the function has pushed so many by itself
+struct Pushed {  // a result: the function has pushed this many values by itself
   int count;
 };
 
-// -- how a parameter is read ----------------------------------------------------------------------
+// -- reading a parameter of type T ----------------------------------------------------------------
 
 template <class T>
 struct As {};
@@ -72,7 +73,7 @@ T& read(Arguments& in, As<T&>) {
   return check<T>(in.L, in.next());
 }
 
-// -- how a result is pushed; the number of values -------------------------------------------------
+// -- pushing a result; returns the number of Lua values -------------------------------------------
 
 inline int give(lua_State*, Pushed pushed) { return pushed.count; }
 inline int give(lua_State* L, ValueId id) { return push_tensor(L, id), 1; }
@@ -97,7 +98,7 @@ int give(lua_State* L, T object) { return push(L, std::move(object)), 1; }
 
 // -- the call -------------------------------------------------------------------------------------
 
-// What a parameter is until the call: a reference to what lives in Lua, or a value.
+// How a parameter is kept until the call: as a reference to an object that Lua owns, or as a value.
 template <class T>
 using Held = std::conditional_t<std::is_lvalue_reference_v<T> &&
                                     !std::is_const_v<std::remove_reference_t<T>>,
@@ -123,14 +124,14 @@ struct Call<f> {
 template <auto f>
 constexpr Body call = Call<f>::body;
 
-// A text as a parameter of a template.
+// A text as an argument of a template.
 template <size_t N>
 struct Literal {
   char text[N];
   constexpr Literal(const char (&given)[N]) { std::copy_n(given, N, text); }  // NOLINT: converts
 };
 
-// A body written in Lua: a function of a module of the library.
+// A body that is written in Lua: it calls a function of a module of the library.
 template <Literal module, Literal function>
 int library(lua_State* L) {
   push_library(L, module.text, function.text);

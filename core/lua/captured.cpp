@@ -25,7 +25,7 @@ std::string defined_at(lua_State* L, int index) {
                      info.linedefined);
 }
 
-// Where a value was found: a chain of names back to an upvalue, and the function that has that.
+// Where a value was found: a chain of names back to an upvalue, and the function with that upvalue.
 struct Place {
   const Place* outer;
   const char* name;  // null: `index`
@@ -36,10 +36,11 @@ struct Place {
   }
 };
 
-// Walks over everything that functions close over, once each, in the order that Lua's tables have.
+// Walks over all values that functions close over, each once, in the order of Lua's tables.
 class Walk {
  public:
-  // `entries`: gets what was found, or null. A hash alone is many times faster.
+  // `entries` gets the values that are found. Null: only their hash is computed, which is many
+  // times faster.
   Walk(lua_State* L, std::vector<Captured::Entry>* entries) : L(L), entries_(entries) {
     for (const char* shelf : {"orrery", LUA_LOADED_TABLE}) skip_tables_of(shelf);
   }
@@ -60,7 +61,7 @@ class Walk {
   uint64_t hash() const { return hash_; }
 
  private:
-  // The library's own tables and Lua's are no values of the script.
+  // Skips the tables of the library and of Lua itself, which are not values of the script.
   void skip_tables_of(const char* shelf) {
     if (lua_getfield(L, LUA_REGISTRYINDEX, shelf) == LUA_TTABLE) {
       seen_.insert(lua_topointer(L, -1));
@@ -75,7 +76,7 @@ class Walk {
     for (size_t i = 0; i < size; ++i) hash_ = (hash_ ^ bytes[i]) * 1099511628211ULL;
   }
 
-  // The value on top of the stack.
+  // Visits the value on top of the stack.
   void value(const Place& place, int depth) {
     const int type = lua_type(L, -1);
     if (type == LUA_TTABLE) return table(place, depth);

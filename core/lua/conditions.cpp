@@ -8,7 +8,7 @@ namespace {
 
 const char check_key = 0;
 
-// Hands the line to scripts/orrery/conditions.lua, which reads its text.
+// Passes the line to scripts/orrery/conditions.lua, which analyses its text.
 void on_line(lua_State* L, lua_Debug* frame) {
   lua_getinfo(L, "Sl", frame);
   if (frame->source[0] == '=') return;

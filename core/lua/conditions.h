@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Conditions on tensors that Lua decides without asking anybody: `x == 0` is always false and
-// `if x:gt(0)` always holds, as a tensor that is traced has no numbers. [main thread]
+// Finds conditions on traced tensors, which have no numbers yet. Lua decides such conditions
+// without calling a metamethod: `x == 0` is always false, and `if x:gt(0)` is always true. [main
+// thread]
 #pragma once
 
 #include <lua.hpp>
 
 namespace orrery::lua {
 
-// While it lives, a script's line that compares a tensor with a number by == or ~= is an error.
-// Operands are names and their fields; others are left to refuse_unused_conditions.
+// During its life, a line of the script that compares a tensor with a number by == or ~= is an
+// error. It recognises operands that are names and their fields; refuse_unused_conditions finds
+// others.
 class ConditionWatch {
  public:
   explicit ConditionWatch(lua_State* L);

@@ -15,11 +15,11 @@ namespace {
 const char strict_key = 0;
 
 struct {
-  std::vector<std::string> words;
+  std::vector<std::string> arguments;
   bool read = false;
 } given;
 
-// The tables orrery, orrery.engine and orrery.data, which the library completes.
+// Makes the tables orrery, orrery.engine and orrery.data; the Lua library adds to them.
 void define_engine(lua_State* L) {
   lua_newtable(L);
   install(L, "orrery");
@@ -31,7 +31,7 @@ void define_engine(lua_State* L) {
   lua_setfield(L, LUA_REGISTRYINDEX, "orrery");
 }
 
-// Runs globals.lua, which changes _G and returns the global table of chunks.
+// Runs globals.lua, which changes _G and returns the table of globals for chunks.
 void set_globals(lua_State* L, const std::string& script_directory) {
   load_chunk(L, read_script(lua_library() + "/orrery/globals.lua"),
              std::string(kLibraryMark) + "globals.lua");
@@ -85,17 +85,17 @@ void seed_random(lua_State* L) {
   lua_pop(L, 1);
 }
 
-void set_script_arguments(const std::vector<std::string>& words) { given = {words, false}; }
+void set_script_arguments(const std::vector<std::string>& arguments) { given = {arguments, false}; }
 
 std::vector<std::string> take_script_arguments() {
   given.read = true;
-  return given.words;
+  return given.arguments;
 }
 
 void refuse_unread_arguments() {
-  if (given.read || given.words.empty()) return;
+  if (given.read || given.arguments.empty()) return;
   fail(kUsageError, "argument '{}': the script takes none (it has not called orrery.args)",
-       given.words.front());
+       given.arguments.front());
 }
 
 }  // namespace orrery::lua

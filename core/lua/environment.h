@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The world that script chunks see: strict globals, sorted iteration, seeded random numbers, and a
-// `require` that finds the same modules on every rank (scripts/orrery/globals.lua).
+// The environment in which chunks of the script run: strict globals, iteration in sorted order,
+// seeded random numbers, and a `require` that finds the same modules on every rank
+// (scripts/orrery/globals.lua).
 #pragma once
 
 #include <string>
@@ -11,8 +12,8 @@
 
 namespace orrery::lua {
 
-// A state with the standard libraries, the classes and `require`; chunks are text only.
-// `script_directory` comes first in the search for modules.
+// Opens the standard libraries, the classes and `require` in a Lua state. Chunks can only be text.
+// Modules are looked for in `script_directory` first.
 void open_environment(lua_State* L, const std::string& script_directory);
 
 // Compiles a chunk whose globals are strict; leaves the function on the stack. Throws Error.
@@ -23,13 +24,13 @@ std::string read_script(const std::string& path);
 // Seeds math.random with the job's seed.
 void seed_random(lua_State* L);
 
-// The script's key=value arguments, for orrery.args; what takes them has read them.
-void set_script_arguments(const std::vector<std::string>& words);
+// The script's key=value arguments, for orrery.args. Taking them marks them as read.
+void set_script_arguments(const std::vector<std::string>& arguments);
 std::vector<std::string> take_script_arguments();
-// Throws if there are arguments that the script has not asked for.
+// Throws Error if there are arguments that the script has not read.
 void refuse_unread_arguments();
 
-// The error that the command line should end with 2 (usage) for.
+// The code of errors for which the process ends with exit code 2 (usage).
 constexpr int kUsageError = 1002;
 
 }  // namespace orrery::lua

@@ -13,7 +13,7 @@ std::vector<ValueId> results_of(const Outputs& outputs) {
   return results;
 }
 
-// Traces `body` over the inputs; results are named "1", "2", ...
+// Traces `body` with these inputs; its results are named "1", "2", ...
 Outputs trace_body(const Function& body, Program& program, const std::vector<ValueId>& inputs) {
   const auto take = [&](lua_State* L, int first) {
     Outputs outputs;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Gradients written in Lua: a value whose cotangent a Lua function answers for.
+// Gradients that a Lua function defines for a value.
 #include "lua/call.h"
 #include "program/autodiff.h"
 
@@ -18,8 +18,8 @@ std::vector<ValueId> call_backward(const Function& backward, Program& program, V
   });
 }
 
-// backward gets the value with the gradient, so that what it computes from it is differentiated by
-// the same rule.
+// `backward` gets the value that has the gradient, so that what it computes from this value is
+// differentiated by the same rule.
 ValueId with_gradient(Program& program, ValueId y, const std::vector<ValueId>& xs,
                       const Function& backward) {
   auto made = std::make_shared<ValueId>(y);
@@ -28,7 +28,8 @@ ValueId with_gradient(Program& program, ValueId y, const std::vector<ValueId>& x
   return *made;
 }
 
-// What multiplies the derivatives: 1 for a scalar, else option grad_output.
+// The cotangent with which the derivatives are multiplied: 1 for a scalar, else the option
+// grad_output.
 ValueId cotangent_of(Program& p, ValueId y, const Table& options) {
   const Type type = p.type(y);
   if (options.has("grad_output")) {

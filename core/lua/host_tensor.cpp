@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// HostTensor in Lua: made from lists and files, read back as lists and numbers.
+// HostTensor in Lua: making it from lists and files, and reading it as lists and numbers.
 #include <cstring>
 
 #include "data/npy.h"
@@ -10,7 +10,7 @@
 namespace orrery::lua {
 namespace {
 
-// The dims of a nested list, by its first elements; is_real turns true at the first float.
+// Finds the dims of a nested list, by its first elements.
 void measure(lua_State* L, int index, Dims& dims) {
   if (dims.size() == ORR_MAX_RANK)
     fail(ORR_INVALID, "tensor: the list is nested deeper than {} levels, or contains itself",
@@ -32,7 +32,8 @@ void write_number(lua_State* L, int32_t dtype, std::byte* place) {
   write_element(dtype, place, to_number(L, -1, "tensor: element"));
 }
 
-// Calls `visit()` for each number of the nested list, on top of the stack, as long as it is true.
+// Calls visit() for each number of the nested list, with the number on top of the stack, as long as
+// it returns true.
 template <class Visit>
 bool walk(lua_State* L, int index, const Dims& dims, size_t depth, Visit&& visit) {
   const auto size = static_cast<int64_t>(lua_rawlen(L, index));
@@ -62,7 +63,7 @@ void push_nested(lua_State* L, const HostTensor& x, size_t depth, int64_t& at) {
   }
 }
 
-// 0-d, of the number at `index`.
+// A 0-d tensor of the number at `index`.
 HostTensor host_from_number(lua_State* L, int index, int32_t dtype) {
   HostTensor x = HostTensor::make({dtype                     ? dtype
                                    : lua_isinteger(L, index) ? ORR_I64

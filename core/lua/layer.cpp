@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Errors between C++ and Lua, and where in the user's script they are.
+// Converts errors between C++ and Lua, and finds their place in the user's script.
 #include "lua/layer.h"
 
 #include "lua/objects.h"
@@ -46,7 +46,8 @@ std::string with_position(lua_State* L, const std::string& message) {
   return (line.empty() ? "" : line + ": ") + region + message;
 }
 
-// For an error of Lua's own: what to write instead where one of our objects was taken for a number.
+// A hint for an error that Lua itself raises when an object of ours is used as a number: what the
+// user can write instead.
 std::string hint_for(lua_State* L, const std::string& message) {
   if (message.find("attempt to ") == message.npos && message.find("bad argument #") == message.npos)
     return "";
@@ -79,7 +80,7 @@ void raise(lua_State* L, int code, const std::string& message) {
     lua_pushlstring(L, full.data(), full.size());
   }
   lua_error(L);
-  std::abort();  // lua_error does not return; its declaration does not say so
+  std::abort();  // never reached: lua_error does not return, but is not declared so
 }
 
 void raise_plan_done(lua_State* L) {

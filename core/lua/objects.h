@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What scripts hold: the userdata classes, and the trace that symbolic tensors belong to.
+// The userdata classes that scripts use, and the trace that symbolic tensors belong to.
 #pragma once
 
 #include <orrery/strategy.h>
@@ -18,7 +18,7 @@
 
 namespace orrery::lua {
 
-// A value of the program being traced; useless, and refused, in any other trace.
+// A value of the program that is being traced. Using it in another trace is an error.
 struct Tensor {
   static constexpr const char* kClass = "Tensor";
   ValueId id;
@@ -52,8 +52,8 @@ struct RunRef {
   static constexpr const char* kClass = "Run";
   std::unique_ptr<Run> run;
   std::shared_ptr<TraceRecord> record;
-  Function unchanged;  // fails if the script has replaced parts of the model
-  bool alone;          // each rank has its own
+  Function unchanged;  // throws if the script has replaced parts of the model
+  bool alone;          // each rank runs it by itself
   std::string saved;   // the directory of the script's last save
 };
 
@@ -68,7 +68,7 @@ struct Compiled {
   std::shared_ptr<TraceRecord> record;
 };
 
-// A program while a strategy of the script's own edits it; closed afterwards.
+// A program while a strategy that is written in Lua edits it; closed afterwards.
 struct Draft {
   static constexpr const char* kClass = "Draft";
   orr_program* program;
@@ -90,7 +90,7 @@ struct WeightsRef {
   std::shared_ptr<const Weights> file;
 };
 
-// Names the module that ops are made in until it is closed.
+// While it is open, ops are made in this module (Site::region).
 struct Region {
   static constexpr const char* kClass = "Region";
   size_t depth;
@@ -98,7 +98,7 @@ struct Region {
 
 // -- the trace ------------------------------------------------------------------------------------
 
-// While it lives, ops go to `program`. Traces may nest; each has regions of its own.
+// During its life, tensor code adds ops to `program`. Traces may nest; each has its own regions.
 class Trace {
  public:
   Trace(lua_State* L, Program& program);
@@ -121,8 +121,8 @@ class Trace {
 
 std::vector<std::string>& regions();
 
-// Calls a function of the script as tensor code of `program`, with what `give(L)` pushes; returns
-// what `take(L, first)` makes of the results, the first of which is at `first`.
+// Calls a function of the script as tensor code of `program`. Its arguments are those that give(L)
+// pushes. Returns take(L, first), where `first` is the stack index of the first result.
 template <class Give, class Take>
 auto call_traced(const Function& function, Program& program, int n_results, Give&& give,
                  Take&& take) {
@@ -146,32 +146,32 @@ bool is_tensor(lua_State* L, int index);
 
 // A HostTensor argument: a HostTensor, a number (0-d) or a nested list.
 HostTensor host_at(lua_State* L, int index);
-// The numbers of a list of lists; integers give i64, others f32, unless `dtype` is not 0.
+// A tensor from a nested list. If `dtype` is 0, integers give i64 and other numbers f32.
 HostTensor host_from_table(lua_State* L, int index, int32_t dtype);
-// Element i of x, as Lua sees it.
+// Pushes element i of x as a Lua value.
 void push_element(lua_State* L, const HostTensor& x, int64_t i);
 
-// The inputs (orrery.input) of this process by name, with their values of now.
+// The inputs (orrery.input) of this process, by name, with their current values.
 std::map<std::string, double> scalar_values();
 
-// The states in a State, a list of them, or a module's list: {State, ...}.
+// The states at `index`: a State, or a list of them, such as a module's.
 std::vector<std::shared_ptr<State>> states_at(lua_State* L, int index);
 
-// What the script has made so far of things that are told apart by the order in which they are
-// made, which is the same on all ranks. Begins anew with each script.
+// Counts the objects that are identified by the order in which the script makes them; that order is
+// the same on all ranks. The counts begin at 0 with each script.
 struct Ordinals {
-  int64_t unnamed = 0;  // states
-  // Things that draw random numbers, counted since orrery.seed.
+  int64_t unnamed = 0;  // states without a name
+  // Objects that draw random numbers, counted since the last orrery.seed.
   int64_t drawn = 0;  // states with random initial values
   int64_t runs = 0, runs_alone = 0, functions = 0;
   void begin_anew() { drawn = runs = runs_alone = functions = 0; }
 };
 Ordinals& ordinals();
 
-// The buffers that the script has made and can still reach, in the order of their making.
+// The buffers that the script has made and can still reach, in the order in which they were made.
 std::vector<std::shared_ptr<State>> script_buffers(lua_State* L);
 
-// Throws inside a coroutine: traces run on the main thread of the state.
+// Throws Error inside a coroutine: traces must run in the main thread of the Lua state.
 void require_main_thread(lua_State* L);
 
 }  // namespace orrery::lua

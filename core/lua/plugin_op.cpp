@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ops of plugins as the Lua library calls them (scripts/orrery/op.lua).
+// The calls by which the Lua library adds ops of plugins (scripts/orrery/op.lua).
 #include "edit/plugin_ops.h"
 
 #include "lua/call.h"
@@ -34,7 +34,7 @@ Pushed list(lua_State* L) {
 
 const PluginOp& op_of(int64_t number) { return plugin_ops().at(static_cast<size_t>(number) - 1); }
 
-// Of the default's type, as the library has checked.
+// The value of an option. It has the type of the default, which the library has checked.
 Attr option_at(const Table& given, const std::string& name, const Attr& fallback) {
   if (std::holds_alternative<int64_t>(fallback)) return given.integer(name);
   if (std::holds_alternative<double>(fallback)) return given.number(name);

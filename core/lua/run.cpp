@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Compiled steps in Lua: a Run from a loss function, its steps and their results.
+// The class Run of scripts: compiled steps of a loss function, and their results.
 #include <cstdio>
 #include <cstring>
 

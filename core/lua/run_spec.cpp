@@ -9,7 +9,7 @@
 namespace orrery::lua {
 namespace {
 
-// {name = tensor} at `index`, in the order of names.
+// The tensors of the table {name = tensor} at `index`, sorted by name.
 Outputs outputs_at(lua_State* L, int index) {
   Outputs outputs;
   if (lua_isnil(L, index)) return outputs;
@@ -39,7 +39,8 @@ int no_field(lua_State* L) {
   });
 }
 
-// The batch as a loss function sees it: a table of tensors, in which other fields are errors.
+// Pushes the batch for a loss function: a table of tensors, in which reading any other field is an
+// error.
 void push_batch(lua_State* L, const Fields& fields) {
   lua_createtable(L, 0, static_cast<int>(fields.size()));
   for (const auto& [name, value] : fields) {
@@ -147,7 +148,8 @@ RunSpec spec_of(const Table& given, const std::shared_ptr<TraceRecord>& record) 
   spec.local = given.flag("alone");
   spec.fast = given.flag("fast");
   spec.strategies = strategies_in(given);
-  // Each kind has its own count: what one rank makes for itself does not shift the others'.
+  // Runs of one rank alone are counted by themselves, so that they do not change the streams of
+  // runs that all ranks make.
   spec.stream = spec.local ? fmt::format("alone.{}/", ++ordinals().runs_alone)
                            : fmt::format("run.{}/", ++ordinals().runs);
   spec.line = user_line(L);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What orrery.compile was told, as the run's C++ specification: the loss and the update are traced
-// by calling Lua. [main thread]
+// Converts the arguments of orrery.compile to the run's specification in C++ (RunSpec). The loss
+// and the update are traced by calling Lua. [main thread]
 #pragma once
 
 #include <memory>
@@ -12,10 +12,10 @@
 
 namespace orrery::lua {
 
-// The functions of a specification whose captured values are watched for changes.
+// Makes a record that watches the values which the specification's functions close over.
 std::shared_ptr<TraceRecord> watch_functions(const Table& given);
 
-// Throws Error for what is of another type.
+// Throws Error for fields of a wrong type.
 RunSpec spec_of(const Table& given, const std::shared_ptr<TraceRecord>& record);
 
 }  // namespace orrery::lua

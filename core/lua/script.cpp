@@ -19,7 +19,7 @@ struct Closer {
   void operator()(lua_State* L) const { lua_close(L); }
 };
 
-// What the process should end with for an error of this code.
+// The exit code of the process for an error of this code.
 int exit_code(int code) {
   switch (code) {
     case lua::kUsageError: return 2;
@@ -35,13 +35,14 @@ int report(int code, const std::string& message) {
   try {
     Runtime::get().report(message);
   } catch (const Error&) {
-    // The launcher or an observer is gone too: the first error is the one to tell.
+    // Reporting has failed, because the launcher or an observer is gone: the first error counts.
   }
   std::fprintf(stderr, "error: %s\n", message.c_str());
   return exit_code(code);
 }
 
-// Everything of the script, its programs included, is gone when this returns.
+// Runs the script in a Lua state that is closed before this returns, so that all its objects, also
+// its programs, are gone.
 void run_in_new_state(const std::string& path) {
   const std::unique_ptr<lua_State, Closer> state(luaL_newstate());
   lua_State* L = state.get();
@@ -59,10 +60,10 @@ void run_in_new_state(const std::string& path) {
 int run_script(const std::string& path, const std::vector<std::string>& args) {
   lua::set_script_arguments(args);
   try {
-    Runtime::get().meet();
+    Runtime::get().open_store();
     run_in_new_state(path);
     if (Runtime::get().has_comm())
-      Runtime::get().comm().drain();  // async words that nobody waited for
+      Runtime::get().comm().drain();  // asynchronous collectives that the script did not wait for
     Runtime::get().close();
     return 0;
   } catch (const lua::PlanDone&) {

@@ -137,7 +137,8 @@ double value(Scalar& self) { return *self.value; }
 }  // namespace
 
 std::vector<std::shared_ptr<State>> script_buffers(lua_State* L) {
-  // What a program holds that is collected goes with the next collection.
+  // A collected program releases its states, which only the next collection frees: collect until
+  // nothing changes.
   for (size_t before = SIZE_MAX; before != buffers().size();) {
     before = buffers().size();
     for (int i = 0; i < 2; ++i) lua_gc(L, LUA_GCCOLLECT);

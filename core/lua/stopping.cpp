@@ -7,8 +7,9 @@
 namespace orrery::lua {
 namespace {
 
-// Signals reach the ranks at different times; they stop together, after the same step. Ranks that
-// are at different steps anyway each stop where they are, and meet when they save.
+// The signal that any rank has got. Signals reach ranks at different times, but all must stop after
+// the same step. Ranks that do not take steps together each stop at their own step, and meet when
+// they save.
 int told_anywhere(const std::string& line) {
   if (world_info().size == 1) return stop_signal();
   HostTensor told = HostTensor::make({ORR_I32, {1}});

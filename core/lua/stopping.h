@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A job that is told to stop (launch/stop_signal.h) saves after the step under way and ends with
-// code 75. It can where there is a place to save to: where the script has saved this run before,
-// else in the run directory. Without one, signals end it as they end any program.
+// Stops a job that gets a signal to stop (launch/stop_signal.h): it saves a checkpoint after the
+// current step and ends with code 75. It saves where the script has saved this run before, or else
+// in the run directory. If there is neither, the signal ends the process as usual.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@
 
 namespace orrery::lua {
 
-// `saved`: where the script saved the run last, "" nowhere. Collective. Throws Error(ORR_RETRY)
-// when any rank was told to stop and the checkpoint is written.
+// `saved`: the directory in which the script has last saved the run; "": none. Collective. If any
+// rank has got such a signal, writes the checkpoint and throws Error(ORR_RETRY).
 void stop_if_told(Run& run, const std::string& saved, const std::string& line);
 
 }  // namespace orrery::lua

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What strategies written in Lua change: the editing calls of strategy/1.
+// The editing calls of strategy/1 for strategies that are written in Lua.
 #include "lua/strategy_draft.h"
 
 #include <map>
@@ -99,8 +99,8 @@ std::vector<Api> draft_edit_api() {
        "@option keep: boolean = false; param: what forward gathered stays for backward "
        "@option ahead: integer = 1; param: units gathered ahead of the one in use",
        call<shard>},
-      {"Draft:idle(axis: string, ranks: integer); Deals no leaves to the first ranks of the axis "
-       "that deals the batch.",
+      {"Draft:idle(axis: string, ranks: integer); Gives no microbatches to the first ranks of "
+       "the axis that deals the batch.",
        call<handed<&orr_edit::idle, Text, Count>>},
       {"Draft:offload(value: value, tier: string, directory: string = ''); Keeps a parameter or "
        "state in the tier host or disk between its uses.",

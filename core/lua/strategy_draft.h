@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The draft that a strategy written in Lua gets, and its calls as bodies of the API table. Values
-// are tables as its `values` makes them, or their numbers; dims count from 1.
+// The draft: the handle by which a strategy written in Lua edits a program, with its calls as
+// bodies of the API table. A value is given as one of the tables that Draft:values returns, or as
+// its number; dims count from 1.
 #pragma once
 
 #include <string>
@@ -14,12 +15,12 @@
 
 namespace orrery::lua {
 
-// The draft at the index. Throws unless its strategy is at work on it.
+// The draft at the index. Throws Error if it is closed, because its strategy is not editing now.
 Draft& open_draft(lua_State* L, int index);
 // The number of the value at the index.
 int32_t id_at(lua_State* L, int index);
 
-// The number behind a name. Throws an Error that names all that are `known`.
+// The number that belongs to a name. For an unknown name, throws Error with all `known` names.
 template <class Named>
 int32_t find(const char* what, const std::string& name, const Named& known) {
   std::vector<std::string> names;
@@ -30,15 +31,15 @@ int32_t find(const char* what, const std::string& name, const Named& known) {
   fail(ORR_INVALID, "there is no {} '{}'; there are: {}", what, name, join(names, ", "));
 }
 
-// Calls a function of the script with a draft, open meanwhile, and what `more(L)` pushes, as tensor
-// code of the program; returns what `take(L, first)` makes of the results.
+// Calls a function of the script as tensor code of the program. Its arguments are a draft, which is
+// closed afterwards, and those that more(L) pushes. Returns take(L, first) as call_traced does.
 template <class More, class Take>
 auto call_with_draft(const Function& function, orr_program* program, const orr_edit* edit,
                      int n_results, More&& more, Take&& take) {
   lua_State* L = function.state();
   const StackTop top(L);
   Draft& draft = push(L, Draft{program, edit});
-  struct Closing {  // a script that kept the draft would hold a program that is gone
+  struct Closing {  // the script may keep the draft longer than its program exists
     Draft& draft;
     ~Closing() { draft.program = nullptr; }
   } const closing{draft};
@@ -49,7 +50,7 @@ auto call_with_draft(const Function& function, orr_program* program, const orr_e
   return call_traced(function, *program->program, n_results, give_all, take);
 }
 
-// Parameters of bodies: a value's number, and what a call of the table takes as 32 bits.
+// Types of parameters: a value's number, and integers that a call of the table takes as 32 bits.
 struct Id {
   int32_t number;
   operator int32_t() const { return number; }
@@ -58,7 +59,7 @@ struct Count {
   int32_t number;
   operator int32_t() const { return number; }
 };
-struct FromOne {  // counts from 1, and from 0 in the table
+struct FromOne {  // it counts from 1 in Lua, and from 0 in the table
   int32_t number;
   operator int32_t() const { return number; }
 };
@@ -72,7 +73,7 @@ inline FromOne read(Arguments& in, As<FromOne>) {
   return {static_cast<int32_t>(lua_tointeger(in.L, in.next())) - 1};
 }
 
-// A call of the editing table; throws what it refuses.
+// Makes a call of the editing table; throws its error.
 template <class... P, class... T>
 void edit(const Draft& draft, orr_status* (*orr_edit::*entry)(orr_program*, P...), T... given) {
   orrery::check((draft.edit->*entry)(draft.program, given...));
@@ -82,7 +83,7 @@ inline int32_t raw(int32_t number) { return number; }
 inline int64_t raw(int64_t number) { return number; }
 inline const char* raw(const std::string& text) { return text.c_str(); }
 
-// A body that hands its arguments to a call of the editing table as they are.
+// A body that passes its arguments to a call of the editing table unchanged.
 template <auto entry, class... T>
 void handed(Draft& draft, T... given) {
   edit(draft, entry, raw(given)...);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Strategies as tensor code: what a strategy keeps, what becomes of gradients, and programs with a
-// clock of their own. Inside of hooks the draft's values are tensors.
+// Calls by which a strategy in Lua keeps states, exchanges gradients and writes periodic programs.
+// Its hooks are tensor code: in them the draft's values are tensors.
 #include <map>
 
 #include "lua/strategy_draft.h"
@@ -65,12 +65,12 @@ ValueId tensor(Draft&, Id value) { return value; }
 
 const std::map<std::string, int32_t> kInits = {
     {"zeros", ORR_INIT_ZEROS}, {"parameter", ORR_INIT_LIKE}, {"normal", ORR_INIT_NORMAL}};
-const std::map<std::string, int32_t> kLeaves = {{"mean", ORR_LEAVE_MEAN},
-                                                {"sum", ORR_LEAVE_SUM},
-                                                {"first", ORR_LEAVE_FIRST},
-                                                {"refuse", ORR_LEAVE_REFUSE}};
+const std::map<std::string, int32_t> kLeaveRules = {{"mean", ORR_LEAVE_MEAN},
+                                                    {"sum", ORR_LEAVE_SUM},
+                                                    {"first", ORR_LEAVE_FIRST},
+                                                    {"refuse", ORR_LEAVE_REFUSE}};
 
-// `how`, of the dims of option shape, where there are any.
+// Makes a state as `how` says, with the dims of the option `shape` if it is given.
 ValueId make_state(Draft& d, orr_state_desc how, const Table& options) {
   const bool own = options.has("shape");
   const Dims shape = own ? options.integers("shape") : Dims{};
@@ -86,7 +86,7 @@ ValueId state(Draft& d, ValueId parameter, const std::string& name, const Table&
   orr_state_desc how{};
   how.size = sizeof how, how.name = name.c_str(), how.like = parameter, how.rank = -1;
   how.init = find("init", options.text("init"), kInits), how.varying = varying.c_str();
-  how.leave = find("leave", options.text("leave"), kLeaves);
+  how.leave = find("leave", options.text("leave"), kLeaveRules);
   return make_state(d, how, options);
 }
 

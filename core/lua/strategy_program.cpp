@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Programs as strategies written in Lua change them: ops that are added, copied, and read
-// otherwise. Arithmetic of tensors adds ops as well.
+// Calls by which a strategy in Lua adds and copies ops, and changes what ops read. Arithmetic of
+// tensors adds ops as well.
 #include <map>
 
 #include "edit/edit_table.h"
@@ -29,7 +29,7 @@ void push_attribute(lua_State* L, const orr_attr& a) {
   }
 }
 
-// The outputs that `add(out, capacity, n)` makes.
+// Calls add(out, capacity, n) and returns the ids that it has written to `out`.
 template <class Add>
 std::vector<int32_t> made_by(lua_State* L, Add&& add) {
   std::vector<int32_t> out(64);
@@ -92,7 +92,7 @@ void retype(Draft& d, Id value, const Table& options) {
   edit(d, &orr_edit::retype, value.number, dtype("compute"), dtype("store"));
 }
 
-// Fills the table on top of the stack.
+// Fills the table on top of the stack with a description of the op.
 orr_status* describe_op(void* arg, const orr_op_desc* op) {
   auto* L = static_cast<lua_State*>(arg);
   set_field(L, "kind", op->kind);

@@ -16,13 +16,13 @@ struct Script {
   std::string provides, requires_, conflicts;
   int32_t numeric_class = ORR_CLASS_APPROX;
   std::optional<Function> transform, transform_forward, predict;
-  std::mutex one_at_a_time;  // a plan asks for many ranks side by side
+  std::mutex one_at_a_time;  // plans of several ranks are made on several threads
   orr_strategy_api table{};
 };
 
 Script& script_of(void* self) { return *static_cast<Script*>(self); }
 
-std::string words_in(const Table& given, const char* name) {
+std::string texts_in(const Table& given, const char* name) {
   return given.has(name) ? given.text(name) : "";
 }
 
@@ -32,7 +32,7 @@ std::optional<Function> function_in(const Table& given, const char* name) {
 }
 
 int32_t class_in(const Table& given) {
-  const std::string name = words_in(given, "class");
+  const std::string name = texts_in(given, "class");
   if (name == "exact") return ORR_CLASS_EXACT;
   if (name == "stale") return ORR_CLASS_STALE;
   if (name == "approx") return ORR_CLASS_APPROX;
@@ -96,16 +96,16 @@ orr_status* predict(void* self, const orr_predict_query* query, orr_prediction* 
   });
 }
 
-// A table of the script as a strategy's; errors of its functions become statuses with their Lua
-// line. [main thread] to make and to call; `predict` may come from another while the main thread
-// waits.
+// Makes a strategy's table from a table of the script. Errors of its functions become statuses with
+// their Lua line. It is made and called on the main thread; only `predict` may be called on
+// another, while the main thread waits.
 std::shared_ptr<const orr_strategy_api> script_strategy(const Table& given) {
   auto script = std::make_shared<Script>();
   script->L = given.L;
   script->numeric_class = class_in(given);
-  script->provides = words_in(given, "provides");
-  script->requires_ = words_in(given, "requires");
-  script->conflicts = words_in(given, "conflicts");
+  script->provides = texts_in(given, "provides");
+  script->requires_ = texts_in(given, "requires");
+  script->conflicts = texts_in(given, "conflicts");
   script->transform = function_in(given, "transform");
   script->transform_forward = function_in(given, "transform_forward");
   script->predict = function_in(given, "predict");
@@ -119,7 +119,7 @@ std::shared_ptr<const orr_strategy_api> script_strategy(const Table& given) {
   return {script, &script->table};
 }
 
-// A schedule of the script's own: function(stage, stages, microbatches) -> {"F0", "B0", ...}.
+// The script's schedule: function(stage, stages, microbatches) -> {"F0", "B0", ...}.
 auto schedule_at(lua_State* L, int index) {
   return [order = Function(L, index)](int stage, int stages, int microbatches) {
     lua_State* state = order.state();
@@ -142,7 +142,7 @@ void read_options(const Table& options, StrategyUse& use) {
   }
 }
 
-// What strategy.define of the Lua library hands over.
+// Reads the table that strategy.define of the Lua library passes on.
 void use_script(const Table& script, StrategyUse& use) {
   use.script = script_strategy(script);
   if (script.has("schedule")) use.order = script.with("schedule", schedule_at);

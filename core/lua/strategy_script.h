@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The strategy stack of a script, as the library hands it over, and strategy/1 written in Lua: a
-// table as a plugin's. [main thread]
+// Reads the strategy stack that the Lua library passes on, and makes for each strategy written in
+// Lua a table strategy/1 like that of a plugin. [main thread]
 #pragma once
 
 #include <vector>
@@ -11,8 +11,8 @@
 
 namespace orrery::lua {
 
-// Field `strategies` of a specification: {{name = "mine", line = "gpt.lua:7", options = {...},
-// script = what strategy.define was given, or nil}, ...}
+// The field `strategies` of a specification: {{name = "mine", line = "gpt.lua:7", options = {...},
+// script = the argument of strategy.define, or nil}, ...}
 std::vector<StrategyUse> strategies_in(const Table& given);
 
 }  // namespace orrery::lua

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What strategies written in Lua can ask of the program that they edit.
+// Calls by which a strategy in Lua reads the program that it edits.
 #include <map>
 
 #include "lua/strategy_draft.h"
@@ -46,7 +46,7 @@ void push_info(lua_State* L, int32_t id, const orr_value_info& info) {
   set_field(L, "maker", info.op), set_field(L, "output", info.output + 1);
 }
 
-// Appends each to the list on top of the stack.
+// Appends a value to the list on top of the stack.
 orr_status* append(void* arg, int32_t value, const orr_value_info* info) {
   auto* L = static_cast<lua_State*>(arg);
   push_info(L, value, *info);
@@ -67,7 +67,7 @@ int64_t axis_size(Draft& d, const std::string& name) {
   return d.edit->axis_size(d.program, name.c_str());
 }
 
-// What `list(out, capacity)` writes.
+// The numbers that list(out, capacity) writes.
 template <class List>
 std::vector<int32_t> listed(List&& list) {
   std::vector<int32_t> all(static_cast<size_t>(list(nullptr, 0)));

@@ -8,7 +8,7 @@
 namespace orrery::lua {
 namespace {
 
-// A dim of the tensor, 0-based; scalars have none.
+// The tensor's dim that the option gives, 0-based; 0 for a scalar.
 int64_t dim_of(const Program& p, ValueId x, const Table& options, const char* name) {
   const size_t rank = p.type(x).dims.size();
   return rank ? to_dim(options.integer(name), rank) : 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tensors from nothing: constants, counters, random numbers.
+// Functions that make tensors without inputs: constants, counters, random numbers.
 #include "lua/call.h"
 #include "program/build.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pointwise functions and operators of tensors: one row each, one body for all of an arity.
+// Pointwise functions and operators of tensors: one row for each, and one body for each arity.
 #include "lua/call.h"
 
 namespace orrery::lua {
@@ -21,7 +21,12 @@ ValueId silu(Program& p, ValueId x) {
 }
 
 ValueId relu(Program& p, ValueId x) {
-  return p.pointwise(ORR_FN_MAX, {Operand(x), Operand::number(0)});
+  return p.pointwise(ORR_FN_MAX, {Operand::number(0), Operand(x)});  // slope 0 at 0
+}
+
+ValueId clamp(Program& p, ValueId x, double low, double high) {
+  const ValueId above = p.pointwise(ORR_FN_MAX, {Operand(x), Operand::number(low)});
+  return p.pointwise(ORR_FN_MIN, {Operand(above), Operand::number(high)});
 }
 
 ValueId select(Program& p, ValueId condition, const Operand& yes, const Operand& no) {
@@ -66,7 +71,7 @@ Api operation(const std::string& name, const std::string& doc) {
           call<binary<Fn>>};
 }
 
-// Lua hands over any two values, one of which is a tensor.
+// A row for an operator that tensors do not have; its body throws what to write instead.
 Api refusal(const std::string& name, Body body) {
   return {
       fmt::format("Tensor.{}(a: any, b?: any); Refused, with the method to write instead.", name),
@@ -114,6 +119,9 @@ std::vector<Api> math_api() {
       two<ORR_FN_POW>("pow", "Power, with broadcasting."),
       two<ORR_FN_MAX>("maximum", "The larger of two, elementwise."),
       two<ORR_FN_MIN>("minimum", "The smaller of two, elementwise."),
+      {"Tensor:clamp(low: number, high: number) -> Tensor; No less than `low` and no more than "
+       "`high`.",
+       call<clamp>},
       two<ORR_FN_GT>("gt", "x > other, as booleans."),
       two<ORR_FN_LT>("lt", "x < other, as booleans."),
       two<ORR_FN_GE>("ge", "x >= other, as booleans."),

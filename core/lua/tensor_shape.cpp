@@ -2,6 +2,7 @@
 //
 // Tensor methods that move elements. Dims and positions are 1-based and count from the end when
 // negative; ids (gather, slice_at) are 0-based.
+#include <algorithm>
 #include <numeric>
 
 #include "lua/call.h"
@@ -12,7 +13,7 @@ namespace {
 
 size_t rank_of(Program& p, ValueId x) { return p.type(x).dims.size(); }
 
-// Integers from argument `first` on: x:reshape(2, 3) or x:reshape{2, 3}.
+// The integers from argument `first` on: x:reshape(2, 3) or x:reshape{2, 3}.
 Dims rest_integers(lua_State* L, int first, const char* what) {
   if (lua_istable(L, first)) return to_integers(L, first, what);
   Dims list;
@@ -57,10 +58,22 @@ int64_t position(int64_t at, int64_t extent, const char* what) {
   return zero_based;
 }
 
-ValueId slice(Program& p, ValueId x, Dim dim, int64_t first, int64_t last) {
+// Index by index: kernels need not know negative strides.
+ValueId reversed(Program& p, ValueId x, int64_t dim) {
+  const Dims each(static_cast<size_t>(p.type(x).dims[static_cast<size_t>(dim)]), 1);
+  std::vector<ValueId> parts = build::split(p, x, dim, each);
+  std::reverse(parts.begin(), parts.end());
+  return build::concat(p, parts, dim);
+}
+
+ValueId slice(Program& p, ValueId x, Dim dim, int64_t first, int64_t last, int64_t step) {
   const int64_t extent = p.type(x).dims[static_cast<size_t>(dim)];
-  const int64_t begin = position(first, extent, "first");
-  return build::slice(p, x, dim, begin, position(last, extent, "last") + 1);
+  const int64_t begin = position(first, extent, "first"), end = position(last, extent, "last");
+  if (step == 0) fail(ORR_INVALID, "slice: step 0: give 1, another one, or -1 to go backwards");
+  if (step > 0) return build::every(p, build::slice(p, x, dim, begin, end + 1), dim, step);
+  if (begin < end)
+    fail(ORR_INVALID, "slice: from {} to {} there is no step of {}", first, last, step);
+  return build::every(p, reversed(p, build::slice(p, x, dim, end, begin + 1), dim), dim, -step);
 }
 
 std::vector<ValueId> split(lua_State* L, Program& p, ValueId x, Dim dim, Index parts) {
@@ -80,15 +93,39 @@ ValueId concat(Program& p, const std::vector<ValueId>& parts, int64_t dim) {
   return build::concat(p, parts, to_dim(dim, rank_of(p, parts[0])));
 }
 
-ValueId pad(Program& p, ValueId x, Dim dim, int64_t size) {
-  Dims more = p.type(x).dims;
-  int64_t& extent = more[static_cast<size_t>(dim)];
-  if (size < extent)
-    fail(ORR_INVALID, "pad: dim {} has {} elements, more than {}", dim + 1, extent, size);
-  extent = size - extent;
-  if (extent == 0) return x;
-  const ValueId zero = build::zeros_like(p, build::slice(p, x, dim, 0, 1));
-  return build::concat(p, {x, build::broadcast(p, zero, more)}, dim);
+ValueId pad(Program& p, ValueId x, Dim dim, int64_t size, const Table& options) {
+  const int64_t extent = p.type(x).dims[static_cast<size_t>(dim)];
+  const int64_t before = options.integer("before"), after = size - extent - before;
+  if (before < 0 || after < 0)
+    fail(ORR_INVALID, "pad: dim {} has {} elements: with {} before them they are more than {}",
+         dim + 1, extent, before, size);
+  return build::pad(p, x, dim, before, after, options.number("value"));
+}
+
+// One number for each of n dims, of an option that may give one for all.
+Dims each_dim(const Table& options, const char* name, size_t n) {
+  Dims sizes = options.integers(name);
+  if (sizes.size() == 1) sizes.assign(n, sizes[0]);
+  return sizes;
+}
+
+ValueId windows(lua_State* L, Program& p, ValueId x, Index size, const Table& options) {
+  const Dims sizes = to_integers(L, size, "windows: size");
+  return build::windows(p, x, sizes, each_dim(options, "stride", sizes.size()),
+                        each_dim(options, "dilation", sizes.size()));
+}
+
+ValueId fold(lua_State* L, Program& p, ValueId x, Index length, const Table& options) {
+  const Dims lengths = to_integers(L, length, "fold: length");
+  return build::fold(p, x, lengths, each_dim(options, "stride", lengths.size()),
+                     each_dim(options, "dilation", lengths.size()));
+}
+
+ValueId one_hot(Program& p, ValueId ids, int64_t n, Dtype dtype) {
+  Dims dims = p.type(ids).dims;
+  dims.push_back(1);
+  const ValueId classes = build::iota(p, n, p.type(ids).dtype);
+  return p.cast(p.pointwise(ORR_FN_EQ, {build::reshape(p, ids, dims), classes}), dtype);
 }
 
 // A run-time index: a scalar tensor, or a number.
@@ -121,20 +158,37 @@ std::vector<Api> shape_api() {
        "default the last two.",
        call<transpose>},
       {"Tensor:permute(...) -> Tensor; Reorders the dims.", call<permute>},
-      {"Tensor:slice(dim: integer, first: integer, last: integer = -1) -> Tensor; Elements "
-       "first..last of a dim, both included.",
+      {"Tensor:slice(dim: integer, first: integer, last: integer = -1, step: integer = 1) -> "
+       "Tensor; Elements first..last of a dim, both included, or every step-th of them; of a "
+       "negative "
+       "step backwards, such as from -1 to 1.",
        call<slice>},
       {"Tensor:split(dim: integer, sizes: integers) -> Tensor; Cuts a dim into sizes, or into n "
        "equal parts; returns all parts.",
        call<split>},
       {"orrery.concat(tensors: table, dim: integer = -1) -> Tensor; Joins tensors along a dim.",
        call<concat>},
-      {"Tensor:pad(dim: integer, size: integer) -> Tensor; Zeros behind the elements of a dim, up "
-       "to `size` of them.",
+      {"Tensor:pad(dim: integer, size: integer, options?) -> Tensor; Zeros behind the elements of "
+       "a dim, up to `size` of them. "
+       "@option before: integer = 0; so many in front of them "
+       "@option value: number = 0; instead of zeros",
        call<pad>},
+      {"Tensor:windows(size: integers, options?) -> Tensor; [..., L..., C] as [..., O..., K..., "
+       "C]: the windows of `size` K over as many dims before the last. Nothing is copied. "
+       "@option stride: integers = 1; from a window to the next, for all dims or for each "
+       "@option dilation: integers = 1; from an element of a window to the next",
+       call<windows>},
+      {"Tensor:fold(length: integers, options?) -> Tensor; [..., O..., K..., C] as [..., L..., C]: "
+       "windows in their places again; what they share is added up. "
+       "@option stride: integers = 1; from a window to the next, for all dims or for each "
+       "@option dilation: integers = 1; from an element of a window to the next",
+       call<fold>},
       {"Tensor:gather(ids: Tensor) -> Tensor; Rows of this [V,C] table by 0-based ids of any "
        "shape.",
        call<build::gather>},
+      {"Tensor:one_hot(n: integer, dtype: dtype = 'f32') -> Tensor; 0-based ids as rows of n, 1 at "
+       "the id and else 0.",
+       call<one_hot>},
       {"Tensor:take(index: Tensor) -> Tensor; The elements at 0-based positions of the tensor, "
        "seen as one row.",
        call<build::take>},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the Lua library (and whoever writes layers) needs besides tensors: regions, option tables,
-// errors in the user's line, path patterns, plugin names, digests, the log.
+// Tools of the Lua library, and of authors of layers: regions, option tables, errors at the user's
+// line, path patterns, plugin names, digests, the log.
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -33,7 +33,7 @@ void region_close(Region& region) {
 void fail_in_script(const std::string& message) { throw Error(ORR_INVALID, message); }
 void fail_usage(const std::string& message) { throw Error(kUsageError, message); }
 
-// The given options over the defaults; unknown keys are errors.
+// Merges the given options with the defaults; unknown keys are errors.
 Pushed options(lua_State* L, const std::string& what, Index given, Index defaults) {
   if (!lua_isnil(L, given) && !lua_istable(L, given))
     fail(ORR_INVALID, "{}: options are {}, expected a table", what, describe(L, given));
@@ -49,13 +49,13 @@ Pushed options(lua_State* L, const std::string& what, Index given, Index default
   return {1};
 }
 
-std::string nearest_name(lua_State* L, const std::string& word, Index known) {
-  return did_you_mean(word, texts_at(L, known, "name"));
+std::string nearest_name(lua_State* L, const std::string& name, Index known) {
+  return did_you_mean(name, texts_at(L, known, "name"));
 }
 
 std::vector<std::string> strategies() { return Registry::get().names(ORR_KIND_STRATEGY); }
 
-// What the manual says of a strategy plugin's options.
+// Pushes the options of a strategy plugin, for the manual.
 Pushed strategy_options(lua_State* L, const std::string& name) {
   const orr_strategy_info info = described({name, {}, ""});
   const std::vector<orr_option> all(info.options, info.options + info.n_options);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Symbolic tensors: which program they belong to, and what may stand for one.
+// Symbolic tensors: the program that they belong to, and the Lua values that may stand for one.
 #include <map>
 
 #include "lua/objects.h"
@@ -12,8 +12,9 @@ namespace {
 Trace* active = nullptr;
 uint64_t traces_begun = 0;
 
-// A HostTensor used in a trace is a state that nobody updates, one for all programs in use. It is
-// named for its type and bytes: ranks, or traces, that have other bytes have another program.
+// A HostTensor that is used in a trace becomes a state that nothing updates, shared by all
+// programs. Its name contains a digest of its type and bytes, so that ranks or traces with other
+// bytes have different programs.
 std::shared_ptr<State> constant_state(lua_State* L, const HostTensor& tensor) {
   static std::map<std::string, std::weak_ptr<State>> made;
   Digest digest;
@@ -71,7 +72,7 @@ bool is_tensor(lua_State* L, int index) {
 
 ValueId value_at(lua_State* L, int index) {
   if (const auto* tensor = test<Tensor>(L, index)) {
-    if (!active) program_here(L);  // says that nothing is traced
+    if (!active) program_here(L);  // throws: nothing is being traced
     if (tensor->trace != active->serial()) {
       fail(ORR_INVALID,
            "this tensor belongs to another traced function; pass it as an argument or an output");

@@ -11,7 +11,8 @@
 namespace orrery::lua {
 namespace {
 
-// A HostTensor that the function itself makes is another constant in each trace.
+// Whether two constants are equal. A HostTensor that the function itself makes is a new constant in
+// each trace.
 bool equal_constants(const State& a, const State& b) {
   return a.role == Role::state && b.role == Role::state && a.initial.kind == Initial::data &&
          b.initial.kind == Initial::data && a.type == b.type && a.initial.tensor.bytes &&
@@ -45,7 +46,8 @@ std::string shown(const Op& op) {
   return op.site.prefix() + (pointwise ? scalar_fn(op.expr.instrs.back().fn).name : op.kind);
 }
 
-// The elements of a list are one to what is known of them: "history[12]" is "history[]".
+// Drops the indices from a name, so that all elements of a list count as one: "history[12]" becomes
+// "history[]".
 std::string without_numbers(const std::string& name) {
   std::string text;
   for (char c : name)
@@ -54,7 +56,7 @@ std::string without_numbers(const std::string& name) {
   return text;
 }
 
-// Where two traces part, as "file:line: module: op"; "" if they are the same.
+// The first op in which two traces differ, as "file:line: module: op"; "" if they are equal.
 std::string difference(const Program& was, const Program& now) {
   const auto& a = was.ops();
   const auto& b = now.ops();
@@ -80,7 +82,8 @@ void TraceRecord::keep(lua_State* L, const Program& program, std::vector<ValueId
   captured_.take(L);
 }
 
-// Whether any of these values has not shown often enough that the program does not depend on it.
+// Whether the function must be traced again: one of these values has not yet changed often enough
+// without changing the program.
 bool TraceRecord::is_news(const std::map<std::string, std::string>& changes) const {
   constexpr int kOften = 16;
   return std::any_of(changes.begin(), changes.end(), [&](auto& change) {

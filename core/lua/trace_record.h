@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a function's trace was, to notice when it would be another one now. Lua tells nobody that a
-// script changed what a function reads, or that the function draws its own random numbers; so it is
-// traced again when something that it closes over changed, and before runs 2, 3, 5, 9, ... in any
-// case, and the two programs are compared. What has changed often without another program (the
-// count of steps in a table that a loss reads) waits for those runs. [main thread]
+// Keeps the trace of a function, to notice when tracing it now would give another program. Lua does
+// not report that a script has changed what a function reads, or that the function draws its own
+// random numbers. So the function is traced again when a value that it closes over has changed, and
+// in any case before runs 2, 3, 5, 9, ..., and the two programs are compared. A value that has
+// often changed without changing the program (such as a count of steps) is only checked before
+// those runs. [main thread]
 #pragma once
 
 #include <functional>
@@ -20,21 +21,22 @@ namespace orrery::lua {
 
 class TraceRecord {
  public:
-  // Traces into an empty program and returns what the function gave.
+  // Traces the function into an empty program and returns its results.
   using Again = std::function<std::vector<ValueId>(Program&)>;
 
-  // Has check() look at what the function closes over; false for one that is not the script's.
+  // Lets check() look at the values that the function closes over. Returns false, and does nothing,
+  // for a function that is not the script's.
   bool watch(lua_State* L, int index) { return captured_.watch(L, index); }
-  // Remembers the trace that has just been made: the first, or the first in training.
+  // Keeps the trace that has just been made, if it is the first, or the first in training.
   void keep(lua_State* L, const Program& program, std::vector<ValueId> results, Again again);
-  // Throws Error if the function would be traced to another program now.
+  // Throws Error if tracing the function now would give another program.
   void check(lua_State* L);
 
  private:
   bool is_news(const std::map<std::string, std::string>& changes) const;
 
   Captured captured_;
-  std::map<std::string, int> harmless_;  // how often each value changed, and the program did not
+  std::map<std::string, int> harmless_;  // by value: how often it changed and the program did not
   std::unique_ptr<Program> program_;
   std::vector<ValueId> results_;
   Again again_;

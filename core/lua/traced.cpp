@@ -9,7 +9,7 @@
 namespace orrery::lua {
 namespace {
 
-// For each value whether a change of it would reach `loss` through gradients.
+// By value: whether it would get a gradient from `loss`.
 std::vector<char> moving(const Program& p, ValueId loss) {
   std::vector<char> moves(p.values().size());
   moves[static_cast<size_t>(loss)] = 1;
@@ -17,14 +17,14 @@ std::vector<char> moving(const Program& p, ValueId loss) {
     const bool reached = std::any_of(op->out.begin(), op->out.end(),
                                      [&](ValueId v) { return moves[static_cast<size_t>(v)]; });
     if (!reached || op->kind == "stop_gradient") continue;
-    // A gradient of the user's own goes past the value it was given for.
+    // A gradient that the user defines does not flow into the value that it is defined for.
     const size_t first = op->kind == "user_gradient" ? 1 : 0;
     for (size_t i = first; i < op->in.size(); ++i) moves[static_cast<size_t>(op->in[i])] = 1;
   }
   return moves;
 }
 
-// Whether the line of a script, "f.lua:7", compares what some expression gives with a number.
+// Whether the script's line, such as "f.lua:7", compares an expression with a number.
 bool compares_with_number(lua_State* L, const std::string& place) {
   const StackTop top(L);
   push_library(L, "orrery.conditions", "compares_with_number");
@@ -60,7 +60,7 @@ void refuse_unused_conditions(lua_State* L, const Program& program, size_t first
   for (auto& [state, next] : program.updates()) used[static_cast<size_t>(next)] = 1;
   for (size_t i = first; i < program.ops().size(); ++i) {
     const Op& op = program.ops()[i];
-    // What a derivative brings along, op.twin, is no condition of the script's.
+    // An op with a twin belongs to a derivative, and is no condition of the script.
     if (op.kind != "pointwise" || op.twin != kNone || used[static_cast<size_t>(op.out[0])])
       continue;
     const bool boolean = program.type(op.out[0]).dtype == ORR_BOOL;

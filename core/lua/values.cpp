@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Plain values between Lua and C++: numbers, lists, shapes.
+// Converts plain values between Lua and C++: numbers, lists, shapes.
 #include <algorithm>
 
 #include "lua/layer.h"

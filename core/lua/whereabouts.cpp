@@ -22,7 +22,7 @@ std::condition_variable changed;
 std::string line;
 uint64_t looks = 0;
 
-// The hook that a look takes the place of: that of a trace (lua/conditions.h).
+// The hook that is replaced while a line is looked up: that of a trace (lua/conditions.h).
 lua_Hook other_hook = nullptr;
 int other_mask = 0;
 
@@ -37,7 +37,7 @@ void look(lua_State* L, lua_Debug*) {
   changed.notify_all();
 }
 
-// Of all of Lua only the functions that get and set hooks may be called here.
+// A signal handler. Of Lua it may only call the functions that get and set hooks.
 void set_look(int) {
   lua_State* L = script;
   if (!L || lua_gethook(L) == look) return;
@@ -45,7 +45,7 @@ void set_look(int) {
   lua_sethook(L, look, LUA_MASKCOUNT, 1);
 }
 
-// "" while the script is inside of a function that is not Lua.
+// The line; "" while the script is in a function that is not written in Lua.
 std::string find(pthread_t main) {
   std::unique_lock lock(mutex);
   const uint64_t before = looks;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The line that the script is at, for ranks that wait for this one: a signal sets a hook that
-// looks, as Lua's own interpreter does to interrupt. Nothing is looked at unless somebody asks.
+// Finds the line that the script is executing, to tell ranks that wait for this one. A signal
+// handler sets a Lua hook, which notes the line, as Lua's own interpreter does to interrupt a
+// script. It costs nothing as long as no rank asks.
 #pragma once
 
 #include <lua.hpp>

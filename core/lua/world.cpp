@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// orrery.world: the ranks of the job, groups of them, and the collectives that are no collective on
+// orrery.world: the ranks of the job, groups of them, and operations other than collectives on
 // tensors.
 #include "lua/world.h"
 
@@ -42,7 +42,7 @@ std::vector<int> members_at(lua_State* L, int index) {
   return ranks;
 }
 
-// All ranks make it together; those that name other members are told before they part.
+// Makes a group. All ranks make it together; if they name different members, all get an error.
 World group(lua_State* L, World& self, Index ranks) {
   if (!self.ranks.empty())
     fail(ORR_INVALID, "{}:group: groups are made of the world, not of groups", text_of(self));
@@ -68,7 +68,7 @@ Route route_of(lua_State* L, const World& self, const Table& options, const char
           group_of(self), user_line(L)};
 }
 
-// What one rank can read of itself: a value, a parameter's among them.
+// A value that a rank can read by itself, such as that of a parameter.
 HostTensor own_value(lua_State* L, int index) {
   const auto* ref = test<StateRef>(L, index);
   if (!ref) return host_at(L, index);
@@ -98,7 +98,7 @@ std::string show(World& self) {
   return fmt::format("World {} of {} ranks", text_of(self), size_of(self));
 }
 
-// nil for a rank that is not in it.
+// This rank's number in the world or group; nil if it is not in the group.
 Pushed rank(lua_State* L, World& self) {
   const int rank = self.ranks.empty() ? world_info().rank : comm().rank(self.group);
   rank < 0 ? lua_pushnil(L) : lua_pushinteger(L, rank);
@@ -114,7 +114,7 @@ World world() { return {}; }
 World init(const Table& options) {
   const std::string comm = options.text("comm");
   if (!comm.empty()) {
-    Registry::get().comm(comm);  // throws if there is none of this name
+    Registry::get().comm(comm);  // throws if there is no plugin of this name
     runtime_options().comm = comm;
   }
   return {};
@@ -131,7 +131,8 @@ void seed(lua_State* L, int64_t seed) {
 int group_of(const World& world) {
   if (comm().rank(world.group) < 0)
     fail(ORR_INVALID,
-         "rank {} is no member of {}: only its members use its words (its rank is nil elsewhere)",
+         "rank {} is no member of {}: only its members call its functions (its rank is nil "
+         "elsewhere)",
          world_info().rank, text_of(world));
   return world.group;
 }

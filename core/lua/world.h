@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What `orrery.world` is made of.
+// The classes behind `orrery.world`.
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@ struct World {
   std::vector<int> ranks;  // of a group; empty: all
 };
 
-// A collective under way, and what it was said of.
+// A collective that has been posted, and its argument.
 struct Handle {
   static constexpr const char* kClass = "Handle";
   PostedCollective posted;
@@ -26,9 +26,9 @@ struct Handle {
   Function argument;
 };
 
-// The group's number, if this rank is in it; else throws.
+// The group's number. Throws Error if this rank is not in it.
 int group_of(const World& world);
-// A call of `collective` to the world, from the user's line.
+// A call of this collective in the world or group, at the user's line.
 CollectiveCall call_of(lua_State* L, const World& world, Collective kind);
 
 }  // namespace orrery::lua

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Collectives on whatever holds tensors: a HostTensor, a state, numbers and nested lists of them, a
-// list of tensors, a module. States change in place where all ranks get the same; else tensors are
-// made new.
+// Collectives on all values that hold tensors: a HostTensor, a state, numbers and nested lists of
+// them, a list of tensors, a module. If all ranks get the same result, states change in place; else
+// new tensors are made.
 #include "lua/call.h"
 #include "lua/world.h"
 #include "run/replicas.h"
@@ -31,7 +31,7 @@ bool is_numbers(lua_State* L, int index, int depth = 1) {
 
 bool is_list(lua_State* L, int index) { return lua_istable(L, index) && !is_numbers(L, index); }
 
-// Puts the list of a module's states in its place.
+// Replaces a module by the list of its states.
 void open_module(lua_State* L, int index) {
   if (luaL_getmetafield(L, index, "__states") == LUA_TNIL) return;
   lua_pushvalue(L, index);
@@ -39,8 +39,8 @@ void open_module(lua_State* L, int index) {
   lua_replace(L, index);
 }
 
-// Calls `each(index)` for each tensor of the value on top, in order; it may put another in its
-// place. Leaves the value with modules opened and lists made new.
+// Calls each(index) for each tensor in the value on top of the stack, in order; `each` may replace
+// the tensor. In the value, modules are replaced by their lists of states, and lists by copies.
 template <class Each>
 void for_tensors(lua_State* L, Each&& each) {
   const int index = lua_gettop(L);
@@ -74,7 +74,8 @@ std::vector<HostTensor> tensors_of(lua_State* L) {
   return tensors;
 }
 
-// Replaces the value on top, made by `tensors_of`, by the same of the answer's tensors.
+// Replaces the tensors in the value on top of the stack, which tensors_of has made, by those of the
+// result.
 void put_back(lua_State* L, Collective kind, const std::vector<HostTensor>& tensors) {
   size_t next = 0;
   for_tensors(L, [&](int index) {
@@ -86,7 +87,7 @@ void put_back(lua_State* L, Collective kind, const std::vector<HostTensor>& tens
   });
 }
 
-// Waits; pushes what the collective gives to the value on top.
+// Waits for the collective, and pushes its result for the value on top of the stack.
 Pushed answer(lua_State* L, const PostedCollective& posted, Collective kind) {
   const CollectiveResult& answer = posted.wait();
   put_back(L, kind, answer.tensors);
@@ -99,14 +100,14 @@ void read_options(const Table& options, CollectiveCall& call) {
   call.name = options.text("name");
   if (call.kind == Collective::allreduce || call.kind == Collective::reduce_scatter)
     call.op = options.text("op");
-  if (runtime_options().plan_only) return;  // alone: the others' ranks and parts are not there
+  if (runtime_options().plan_only) return;  // there are no other ranks to compare with
   if (call.kind == Collective::broadcast) call.root = static_cast<int>(options.integer("root"));
   if (call.kind == Collective::alltoall && options.has("splits"))
     call.splits = options.integers("splits");
 }
 
 template <Collective kind, bool async>
-Pushed say(lua_State* L, World& self, Index x, const Table& options) {
+Pushed call_collective(lua_State* L, World& self, Index x, const Table& options) {
   CollectiveCall call = call_of(L, self, kind);
   read_options(options, call);
   lua_pushvalue(L, x);
@@ -130,7 +131,7 @@ bool poll(Handle& handle) { return handle.posted.done(); }
 std::string gather_bytes(lua_State* L, World& world, const std::string& bytes,
                          const std::string& name) {
   HostTensor mine = HostTensor::make({ORR_U8, {static_cast<int64_t>(bytes.size())}});
-  std::copy(bytes.begin(), bytes.end(), mine.data<char>());  // none has no address
+  std::copy(bytes.begin(), bytes.end(), mine.data<char>());  // not memcpy: bytes may be empty
   CollectiveCall call = call_of(L, world, Collective::allgather);
   call.tensors = {mine};
   call.name = name;
@@ -138,7 +139,7 @@ std::string gather_bytes(lua_State* L, World& world, const std::string& bytes,
   return {all.data<char>(), all.bytes->size()};
 }
 
-// A collective and its async form.
+// The rows of a collective and of its asynchronous form.
 template <Collective kind>
 void add(std::vector<Api>& rows, const std::string& name, const std::string& declared) {
   const std::string options =
@@ -146,11 +147,11 @@ void add(std::vector<Api>& rows, const std::string& name, const std::string& dec
   const std::string own =
       declared.find(" @") == declared.npos ? "" : declared.substr(declared.find(" @"));
   rows.emplace_back(fmt::format("World:{}(x: any, options?) -> {}{}", name, declared, options),
-                    call<say<kind, false>>);
+                    call<call_collective<kind, false>>);
   rows.emplace_back(fmt::format("World:{}_async(x: any, options?) -> Handle; The same without "
                                 "waiting: handle:wait() gives the result.{}{}",
                                 name, own, options),
-                    call<say<kind, true>>);
+                    call<call_collective<kind, true>>);
 }
 
 }  // namespace
@@ -177,8 +178,7 @@ std::vector<Api> collective_api() {
       "orrery.HostTensor, integer[]; Part r of dim 1 goes to rank r; the rows that "
       "came from each rank, too. @option splits?: integers; rows for each rank; "
       "left out: equal parts");
-  rows.emplace_back("Handle:wait() -> any; Waits for the word and returns what it gives.",
-                    call<wait>);
+  rows.emplace_back("Handle:wait() -> any; Waits for the call and returns its result.", call<wait>);
   rows.emplace_back("Handle:poll() -> boolean; Whether wait() would return at once.", call<poll>);
   rows.emplace_back(
       "World:broadcast_object(value?: any, options?) -> any; All ranks get the root's Lua value: "

@@ -12,15 +12,16 @@
 
 namespace orrery {
 
-// Completes every sum over the batch that an update is made of over `mesh.gradient_axis()` alone,
-// by the text attribute "among" of the op that sums (partition/localize.h). What a step reports
-// stays the mean over all ranks; of values of the update, such as a gradient's norm, the mean of
-// the ranks' own. A coordinate of `mesh.apart` that gets none of the samples changes none of its
-// states, and no such mean counts it.
+// Has every sum over the batch that an update reads completed over `mesh.gradient_axis()` only: it
+// sets the text attribute "among" of the op that sums (partition/localize.h). What a step reports
+// stays a mean over all ranks. For a value of the update, such as a gradient's norm, that is the
+// mean of the coordinates' own values. A coordinate of `mesh.apart` that gets no samples changes
+// none of its states, and does not count in such a mean.
 void sum_apart(Program& p, const Mesh& mesh, int64_t microbatches);
 
-// Lets a program that updates nothing read one value of every state that varies but for those that
-// are `alike` on all ranks: made of the coordinates' as State::leave says, anew each time.
+// Lets a program that updates nothing read one value of every varying state. At each run of the
+// program the value is made of the coordinates' values by the rule State::leave. States in `alike`,
+// which are equal on all ranks, are read as they are.
 void read_one_value(Program& p, const std::set<const State*>& alike);
 
 }  // namespace orrery

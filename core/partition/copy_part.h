@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Parts of one program in another.
+// Copies part of one program into another.
 #pragma once
 
 #include <map>
@@ -10,10 +10,11 @@
 
 namespace orrery {
 
-// Appends to `to`, a program without a batch, the ops of `from` that `wanted` are made of, in their
-// order; returns what `wanted` are there. Values of `given`, by their number in `from`, are values
-// of `to` instead; other states and scalars are the same ones in both. A sum over the batch is what
-// is given for it. Throws Error where a part needs the batch itself.
+// Appends to `to`, a program without a batch, the ops of `from` from which the values `wanted` are
+// computed, in their order. Returns the values of `to` that stand for `wanted`. `given` maps values
+// of `from` to the values of `to` that stand for them; every sum over the batch that is needed must
+// be among them. Other states and scalars are the same in both programs. Throws Error where a part
+// needs the batch itself.
 std::vector<ValueId> copy_part(const Program& from, const std::map<ValueId, ValueId>& given,
                                const std::vector<ValueId>& wanted, Program& to);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From the logical program to one rank's: shapes shrink to the rank's microbatches, ops that sum
-// over the batch learn which microbatches they hold, dead ops go, batch_mean and total become plain
-// values. The result is a Program whose ops kernels can run, in execution order.
+// Makes one rank's program of the logical one: shapes shrink to the rank's microbatches, ops that
+// sum over the batch learn which microbatches they hold, dead ops are removed, and batch_mean and
+// total become plain values. Kernels can run the ops of the result, in their order.
 #pragma once
 
 #include <memory>
@@ -17,15 +17,14 @@ namespace orrery {
 
 struct Microbatches {
   int64_t total = 1;            // microbatches of the step
-  int64_t first = 0, last = 1;  // this rank's
+  int64_t first = 0, last = 1;  // this rank has [first, last)
   int64_t rows = 0;             // samples per microbatch; the last microbatch may be padded
   bool one_by_one = false;      // one microbatch a call (partition/timetable.h), else all in one
-  int64_t before =
-      0;  // microbatches of others that come before all of these, where a rank works alone
+  int64_t before = 0;  // where a rank works alone: microbatches of other ranks ahead of `first`
 
   int64_t count() const { return last - first; }
-  // A rank without microbatches has the shapes of one: its plan is cut out of a worker's
-  // (lower/schedule/schedule.cpp).
+  // A rank without microbatches has the shapes of a rank with one: its plan is that plan without
+  // the work on samples (lower/schedule/schedule.cpp).
   bool idle() const { return count() == 0; }
   int64_t in_shapes() const { return idle() ? 1 : count(); }
   int64_t calls() const { return one_by_one ? count() : 1; }
@@ -33,40 +32,41 @@ struct Microbatches {
   int64_t rows_per_call() const { return (one_by_one ? 1 : in_shapes()) * rows; }
 };
 
-// A sum over the batch to be completed over all ranks: `partial` holds this rank's tree nodes, one
-// after another; `whole` is the total.
+// A sum over the batch that ranks complete together: `partial` holds this rank's tree nodes, one
+// after another; `whole` is the completed sum.
 struct Total {
   ValueId partial = kNone, whole = kNone;
   ValueId logical = kNone;  // the partial's id in the logical program
   std::string axis;         // the ranks that complete it: the axes that deal the batch, or some of
-                            // them; "": each of its own microbatches
-  int64_t nodes = 1;        // that this rank exports
-  // Sharded: which elements each rank of the axis gets, [begin, begin + count); members of a unit
-  // travel together (partition/shard/units.h), the first uses of parameters, the second ones, ...
+                            // them; "": each rank completes the sum of its own microbatches
+  int64_t nodes = 1;        // how many tree nodes this rank exports
+  // Where training state is sharded: rank r of the axis gets the elements [begin[r], begin[r] +
+  // count[r]). Members of a unit travel together (partition/shard/units.h): the gradients of the
+  // first uses of its parameters, then those of the second uses, and so on.
   Dims begin, count;
   int64_t unit = kNone, use = 0, member = 0;
   std::string origin;
-  bool free = false;  // its memory serves others when the ranks have their pieces
-  // Samples read it, so it is completed at once; those of equal number travel together. kNone: all
-  // is computed before anyone reads it.
+  bool free = false;  // the memory of `partial` may be used again once the ranks have their pieces
+  // Where ops of samples read the sum: the number of its group, whose sums travel together, before
+  // those ops run. kNone: the sum is read after all samples are done.
   int64_t early = kNone;
-  // Another axis that deals the batch: the samples of all its ranks are here (Cut::dealt).
+  // An axis that also deals the batch, and all of whose ranks' samples are on this rank; "": none.
   std::string gathered = {};
 
   bool is_cut() const { return !count.empty(); }
 };
 
-// States in one piece of memory, one after another.
+// States that lie in one block of memory, one after another, so that one exchange moves them all.
 struct FlatBuffer {
   std::vector<std::shared_ptr<State>> states;
   std::vector<uint64_t> offsets;  // bytes
-  uint64_t bytes = 0, room = 0;   // here; on the rank that holds most
-  std::string axis;               // of those who exchange them
+  uint64_t bytes = 0, room = 0;   // bytes of this rank, and of the rank that holds most
+  std::string axis;               // the ranks that exchange them
 
-  bool seated() const;  // whether they have memory, and lie so
+  bool seated() const;  // whether the states have memory, laid out in this way
 };
 
-// What a program has of a state, and where it wants it kept.
+// The part of a state that a program works on, and the memory tier that it wants it in.
 struct Held {
   std::shared_ptr<State> state;
   Part part;
@@ -76,22 +76,24 @@ struct Held {
 struct LocalProgram {
   Program program;
   std::vector<Total> totals;             // in the order in which the partials are complete
-  std::vector<Held> parts;               // of all states that were named
+  std::vector<Held> parts;               // one for each state that the program names
   std::vector<FlatBuffer> flat_buffers;  // disjoint
   Microbatches microbatches;
 };
 
-// Whether peers wait for it, even if this rank does not need what comes of it.
+// Whether peers wait for this op, so that it must run even if this rank does not need its result.
 bool is_awaited(const Op& op);
 
-// The ops that results and new states are made of, and those that peers wait for with what they
-// need.
+// By op: whether a result or a new state is computed from it, or it is_awaited, or an awaited op
+// needs it.
 std::vector<bool> live_ops(const Program& p);
 
-// By value: whether it has the samples of all ranks of the axis over which samples travel; of a
-// message int "gathered" = 1 says so.
+// By value: whether it has the samples of all ranks of the axis over which samples travel. A
+// message says so by its attribute int "gathered" = 1.
 std::vector<char> find_gathered(const Program& p);
-// `dealt`: the microbatches of every rank of the batch axis (deal_microbatches).
+
+// The program of `rank`. `dealt`: the microbatches of every rank of the batch axis
+// (deal_microbatches).
 LocalProgram localize(const Program& logical, const Microbatches& microbatches, const Mesh& mesh,
                       const std::vector<int64_t>& dealt, int rank);
 

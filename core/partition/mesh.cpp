@@ -4,7 +4,7 @@
 namespace orrery {
 namespace {
 
-// Ranks between neighbours on `axis`; 0 if there is no such axis.
+// The difference of rank between neighbours on `axis`; 0 if there is no such axis.
 int stride_of(const Mesh& mesh, const std::string& axis) {
   for (const SplitAxis& h : mesh.split_axes)
     if (h.inner == axis || h.outer == axis)
@@ -77,7 +77,7 @@ std::vector<MeshAxis> axes_of(const Mesh& mesh) {
 
 Mesh mesh_of_periodic(Mesh step) {
   step.one_by_one = false, step.dedicated = 0;
-  for (Placing& placing : step.placed) placing.values.clear();  // those of the step
+  for (Placing& placing : step.placed) placing.values.clear();  // these are values of the step
   return step;
 }
 

@@ -11,9 +11,9 @@ namespace orrery {
 
 // -- samples/ -------------------------------------------------------------------------------------
 
-// Samples may read sums over the batch, and its gathered rows, where those are complete within the
-// pass: all microbatches of a rank run in one call, and the ranks that exchange them have the whole
-// batch. Throws Error with the Lua line of the first op that reads them where that is not so.
+// Throws Error, with the Lua line of the op, if an op of samples reads a sum over the batch or its
+// gathered rows which could not be complete by then. They are if all microbatches of a rank run in
+// one call, and the ranks that exchange them have the whole batch.
 void check_whole_batch(const Program& p, const Mesh& mesh);
 
 // -- shard/ ---------------------------------------------------------------------------------------
@@ -31,32 +31,33 @@ Program shard(const Program& p, const Mesh& mesh, int rank);
 // the order and the tree of one process, instead of summing whole tables. Rows that are added to
 // another gradient, such as that of a tied output layer, are added in its place.
 //
-// Before fusion. Leaves programs in slices as they are: there a table gathers the rows of all
-// slices.
+// Runs before fusion. A program that runs its microbatches one by one stays as it is.
 void gather_rows(LocalProgram& local, const Mesh& mesh, int rank);
 
-// Small collectives of an update travel as one: to start an exchange takes longer than to move so
-// little.
+// Small collectives of an update travel as one, because starting an exchange takes longer than
+// moving so few bytes.
 //
-// Finds collectives of equal kind that need nothing of each other, and puts them side by side (int
-// "group"). For the logical program: the order of exchanges has to be the same on all ranks.
+// Finds collectives of equal kind that do not depend on each other, puts them side by side and
+// gives them a group number (int "group"). Works on the logical program, because the order of
+// exchanges has to be the same on all ranks.
 void group_collectives(Program& p);
 
-// Makes one collective of each group. For a rank's program.
+// Makes one collective of each group, in a rank's program.
 void merge_groups(Program& p);
 
 // Compute copies (the half-precision parameters beside f32 masters of Micikevicius et al., ICLR
-// 2018, as Rajbhandari et al., SC'20, count them). Where forward and backward read a parameter that
-// is sharded through casts to one narrower dtype alone, the program keeps its value in that dtype
-// as a state, and reads that. The parameter itself is then read by the update alone: it lies in
-// pieces like an optimizer state, and what is whole on every rank, or gathered, is the copy.
+// 2018, as Rajbhandari et al., SC'20, count them). Where forward and backward read a sharded
+// parameter only through casts to one narrower dtype, the program keeps the cast value as a state,
+// the copy, and reads that. Only the update then reads the parameter itself: it lies in pieces like
+// an optimizer state, and the copy is what is whole on every rank, or gathered.
 //
-// Has a step, or an evaluation, read copies in place of its sharded parameters. Throws Error if it
-// reads one otherwise of which earlier programs have kept a copy. For the logical program, once its
-// update is written.
+// Makes a step or an evaluation read copies in place of its sharded parameters. Throws Error if it
+// reads a parameter in another way, and an earlier program has kept a copy of it. Works on the
+// logical program, once its update is written.
 void read_copies(Program& p, const Mesh& mesh);
 
-// Has a program that has copies among its states make those of the parameters that it updates.
+// Adds to a program the ops that make new copies of the parameters that it updates, where copies
+// are among its states.
 void update_copies(Program& p);
 
 }  // namespace orrery

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Layers on ranks (docs/design.md, "Lowering"): every op of a step belongs to a chunk of the model
-// (Op::stage), every chunk to a coordinate of an axis; values that cross become messages.
+// Pipeline parallelism (docs/design.md, "Lowering"): every op of a step belongs to a chunk of the
+// model (Op::stage), and every chunk to a coordinate of an axis. A value that another coordinate
+// reads becomes a message.
 #pragma once
 
 #include <set>
@@ -9,19 +10,21 @@
 #include <vector>
 
 #include "partition/mesh.h"
-#include "partition/stage_homes.h"
+#include "partition/stage_ranks.h"
 #include "program/program.h"
 
 namespace orrery {
 
 // Deals the ops of `p` to `chunks` chunks. modules[c] names the modules of chunk c, as
-// "tok,pos,blocks.1-6"; empty: contiguous runs of modules of about equal cost. What belongs to no
-// module goes with what it is computed from; backward goes with its forward. Throws Error when a
-// module is named twice, left out or unknown, or when a chunk needs what a later one computes.
+// "tok,pos,blocks.1-6"; empty: contiguous runs of modules of about equal cost. An op that belongs
+// to no module goes with the ops that make its inputs; a backward op goes with its forward op.
+// Throws Error when a module is named twice, left out or unknown, or when a chunk needs what a
+// later one computes.
 void assign_stages(Program& p, int chunks, const std::vector<std::string>& modules);
 
-// Puts a total behind each sum over the batch that other ops read as well: a stage adds up its own
-// sums, and what is made of those of several stages is made of wholes. Bits do not change.
+// Adds a total behind each sum over the batch that ops other than a total read. So a stage
+// completes its own sums, and an op that combines sums of several stages reads completed ones. Bits
+// do not change.
 // REQUIRES: the ops are dealt to stages.
 void complete_sums(Program& p);
 
@@ -30,10 +33,11 @@ struct StageShare {
   std::set<std::string> held_twice;  // states that several stages have (tied weights)
 };
 
-// The program of the ranks with this coordinate: their chunks, with send and recv for what crosses;
-// in the update, what concerns the parameters that they hold. States held elsewhere have empty
-// parts.
-// REQUIRES: `homes` are those of `p`.
-StageShare split_stages(const Program& p, const Mesh& mesh, const StageHomes& homes, int rank);
+// The program of the ranks that have the coordinate of `rank`: their chunks, with send and recv for
+// values that cross, and of the update what concerns the parameters that they hold. States held
+// elsewhere have empty parts.
+// REQUIRES: `stage_ranks` are those of `p`.
+StageShare split_stages(const Program& p, const Mesh& mesh, const StageRanks& stage_ranks,
+                        int rank);
 
 }  // namespace orrery

@@ -10,7 +10,7 @@
 namespace orrery {
 namespace {
 
-// What an action waits for, besides its rank.
+// The actions that an action waits for, besides the one before it on its rank.
 std::vector<Action> needs(const Action& c, int last_chunk) {
   std::vector<Action> found;
   if (c.segment == Segment::forward && c.chunk > 0)
@@ -29,11 +29,12 @@ void check_complete(const ActionTables& tables) {
   for (auto& table : tables)
     for (const Action& c : table)
       if (int& microbatch = next[{c.segment, c.chunk}]; c.microbatch != microbatch++)
-        fail(ORR_INVALID, "the schedule runs {} where slice {} is due", to_string(c),
+        fail(ORR_INVALID, "the schedule runs {} where microbatch {} is due", to_string(c),
              microbatch - 1);
   for (auto& [part, n] : next)
     if (n != next.begin()->second)
-      fail(ORR_INVALID, "the schedule runs {} slices of one part of a chunk and {} of another", n,
+      fail(ORR_INVALID,
+           "the schedule runs {} microbatches of one part of a chunk and {} of another", n,
            next.begin()->second);
 }
 
@@ -97,7 +98,8 @@ std::vector<Action> one_after_another(const Program& p, int64_t calls) {
 }
 
 std::vector<Segment> segments_of(const Program& p, bool apart, bool split) {
-  auto once = [&](const Op& op) {  // what no microbatch changes, and its way to other stages
+  // Whether the op makes, or sends, only values that are the same for all microbatches.
+  auto once = [&](const Op& op) {
     const std::vector<ValueId>& made = op.kind == "send" ? op.in : op.out;
     return std::all_of(made.begin(), made.end(),
                        [&](ValueId v) { return p.value(v).batch == Batch::none; });
@@ -109,7 +111,7 @@ std::vector<Segment> segments_of(const Program& p, bool apart, bool split) {
                     : op.phase == Phase::forward ? Segment::forward
                                                  : Segment::backward);
   if (!split) return found;
-  std::set<ValueId> sent;  // values on a way to a send, in backward
+  std::set<ValueId> sent;  // values of backward from which a sent value is computed
   for (size_t i = p.ops().size(); i-- > 0;) {
     const Op& op = p.ops()[i];
     if (found[i] != Segment::backward) continue;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A rank's microbatches one after another (docs/design.md, "Lowering"): the order of a step in
-// actions, and where the tree nodes of sums over the batch wait for their right neighbours.
+// The order of a step whose microbatches run one after another (docs/design.md, "Lowering"), as a
+// list of actions, and where the tree nodes of sums over the batch wait for their right neighbours.
 #pragma once
 
 #include <cstdint>
@@ -28,20 +28,20 @@ struct Action {
 };
 std::string to_string(const Action& action);  // "F3 of chunk 1"
 
-// F0 B0 F1 B1 ... of every chunk that the program has.
 using ActionTables = std::vector<std::vector<Action>>;  // by coordinate of the pipeline
 
+// F0 B0 F1 B1 ... of every chunk that the program has.
 std::vector<Action> one_after_another(const Program& p, int64_t calls);
 
-// The segment of each op. `apart`: what does not depend on the batch is `prologue`. `split`:
-// backward that leads to no send is `weight`.
+// The segment of each op. `apart`: ops that do not depend on the batch are `prologue`. `split`:
+// backward ops from which no send follows are `weight`.
 std::vector<Segment> segments_of(const Program& p, bool apart, bool split);
 
-// When each action runs if forward takes 1, backward 2 (1 and 1 if the rank's table has weight
-// actions) and messages nothing: `tables` has the actions of each rank along the pipeline. An
-// action waits for the one before it on its rank, forward of chunk c for that of c-1, backward of c
-// for that of c+1 and for its own forward. Throws Error if the tables wait for each other, or leave
-// out or repeat a action.
+// When each action of the tables runs, if forward takes time 1, backward 2 (backward 1 and weight 1
+// where the rank's table has weight actions) and messages take none. An action waits for the one
+// before it on its rank; forward of chunk c waits for that of c-1, backward of c for that of c+1
+// and for its own forward. Throws Error if the tables wait for each other, or leave out or repeat
+// an action.
 struct Span {
   double begin = 0, end = 0;
 };
@@ -53,14 +53,15 @@ struct Timetable {
   std::map<Action, Span> times;
 };
 
-// The binary counter of a rank's microbatches [first, last) of `total`: each new microbatch goes on
-// top of a stack; while the two nodes on top are siblings they are added. What remains are the
-// rank's maximal nodes (orrery/ops.h, LEAVES), the first at the bottom.
+// How the microbatches [first, last) of `total` are added one after another, like a binary counter:
+// each new one goes on top of a stack, and while the two nodes on top are siblings in the tree,
+// they are added. In the end the stack has the rank's maximal nodes (orrery/ops.h, LEAVES), the
+// first at the bottom.
 struct NodeStack {
   NodeStack(int64_t first, int64_t last, int64_t total);
-  std::vector<int> depth;   // by microbatch: where its node is put
-  std::vector<int> merges;  // by microbatch: additions after it
-  int slots = 0;            // the stack at its highest
+  std::vector<int> depth;   // by microbatch: the slot that its node is put in
+  std::vector<int> merges;  // by microbatch: how many additions follow it
+  int slots = 0;            // the largest height of the stack
 };
 
 }  // namespace orrery

@@ -11,7 +11,7 @@
 namespace orrery {
 namespace {
 
-// Ranks on the axes that these strategies made in the whole stack. Axes are made outermost first.
+// The number of ranks on those axes of the whole stack that these strategies make.
 int ranks_of(const Mesh& whole, const std::vector<StrategyUse>& stack) {
   int ranks = 1;
   for (const Axis& axis : whole.axes)
@@ -37,10 +37,10 @@ std::string summary(const std::string& name, int ranks, const RankPlan& before,
 }  // namespace
 
 std::string plan_diff(const PlanSource& source, int rank) {
-  const Blueprint whole = source.draw(source.stack, source.world);
+  const Blueprint whole = source.build(source.stack, source.world);
   auto plan_of = [&](const std::vector<StrategyUse>& stack) {
     const int ranks = ranks_of(whole.mesh, stack);
-    Blueprint b = source.draw(stack, ranks);
+    Blueprint b = source.build(stack, ranks);
     return lower(
         {&b.program, &b.mesh, whole.microbatches, rank / (source.world / ranks), source.kernels});
   };

@@ -41,7 +41,7 @@ class Fitter {
     if (!fits(last)) last = valley();
     size_t first = last;
     while (first > 0 && !(peaks_[first - 1] && !fits(first - 1)))
-      --first;  // the nearest before that was too much
+      --first;  // ends at the nearest smaller count that was tried and does not fit
     if (first == 0) return settle(last);
     for (--first; last - first > 1;) {
       const size_t middle = (first + last) / 2;
@@ -51,8 +51,8 @@ class Fitter {
   }
 
  private:
-  // The fewest microbatches for each possible number of samples in one, the largest first. Leaves
-  // that run in one call take the same memory whatever their number.
+  // For each possible size of a microbatch, largest first, the smallest number of microbatches.
+  // If all microbatches run in one call, memory does not depend on their number.
   std::vector<int64_t> counts() const {
     const int64_t batch = b_.program.batch_size(), ranks = b_.mesh.workers();
     std::vector<int64_t> found = {ranks};
@@ -62,7 +62,7 @@ class Fitter {
     return found;
   }
 
-  // Whether the schedule can deal that many.
+  // Whether the pipeline's schedule allows this number of microbatches.
   bool legal(int64_t n) const {
     if (!b_.mesh.make_timetable) return true;
     const std::vector<int64_t> first = deal_microbatches(n, b_.mesh);
@@ -75,7 +75,7 @@ class Fitter {
     }
   }
 
-  // The first of 0, 1, 3, 7, ... that fits, or the last of all counts.
+  // The first of the indices 0, 1, 3, 7, ... whose count fits, or the last index.
   size_t stride() {
     size_t at = 0;
     for (size_t step = 1; at + 1 < counts_.size() && !fits(at); step *= 2)
@@ -83,8 +83,8 @@ class Fitter {
     return at;
   }
 
-  // Memory shrinks with the microbatch, but the nodes of sums that wait grow in number: where
-  // strides came closest, the counts between them may fit.
+  // Memory need not fall steadily: activations shrink with the microbatch, but more tree nodes
+  // wait. So the counts around the best one that was tried may fit.
   size_t valley() {
     size_t least = 0;
     for (size_t i = 0; i < counts_.size(); ++i)
@@ -136,7 +136,7 @@ class Fitter {
   const std::vector<std::string>& kernels_;
   uint64_t limit_;
   std::vector<int64_t> counts_;
-  std::vector<std::optional<Peak>> peaks_;  // by count, of those that were tried
+  std::vector<std::optional<Peak>> peaks_;  // by index of the count; empty: not tried
 };
 
 }  // namespace

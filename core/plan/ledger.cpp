@@ -10,7 +10,7 @@
 namespace orrery {
 namespace {
 
-// Storages of casts of parameters.
+// The bytes of the storages that hold casts of parameters.
 uint64_t cast_bytes(const RankPlan& plan) {
   const Program& p = plan.local.program;
   std::set<int> storages;
@@ -37,7 +37,7 @@ uint64_t bytes_of(const RankPlan& plan, const char* category) {
 
 Ledger ledger_of(const RankPlan& plan) {
   Ledger ledger;
-  std::map<const State*, int64_t> held;  // as much as forward finds here
+  std::map<const State*, int64_t> held;  // elements on this rank, of the parameter or its copy
   for (const Value& v : plan.local.program.values())
     if (const State* s = v.state.get(); s && (v.role == Role::param || s->copy_of)) {
       int64_t& n = held[s->copy_of ? s->copy_of : s];

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Bytes per parameter by role, from the storages of a plan: "4.00 parameter + 2.00 gradient + ...".
+// Counts bytes per parameter by role, from the storages of a plan: "4.00 parameter + 2.00 gradient
+// + ...".
 #pragma once
 
 #include <cstdint>
@@ -14,11 +15,11 @@ namespace orrery {
 
 struct Ledger {
   int64_t parameters = 0;                               // elements that the rank holds
-  std::vector<std::pair<std::string, uint64_t>> roles;  // bytes of each; none is 0
+  std::vector<std::pair<std::string, uint64_t>> roles;  // roles with their bytes, without zeros
 };
 
-// What training keeps for the rank's parameters: themselves, copies that ops compute with,
-// gradients (every tree node of them that waits for others), optimizer state.
+// The memory that training needs for the rank's parameters: the parameters, copies that ops compute
+// with, gradients (with all tree nodes that wait for others), optimizer state.
 Ledger ledger_of(const RankPlan& plan);
 
 // One line; "" without parameters.

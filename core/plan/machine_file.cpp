@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// The fields of an object, each read once; complains by the path of a field.
+// Reads the fields of a JSON object, each once. Errors name the path of a field.
 class Fields {
  public:
   Fields(const std::string& file, const std::string& path, const Json& json)
@@ -39,7 +39,7 @@ class Fields {
   }
   Fields object(const std::string& name) { return {file_, path_ + name + ".", at(name)}; }
 
-  // Throws if the object has a field that nobody has read.
+  // Throws Error if the object has a field that was not read.
   void end() const {
     for (auto& [name, value] : json_.items())
       if (std::find(read_.begin(), read_.end(), name) == read_.end())

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a cost model needs to know of the machine that a plan is for, per rank and with all ranks at
-// work. A file names it in JSON:
+// The speeds of the machine that a plan is for, per rank and while all ranks work. A file gives
+// them in JSON:
 //
 //   { "matrix_flops": { "f32": 1e11, "bf16": 1e11 },        FLOP/s in matrix products, by dtype
 //     "vector_flops": 1e10,                                 FLOP/s in everything else
@@ -27,23 +27,25 @@ struct Link {
 };
 
 struct Machine {
-  std::string name;  // the file's, or "assumed"
+  std::string name;  // that of the file, or "assumed"
   std::map<std::string, double> matrix_flops;
   double vector_flops = 0, memory_bandwidth = 0, cache_bandwidth = 0, cache_bytes = 0,
          launch_seconds = 0;
   int ranks_per_host = 1;
   Link inside, between;
 
-  // The longer of computing and touching memory; throws Error for a dtype that matrix_flops lacks.
+  // The time of a launch: the larger of its time for arithmetic and its time for memory. Throws
+  // Error for a dtype that matrix_flops lacks.
   double seconds(const Launch& launch) const;
-  // Once all that take part are ready: the most that one of them sends, over the slowest link, and
-  // for every doubling of their number a latency (two if a sum comes back).
+  // The time of an exchange from when all its ranks are ready: the most bytes that a rank sends,
+  // over the slowest link, plus one latency for every doubling of the number of ranks (two if a sum
+  // comes back).
   double seconds(const Exchange& exchange, const Mesh& mesh, int rank) const;
 };
 
-// The machine of a file; "" is the one assumed by default: ranks of one CPU core each on hosts of
-// 8, 10 Gbit/s between hosts. Throws Error for a field that is missing, unknown or no positive
-// number.
+// Reads the machine from a file. "" is the machine that is assumed by default: each rank has one
+// CPU core, hosts have 8 ranks, and 10 Gbit/s connect hosts. Throws Error for a field that is
+// missing, unknown or not a positive number.
 Machine machine_of(const std::string& file);
 
 }  // namespace orrery

@@ -13,7 +13,7 @@ namespace {
 std::map<std::string, uint64_t> peak_by_category(const RankPlan& plan) {
   std::vector<int64_t> change(
       plan.schedule.size() +
-      2);  // by step: bytes that come to life less those that ended before it
+      2);  // by step: bytes that become alive minus bytes that ended before it
   for (const Storage& s : plan.storages) {
     if (s.region != Region::arena) continue;
     for (auto& [first, last] : s.alive) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The memory of a plan in words: states, buckets, and what fills the arena when it is fullest.
+// The text about a plan's memory: states, buckets, and the storages at the arena's peak.
 #pragma once
 
 #include <string>

@@ -46,7 +46,7 @@ OpLine line_of(const Exchange& e, Segment segment) {
                                            e.name, e.count, e.bytes_sent, e.origin)};
 }
 
-// A change as it is met while the edit script is read.
+// A line of the edit script.
 struct Change {
   char sign;  // ' ', '-', '+'
   const OpLine* line;

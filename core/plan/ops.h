@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The ops of a rank's plan as kernels will see them, for `orrery check --script`, which tries a
+// Writes the ops of a rank's plan as kernels get them, for `orrery check --script`, which tests a
 // kernel plugin on the shapes of a script.
 #pragma once
 
@@ -10,9 +10,9 @@
 
 namespace orrery {
 
-// A JSON array, equal ops once: {"kind", "where", "flops", "in": [{"dtype", "dims", "strides"}],
-// "out", "attrs": {name: number or text}, "instrs": [[fn, dtype, a, b, c, imm]], "stored"}.
-// Attributes that are lists are left out: they belong to ops without kernels.
+// A JSON array, with equal ops only once: {"kind", "where", "flops", "in": [{"dtype", "dims",
+// "strides"}], "out", "attrs": {name: number or text}, "instrs": [[fn, dtype, a, b, c, imm]],
+// "stored"}. Attributes that are lists are left out: they belong to ops without kernels.
 std::string ops_json(const RankPlan& plan);
 
 }  // namespace orrery

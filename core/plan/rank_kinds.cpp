@@ -42,7 +42,7 @@ RankKinds::RankKinds(const Blueprint& b)
   for (const Program& cut : cuts_)
     alike_.push_back(known.emplace(shapes(cut), static_cast<int>(alike_.size())).first->second);
   for (size_t r = 0; b.mesh.make_timetable && r + 1 < first_.size();
-       ++r)  // plans may be made by other threads
+       ++r)  // made here, on the main thread; plans may be made on others
     b.mesh.make_timetable(static_cast<int>(first_[r + 1] - first_[r]));
   std::map<Kind, std::vector<int>> by_kind;
   for (int r = 0; r < b.mesh.world; ++r) by_kind[describe(r)].push_back(r);
@@ -53,15 +53,15 @@ RankKinds::RankKinds(const Blueprint& b)
   }
   for (size_t k = 0; !b.mesh.pipe_axis.empty() && k < members_.size(); ++k) {
     const Program& from = program_of(k);
-    homes_.try_emplace(&from, from, b.mesh);
+    stage_ranks_.try_emplace(&from, from, b.mesh);
   }
   group_kinds();
 }
 
 void RankKinds::group_kinds() {
   std::map<const Program*, std::vector<std::string>> shapes;
-  const bool stages_of_shares = !homes_.empty() && !cuts_.empty();
-  for (auto& [p, homes] : homes_)
+  const bool stages_of_shares = !stage_ranks_.empty() && !cuts_.empty();
+  for (auto& [p, stage_ranks] : stage_ranks_)
     for (const Op& op : p->ops()) shapes[p].push_back(shape(*p, op));
   std::map<std::pair<Kind, std::string>, size_t> known;
   for (size_t k = 0; k < members_.size(); ++k) {
@@ -78,19 +78,19 @@ void RankKinds::group_kinds() {
 
 std::string RankKinds::stage_text(size_t kind, const std::vector<std::string>& shapes) const {
   const Program& p = program_of(kind);
-  const StageHomes& homes = homes_.at(&p);
+  const StageRanks& stage_ranks = stage_ranks_.at(&p);
   const int first = members_[kind].front();
   const size_t stage = static_cast<size_t>(b_.mesh.coordinate(b_.mesh.pipe_axis, first));
   std::string text;
   for (size_t i = 0; i < p.ops().size(); ++i) {
-    const bool here = homes.run_at(i).test(stage);
+    const bool here = stage_ranks.run_at(i).test(stage);
     if (here) text += shapes[i];
     for (ValueId v : p.ops()[i].out) {
-      if (!homes.travels(v) || !(here || homes.needed(v).test(stage))) continue;
+      if (!stage_ranks.travels(v) || !(here || stage_ranks.needed(v).test(stage))) continue;
       std::string to;
-      boost::to_string(homes.needed(v), to);
-      text +=
-          fmt::format("%{}:{} {}>{} ", v, to_string(p.type(v)), homes.run_at(i).find_first(), to);
+      boost::to_string(stage_ranks.needed(v), to);
+      text += fmt::format("%{}:{} {}>{} ", v, to_string(p.type(v)),
+                          stage_ranks.run_at(i).find_first(), to);
     }
   }
   return text;
@@ -113,8 +113,8 @@ Kind RankKinds::describe(int rank) const {
     if (has_axis(placed, axis.name)) continue;
     if (!has_axis(b_.mesh.batch_axis, axis.name) || !b_.mesh.sharded.empty()) kind.push_back(at);
   }
-  // Of sums over all ranks that share the batch, over those that gradients are summed over, and of
-  // samples of several ranks.
+  // The rank's share in three sorts of sums: over all ranks that share the batch, over those that
+  // gradients are summed over, and over samples of several ranks.
   const std::string sums = b_.mesh.gradient_axis(), gathered = b_.mesh.gathered_axis();
   const std::pair<std::string, std::string> all[] = {
       {b_.mesh.batch_axis, ""}, {sums, ""}, {without_axis(sums, gathered), gathered}};
@@ -125,7 +125,7 @@ Kind RankKinds::describe(int rank) const {
     kind.push_back(orr_tree_nodes(first[me], first[me + 1], first.back()));
     kind.push_back(first.back());
   }
-  if (gathers_) {  // the last microbatches may hold fewer samples than they have rows
+  if (gathers_) {  // the last microbatches may have fewer samples than rows
     const auto me = static_cast<size_t>(b_.mesh.coordinate(b_.mesh.batch_axis, rank));
     const int64_t batch = b_.program.batch_size(),
                   rows = (batch + b_.microbatches - 1) / b_.microbatches;
@@ -147,14 +147,14 @@ const Program* RankKinds::cut_for(int rank) const {
 LowerRequest RankKinds::request(size_t kind, const std::vector<std::string>& kernels) const {
   const int rank = members_[kind].front();
   const Program* cut = cut_for(rank);
-  auto homes = homes_.find(cut ? cut : &b_.program);
+  auto stage_ranks = stage_ranks_.find(cut ? cut : &b_.program);
   return {&b_.program,
           &b_.mesh,
           b_.microbatches,
           rank,
           kernels,
           cut,
-          homes == homes_.end() ? nullptr : &homes->second};
+          stage_ranks == stage_ranks_.end() ? nullptr : &stage_ranks->second};
 }
 
 }  // namespace orrery

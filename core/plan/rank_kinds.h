@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which ranks have plans that are alike: one plan serves them all.
+// Groups ranks whose plans are alike, so that one plan is made for all of them.
 #pragma once
 
 #include <cstdint>
@@ -15,31 +15,33 @@ namespace orrery {
 
 using Kind = std::vector<int64_t>;
 
-// Ranks of equal kind run programs of equal shapes and messages. Their coordinates agree on all
-// axes but that of the batch, where their microbatches complete the same tree nodes (unless it also
-// deals pieces of parameters), and those of cut values, where most shares differ only in which part
-// they are of.
+// Ranks of equal kind run programs with equal shapes and messages. Their coordinates may differ on
+// two sorts of axes. On axes that deal the batch, if their microbatches complete equally many tree
+// nodes and the axis does not also shard parameters. On axes over which values are cut, if their
+// shares have equal shapes.
 class RankKinds {
  public:
-  // Asks strategies and scripts for what plans need of them. REQUIRES: the blueprint outlives this.
-  // [main thread]
+  // Calls strategies and scripts for schedules, so that other threads need not. REQUIRES: the
+  // blueprint outlives this. [main thread]
   explicit RankKinds(const Blueprint& b);
 
   // The ranks of every kind, in order.
   const std::vector<std::vector<int>>& alike() const { return members_; }
   // The index in alike() of a rank's kind.
   size_t kind_of(int rank) const { return kind_of_[static_cast<size_t>(rank)]; }
-  // The kinds in groups that one plan serves, in order: at the same stage of a pipeline, shares of
-  // tensors that differ at other stages alone.
+  // The kinds in groups for which one plan is made, in order. The kinds of a group are at the same
+  // stage of a pipeline, and their shares differ in shape only at other stages.
   const std::vector<std::vector<size_t>>& planned_together() const { return together_; }
-  // To plan the first rank of alike()[kind], with what kinds share. [any thread]
+  // The request to lower the first rank of alike()[kind]; it has what this object has computed
+  // already. [any thread]
   LowerRequest request(size_t kind, const std::vector<std::string>& kernels) const;
   const std::vector<int64_t>& first_microbatches() const { return first_; }
 
  private:
   Kind describe(int rank) const;
   void group_kinds();
-  // What the stage of a kind runs, in shapes by op, and which values it sends and receives.
+  // A text with the shapes of the ops that the stage of a kind runs, and the values that it sends
+  // and receives. shapes[i] is that of op i.
   std::string stage_text(size_t kind, const std::vector<std::string>& shapes) const;
   const Program& program_of(size_t kind) const;
   // The rank's share of cut values, null if there are none.
@@ -47,16 +49,16 @@ class RankKinds {
 
   const Blueprint& b_;
   std::vector<int64_t> first_;
-  bool gathers_ = false;                        // ranks exchange the rows of samples
-  std::vector<Program> cuts_;                   // by coordinate on the axes of cut values
-  std::vector<int> alike_;                      // the first coordinate of equal shapes
-  std::map<const Program*, StageHomes> homes_;  // of those that kinds are planned from
+  bool gathers_ = false;       // the program gathers the rows of samples
+  std::vector<Program> cuts_;  // by coordinate on the axes of cut values: the share
+  std::vector<int> alike_;     // by coordinate there: the first one with a share of equal shapes
+  std::map<const Program*, StageRanks> stage_ranks_;  // of the programs that kinds are planned from
   std::vector<std::vector<int>> members_;
   std::vector<std::vector<size_t>> together_;
   std::vector<size_t> kind_of_;
 };
 
-// Makes the plan of a rank that of another one, of a kind that is planned together with its kind.
+// Turns a plan into that of another rank, whose kind is planned together with the plan's.
 void turn_into(RankPlan& plan, int rank);
 
 }  // namespace orrery

@@ -8,7 +8,7 @@
 namespace orrery {
 namespace {
 
-constexpr int kColumns = 150;  // of a terminal, at most
+constexpr int kColumns = 150;  // the most that a row has
 
 struct Picture {
   const std::map<Action, Span>& spans;
@@ -46,7 +46,7 @@ std::string schedule_text(const Timetable& timetable) {
   int units = static_cast<int>(picture.end), width = 1;
   for (auto& [action, span] : picture.spans)
     width = std::max(width, 1 + static_cast<int>(std::to_string(action.microbatch).size()));
-  if (units * (width + 1) > kColumns) width = 0;  // letters alone
+  if (units * (width + 1) > kColumns) width = 0;  // letters without numbers
   int column = width + 1, shown = std::min(units, kColumns / column);
   std::string text;
   for (size_t r = 0; r < tables.size(); ++r) {

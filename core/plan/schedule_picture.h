@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The order of a step in a pipeline as a picture: a row per rank, time to the right, F, B and W
-// actions with the number of their microbatch, and what is idle.
+// Draws the schedule of a pipeline: a row per rank, time to the right, the F, B and W actions with
+// the number of their microbatch, and idle times.
 #pragma once
 
 #include <string>
@@ -11,9 +11,10 @@
 
 namespace orrery {
 
-// For a terminal. Actions beyond its width are left out, and it says so.
+// The picture for a terminal. If it is wider than a terminal, the rest is left out, and a line says
+// so.
 std::string schedule_text(const Timetable& timetable);
-// The same, whole, as an SVG document.
+// The whole picture as an SVG document.
 std::string schedule_svg(const Timetable& timetable);
 
 }  // namespace orrery

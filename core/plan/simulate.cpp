@@ -13,18 +13,17 @@ struct Travel {
   double begin = -1, end = -1;  // begin < 0: has not begun
 };
 
-// Where a timeline is.
+// The state of a timeline in the simulation.
 struct Lanes {
   const Timeline* plan = nullptr;
-  size_t beat = 0, transfer = 0;  // the next of each lane; transfers were posted in order
-  double now = 0,
-         free = 0;  // when compute, and the communication lane, have done what is behind them
-  std::vector<double> posted;  // by transfer
+  size_t beat = 0, transfer = 0;  // the next one of the compute and of the communication lane
+  double now = 0, free = 0;    // the time that the compute and the communication lane have reached
+  std::vector<double> posted;  // by transfer: when it was posted
   std::vector<Travel> travels;
-  // When the lane was ready for the meetings that it has come to.
+  // By meeting: when this communication lane was ready for it.
   std::unordered_map<std::array<int64_t, 5>, double, boost::hash<std::array<int64_t, 5>>> come;
-  size_t told = 0;              // transfers that it has come to
-  std::vector<size_t> waiting;  // timelines that stand still until there is more in `come`
+  size_t told = 0;              // how many transfers have been entered into `come`
+  std::vector<size_t> waiting;  // timelines that wait until there is more in `come`
   Spent spent;
 };
 
@@ -56,7 +55,7 @@ class Simulation {
   }
 
  private:
-  // The next transfer that was posted, if all peers have come to it.
+  // Carries out the next transfer that was posted, if all its peers are ready for it.
   bool communicate(size_t me) {
     Lanes& l = lanes_[me];
     if (l.transfer == l.posted.size()) return false;
@@ -78,7 +77,7 @@ class Simulation {
     return true;
   }
 
-  // The lane has come to a transfer: who waits for it may go on.
+  // Notes that the lane is ready for a transfer. Timelines that wait for it may go on.
   void tell(Lanes& l, const Transfer& t, double begin) {
     ++l.told;
     if (!t.peers.empty()) l.come.emplace(t.meeting, begin);
@@ -107,7 +106,7 @@ class Simulation {
   }
 
   std::vector<Lanes> lanes_;
-  std::vector<size_t> going_;  // timelines that may be able to move
+  std::vector<size_t> going_;  // timelines that may be able to go on
 };
 
 }  // namespace

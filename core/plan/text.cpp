@@ -24,7 +24,7 @@
 namespace orrery {
 namespace {
 
-// The schedule of the ranks that have most microbatches.
+// The schedule of the pipeline whose ranks have the most microbatches.
 std::string pipeline_text(const Blueprint& b, const std::vector<int64_t>& first) {
   int64_t most = 0;
   for (size_t r = 0; r + 1 < first.size(); ++r) most = std::max(most, first[r + 1] - first[r]);
@@ -53,7 +53,7 @@ std::string head_text(const Blueprint& b) {
 // "kernels cpu 60: matmul, reduce; reference 1: topk": which plugin computes an op, by its score.
 std::string kernels_text(const RankPlan& plan, const std::vector<std::string>& kernels) {
   const KernelChoice choice(kernels);
-  std::map<std::pair<int, int>, std::set<std::string>> ops;  // of a plugin and score
+  std::map<std::pair<int, int>, std::set<std::string>> ops;  // by plugin and score
   for (const Launch& l : plan.launches) ops[{l.kernels, -choice.best(l).score}].insert(l.op.kind);
   std::string text;
   for (const auto& [by, kinds] : ops)
@@ -63,7 +63,7 @@ std::string kernels_text(const RankPlan& plan, const std::vector<std::string>& k
   return text + "\n";
 }
 
-// What ranks do whose plans are alike.
+// The text about ranks whose plans are alike.
 std::string kind_text(const RankPlan& plan, const std::vector<int>& who,
                       const std::vector<StrategyUse>& stack,
                       const std::vector<std::string>& kernels) {
@@ -75,7 +75,7 @@ std::string kind_text(const RankPlan& plan, const std::vector<int>& who,
   return text + kernels_text(plan, kernels);
 }
 
-// What strategies with a clock of their own do, which is no part of a step.
+// The text about periodic programs, which are not part of a step.
 std::string periodic_text(const Blueprint& b, const std::vector<int>& who,
                           const std::vector<StrategyUse>& stack,
                           const std::vector<std::string>& kernels) {
@@ -96,7 +96,7 @@ std::string periodic_text(const Blueprint& b, const std::vector<int>& who,
   return text;
 }
 
-// Plans every distinct rank.
+// Plans one rank of each kind.
 std::string step_plan(const Blueprint& b, const std::vector<StrategyUse>& stack,
                       const std::vector<std::string>& kernels) {
   const RankKinds kinds(b);
@@ -152,7 +152,7 @@ PlanOptions& plan_options() {
 std::string plan_text(const PlanSource& source) {
   const PlanOptions& options = plan_options();
   if (options.diff) return plan_diff(source, options.rank);
-  Blueprint b = source.draw(source.stack, source.world);
+  Blueprint b = source.build(source.stack, source.world);
   if (!options.ops.empty()) return write_ops(b, source.kernels, options.ops);
   std::string text;
   if (options.fit) text = fit_microbatches(b, source.kernels, options.fit);

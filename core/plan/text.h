@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What `orrery plan` prints: time, memory by category, every collective with bytes and cause,
-// FLOPs; or, as the options of the command say, what the strategies change, or the largest
+// Makes the text that `orrery plan` prints: time, memory by category, every collective with its
+// bytes and cause, FLOPs; with options of the command, what strategies change, or the largest
 // microbatch that fits.
 #pragma once
 
@@ -12,18 +12,18 @@
 
 namespace orrery {
 
-// What the command line decided; set before the script starts.
+// Options of the command line; set before the script starts.
 struct PlanOptions {
   bool diff = false;  // print what the strategies change, for `rank`
   int rank = 0;
-  uint64_t fit = 0;     // bytes that a rank has, 0: microbatches stay as they are
-  std::string machine;  // file that describes the machine to plan for, "" assumes one
-  std::string ops;      // file that gets the ops of rank 0 instead (plan/ops.h), "" none
-  std::string svg;      // where the picture of a pipeline's schedule goes, "" nowhere
+  uint64_t fit = 0;     // bytes of memory that a rank has; 0: microbatches stay as they are
+  std::string machine;  // file that describes the machine to plan for; "": one is assumed
+  std::string ops;      // file that the ops of rank 0 are written to (plan/ops.h); "": none
+  std::string svg;      // file for the picture of a pipeline's schedule; "": none
 };
 PlanOptions& plan_options();
 
-// Runs and allocates nothing. [main thread]
+// Runs no step and allocates no tensor. [main thread]
 std::string plan_text(const PlanSource& source);
 
 }  // namespace orrery

@@ -12,7 +12,8 @@ std::string duration(double seconds) {
   return seconds < 1 ? fmt::format("{:.4g} ms", seconds * 1e3) : fmt::format("{:.4g} s", seconds);
 }
 
-// Elements of the first batch field that has a whole number for each position of each sample.
+// The number of tokens in a batch: the elements of the first batch field that has an integer for
+// each position of each sample.
 int64_t tokens(const Program& p) {
   for (const Value& v : p.values()) {
     const bool whole = v.type.dtype == ORR_I32 || v.type.dtype == ORR_I64;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The time of a planned step in words.
+// The text about the time of a planned step.
 #pragma once
 
 #include <string>
@@ -11,10 +11,10 @@
 
 namespace orrery {
 
-// How long a step takes, and how many samples or tokens a second that is.
+// The time of a step, and the samples or tokens per second.
 std::string step_text(const Program& logical, const std::vector<Spent>& spent,
                       const Machine& machine);
-// What a rank does in that time.
+// How a rank spends that time.
 std::string spent_text(const Spent& spent);
 
 }  // namespace orrery

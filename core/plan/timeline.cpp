@@ -47,7 +47,8 @@ class Builder {
     made_.beats.back().seconds += seconds;
   }
 
-  // Between memory tiers: a lane of their own, for which a machine has no figures.
+  // Whether the step is a copy between memory tiers. These have a lane of their own, and a Machine
+  // has no speeds for it.
   bool is_copy(const Step& s) const {
     return s.kind != Step::launch && plan_.exchanges[static_cast<size_t>(s.index)].is_copy();
   }
@@ -67,8 +68,8 @@ class Builder {
     return {machine_.seconds(e, plan_.mesh, plan_.rank), {peers.begin(), peers.end()}, {}};
   }
 
-  // A message is known by its ends, tag and microbatch; a collective by how many its axis has had
-  // before.
+  // The transfer of a post. A message is identified by its two ranks, tag and microbatch, a
+  // collective by the number of collectives before it on its axis.
   Transfer met(const Step& s) {
     const Exchange& e = plan_.exchanges[static_cast<size_t>(s.index)];
     Transfer t = transfers_[static_cast<size_t>(s.index)];

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Time without a machine: what a plan's lanes do, in seconds, and an event simulation of all kinds
-// of ranks together. Compute runs step by step; a rank's communication lane carries out what was
-// posted in the order of the posts, each exchange once the lanes of all that take part have come to
-// it.
+// Simulates the time of a step: a timeline says what a plan's lanes do, in seconds, and an event
+// simulation plays those of all kinds of ranks together. Compute runs step by step. A rank's
+// communication lane carries out exchanges in the order of their posts, each once the lanes of all
+// its ranks are ready for it.
 #pragma once
 
 #include <array>
@@ -16,11 +16,12 @@
 namespace orrery {
 
 struct Transfer {
-  double seconds = 0;                // once all are ready
+  double seconds = 0;                // from when all are ready
   std::vector<size_t> peers;         // the other timelines that take part
-  std::array<int64_t, 5> meeting{};  // names it to its peers
+  std::array<int64_t, 5> meeting{};  // identifies the transfer on all timelines that take part
 };
 
+// A step of the compute lane.
 struct Beat {
   enum Kind : int8_t { compute, post, wait } kind;
   double seconds = 0;  // compute
@@ -32,14 +33,14 @@ struct Timeline {
   std::vector<Transfer> transfers;
 };
 
-// The plan's schedule without copies between memory tiers. Kinds of ranks stand for their members:
-// peers are indices of kinds.alike(). [any thread]
+// The timeline of a plan's schedule, without copies between memory tiers. A kind stands for all its
+// ranks: peers are indices of kinds.alike(). [any thread]
 Timeline timeline_of(const RankPlan& plan, const RankKinds& kinds, const Machine& machine);
 
-// A rank's step. What is neither is spent waiting for ranks that are not ready, or for the last one
-// to end.
+// How a rank spends a step. The rest, idle(), is time in which it waits for ranks that are not
+// ready or for the last one to end.
 struct Spent {
-  double step = 0;  // until all have ended: equal for all
+  double step = 0;  // until all ranks have ended: equal for all
   double compute = 0;
   double exposed = 0;  // compute waits while bytes of this rank travel
   double idle() const { return step - compute - exposed; }

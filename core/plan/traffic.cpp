@@ -8,8 +8,8 @@
 namespace orrery {
 namespace {
 
-// Bytes that a rank sends in a step; those of one plan may differ by a cache line in a bucket's
-// share.
+// The bytes that a rank sends in a step. Ranks that have the same plan may differ by the size of
+// their share of a bucket.
 uint64_t sent_by(const RankPlan& plan, const std::map<int, int64_t>& times, int rank) {
   uint64_t sum = 0;
   for (auto& [index, n] : times) {
@@ -55,7 +55,7 @@ std::string collectives_text(const RankPlan& plan, const std::vector<int>& ranks
   return text;
 }
 
-// What moves between the arena and the other tiers.
+// The text about copies between the arena and other tiers.
 std::string copies_text(const RankPlan& plan) {
   struct Moved {
     uint64_t in = 0, out = 0;

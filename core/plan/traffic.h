@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The traffic of a plan in words: bytes by rank, every collective with bytes and cause, and what
-// the strategies said of them beforehand.
+// The text about a plan's traffic: bytes by rank, every collective with its bytes and cause, and
+// the bytes that strategies predict.
 #pragma once
 
 #include <string>
@@ -11,7 +11,8 @@
 
 namespace orrery {
 
-// Of what the plan does: "a step". REQUIRES: the plan is that of every rank in `ranks`.
+// `what` is what the plan carries out, such as "a step". REQUIRES: the plan is that of every rank
+// in `ranks`.
 std::string traffic_text(const RankPlan& plan, const std::vector<int>& ranks,
                          const std::vector<StrategyUse>& stack, const char* what = "a step");
 

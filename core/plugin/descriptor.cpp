@@ -29,13 +29,14 @@ void check_layout(const orr_plugin& plugin) {
          plugin.n_interfaces, int(ORR_MAX_INTERFACES));
 }
 
-bool is_word(std::string_view text) {
+bool is_plugin_name(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
   });
 }
 
-// Bytes of the UTF-8 character that `text` begins with; 0 if it is none, or a control character.
+// How many bytes the UTF-8 character at the beginning of `text` has; 0 if there is no valid one, or
+// it is a control character.
 size_t character(std::string_view text) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
   if (byte(0) < 0x80) return byte(0) >= ' ' && byte(0) != 0x7f;
@@ -43,7 +44,7 @@ size_t character(std::string_view text) {
   if (byte(0) < 0xc2 || byte(0) > 0xf4 || text.size() < n) return 0;
   for (size_t i = 1; i < n; ++i)
     if (byte(i) >> 6 != 2) return 0;
-  // Longer than need be, surrogates, beyond the last character.
+  // Refused: encodings longer than need be, surrogates, and codes beyond the last character.
   const bool wrong = (byte(0) == 0xe0 && byte(1) < 0xa0) || (byte(0) == 0xed && byte(1) > 0x9f) ||
                      (byte(0) == 0xf0 && byte(1) < 0x90) || (byte(0) == 0xf4 && byte(1) > 0x8f);
   return wrong ? 0 : n;
@@ -65,7 +66,7 @@ void check_descriptor(const orr_plugin& plugin) {
     fail(ORR_UNAVAILABLE, "its descriptor has no {}; give ORR_PLUGIN one",
          plugin.name[0] == 0 ? "name" : "kind");
   check_text("name", plugin.name);
-  if (!is_word(plugin.name))
+  if (!is_plugin_name(plugin.name))
     fail(ORR_UNAVAILABLE, "its descriptor gives it the name '{}'; use a-z, 0-9, _ and -",
          plugin.name);
   check_text("version", plugin.version);

@@ -31,7 +31,7 @@ constexpr const char* section_name = ".orrery_plugin";
 class ElfFile {
  public:
   explicit ElfFile(const std::filesystem::path& file) {
-    // A pipe would be waited for, a directory has a length and no bytes.
+    // Opening a pipe would wait for a writer; a directory has a length, but no bytes to read.
     std::error_code error;
     if (!std::filesystem::is_regular_file(file, error) && !error)
       fail(ORR_UNAVAILABLE, "is not a regular file; name a plugin's .so file");
@@ -69,7 +69,7 @@ class ElfFile {
         if (binding != STB_LOCAL && symbol.st_shndx != SHN_UNDEF)
           names.push_back(text(texts, symbol.st_name));
       }
-      break;  // there is one
+      break;  // a file has one dynamic symbol table
     }
     return names;
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who a plugin file is, read from its ELF section ".orrery_plugin" without running any of its code,
-// and what it exports.
+// Reads a plugin file's descriptor, from its ELF section ".orrery_plugin", and the names that it
+// exports, without running any of its code.
 #pragma once
 
 #include <orrery/plugin.h>

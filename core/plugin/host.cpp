@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// host/1 and the life of a status.
+// The functions of host/1: statuses, logging and threads for plugins.
 #include "plugin/host.h"
 
 #include <spdlog/spdlog.h>

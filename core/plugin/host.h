@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The core's side of host/1, and statuses as exceptions.
+// The services that the core gives to plugins (the table host/1), and the conversion between the
+// statuses of the plugin interface and exceptions.
 #pragma once
 
 #include <orrery/host.h>
@@ -16,7 +17,7 @@ void check(orr_status* status);
 // The same with "prefix: " in front of the message.
 void check(orr_status* status, const std::string& prefix);
 
-// Runs body(); what it throws becomes a status.
+// Runs body(). An exception that it throws becomes a status.
 template <class Body>
 orr_status* guarded(Body&& body) {
   try {

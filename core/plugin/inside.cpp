@@ -18,13 +18,13 @@
 namespace orrery {
 namespace {
 
-// A handler of signals may call it. What cannot be written is lost.
+// Writes to stderr. A signal handler may call it; a failed write is ignored.
 void tell(std::initializer_list<const char*> parts) {
   for (const char* part : parts)
     if (write(STDERR_FILENO, part, std::strlen(part)) < 0) return;
 }
 
-// exit() comes here on the thread that has called it.
+// exit() calls this on the thread that has called exit().
 void at_exit() {
   const PluginCall& at = Inside::here();
   if (!at.plugin) return;
@@ -39,13 +39,15 @@ void at_signal(int signal) {
   if (at.plugin)
     tell({"error: ", at.plugin, " crashed in its '", at.function, "': SIG", sigabbrev_np(signal),
           "\n"});
-  raise(signal);  // its default, when this returns
+  raise(signal);  // takes its default effect when this handler returns
 }
 
 }  // namespace
 
 void watch_for_sudden_ends() {
-  std::atexit(at_exit);  // each time: before the objects go that were made since the last
+  // Registered again for each plugin: handlers run in reverse order, so this one runs before the
+  // destructors of objects that were made since the last call.
+  std::atexit(at_exit);
   static bool watching = false;
   if (std::exchange(watching, true)) return;
   for (int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) {
@@ -53,7 +55,7 @@ void watch_for_sudden_ends() {
     std::memset(&now, 0, sizeof now);
     now.sa_handler = at_signal;
     now.sa_flags = static_cast<int>(SA_RESETHAND) | SA_ONSTACK;
-    // Another's handler, a sanitizer's, has more to tell.
+    // A handler that is there already, such as a sanitizer's, prints more, and stays.
     if (sigaction(signal, nullptr, &old) == 0 && old.sa_handler == SIG_DFL)
       sigaction(signal, &now, nullptr);
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which plugin a thread is in, and in which of its functions: so that one that ends the process, by
-// exit() or by a crash, is named, and does not end it with code 0.
+// Notes which function of which plugin each thread is in. A plugin that ends the process, by exit()
+// or by a crash, is then named, and the exit code is not 0.
 #pragma once
 
 #include <orrery/types.h>
@@ -11,13 +11,14 @@
 
 namespace orrery {
 
-// Where a thread is. Texts live as long as the process; `plugin` is NULL outside of all plugins.
+// The function that a thread is in. Texts live as long as the process; `plugin` is NULL outside of
+// all plugins.
 struct PluginCall {
   const char* plugin;    // "strategy 'mine' (/path/orrery-strategy-mine.so)"
   const char* function;  // "transform"
 };
 
-// The thread is there until the object goes. Costs a few stores.
+// Notes that the thread is in `call` during this object's life. Costs a few stores.
 class Inside {
  public:
   explicit Inside(const PluginCall& call) : before_(here_) { here_ = call; }
@@ -30,9 +31,10 @@ class Inside {
   const PluginCall before_;
 };
 
+// The status for an exception with the text `what` that the plugin at hand has thrown.
 orr_status* thrown(const char* what);
 
-// Calls a function of a plugin that returns a status: what it throws becomes one, with its words.
+// Calls a function of a plugin that returns a status. An exception becomes a status with its text.
 template <class Call>
 orr_status* caught(Call&& call) noexcept {
   try {
@@ -44,8 +46,9 @@ orr_status* caught(Call&& call) noexcept {
   }
 }
 
-// From now on a process that ends inside of a plugin says so first: by exit() with code ORR_FAILED,
-// by a signal with that signal. Called before each plugin is loaded. [main thread]
+// From this call on, a process that ends inside a plugin first prints which. After exit() its code
+// is ORR_FAILED; after a signal it ends by that signal. Called before each plugin is loaded.
+// [main thread]
 void watch_for_sudden_ends();
 
 // A text that lives as long as the process.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Boost.DLL, and what it takes to turn its failures into sentences.
+// Loads shared objects with Boost.DLL, and turns its failures into sentences for users.
 #include "plugin/loader.h"
 
 #include <sys/stat.h>
@@ -48,8 +48,8 @@ void check_owner(const fs::path& path, const char* what) {
         what, facts.st_uid, geteuid());
 }
 
-// Who may rename a directory may put another in its place. Sticky ones (/tmp) keep others from
-// that.
+// Whoever may write to a directory may rename those in it, and put others in their place, unless it
+// is sticky (/tmp). So every directory above the file is checked.
 void check_above(fs::path path) {
   for (; path != path.parent_path(); path = path.parent_path()) {
     const mode_t mode = facts_of(path, "a directory above it").st_mode;
@@ -75,7 +75,8 @@ std::string reason_of(std::string text) {
 }
 
 boost::dll::shared_library& load(const fs::path& file) {
-  // Never destroyed: statics, threads and kept pointers of a plugin make unloading a crash.
+  // Never destroyed: a plugin may have threads and statics, and others keep pointers into it, so
+  // unloading it would crash.
   static auto& loaded = *new std::deque<boost::dll::shared_library>;
   try {
     return loaded.emplace_back(file,
@@ -85,7 +86,8 @@ boost::dll::shared_library& load(const fs::path& file) {
   }
 }
 
-// A symbol may come from a library that the plugin links to: the name tells.
+// Finds the plugin's descriptor. A library that the plugin links to may define the same symbol; the
+// name in it tells them apart.
 const orr_plugin& symbol(boost::dll::shared_library& library, const fs::path& file,
                          const orr_plugin& expected) {
   static const char* name = "orrery_plugin";
@@ -117,12 +119,12 @@ orr_exports open_plugin(const fs::path& file, const orr_plugin& expected) {
 void open_plugin(const fs::path& file, const orr_plugin& expected, const orr_bootstrap& boot,
                  orr_exports& out) {
   watch_for_sudden_ends();
-  const char* words = kept_text("plugin " + file.string());
+  const char* subject = kept_text("plugin " + file.string());
   const orr_plugin& plugin = [&]() -> const orr_plugin& {
-    const Inside inside({words, "static objects"});
+    const Inside inside({subject, "static objects"});
     return symbol(load(file), file, expected);
   }();
-  const Inside inside({words, "entry"});
+  const Inside inside({subject, "entry"});
   check(caught([&] { return plugin.entry(&boot, &out); }), "plugin " + file.string() + ": entry");
   if (!out.get) refuse(file, "entry", "it gave no 'get'; set orr_exports.get in its entry");
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Opening a plugin: the only place where a shared object is loaded. Nothing is ever unloaded.
-// [main thread]
+// Opens plugins. Shared objects are loaded here only, and never unloaded. [main thread]
 #pragma once
 
 #include <orrery/plugin.h>
@@ -22,7 +21,8 @@ orr_exports open_plugin(const std::filesystem::path& file, const orr_plugin& exp
 // The same with the caller's own structs, such as an older or a newer host would give.
 void open_plugin(const std::filesystem::path& file, const orr_plugin& expected,
                  const orr_bootstrap& boot, orr_exports& out);
-// What its `get` answers; `plugin` names it, should it end the process.
+// The table that the plugin's `get` returns; NULL if it has none. `plugin` names the plugin in the
+// message, should the call end the process.
 const void* ask(const orr_exports& exports, const char* id, uint32_t version,
                 const std::string& plugin);
 

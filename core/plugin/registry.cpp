@@ -32,7 +32,8 @@ std::vector<fs::path> objects(const fs::path& place) {
   return found;
 }
 
-// What lies in the current directory is not looked at, whoever has put it there.
+// Checks an entry of ORRERY_PLUGIN_PATH. A relative one is refused: it would load plugins from the
+// current directory, where anybody may have put them.
 fs::path listed_place(const std::string& place) {
   if (place[0] != '/')
     fail(ORR_INVALID,
@@ -81,14 +82,14 @@ bool same_name(const PluginFile& a, const PluginFile& b) {
          std::string_view(a.descriptor.name) == b.descriptor.name;
 }
 
-// Builds of one backend; of other kinds there is one build each.
+// Whether these are two builds of one comm plugin; other kinds have one build each.
 bool are_builds(const PluginFile& a, const PluginFile& b) {
   return a.descriptor.kinds == ORR_KIND_COMM && b.descriptor.kinds == ORR_KIND_COMM &&
          side_by_side(a, b);
 }
 
-// Two files of one name: the earlier place of the search path hides the later; of one place neither
-// is the one that the user meant.
+// Decides between two files of one name. The earlier entry of the search path hides the later; if
+// both are of one entry, both are refused, because nobody can say which the user meant.
 void settle(PluginFile& first, PluginFile& second) {
   if (!second.refusal.empty() || !same_name(first, second) || are_builds(first, second)) return;
   if (!side_by_side(first, second)) {
@@ -192,7 +193,8 @@ const PluginFile& Registry::find(uint32_t kind, const std::string& name) const {
   for (const PluginFile& file : files_) {
     if (name == file.descriptor.name) other = &file;
     if (!answers_to(file, kind, name)) continue;
-    // One further on in the search path would take its place in silence.
+    // It is an error, or a plugin of this name further on in the search path would silently be
+    // used.
     if (!file.refusal.empty())
       fail(ORR_UNAVAILABLE, "{} '{}': plugin {}: file: {}", kind_name(kind), name,
            file.path.string(), file.refusal);

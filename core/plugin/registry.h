@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Plugins by kind and name. The registry knows no names of its own: it lists what lies in the
+// Finds plugins by kind and name. The registry knows no names of its own: it lists the files in the
 // search directories (ORRERY_PLUGIN_PATH, the build tree's or the install directory's), reads each
-// descriptor from the file, and loads on demand. [main thread]
+// descriptor from its file, and loads a plugin when it is asked for. [main thread]
 #pragma once
 
 #include <orrery/comm.h>
@@ -43,9 +43,9 @@ class Registry {
   // gets the nearest one. Tables live for the process.
   const orr_kernel_api& kernel(const std::string& name);
   // Plugins of one name in one directory are builds of one plugin, for libraries that exclude each
-  // other: the first whose probe says yes is taken. If none does, all reasons are told.
+  // other. The first whose probe says yes is taken; if none does, the error has all their reasons.
   const orr_comm_api& comm(const std::string& name);
-  const orr_comm_api& comm(const PluginFile& file);  // this very build
+  const orr_comm_api& comm(const PluginFile& file);  // this build, whatever its probe says
   const orr_strategy_api& strategy(const std::string& name);
   const orr_observer_api& observer(const std::string& name);
   const orr_op_api& op(const std::string& name);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the plugin room needs from the room above it. Declared here and defined in
-// run/services.cpp, so that includes still point one way.
+// What the plugin room needs from `core/run`, a room above it. The functions are declared here and
+// defined in run/services.cpp, so that includes point one way.
 #pragma once
 
 #include <orrery/device.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The ways into plugins, and what fills holes: functions generated from the type of a slot and its
-// name.
+// Two functions for each slot of a table, generated from the slot's type and name: one calls the
+// plugin, the other fills a hole.
 #include "plugin/tables.h"
 
 #include <algorithm>
@@ -36,7 +36,8 @@ R hole(A...) {
   }
 }
 
-// The tables that were completed, each with a number, for their functions know nothing else.
+// The tables that were completed, by number. A generated function gets no pointer to its table: the
+// number is a template argument of it.
 constexpr size_t most_tables = 32;  // of a kind
 template <class T>
 struct Given {
@@ -46,7 +47,8 @@ struct Given {
 template <class T>
 Given<T> given[most_tables];
 
-// The way into a function of table number n. Where no status can say so, a throw ends the process.
+// Calls a function of table number n. An exception becomes a status, or ends the process if the
+// function returns none.
 template <Text name, auto slot, size_t n, class T, class R, class... A>
 R enter(A... arguments) noexcept {
   const Inside inside({given<T>[n].plugin, name.value});
@@ -71,7 +73,8 @@ R (*hole_of(R (*T::*)(A...)))
   return hole<name, R, A...>;
 }
 
-// A table with its holes filled, and the one that is handed out, whose functions lead into it.
+// `own` is the copy of the plugin's table, with its holes filled. The core gets `out`, whose
+// functions call those of `own`.
 template <class T>
 struct Made {
   T &own, &out;
@@ -101,7 +104,7 @@ void kernel_supports(void*, const orr_op*, orr_support* out) {
   std::snprintf(out->reason, sizeof out->reason, "this plugin does not implement 'supports'");
 }
 
-// Slots of the type that `table` has but `fill_holes` forgets would stay NULL: one line each.
+// One line for each slot of the table: a slot that is forgotten here would stay NULL.
 void fill_holes(Made<orr_kernel_api> m) {
   using T = orr_kernel_api;
   if (!m.own.probe) m.own.probe = kernel_probe;

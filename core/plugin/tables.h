@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A plugin's table, copied to the host's full size with every hole filled: no call through NULL,
-// whatever version of the headers the plugin was built with. Its functions note where the thread is
-// (plugin/inside.h), and what a plugin throws becomes a status.
+// Copies a plugin's table to the host's full size and fills its holes (NULL or missing functions),
+// so that the core can call every function, whatever version of the headers the plugin was built
+// with. Each function notes that the thread is in the plugin (plugin/inside.h), and turns an
+// exception into a status.
 #pragma once
 
 #include <orrery/comm.h>

@@ -6,12 +6,13 @@
 
 #include "base/error.h"
 #include "program/build.h"
+#include "program/join_products.h"
 #include "program/relate.h"
 
 namespace orrery {
 namespace {
 
-// The weight of a mean that has dims of its own is repeated to them.
+// The weight of a mean before it was repeated to the dims of the value.
 ValueId unrepeated(const Program& p, ValueId weight) {
   for (OpId maker = p.value(weight).producer; maker != kNone; maker = p.value(weight).producer) {
     const Op& op = p.ops()[static_cast<size_t>(maker)];
@@ -21,15 +22,15 @@ ValueId unrepeated(const Program& p, ValueId weight) {
   return weight;
 }
 
-// Which cotangents a pass takes from a loss of means and other terms: all of them as they are
-// written, those of its means as sums over the batch, those of terms that are made of the whole
-// batch otherwise (Program::completed, gathered rows), or those of the rest with means held fixed.
+// Which terms of a loss a pass differentiates. all: everything, as it is written. means: its means,
+// whose gradients are sums over the batch. whole: terms that are made of the whole batch in another
+// way (Program::completed, gathered rows). others: the rest, with the former held fixed.
 enum class Pass { all, means, whole, others };
 
 // Whether cotangents end here on purpose.
 bool ends_cotangents(const Op& op) { return op.kind == "stop_gradient" || op.kind == "total"; }
 
-// For each value whether it is one of `wrt` or depends on one, through the ops from `first` on.
+// By value: whether it is one of `wrt` or depends on one, through the ops from `first` on.
 std::vector<char> dependents(const Program& p, const std::vector<ValueId>& wrt, size_t first) {
   std::vector<char> found(p.values().size());
   for (ValueId v : wrt) found[static_cast<size_t>(v)] = true;
@@ -45,16 +46,18 @@ std::vector<char> dependents(const Program& p, const std::vector<ValueId>& wrt, 
   return found;
 }
 
-// Cotangents of activations are summed where they meet; those of leaves (wrt) stay apart by use.
+// A backward pass. The cotangents of a value's uses are added, but those of the values `wrt` are
+// kept one for each use.
 class Reverse : public Gradient {
  public:
   Reverse(Program& p, const std::vector<ValueId>& wrt, size_t first = 0)
       : Gradient(p), needed_(dependents(p, wrt, first)), first_(first), whole_(p.values().size()) {
-    for (ValueId v : wrt) leaf_[v] = true;
+    for (ValueId v : wrt) is_wrt_[v] = true;
     for (size_t i = first; i < p.ops().size(); ++i) mark_whole(p.ops()[i]);
   }
 
-  // Whether the loss has a term that is made of the whole batch and is no mean over its samples.
+  // Whether the loss has a term that is made of the whole batch, other than a mean over the
+  // samples.
   bool has_whole(ValueId loss) const {
     if (is_whole(loss)) return true;
     const OpId maker = p.value(loss).producer;
@@ -81,9 +84,9 @@ class Reverse : public Gradient {
            p.site().prefix());
     if (p.value(dx).batch == Batch::sharded && sums_for_samples())
       dx = p.pointwise(ORR_FN_MUL, {dx, build::weight_like(p, dx)});
-    if (leaf_.count(x)) {
+    if (is_wrt_.count(x)) {
       uses_[x].push_back(dx);
-      if (!is_made_of_leaves(x)) return;
+      if (!is_made_of_wrt(x)) return;
     }
     auto [at, fresh] = cotangent_.emplace(x, dx);
     if (!fresh) at->second = p.pointwise(ORR_FN_ADD, {at->second, dx});
@@ -97,7 +100,7 @@ class Reverse : public Gradient {
       Op op = p.ops()[i];  // a copy: gradients append ops
       bool reached =
           std::any_of(op.out.begin(), op.out.end(), [&](ValueId v) { return get(v) != kNone; });
-      if (!reached || leaves_out(op)) continue;
+      if (!reached || is_left_to_other_pass(op)) continue;
       const OpDef& def = op_def(op.kind);
       if (!def.gradient) {
         refuse(op);
@@ -120,8 +123,8 @@ class Reverse : public Gradient {
 
   std::vector<ValueId> uses(ValueId x) {
     std::vector<ValueId> found = uses_[x];
-    std::reverse(found.begin(), found.end());  // forward order of the uses
-    return found;
+    std::reverse(found.begin(), found.end());  // in the order of the uses in forward
+    return join_products(p, found);
   }
 
   const std::vector<std::pair<ValueId, Site>>& weights() const { return weights_; }
@@ -132,9 +135,9 @@ class Reverse : public Gradient {
     return at == cotangent_.end() ? kNone : at->second;
   }
 
-  // Whether the op at hand makes a sum over the batch that samples read. What fills the last
-  // microbatch up is not in that sum, so it has no cotangent; other sums are of means, which weigh
-  // it by 0.
+  // Whether the current op makes a sum over the batch that samples read. Rows that pad the last
+  // microbatch are not in that sum, so their cotangent must be made 0. Other sums belong to means,
+  // in which these rows have weight 0 anyway.
   bool sums_for_samples() const {
     return op_ && std::any_of(op_->out.begin(), op_->out.end(),
                               [&](ValueId v) { return p.is_completed(v); });
@@ -156,14 +159,15 @@ class Reverse : public Gradient {
       whole_[static_cast<size_t>(v)] = whole && depends(v) && p.value(v).batch == Batch::none;
   }
 
-  // Whether cotangents of what the op makes are another pass's.
-  bool leaves_out(const Op& op) const {
+  // Whether another pass handles the cotangents of the op's results.
+  bool is_left_to_other_pass(const Op& op) const {
     if (op.kind == "batch_mean") return pass_ == Pass::others || pass_ == Pass::whole;
     return pass_ == Pass::others && is_whole(op.out[0]);
   }
 
-  // Whether cotangents of x, a leaf, go on to other leaves.
-  bool is_made_of_leaves(ValueId x) const {
+  // Whether x, one of `wrt`, is computed from others of them, so that its cotangent must be passed
+  // on.
+  bool is_made_of_wrt(ValueId x) const {
     const OpId maker = p.value(x).producer;
     if (maker == kNone || static_cast<size_t>(maker) < first_) return false;
     const Op& op = p.ops()[static_cast<size_t>(maker)];
@@ -185,15 +189,15 @@ class Reverse : public Gradient {
   }
 
   std::vector<char> needed_;
-  size_t first_;             // op
-  std::vector<char> whole_;  // one for all samples, but made of them
-  std::map<ValueId, bool> leaf_;
+  size_t first_;             // the op that the forward part begins with
+  std::vector<char> whole_;  // by value: one value for all samples, computed from them
+  std::map<ValueId, bool> is_wrt_;
   std::map<ValueId, ValueId> cotangent_;
   std::map<ValueId, std::vector<ValueId>> uses_;
   std::vector<std::pair<ValueId, Site>> weights_;
   const Op* op_ = nullptr;
   Pass pass_ = Pass::all;
-  bool above_means_ = false;  // the op at hand lies between the loss and its means
+  bool above_means_ = false;  // the current op lies between the loss and its means
 };
 
 ValueId sum(Program& p, const std::vector<ValueId>& terms) {
@@ -202,10 +206,10 @@ ValueId sum(Program& p, const std::vector<ValueId>& terms) {
   return total;
 }
 
-// What a loss of means and other terms gives to each of `wrt`.
-struct Halves {
+// The gradients of a loss of means and other terms, for each of `wrt`.
+struct TermGradients {
   std::vector<std::vector<ValueId>> means;  // by use, not yet divided by `weight`
-  std::vector<ValueId> others;              // kNone: nothing
+  std::vector<ValueId> others;              // kNone: there is none
   ValueId weight = kNone;
 };
 
@@ -223,17 +227,18 @@ ValueId one_weight(const std::vector<std::pair<ValueId, Site>>& weights) {
   return one;
 }
 
-// Others with means held constant, in phase `late`; those through the means with `scale`.
-Halves halves(Program& p, ValueId loss, const std::vector<ValueId>& wrt, ValueId cotangent,
-              ValueId scale, Phase late) {
+// Computes them. The loss's cotangent is `scale` for the gradients through means, `cotangent` for
+// the others, which are computed in phase `late` with the means held constant.
+TermGradients gradients_of_terms(Program& p, ValueId loss, const std::vector<ValueId>& wrt,
+                                 ValueId cotangent, ValueId scale, Phase late) {
   const size_t n = p.ops().size();
   Reverse batch(p, wrt), penalty(p, wrt), whole(p, wrt);
   batch.add(loss, scale);
   penalty.add(loss, cotangent);
   if (p.value(loss).batch == Batch::mean) batch.run(n, Pass::means);
-  Halves found;
+  TermGradients found;
   found.weight = one_weight(batch.weights());
-  if (whole.has_whole(loss)) {  // as the mean over the samples of what each of them is given
+  if (whole.has_whole(loss)) {  // the term counts as a mean of itself over the samples
     if (found.weight == kNone) found.weight = build::total_weight(p, p.type(loss).dtype);
     const ValueId sum = p.cast(found.weight, p.type(loss).dtype);
     whole.add(loss, p.pointwise(ORR_FN_MUL, {sum, scale}));
@@ -251,7 +256,7 @@ Halves halves(Program& p, ValueId loss, const std::vector<ValueId>& wrt, ValueId
   return found;
 }
 
-// Whether y comes of a mean over the batch that depends on one of `wrt`.
+// Whether y is computed from a mean over the batch that depends on one of `wrt`.
 bool comes_of_mean(const Program& p, ValueId y, const std::vector<ValueId>& wrt) {
   const std::vector<char> depends = dependents(p, wrt, 0);
   std::vector<char> reached(p.values().size());
@@ -267,7 +272,7 @@ bool comes_of_mean(const Program& p, ValueId y, const std::vector<ValueId>& wrt)
   return false;
 }
 
-// The sum over the batch of what the uses give, divided by the weight.
+// The sum over the batch of the gradients of all uses, divided by the weight.
 ValueId mean_of(Program& p, const std::vector<ValueId>& uses, ValueId weight) {
   if (uses.empty()) return kNone;
   const ValueId whole = sum(p, uses);
@@ -287,7 +292,7 @@ std::vector<ValueId> derivatives_of_mean(Program& p, ValueId y, ValueId cotangen
           "the samples' sum, with :sum() in place of :mean()",
           i + 1, to_string(p.type(wrt[i])),
           p.value(wrt[i]).batch == Batch::sharded ? "each sample" : "the whole batch"));
-  const Halves h = halves(p, y, wrt, cotangent, cotangent, p.phase());
+  const TermGradients h = gradients_of_terms(p, y, wrt, cotangent, cotangent, p.phase());
   std::vector<ValueId> found;
   for (size_t i = 0; i < wrt.size(); ++i) {
     ValueId mean = mean_of(p, h.means[i], h.weight), other = h.others[i];
@@ -322,7 +327,7 @@ std::vector<ValueId> derivatives(Program& p, ValueId y, ValueId cotangent,
           i + 1, to_string(p.type(wrt[i]))));
   std::vector<ValueId> found = comes_of_mean(p, y, wrt) ? derivatives_of_mean(p, y, cotangent, wrt)
                                                         : pull_back(p, {y}, {cotangent}, wrt);
-  for (size_t i = 0; i < wrt.size(); ++i)  // piecewise constant
+  for (size_t i = 0; i < wrt.size(); ++i)  // no cotangent: y is piecewise constant in it
     if (found[i] == kNone) found[i] = build::zeros_like(p, wrt[i]);
   return found;
 }
@@ -352,7 +357,8 @@ Differentiated differentiate(Program& p, ValueId loss, const std::vector<ValueId
     p.fail_here("the loss is a sum over the batch; return a mean, such as x:mean()");
   p.set_phase(Phase::backward);
   ValueId one = p.constant(1, p.type(loss).dtype);
-  const Halves h = halves(p, loss, wrt, one, scale == kNone ? one : scale, Phase::update);
+  const TermGradients h =
+      gradients_of_terms(p, loss, wrt, one, scale == kNone ? one : scale, Phase::update);
   p.set_phase(Phase::forward);
   Differentiated result;
   result.weight = h.weight;

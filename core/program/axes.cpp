@@ -7,8 +7,8 @@
 namespace orrery {
 namespace {
 
-// Calls `use` with one factor after another for as long as it returns true; whether it did for all.
-// Copies nothing: lowering asks for each op.
+// Calls `use` with one factor after another as long as it returns true. Returns whether it did for
+// all. It copies nothing, because lowering calls it for each op.
 template <class Use>
 bool all_factors(std::string_view product, const Use& use) {
   while (!product.empty()) {

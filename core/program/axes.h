@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Mesh axes, and products of several: "outer*inner" is the axis of all pairs of coordinates, the
-// last factor varying fastest; "" has one coordinate.
+// Mesh axes, and products of several. "outer*inner" is the axis of all pairs of coordinates; the
+// last factor varies fastest. "" is the axis with one coordinate.
 #pragma once
 
 #include <string>

@@ -44,7 +44,7 @@ ValueId total_weight(Program& p, int32_t dtype) {
   return p.cast(reduce(p, "sum", w, {}, false), dtype);
 }
 
-// Where several rows per sample lie in x's batch dim, each row has its sample's.
+// If x's batch dim has several rows per sample, each row gets the weight of its sample.
 ValueId weight_like(Program& p, ValueId x) {
   ValueId w = p.batch_weight();
   Dims dims(p.type(x).dims.size(), 1);
@@ -116,7 +116,7 @@ ValueId concat(Program& p, const std::vector<ValueId>& xs, int64_t dim) {
   return p.add1("concat", xs, {{"dim", axis(p, "concat", xs[0], dim)}});
 }
 
-// As an op, even where nothing is repeated.
+// Adds the op even if the dims are the same already.
 static ValueId repeated(Program& p, ValueId x, const Dims& dims) {
   Op op;
   op.kind = "pointwise", op.phase = p.phase(), op.site = p.site(), op.in = {x};
@@ -159,16 +159,16 @@ ValueId batch_first(Program& p, ValueId x) {
   return transpose(p, x, permutation);
 }
 
-// Whether the order of a sum over `dims` would depend on how many samples a rank holds:
-// microbatches must be the outermost of what is summed, and kernels sum in another order when no
-// inner dim is left.
+// Whether the order of a sum over `dims` would depend on how many samples a rank holds. It would
+// not if the batch dim is the outermost of those that are summed. Kernels also sum in another order
+// if no inner dim is left.
 static bool batch_in_the_way(const Program& p, ValueId x, const Dims& dims) {
   const Value& v = p.value(x);
   bool summed = std::count(dims.begin(), dims.end(), v.batch_dim);
   return v.batch == Batch::sharded && v.batch_dim > 0 && (summed || v.batch_dim > dims.front());
 }
 
-// reduce, keeping dims, of x with its batch dim first, which goes back to its place afterwards.
+// Moves x's batch dim to the front, reduces with `keep`, and moves it back.
 static ValueId reduce_batch_first(Program& p, const std::string& fn, ValueId x, Dims dims) {
   int64_t batch = p.value(x).batch_dim, rank = static_cast<int64_t>(p.type(x).dims.size());
   for (int64_t& d : dims) d = d == batch ? 0 : d + (d < batch);
@@ -195,7 +195,7 @@ ValueId reduce(Program& p, const std::string& fn, ValueId x, Dims dims, bool kee
     return keep ? y : reshape(p, y, dropped(p.type(y).dims, dims));
   }
   std::string each = fn;
-  for (size_t i = dims.size(); i > 0;) {  // runs of neighbouring dims, last first
+  for (size_t i = dims.size(); i > 0;) {  // a reduce for each run of neighbouring dims, last first
     size_t end = i--;
     while (i > 0 && dims[i - 1] + 1 == dims[i]) --i;
     x = p.add1("reduce", {x}, {{"fn", each}, {"begin", dims[i]}, {"end", dims[end - 1] + 1}});
@@ -215,7 +215,7 @@ ValueId mean(Program& p, ValueId x, Dims dims, bool keep) {
                     std::count(dims.begin(), dims.end(), static_cast<int64_t>(v.batch_dim));
   if (!over_batch) return scale(p, reduce(p, "sum", x, dims, keep), 1 / n);
   if (v.type.dims[static_cast<size_t>(v.batch_dim)] != p.batch_size()) {
-    // Several rows per sample lie in the batch dim: give the samples a dim of their own.
+    // The batch dim has several rows per sample: split it, so that samples have their own dim.
     Dims split_dims = v.type.dims;
     auto at = split_dims.begin() + v.batch_dim;
     int64_t rows = *at / p.batch_size();
@@ -235,6 +235,22 @@ ValueId mean(Program& p, ValueId x, Dims dims, bool keep) {
   ValueId weight = total_weight(p, p.type(sum).dtype);
   if (p.type(sum).dims != p.type(weight).dims) weight = broadcast(p, weight, p.type(sum).dims);
   return p.add1("batch_mean", {sum, weight});
+}
+
+std::pair<ValueId, ValueId> microbatch_mean(Program& p, ValueId x) {
+  if (!is_real(p.type(x).dtype)) x = p.cast(x, ORR_F32);
+  axis(p, "microbatch_mean", x, 0);
+  const Type type = p.type(x);
+  if (p.value(x).batch != Batch::sharded) {
+    const ValueId rows = p.constant(static_cast<double>(type.dims[0]), type.dtype,
+                                    with_dim(Dims(type.dims.size(), 1), 0, {type.dims[0]}));
+    return {broadcast(p, mean(p, x, {0}, true), type.dims), rows};
+  }
+  const ValueId weight = weight_like(p, x);
+  const ValueId sum = p.add1("microbatch_sum", {p.pointwise(ORR_FN_MUL, {x, weight})});
+  const ValueId count = p.add1("microbatch_sum", {weight});
+  const ValueId least = p.pointwise(ORR_FN_MAX, {count, Operand::number(1)});  // 0: all fill up
+  return {p.pointwise(ORR_FN_DIV, {sum, least}), count};
 }
 
 ValueId softmax(Program& p, ValueId x) { return p.add1("softmax", {x}); }

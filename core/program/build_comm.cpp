@@ -17,7 +17,7 @@ size_t checked_dim(Program& p, const char* what, ValueId x, int64_t dim) {
   return static_cast<size_t>(d);
 }
 
-// Where all ranks have the same there is nothing to exchange.
+// Throws Error if x does not vary: all ranks have the same value, and nothing is to be exchanged.
 void check_varies(Program& p, const char* what, ValueId x, const std::string& axis) {
   const int ranks = p.axis_size(axis);
   for (const std::string& one : factors_of(axis))

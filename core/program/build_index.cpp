@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What makes indices, and what reads and writes by them.
+// Operations that make indices, and that read and write elements by them.
 #include "base/error.h"
 #include "program/build.h"
 
@@ -37,7 +37,7 @@ ValueId take(Program& p, ValueId x, ValueId index) {
   return reshape(p, found, dims);
 }
 
-// Rows of another table, added at `index` to one of zeros with so many rows.
+// A table of zeros with so many rows, to which `values` are added at the rows `index`.
 static ValueId scattered(Program& p, int64_t rows, ValueId index, ValueId values) {
   return p.add1("scatter_add", {index, values}, {{"rows", rows}});
 }

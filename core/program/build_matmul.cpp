@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Products of matrices whose leading dims are broadcast.
+// Matrix products whose leading dims are broadcast.
 #include <algorithm>
 
 #include "program/build.h"
@@ -8,7 +8,7 @@
 namespace orrery::build {
 namespace {
 
-// What comes before the last two dims, with dims of 1 in front up to `rank` of them.
+// The dims before the last two, with dims of 1 in front so that they are `rank` many.
 Dims leading(const Program& p, ValueId x, size_t rank) {
   const Dims& dims = p.type(x).dims;
   Dims lead(rank + 2 - dims.size(), 1);
@@ -21,7 +21,7 @@ Dims joined(Dims lead, int64_t m, int64_t n) {
   return lead;
 }
 
-// a repeated to the leading dims, along samples as well where only `like` has them.
+// a repeated to the leading dims; also along the batch dim if only `like` has one.
 ValueId repeat_leading(Program& p, ValueId a, const Dims& lead, ValueId like) {
   if (p.value(like).batch == Batch::sharded) a = p.completed(a);
   const Dims dims = p.type(a).dims;
@@ -36,8 +36,9 @@ ValueId repeat_leading(Program& p, ValueId a, const Dims& lead, ValueId like) {
   return y;
 }
 
-// b has fewer matrices than a: those rows of a that meet the same matrix become one matrix. Rows of
-// samples come first, so that the batch stays the outer part of what is merged.
+// The product where b has fewer matrices than a: all rows of a that are multiplied by the same
+// matrix are merged into one matrix. The batch dim comes first among the merged dims, so that sums
+// over it keep their order.
 ValueId matmul_shared(Program& p, ValueId a, ValueId b, const Dims& lead, bool tb) {
   const Dims own = leading(p, b, lead.size()), x = p.type(a).dims, w = p.type(b).dims;
   Dims order, kept, repeats;

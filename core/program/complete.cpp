@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What samples read of the whole batch. Sums that ops make of samples are completed where they are
-// made; what else leads from those to the value in question is done again on complete values, so
-// that it has the gradient of an ordinary function (batch_mean's is that of a loss, which is
-// divided by the summed weight at the end).
+// Completes values of the whole batch that samples read. A sum that an op makes of samples is
+// completed right there. The ops from such sums to the value that is read are repeated on the
+// completed sums, so that they have the gradients of ordinary functions. (The gradient of
+// batch_mean is that of a loss, which is divided by the summed weight at the end.)
 #include <algorithm>
 
 #include "program/program.h"

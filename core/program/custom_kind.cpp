@@ -12,7 +12,7 @@ struct Row {
   OpDef def;
 };
 
-// Rows stay where they are: programs and plans of other threads read them.
+// Rows keep their addresses, because programs and plans on other threads read them.
 std::map<std::string, std::unique_ptr<Row>>& rows() {
   static std::map<std::string, std::unique_ptr<Row>> all;
   return all;

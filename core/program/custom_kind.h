@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Op kinds that are not of ops/: what plugins bring with kernels of their own.
+// Op kinds that plugins bring, with kernels of their own.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@
 
 namespace orrery {
 
-// Its kernels see contiguous tensors, with all attributes, and add nothing up over the batch.
+// Kernels of such a kind get contiguous tensors and all attributes, and do not sum over the batch.
 struct CustomKind {
   std::string name;
   std::function<std::vector<Type>(const OpArgs&)> infer;
@@ -19,10 +19,10 @@ struct CustomKind {
   std::function<void(Gradient&, const Op&)> gradient;
 };
 
-// From now on op_def knows the kind. REQUIRES: it knew none of that name. [main thread]
+// Adds a kind to those that op_def knows. REQUIRES: it knows none of that name. [main thread]
 void add_kind(CustomKind kind);
 
-// The row of such a kind, null if there is none.
+// The row of such a kind; null if there is none of that name.
 const OpDef* custom_kind(const std::string& name);
 
 }  // namespace orrery

@@ -9,11 +9,13 @@
 
 namespace orrery {
 
-// whole: every rank holds all of it. parts: `dim` consists of `segments`, one after another, and a
-// rank holds its share of each (a fused weight [q|k|v] has three). sum: every rank holds a summand.
-// owned: the rank with the coordinate `dim` holds all of it, the others nothing. dealt: the axis
-// deals the batch, and every rank holds its own samples; in all other layouts samples have, ranks
-// hold those of all of them.
+// whole: every rank holds all of it.
+// parts: `dim` consists of `segments`, one after another, and a rank holds its share of each (a
+//   fused weight [q|k|v] has three).
+// sum: every rank holds a summand.
+// owned: the rank with the coordinate `dim` holds all of it, the others nothing.
+// dealt: the axis deals the batch, and every rank holds its own samples. In all other layouts, a
+//   rank holds the samples of all ranks of the axis.
 struct Cut {
   enum Kind { whole, parts, sum, owned, dealt } kind = whole;
   int dim = kNone;
@@ -29,19 +31,20 @@ struct Cut {
   bool operator==(const Cut&) const = default;
 };
 
-// One rank's place on the axis.
+// One rank as a member of the axis.
 struct Member {
   int rank = 0, ranks = 1;
   std::string axis, origin;
-  bool tree = false;  // sums over the axis are trees over the ranks, else in rank order
+  bool tree = false;  // sums over the axis are added in a tree over the ranks, else in rank order
 
   // The indices [begin, end) of a segment of n that the rank holds.
   int64_t begin(int64_t n) const { return n * rank / ranks; }
   int64_t end(int64_t n) const { return n * (rank + 1) / ranks; }
 };
 
+// The type of what the rank holds of a value of type `whole`.
 Type held(const Type& whole, const Cut& cut, const Member& me);
-// The indices that the rank holds of what is cut in parts.
+// The indices of the cut dim that the rank holds, for a value that is cut in parts.
 Part::Ranges ranges_of(const Cut& cut, const Member& me);
 
 }  // namespace orrery

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Single elements of tensors, of every dtype.
+// Reads and writes single elements of tensors of every dtype.
 #pragma once
 
 #include <cstdint>
 
 namespace orrery {
 
-// The element at `place` as a number, and back: rounded to nearest even for 16-bit types.
+// The element at `place` as a number, and back. 16-bit types are rounded to nearest even.
 double read_element(int32_t dtype, const void* place);
 void write_element(int32_t dtype, void* place, double value);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pointwise expressions: the instruction list that the ABI carries (orrery/kernel.h), and the table
-// of scalar functions, each with its name, arity and derivative in one row.
+// Pointwise expressions, as lists of instructions of the plugin interface (orrery/kernel.h), and
+// the table of scalar functions with their names, arities and properties.
 #pragma once
 
 #include <orrery/kernel.h>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How an op runs on parts of its inputs that its factors (Sharding) do not say, as a rule beside
-// the op (OpDef::parts). A pass gives each rank its share of a program, one mesh axis after the
-// other, and asks the rules; it knows layouts and exchanges, and no op.
+// Rules for ops on cut inputs. Most ways to run an op on parts of its inputs follow from its
+// factors (Sharding). For the others an op has a rule (OpDef::parts). The pass that makes each
+// rank's share of a program, one mesh axis after the other, calls the rules: it knows layouts and
+// exchanges, but no op.
 #pragma once
 
 #include <vector>
@@ -19,7 +20,8 @@ struct Way {
   double cost = 0;    // bytes sent; the pass fills it in
 };
 
-// The share of one rank on one axis, as it is made.
+// The interface of that pass for rules: one rank's share of a program on one axis, while it is
+// made.
 class OnParts {
  public:
   OnParts(const Program& program, Member member, int all_chunks, bool deals_batch)
@@ -30,67 +32,71 @@ class OnParts {
         n_chunks(all_chunks / me.ranks) {}
   virtual ~OnParts() = default;
 
-  const Program& from;  // what is shared out: `v` and `out` below are values of it
+  const Program& from;  // the whole program: `v` and `out` below are values of it
   Program p;            // the rank's program, to which a rule adds ops
   const Member me;
-  const bool deals;  // the axis deals the batch: an op of samples stays with them
-  // A sum over a cut dim has a summand for each of n_parts chunks of the dim, n_chunks a rank.
+  const bool deals;  // the axis deals the batch: an op of samples runs where these are
+  // A sum over a cut dim has a summand for each chunk of the dim: n_parts in all, n_chunks a rank.
   const int n_parts, n_chunks;
-  Member chunk(int i) const;  // what this rank's chunk i would be if it were a rank
-  // The coordinate that holds index i of n, whatever the number of ranks that chunks are dealt to.
+  Member chunk(int i) const;  // this rank's chunk i, described as if each chunk were a rank
+  // The coordinate that holds index i of n. It depends on the chunks only, so it is the same for
+  // any number of ranks that these are dealt to.
   int owner_of(size_t i, size_t n) const;
 
-  // How v lies. All inputs of an op that runs on whole ones are said to be whole: where its results
-  // are each rank's own on the axis, or some of its inputs are one rank's alone.
+  // The layout of v. It is `whole` for all inputs of an op that needs whole inputs: its results
+  // vary on the axis, or one rank owns some of its inputs.
   virtual const Cut& at(ValueId v) const = 0;
-  // v as it is in p, moved to `to`, which is no sum, if it lies otherwise.
+  // The value of p that stands for v, moved to the layout `to`, which is not a sum.
   virtual ValueId read(ValueId v, const Cut& to) = 0;
-  // Of v, which lies in parts, what this chunk has of them.
+  // The part of v, which lies in parts, that belongs to this chunk.
   virtual ValueId read_chunk(ValueId v, const Member& part) = 0;
-  // x, a value of p, summed over the ranks, or their largest taken ("max").
+  // The sum over the ranks of x, a value of p, or its maximum ("max").
   virtual ValueId reduced(ValueId x, const char* fn = "sum") = 0;
 
-  // What becomes of an output: x of p, which lies as `how`; kNone where another rank owns it.
+  // Says what stands for an output: x of p, which lies as `how`; kNone if another rank owns it.
   virtual void become(ValueId out, ValueId x, Cut how) = 0;
-  // The sum of these, one from each of this rank's chunks, and of the other ranks'.
+  // The same for a sum over all ranks: the summands are those of this rank's chunks.
   virtual void become_sum(ValueId out, std::vector<ValueId> summands) = 0;
-  // The same as v.
+  // The same if the output is equal to v.
   virtual void become_same(ValueId out, ValueId v) = 0;
 };
 
-// Each may be null.
+// An op's rule. Each function may be null.
 struct PartsRule {
-  // Ways besides whole inputs and parts along a factor, for inputs that lie as `in`; the pass takes
-  // the cheapest, and appends the op on the shares. Adds nothing. Throws Error with the op's line
-  // where what is cut does not divide.
+  // The ways other than with whole inputs and along factors, for inputs that lie as `in`. The pass
+  // takes the cheapest way, and appends the op on the shares. Appends nothing. Throws Error with
+  // the op's line if a cut dim does not divide.
   std::vector<Way> (*options)(const OnParts&, const Op&, const std::vector<Cut>& in) = nullptr;
-  // Carries the op out by ops of its own, tells what becomes of each output, and returns true;
-  // false: it has done nothing, and the pass looks for a way. All ranks make the same exchanges.
+  // Carries the op out by other ops, says what stands for each output, and returns true. Returns
+  // false, having done nothing, if the pass is to look for a way. All ranks must make the same
+  // exchanges.
   bool (*run)(OnParts&, const Op&) = nullptr;
-  // Lets attributes of a copy of the op follow its outputs' types, which are those of `part`.
+  // Adapts the attributes of a copy of the op to the types of its outputs, which are those of
+  // `part`.
   void (*fit)(Op& copy, const Program& p, const Way& way, const Member& part) = nullptr;
-  // Appends the op when all axes are done, such as without what its attributes say is not read.
+  // Appends the op in its final form when all axes are done.
   void (*settle)(Program& p, Op op) = nullptr;
-  bool factors = true;  // false: it cannot be cut along factors, which serve the batch alone
+  // false: the op cannot be cut along its factors, which only give its relation to the batch.
+  bool factors = true;
 };
 
-// Of ops that are linear in all their inputs together: summands pass through.
+// The rule of ops that are linear in all their inputs together: summands pass through.
 std::vector<Way> linear_options(const OnParts&, const Op&, const std::vector<Cut>& in);
 extern const PartsRule linear_parts;
-// Ints "dims" are the output's.
+// A `fit` that sets the attribute ints "dims" to the output's dims.
 void fit_dims(Op& copy, const Program& p, const Way&, const Member&);
 
-// Indices into a dim of `extent`, seen from the part that `owner` holds: counted from `first`, and
-// whether the part has them; `inside` is kNone if it has all. The outermost parts have what is
-// outside of the dim, too, so that their kernels refuse it.
+// Converts indices into a dim of `extent` for the part that `owner` holds: `index` counts from
+// `first`, and `inside` says whether the part has the index (kNone: it has all). Indices outside
+// the dim count as inside the first or last part, so that kernels there report them.
 struct PartIndex {
   ValueId index, inside;
 };
 PartIndex index_in_part(Program& p, ValueId index, int64_t extent, const Member& owner,
                         int64_t first);
-// x where the mask holds, else 0; all of x if there is no mask.
+// x where the mask is true, else 0; all of x if the mask is kNone.
 ValueId masked(Program& p, ValueId mask, ValueId x);
-// [..] as [.., 1]; kNone of kNone.
+// Reshapes [..] to [.., 1]; kNone stays kNone.
 ValueId as_column(Program& p, ValueId rows);
 
 }  // namespace orrery

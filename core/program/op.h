@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the core knows about an op kind: shape, gradient, sharding, cost and the form in which
-// kernels see it, side by side in one file of ops/ each.
+// What the core knows of an op kind: shapes, gradient, sharding, cost and the form in which kernels
+// get it. Each family of ops has them together in one file of ops/.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace orrery {
 
-// An op's arguments before or after it exists.
+// An op's arguments, whether it has been added to a program or not.
 struct OpArgs {
   const std::string& kind;
   const Attrs& attrs;
@@ -19,13 +19,13 @@ struct OpArgs {
   std::vector<Type> in;
 };
 
-// The einsum-like factor map: for each dim of each input and output the factor it runs over, or
-// kNone where the op cannot work on parts of that dim. A factor that no output has is summed.
-// Dims with extent 1 that are broadcast carry kNone.
+// The factor map, which is like an einsum: for each dim of each input and output the factor (loop)
+// that it belongs to, or kNone if the op cannot work on parts of that dim. A factor that no output
+// has is summed. Dims of extent 1 that are broadcast have kNone.
 struct Sharding {
   std::vector<std::vector<int>> in, out;
-  bool sums = true;    // false: what becomes of such a factor is no sum, as in a maximum
-  Dims segments = {};  // what input 0's dim without a factor consists of, taken apart into outputs
+  bool sums = true;    // false: such a factor is not summed, as in a maximum
+  Dims segments = {};  // of split: the sizes that input 0's dim without a factor is split into
 };
 
 struct Cost {
@@ -44,8 +44,8 @@ struct Layout {
   orr_tensor abi() const;
 };
 
-// The op as kernels see it (orrery/ops.h). `copy` lists inputs whose layout the form cannot
-// express: the core copies them to contiguous memory and asks again.
+// The op in the form in which kernels get it (orrery/ops.h). `copy` lists inputs whose layout the
+// form cannot express: the core copies them to contiguous memory and calls again.
 struct KernelForm {
   std::vector<Layout> in, out;
   std::vector<int> copy;
@@ -59,11 +59,11 @@ struct OpDef {
   const char* kind;
   std::vector<Type> (*infer)(const OpArgs&);  // throws std::invalid_argument with the reason
   Sharding (*sharding)(const OpArgs&, const std::vector<Type>& out);
-  void (*gradient)(Gradient&, const Op&);  // null: cotangents stop here
+  void (*gradient)(Gradient&, const Op&);  // null: the op has no derivative
   Cost (*cost)(const OpArgs&, const std::vector<Type>& out);
   // Null for ops that move no data (views) or that lowering expands.
   KernelForm (*form)(const Op&, const std::vector<Layout>& in, const std::vector<Layout>& out);
-  // How it runs on parts of inputs that its factors do not say (program/on_parts.h); null: not.
+  // The rule for cut inputs beyond its factors (program/on_parts.h); null: there is none.
   const PartsRule* parts = nullptr;
 };
 
@@ -73,21 +73,21 @@ const std::vector<const OpDef*>& all_op_defs();
 
 // Whether the communicator, not a kernel, carries out this kind (ops/comm.cpp).
 bool is_exchange(const std::string& kind);
-// Whether it names a mesh axis: those, and two that move nothing.
+// Whether ops of this kind name a mesh axis: exchanges, and two kinds that move nothing.
 bool names_axis(const std::string& kind);
 
-// Throws std::invalid_argument unless its elements may be indices.
+// Throws std::invalid_argument unless elements of this type may be indices.
 void want_index(const Type& type);
 
-// The dtype of a sum: attribute int "dtype", else that of what is summed.
+// The dtype of a sum: attribute int "dtype", else the dtype of the summands.
 int32_t sum_dtype(const Attrs& attrs, int32_t summed);
 
 OpArgs args_of(const Program& p, const Op& op);
 std::vector<Type> out_types(const Program& p, const Op& op);
 
-// Reads x's dims [begin, end) as one dim; false if its strides do not allow it.
+// Merges x's dims [begin, end) into one dim; returns false if its strides do not allow that.
 bool merge_dims(const Layout& x, size_t begin, size_t end, int64_t& dim, int64_t& stride);
-// x as a tensor whose dims are the given consecutive groups; false if impossible.
+// Merges the dims of each of these consecutive groups into one; returns false if impossible.
 bool regroup(const Layout& x, const std::vector<std::pair<size_t, size_t>>& groups, Layout& out);
 
 // The strides of x inside a result of these dims; 0 where x is repeated.
@@ -99,23 +99,23 @@ Cost no_cost(const OpArgs&, const std::vector<Type>&);
 // x as contiguous [product of all but the last dims, last dim] / [all elements].
 Layout as_rows(const Layout& x);
 Layout as_flat(const Layout& x);
-// The form of ops that take and give contiguous tensors: `shape[i]` is 'r' for rows, 'f' for flat,
-// inputs first, then outputs.
+// The form of ops that read and write contiguous tensors: `shape[i]` is 'r' for rows or 'f' for
+// flat, first for the inputs, then for the outputs.
 KernelForm contiguous_form(const std::vector<Layout>& in, const std::vector<Layout>& out,
                            const char* shape);
-// Sharding of ops whose inputs and output have the same dims, of the same meaning.
+// The sharding of ops whose inputs and outputs have the same dims with the same meaning.
 Sharding same_dims_sharding(const OpArgs& args, const std::vector<Type>& out);
-// Sharding of ops that treat rows alone: leading dims of all tensors of rank `rank` are factors
-// 0, 1, ...; the last `tail` dims and tensors of lower rank cannot be split.
+// The sharding of ops that work on each row by itself: the leading dims of all tensors of rank
+// `rank` are factors 0, 1, ...; the last `tail` dims and tensors of lower rank cannot be cut.
 Sharding row_sharding(const OpArgs& args, const std::vector<Type>& out, size_t rank, size_t tail);
 
-// Reverse mode. Builds cotangents into the program; see autodiff.h.
+// The interface of the backward pass for the gradients of ops (autodiff.h).
 class Gradient {
  public:
   explicit Gradient(Program& program) : p(program) {}
   virtual ~Gradient() = default;
   Program& p;
-  // The cotangent of output j of the op at hand, kNone if it is zero.
+  // The cotangent of output j of the current op; kNone if it is zero.
   virtual ValueId dy(int j = 0) = 0;
   // Whether x's cotangent will be used.
   virtual bool wanted(ValueId x) = 0;

@@ -27,7 +27,8 @@ class Orderer {
   }
 
  private:
-  // The op behind all that it needs. An explicit stack: chains of new ops may be long.
+  // Appends the ops that this op needs, then the op. It uses an explicit stack, because chains of
+  // new ops may be long.
   void emit(OpId first) {
     if (moved_[static_cast<size_t>(first)] != kNone) return;
     std::vector<std::pair<OpId, size_t>> todo = {{first, 0}};  // op, the next of its inputs
@@ -53,8 +54,8 @@ class Orderer {
 
   Program& p_;
   std::vector<Op> from_;
-  std::vector<OpId> moved_;  // where an op stands now
-  std::vector<char> open_;   // begun
+  std::vector<OpId> moved_;  // by op: its new id; kNone: not appended yet
+  std::vector<char> open_;   // by op: emit has begun with it
 };
 
 }  // namespace

@@ -8,11 +8,11 @@
 namespace orrery {
 namespace {
 
-// Visits the part's runs of neighbouring elements: where they start in the whole tensor, where
-// among the held ones, how many.
+// Visits the part's runs of consecutive elements: where a run starts in the whole tensor, where
+// among the elements that are held, and how long it is.
 void each_run(const Type& whole, const Part& part,
               const std::function<void(int64_t from, int64_t to, int64_t n)>& visit) {
-  int64_t end = part.end < 0 ? INT64_MAX : part.end, at = 0;  // at: before the flat cut
+  int64_t end = part.end < 0 ? INT64_MAX : part.end, at = 0;  // at: position before the flat cut
   auto clipped = [&](int64_t from, int64_t n) {
     int64_t lo = std::max(at, part.begin), hi = std::min(at + n, end);
     if (lo < hi) visit(from + lo - at, lo - part.begin, hi - lo);
@@ -22,7 +22,7 @@ void each_run(const Type& whole, const Part& part,
   const size_t last = static_cast<size_t>(part.dims.rbegin()->first);
   int64_t inner = 1;
   for (size_t d = last + 1; d < whole.dims.size(); ++d) inner *= whole.dims[d];
-  // `row`: of the dims before d
+  // `row`: the index over the dims before d
   std::function<void(size_t, int64_t)> walk = [&](size_t d, int64_t row) {
     const auto held = part.dims.find(static_cast<int32_t>(d));
     const Part::Ranges all = {{0, whole.dims[d]}};
@@ -54,7 +54,7 @@ void Part::cut(int32_t dim, const Ranges& places) {
   Ranges& now = dims.try_emplace(dim, Ranges{{0, INT64_MAX}}).first->second;
   Ranges held;
   for (auto& [begin, end] : places) {
-    int64_t at = 0;  // of the range among the held ones
+    int64_t at = 0;  // where the range begins among the held indices
     for (auto& [lo, hi] : now) {
       const int64_t first = std::max(lo, lo + begin - at), last = std::min(hi, lo + end - at);
       if (first < last) held.emplace_back(first, last);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Parts of tensors: what one rank holds of a state.
+// The part of a state that one rank holds.
 #pragma once
 
 #include <map>
@@ -11,9 +11,9 @@
 
 namespace orrery {
 
-// What a rank holds of a state: along some dims the index ranges, in order (every index of others),
-// and of what that leaves, in row-major order, the elements [begin, end) (end -1: to the last).
-// Whole by default; begin = end = 0 is nothing at all.
+// A part is taken in two steps. Along the dims in `dims`, only these ranges of indices are kept, in
+// order; of other dims, all. Of the elements that are left, in row-major order, only [begin, end)
+// are kept (end -1: up to the last). By default a part is the whole; begin = end = 0 is no element.
 struct Part {
   using Ranges = std::vector<std::pair<int64_t, int64_t>>;
   std::map<int32_t, Ranges> dims;
@@ -21,9 +21,9 @@ struct Part {
 
   bool is_whole() const { return dims.empty() && begin == 0 && end == -1; }
   bool is_flat() const { return begin != 0 || end != -1; }
-  // The tensor that lies in memory: fewer indices of some dims, or [end - begin] if flat.
+  // The type of the tensor in memory: with fewer indices of some dims, or [end - begin] if flat.
   Type type(const Type& whole) const;
-  // Of the indices of a dim that are held, those at these places among them.
+  // Cuts further along `dim`: of the indices that are held, keeps those at these positions.
   void cut(int32_t dim, const Ranges& places);
   bool operator==(const Part&) const = default;
 };

@@ -15,8 +15,8 @@
 namespace orrery {
 namespace {
 
-// FNV-1a, so that RNG ids are the same on every machine and build. 31 bits: the ABI carries them in
-// a double and in a Philox counter word.
+// The hash FNV-1a, so that RNG ids are the same on every machine and build. It has 31 bits, because
+// the plugin interface carries ids in a double and in a word of a Philox counter.
 int64_t hash_id(const std::string& text) {
   uint64_t h = 1469598103934665603ULL;
   for (char c : text) h = (h ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
@@ -108,7 +108,8 @@ int Program::axis_size(const std::string& name) const {
       size *= at->size;
       continue;
     }
-    // Tried before strategies have made their axes (Training::declare_states): any, of one rank.
+    // "*" stands for any axis, of one rank: the update is tried before strategies have made axes
+    // (Training::declare_states).
     if (axes_.size() == 1 && axes_[0].name == "*") continue;
     if (axes_.empty())
       fail_here(

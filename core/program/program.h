@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The program: one training step as data. The same class holds L1 (global shapes, no ranks) and,
-// after lowering, the local program of one rank. Ops are appended in execution order; values are
-// defined once.
+// The program: one training step as data. The same class is used for the logical program (L1, with
+// global shapes and no ranks) and, in lowering, for the program of one rank. Ops are appended in
+// execution order; each value is defined once.
 //
-// Time. The batch dim of a step is cut into microbatches (docs/design.md, "A program"). While ops
-// are added, every value gets its relation to that axis: `Batch::none` (the same for all
+// The batch. The batch dim of a step is cut into microbatches (docs/design.md, "A program"). While
+// ops are added, every value gets its relation to the batch: `Batch::none` (the same for all
 // microbatches), `sharded` (dim `batch_dim` runs over the batch), `partial` (a sum over the batch,
-// one summand per microbatch) or `mean` (what is made of sums over the batch and is no such sum
-// itself, so that it is known only when all microbatches are done). How ops pass relations on:
-// program/relate.h. Samples may read such a value once it is completed within the pass
-// (Program::completed).
+// with one summand per microbatch) or `mean` (computed from sums over the batch, but no such sum
+// itself, so that it is known only when all microbatches are done). program/relate.h has the rules.
+// Ops of samples may read a partial or a mean after it was completed (Program::completed).
 #pragma once
 
 #include <functional>
@@ -47,8 +46,8 @@ struct Value {
   int32_t out_index = 0;
   std::string name;              // parameter path, batch field, scalar name
   std::shared_ptr<State> state;  // params and states
-  Part part;                     // what of the state this program has; `type` is the part's
-  Tier tier = Tier::device;      // of the state; of an activation: where it waits for backward
+  Part part;                     // the part of the state that this program has, of type `type`
+  Tier tier = Tier::device;      // where a state is kept, or an activation waits for backward
   // Mesh axes, "a*b", on which every coordinate has a value of its own, each of the full shape
   // (program/varying.h). "": one value everywhere.
   std::string varying;
@@ -72,7 +71,7 @@ struct Op {
   int32_t stage = 0;  // pipeline stage (partition/stage.h), from 0
 };
 
-// A number that may stand where a value is expected.
+// A value, or a number in its place.
 struct Operand {
   Operand(ValueId id) : id(id) {}  // NOLINT: meant to convert
   static Operand number(double x) {
@@ -106,25 +105,26 @@ class Program {
   ValueId pointwise(int32_t fn, const std::vector<Operand>& operands);
   ValueId cast(ValueId x, int32_t dtype);
   ValueId constant(double value, int32_t dtype, const Dims& dims = {});
-  // Uniform numbers in [0,1) of `type`, keyed by the current region and call ordinal; like `like`'s
-  // relation to the batch if that is a value (the element index is then the global one).
+  // Uniform numbers in [0,1) of `type`, keyed by the current region and the ordinal of the call.
+  // They get the relation to the batch that `like` has; the key is then the index in the whole
+  // tensor.
   ValueId random_uniform(const Type& type, ValueId like = kNone);
 
-  // v as samples may read it: a sum or mean over the batch, completed where it is read, and then
-  // one value for all microbatches and ranks; v itself if it is no such value. An op of samples
-  // that is given a sum or mean completes it by itself.
+  // If v is a sum or mean over the batch, the completed value, which is the same for all
+  // microbatches and ranks and which ops of samples may read; else v. An op of samples that gets a
+  // sum or mean completes it by itself.
   ValueId completed(ValueId v);
   bool is_completed(ValueId v) const { return completed_.count(v) > 0; }
 
-  // y with a gradient of the user's own: `backward` gets y's cotangent and returns one for each of
-  // xs (kNone: none). What y was computed from gets no cotangent through it.
+  // y with a gradient that the user defines: `backward` gets y's cotangent and returns one for each
+  // of xs (kNone: none). The values from which y was computed get no other cotangent through y.
   using UserGradient = std::function<std::vector<ValueId>(ValueId dy)>;
   ValueId with_gradient(ValueId y, const std::vector<ValueId>& xs, UserGradient backward);
   const UserGradient& user_gradient(int64_t index) const {
     return user_gradients_.at(static_cast<size_t>(index));
   }
 
-  // What stands for v since its uses were redirected (program/rewrite.h).
+  // The value that stands for v after its uses were redirected (program/rewrite.h); else v.
   ValueId now(ValueId v) const;
   void note_replaced(ValueId v, ValueId by) { replaced_[v] = by, replaced_.erase(by); }
 
@@ -134,14 +134,16 @@ class Program {
   void output(const std::string& name, ValueId value);
 
   // -- the mesh -----------------------------------------------------------------------------------
-  // The axes that the program's collectives may name; `origin` is who asks for those added next.
+  // The axes that the program's collectives may name. `origin` is the strategy that asks for the
+  // collectives added next.
   void set_axes(std::vector<MeshAxis> axes) { axes_ = std::move(axes); }
-  // Ranks on an axis. Throws Error with the current site's prefix if there is none of that name.
+  // The number of ranks on an axis. Throws Error with the current site's prefix if there is none of
+  // that name.
   int axis_size(const std::string& name) const;
   void set_origin(const std::string& origin) { origin_ = origin; }
   const std::string& origin() const { return origin_; }
 
-  // -- where we are -------------------------------------------------------------------------------
+  // -- the current place: site, phase and stage of ops that are added -----------------------------
   void set_site(const Site& site) { site_ = site; }
   const Site& site() const { return site_; }
   void set_phase(Phase phase) { phase_ = phase; }
@@ -164,11 +166,11 @@ class Program {
   const std::vector<std::pair<std::string, ValueId>>& outputs() const { return outputs_; }
   std::vector<std::pair<std::string, ValueId>>& mutable_outputs() { return outputs_; }
   int64_t batch_size() const { return batch_size_; }  // 0 before the first batch_input
-  // The weight of every sample: f32 [batch], 1, or 0 for padding. Made on first use.
+  // The weight of every sample: f32 [batch], 1, or 0 for rows that pad. Made on first use.
   ValueId batch_weight();
-  // The next RNG id of this region: hash of stream, module path and ordinal.
+  // The next RNG id of this region: a hash of stream, module path and ordinal.
   int64_t next_rng_id();
-  // Programs of different streams draw different numbers, variants of one program the same.
+  // Programs of different streams draw different random numbers, variants of one program the same.
   void set_stream(const std::string& stream) { stream_ = stream; }
   const std::string& stream() const { return stream_; }
   ValueId seed();  // i64 scalars given at run time
@@ -178,13 +180,13 @@ class Program {
   [[noreturn]] void fail_here(const std::string& message) const;
 
   ValueId new_value(const Type& type, Role role, const std::string& name = "");
-  // The same values, updates, outputs and batch, but no ops.
+  // A program with the same values, updates, outputs and batch, but without ops.
   Program without_ops() const;
-  // Of the values only those that `keep` holds for; the others have nothing but their numbers.
+  // The same, with only the values for which `keep` is true; the others keep their ids, but are
+  // empty.
   Program without_ops(const std::function<bool(ValueId)>& keep) const;
-  // Asks that states lie one after another in memory, without gaps: what travels together over
-  // `axis` then need not be packed. Lists are disjoint; `room` is the bytes of the rank that holds
-  // most.
+  // Asks that states lie one after another in memory, without gaps, so that an exchange over `axis`
+  // need not pack them. Lists are disjoint; `room` is the bytes of the rank that holds most.
   struct Together {
     std::vector<ValueId> states;
     std::string axis;
@@ -218,9 +220,9 @@ class Program {
   int64_t batch_size_ = 0;
 };
 
-// The whole program as text: one op a line, for people, golden files and digests.
+// The whole program as text, one op a line, for people, golden files and digests.
 std::string to_string(const Program& program);
-// What a value is called in messages: "'blocks.1.qkv.weight'", "the matmul [4,8] of gpt.lua:20
+// The name of a value in messages: "'blocks.1.qkv.weight'", "the matmul [4,8] of gpt.lua:20
 // (GPT.blocks.1)".
 std::string title(const Program& program, ValueId value);
 

@@ -21,7 +21,7 @@ void relate_all(Program& p, const Op& op, Batch batch) {
   for (ValueId v : op.out) p.mutable_value(v).batch = batch;
 }
 
-// Whether x holds nothing but zeros, for all to see.
+// Whether the program shows that x is zero: it is made of the constant 0 by moving elements.
 bool is_zero(const Program& p, ValueId x) {
   for (OpId maker = p.value(x).producer; maker != kNone; maker = p.value(x).producer) {
     const Op& op = p.ops()[static_cast<size_t>(maker)];
@@ -35,8 +35,8 @@ bool is_zero(const Program& p, ValueId x) {
   return false;
 }
 
-// The inputs in which a kind is linear, taken together, whatever the others hold; gradients in the
-// cotangent, their first. Empty: not known here.
+// The inputs in which an op is linear together, whatever values the other inputs have. Gradients of
+// ops are linear in the cotangent, their first input. Empty: the kind is not known here.
 std::vector<size_t> linear_inputs(const Op& op) {
   static const std::map<std::string, std::vector<size_t>> some = {
       {"gather", {0}},         {"scatter_add", {1}},
@@ -44,8 +44,8 @@ std::vector<size_t> linear_inputs(const Op& op) {
       {"softmax_grad", {0}},   {"layernorm_grad", {0}},
       {"rmsnorm_grad", {0}},   {"norm_param_grad", {0}},
       {"attention_grad", {0}}, {"cross_entropy_grad", {0}}};
-  static const std::set<std::string> moves = {"reshape", "transpose",     "split",
-                                              "concat",  "stop_gradient", "vary"};
+  static const std::set<std::string> moves = {"reshape", "transpose", "split",         "windows",
+                                              "fold",    "concat",    "stop_gradient", "vary"};
   if (const auto at = some.find(op.kind); at != some.end()) return at->second;
   const bool sum = op.kind == "reduce" && attr_text(op.attrs, "fn", "") == "sum";
   std::vector<size_t> all;
@@ -54,7 +54,7 @@ std::vector<size_t> linear_inputs(const Op& op) {
   return all;
 }
 
-// Of an op of such a kind: `varies` says which inputs are meant.
+// The same question as is_linear, answered by linear_inputs. varies[i]: input i is one of x.
 bool is_linear_by_kind(const Program& p, const Op& op, const std::vector<char>& varies,
                        bool homogeneous) {
   const std::vector<size_t> places = linear_inputs(op);
@@ -77,8 +77,9 @@ bool is_linear_choice(const Op& op, const std::vector<char>& varies, bool homoge
   return !varying(last.a) && fits(last.b) && fits(last.c);
 }
 
-// Whether f(x, c) is linear in x, the inputs of relation `kind`, for any values c of the others;
-// with `homogeneous` also f(0, c) = 0, so that it may be applied to the summands of a sum.
+// Whether the op f(x, c) is linear in x, the inputs of relation `kind`, for any values c of the
+// others. With `homogeneous` also whether f(0, c) = 0, so that it may be applied to each summand of
+// a sum.
 bool is_linear(const Program& p, const Op& op, Batch kind, bool homogeneous) {
   std::vector<char> varies;
   for (ValueId v : op.in) varies.push_back(p.value(v).batch == kind);
@@ -100,8 +101,8 @@ bool is_linear(const Program& p, const Op& op, Batch kind, bool homogeneous) {
   return !homogeneous || (all && !constants);
 }
 
-// Microbatches are consecutive pieces of what a kernel sums over, so nothing may lie outside the
-// batch.
+// Checks that the batch dim is the outermost of the dims that an op sums over: a kernel needs the
+// microbatches as consecutive pieces.
 void check_sum(const Program& p, const Op& op) {
   for (size_t i = 0; i < op.in.size(); ++i) {
     const Value& v = p.value(op.in[i]);
@@ -118,7 +119,7 @@ void check_sum(const Program& p, const Op& op) {
   }
 }
 
-// The factor that the batch dims of all inputs run over.
+// The factor that the batch dims of all inputs belong to.
 int batch_factor(const Program& p, const Op& op, const Sharding& s) {
   int factor = kNone;
   for (size_t i = 0; i < op.in.size(); ++i) {
@@ -184,15 +185,18 @@ void relate_samples(Program& p, const Op& op) {
 
 }  // namespace
 
-// The ops that lead from samples to the whole batch and back (ops/batch.cpp). Whether `op` is one.
+// Handles ops that lead from samples to the whole batch and back (ops/batch.cpp). Returns whether
+// `op` is one.
 static bool relate_whole_batch(Program& p, const Op& op) {
   if (op.kind == "batch_sum") return true;
-  if (op.kind == "batch_gather") {
+  if (op.kind == "batch_gather" || op.kind == "microbatch_sum") {
     const Value& x = p.value(op.in[0]);
-    if (x.batch == Batch::sharded && x.batch_dim == 0) return true;
-    p.fail_here("batch_gather: " + to_string(x.type) + " is not made of samples along dim 1");
+    if (x.batch != Batch::sharded || x.batch_dim != 0)
+      p.fail_here(op.kind + ": " + to_string(x.type) + " is not made of samples along dim 1");
+    if (op.kind == "batch_gather") return true;
+  } else if (op.kind != "batch_slice" && op.kind != "sample_index") {
+    return false;
   }
-  if (op.kind != "batch_slice" && op.kind != "sample_index") return false;
   Value& y = p.mutable_value(op.out[0]);
   y.batch = Batch::sharded, y.batch_dim = 0;
   return true;

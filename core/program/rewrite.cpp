@@ -19,7 +19,7 @@ Op& maker_of(Program& p, ValueId value) {
   return p.mutable_ops()[static_cast<size_t>(maker)];
 }
 
-// With the Lua line, which the title of an op's result has already.
+// The title with the Lua line; the title of an op's result has it already.
 std::string title_and_line(const Program& p, ValueId v) {
   const Value& value = p.value(v);
   const bool told = value.name.empty() && value.producer != kNone;
@@ -63,7 +63,7 @@ bool is_cast(const Op& op) {
   return op.kind == "pointwise" && op.expr.instrs.back().fn == ORR_FN_CAST;
 }
 
-// Registers that are loaded follow what is loaded.
+// Sets the dtype of the registers that load inputs to those of the inputs.
 void reload(const Program& p, Op& op) {
   for (orr_instr& i : op.expr.instrs)
     if (i.fn == ORR_FN_INPUT) i.dtype = p.type(op.in[static_cast<size_t>(i.a)]).dtype;

@@ -33,16 +33,16 @@ struct HostTensor {
 
 struct State;
 
-// How a state begins. `uniform` is [a, b); `normal` has mean a and deviation b; `like` has what
-// another state holds then.
+// The initial value of a state. `uniform`: in [a, b). `normal`: with mean a and standard deviation
+// b. `like`: the value that another state has at that time.
 struct Initial {
   enum Kind { zeros, constant, uniform, normal, data, like } kind = zeros;
   double a = 0, b = 0;
   HostTensor tensor;             // kind data
   std::vector<HostTensor> each;  // kind data, of a state that varies: one for each coordinate
   std::shared_ptr<State> of;     // kind like
-  // What random numbers are keyed by, both fixed when the state is made: the job's seed, and how
-  // many states with random numbers the script has made with it. Names, ranks and the moment of the
+  // The key of random numbers, fixed when the state is made: the job's seed, and how many states
+  // with random values the script has made with that seed before. Names, ranks and the time of the
   // first read do not matter.
   uint64_t seed = 1;
   int64_t ordinal = 0;
@@ -60,11 +60,11 @@ struct Initial {
   bool is_random() const { return kind == uniform || kind == normal; }
 };
 
-// The part's elements out of the whole tensor, and back into it.
+// Copy the part's elements out of the whole tensor, and back into it.
 void take_part(const HostTensor& whole, const Part& part, std::byte* to);
 void put_part(HostTensor& whole, const Part& part, const std::byte* from);
 
-// How the values of a state that varies become one.
+// How the coordinates' values of a varying state become one value; `refuse`: they cannot.
 enum class Leave { mean, sum, first, refuse };
 
 struct State {
@@ -74,31 +74,32 @@ struct State {
   Initial initial;
   bool frozen = false;    // params: no gradient, no update
   bool trained = false;   // params: some program of the script trains it
-  bool constant = false;  // a tensor of the script's: belongs to no checkpoint
-  bool passing = false;   // holds nothing between sessions of a driver: neither does this
+  bool constant = false;  // a tensor of the script; it is not saved in checkpoints
+  bool passing = false;   // it has no value between sessions of a driver; it is not saved either
   Site site;
-  std::string beside;  // states: the parameter that it is updated with, "" if none is known
-  // A parameter's compute copy: its value in the dtype in which forward and backward read it, where
-  // programs keep that (partition/passes.h). It belongs to no checkpoint: it is made of the
-  // parameter again where that was changed by others than the programs that keep both.
+  std::string beside;  // of a state: the parameter that it is updated with, "" if none is known
+  // A parameter's compute copy, if programs keep one: its value in the dtype in which forward and
+  // backward read it (partition/passes.h). It is not saved in checkpoints. It is made again if the
+  // parameter was changed by something other than the programs that keep both.
   std::shared_ptr<State> copy;
   State* copy_of = nullptr;  // of a compute copy: the parameter
 
-  // What this rank holds, and every rank of the world, by rank; `parts` is empty while all hold the
-  // whole. Decided when the first program that uses the state is compiled (run/states.h).
+  // The part that this rank holds, and by rank those of all ranks; `parts` is empty if all hold the
+  // whole. Set when the first program that uses the state is compiled (run/states.h).
   Part part;
   std::vector<Part> parts;
-  // The mesh axes on which every coordinate has a value of its own (program/varying.h), "" none,
-  // and by rank of the world the coordinate whose value it has; empty while no program says. Who
-  // reads the state from outside of programs gets one value, made as `leave` says.
+  // The mesh axes on which the state varies (program/varying.h), "" none, and by rank the
+  // coordinate whose value the rank has; empty if no program has set it. Readers outside of
+  // programs get one value, made by the rule `leave`.
   std::string varying;
   std::vector<int32_t> coordinate_of;
   Leave leave = Leave::mean;
-  bool bound = false;    // a compiled program works on the memory: it stays where it is
-  uint64_t version = 0;  // grows whenever the value changes, alike on all ranks
+  bool bound = false;    // a compiled program uses the memory, which must not move any more
+  uint64_t version = 0;  // grows whenever the value changes, equally on all ranks
 
-  // Where the part lives: at memory->host + offset on the host device. States that were made
-  // together share one block, freed with the last of them. In Tier::disk: at `offset` of the file.
+  // Where the part lies: at memory->host + offset on the host device, or in Tier::disk at `offset`
+  // of the file. States that were made together share one block, which is freed with the last of
+  // them.
   Tier tier = Tier::device;
   std::shared_ptr<const orr_memory> memory;
   std::shared_ptr<SpillFile> file;
@@ -109,7 +110,7 @@ struct State {
 
 using StateList = std::vector<std::shared_ptr<State>>;
 
-// Orders names as people do: "blocks.2" before "blocks.10".
+// The natural order of names: "blocks.2" comes before "blocks.10".
 bool natural_less(const std::string& a, const std::string& b);
 
 }  // namespace orrery

@@ -26,8 +26,8 @@ bool reads_samples(const Program& p, const Op& op) {
                      [&](ValueId v) { return p.value(v).batch == Batch::sharded; });
 }
 
-// A sum over the batch that an op makes of samples, without the cast that follows it: it is
-// totalled in the dtype it is made in.
+// The sum over the batch before a cast that follows it, if an op makes that sum of samples: it is
+// completed in the dtype in which it is made.
 ValueId before_cast(const Program& p, ValueId sum) {
   if (!is_cast(maker(p, sum))) return sum;
   ValueId before = maker(p, sum).in[0], made = before;
@@ -35,7 +35,7 @@ ValueId before_cast(const Program& p, ValueId sum) {
   return p.value(made).producer != kNone && reads_samples(p, maker(p, made)) ? before : sum;
 }
 
-// The sums over the batch of a parameter's uses, as they will be totalled.
+// The sums over the batch of a parameter's uses, in the form in which they will be completed.
 std::vector<ValueId> sums_of_uses(Program& p, const GradientParts& parts, const State& param) {
   std::vector<ValueId> uses;
   for (ValueId part : parts.partial) {
@@ -47,7 +47,7 @@ std::vector<ValueId> sums_of_uses(Program& p, const GradientParts& parts, const 
   return uses;
 }
 
-// Has the op that makes this sum of samples complete it over `axis` alone.
+// Marks the op that makes this sum of samples: the sum is completed over `axis` only.
 void complete_among(Program& p, ValueId sum, const std::string& axis) {
   const OpId maker = p.value(sum).producer;
   if (maker == kNone || p.value(sum).batch != Batch::partial) return;
@@ -84,8 +84,8 @@ ValueId tree_sum(Program& p, std::vector<ValueId> terms) {
 }
 
 struct Gradients {
-  std::vector<ValueId> raw;      // kNone where a parameter has no batch-dependent gradient
-  std::vector<ValueId> regular;  // kNone where it has no penalty
+  std::vector<ValueId> raw;      // by parameter; kNone: no gradient that depends on the batch
+  std::vector<ValueId> regular;  // by parameter; kNone: no penalty
   ValueId scale = kNone;         // 1 / (weight and loss scale), times the clip factor
 };
 
@@ -102,7 +102,7 @@ ValueId squared_norm(Program& p, const Gradients& g, size_t i, ValueId inverse) 
   return sumsq(whole);
 }
 
-// Of all gradients; kNone if there are none.
+// The squared norm of all gradients; kNone if there are none.
 ValueId squared_norm(Program& p, const Gradients& g) {
   std::vector<ValueId> squares;
   for (size_t i = 0; i < g.raw.size(); ++i)
@@ -125,7 +125,7 @@ ValueId times(Program& p, ValueId x, ValueId factor) {
   return p.pointwise(ORR_FN_MUL, {x, p.cast(factor, p.type(x).dtype)});
 }
 
-// Every gradient, scaled to a summand of the mean, through the hooks.
+// Scales every gradient to a summand of the mean, and passes it through the hooks.
 void exchange(Program& p, Gradients& g, const std::vector<std::shared_ptr<State>>& params,
               const std::vector<GradientHook>& hooks) {
   for (size_t i = 0; i < params.size(); ++i) {
@@ -176,7 +176,7 @@ std::optional<std::vector<std::shared_ptr<State>>> Training::declare_states(Prog
   try {
     update(tried);
   } catch (const Error&) {
-    return std::nullopt;  // with the axes that there are then it may have another reason
+    return std::nullopt;  // update() throws, with the axes that strategies will have made by then
   }
   std::vector<std::shared_ptr<State>> found;
   for (size_t i = p.values().size(); i < tried.values().size(); ++i)
@@ -222,7 +222,7 @@ Measured Training::update(Program& p, const std::string& batch,
       extra = times(p, extra, clip);
       gradient = gradient == kNone ? extra : p.pointwise(ORR_FN_ADD, {gradient, extra});
     }
-    // A parameter that the loss does not use has a zero gradient; its weights still decay.
+    // A parameter that the loss does not use has the gradient zero; weight decay still applies.
     if (gradient == kNone) gradient = p.constant(0, params_[i]->type.dtype, params_[i]->type.dims);
     found.gradients[params_[i]->name] = gradient;
     p.set_site(params_[i]->site);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A loss made into a training step (docs/design.md, "Derivatives and the update"): gradients, their
-// totals over the batch, one division by the summed weight, clipping, the optimizer's update. L1.
+// Makes a training step of a loss (docs/design.md, "Derivatives and the update"): gradients, their
+// totals over the batch, one division by the summed weight, clipping, the optimizer's update. Works
+// on the logical program.
 #pragma once
 
 #include <functional>
@@ -17,9 +18,9 @@
 
 namespace orrery {
 
-// What a strategy makes of a parameter's gradient in place of its sum over some ranks. It gets the
-// mean gradient's summand of each coordinate of `axis` (program/varying.h): in units that neither a
-// loss scale nor a ragged batch changes; it returns what all of them agree on.
+// A strategy's function that runs in place of a parameter's gradient sum over `axis`. It gets this
+// coordinate's summand of the mean gradient, a varying value (program/varying.h), in units that
+// neither a loss scale nor a ragged batch changes. It returns a value that does not vary.
 struct GradientHook {
   std::string axis, origin, line;
   std::function<ValueId(Program&, const std::shared_ptr<State>&, ValueId gradient)> exchange;
@@ -30,14 +31,14 @@ struct TrainParts {
       update;                                     // empty: gradients become the given states
   std::vector<std::shared_ptr<State>> gradients;  // parallel to params, if `update` is empty
   double clip_norm = 0;
-  ValueId cotangent = kNone;  // what multiplies the loss before it is differentiated; kNone: 1
+  ValueId cotangent = kNone;  // multiplies the loss before it is differentiated; kNone: 1
 };
 
-// What a written update knows of its step.
+// Values of a step whose update is written.
 struct Measured {
   ValueId loss = kNone;
-  ValueId squared_norm = kNone;                   // of all gradients, f32; kNone if nobody needs it
-  std::map<std::string, ValueId> gradients = {};  // as the update takes them, by the parameter
+  ValueId squared_norm = kNone;                   // of all gradients, f32; kNone if not needed
+  std::map<std::string, ValueId> gradients = {};  // as the update reads them, by parameter name
 };
 
 class Training {
@@ -45,14 +46,15 @@ class Training {
   // Appends backward ops to `p`, whose forward ops end in `loss`, and declares the output "loss".
   Training(Program& p, ValueId loss, std::vector<std::shared_ptr<State>> params, TrainParts parts);
 
-  // Declares the states that the update will need, so that strategies see them before it is there,
-  // and returns those that `p` did not have: an update of other shapes needs the same. Nothing
-  // where the update fails, which it will say by itself.
+  // Declares the states that the update will need, so that strategies see them before the update is
+  // written. Returns those that `p` did not have; updates for other batch shapes need the same
+  // ones. Returns nothing if writing the update fails; update() will then throw the error.
   std::optional<std::vector<std::shared_ptr<State>>> declare_states(Program& p) const;
 
-  // Appends the update of all params (natural order of names) and optimizer states; declares with
-  // clipping the output "grad_norm". Gradients go through the hooks, the last one first; `batch` is
-  // the axes that deal the batch. `norm`: measures the squared norm in any case.
+  // Appends the update of all params (in natural order of names) and optimizer states. With
+  // clipping it declares the output "grad_norm". Gradients pass through the hooks, the last one
+  // first. `batch`: the axes over which they are summed. `norm`: compute the squared norm in any
+  // case.
   Measured update(Program& p, const std::string& batch = "",
                   const std::vector<GradientHook>& hooks = {}, bool norm = false) const;
 
@@ -61,11 +63,11 @@ class Training {
   TrainParts parts_;
   ValueId loss_, weight_ = kNone;
   std::vector<ValueId> values_;
-  std::vector<std::vector<ValueId>> uses_;  // of a parameter: the sums over the batch of its uses
-  std::vector<ValueId> regular_;            // kNone where a parameter has no penalty
+  std::vector<std::vector<ValueId>> uses_;  // by parameter: the sums over the batch of its uses
+  std::vector<ValueId> regular_;            // by parameter: its penalty's gradient, kNone if none
 };
 
-// Both, without hooks.
+// Writes backward and update, without hooks.
 void build_training(Program& p, ValueId loss, const std::vector<std::shared_ptr<State>>& params,
                     const TrainParts& parts);
 

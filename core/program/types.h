@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Shapes, attributes and source places: the small nouns of a program.
+// The small types of a program: shapes, attributes, and places in the user's script.
 #pragma once
 
 #include <orrery/types.h>
@@ -26,7 +26,7 @@ struct Type {
   bool operator==(const Type&) const = default;
 };
 
-// dims with `dim` replaced by several.
+// `dims` with the dim at index `dim` replaced by the dims `by`.
 Dims with_dim(Dims dims, size_t dim, const Dims& by);
 
 const char* dtype_name(int32_t dtype);             // "f32"
@@ -43,7 +43,7 @@ double attr_real(const Attrs& attrs, const std::string& name, double fallback);
 std::string attr_text(const Attrs& attrs, const std::string& name, const std::string& fallback);
 Dims attr_ints(const Attrs& attrs, const std::string& name);
 
-// Where in the user's script and model something was made.
+// The place in the user's script and model where something was made.
 struct Site {
   std::string region;  // module path: "GPT.blocks.1.mlp.3"
   std::string line;    // "gpt.lua:20"

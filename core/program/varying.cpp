@@ -14,7 +14,7 @@ bool leads_back(const std::string& kind) {
   return kind == "all_reduce" || kind == "all_gather" || kind == "broadcast";
 }
 
-// The op, or the given value, with which v begins to vary on an axis.
+// The site of the op, or of the given value, with which v begins to vary on an axis.
 Site begins_at(const Program& p, ValueId v, const std::string& axis) {
   for (;;) {
     const Value& value = p.value(v);

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Values that differ by rank. On a mesh axis a value is one for all coordinates, or it varies: each
-// coordinate has one of its own, of the full shape, and there is no one logical value (a local
-// gradient, a replica that trains apart). What is computed of a varying value varies; a collective
-// over the axis leads back. (JAX's shard_map types "varying manual axes" so.)
+// Varying values. On a mesh axis a value is the same for all coordinates, or it varies: each
+// coordinate has its own value of the full shape, such as a local gradient, or a parameter of a
+// replica that trains apart. What is computed from a varying value varies, until a collective over
+// the axis makes one value of it. (JAX's shard_map has the same notion: "varying manual axes".)
 #pragma once
 
 #include "program/program.h"
 
 namespace orrery {
 
-// Gives the outputs of an op the axes on which they vary. What a step computes where ranks train
-// apart is each rank's own and not said to vary, nor is what an op with int "apart" = 1 makes.
+// Sets the axes on which an op's outputs vary. Values of a step whose ranks train apart are not
+// marked as varying, although they differ; nor are the results of an op with int "apart" = 1.
 void relate_to_axes(Program& p, const Op& op);
 
-// Throws Error that names both lines if v varies on an axis on which `use`, such as "the loss" or
-// "'w', which is the same on all ranks", does not: the current site's, and where the value begins
-// to vary.
+// Throws Error if v varies on an axis that is not in `axes`. `use` says what v is used for, such as
+// "the loss" or "'w', which is the same on all ranks". The error names the current site's line and
+// the line where the value begins to vary.
 void check_varies_within(const Program& p, ValueId v, const std::string& axes,
                          const std::string& use);
 

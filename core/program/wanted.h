@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Remedies that errors of several ops have in common.
+// Texts that errors of several ops share.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace orrery {
 
-// Where real numbers are wanted: how to make them of this dtype; "" if it is real.
+// For an op that needs real numbers: how the user can make them of this dtype; "" if it is real.
 inline std::string how_to_make_real(int32_t dtype) {
   if (is_real(dtype)) return "";
   return "; whole numbers in Lua make i64: write 1.0 for 1, orrery.tensor(values, \"f32\") or "

@@ -23,8 +23,8 @@ uint64_t program_digest(const Blueprint& b) {
   return h;
 }
 
-// Of what the states begin with: the keys of random numbers, and the bytes of given tensors; of
-// those that the script has changed since, only that.
+// A digest of the states' initial values: the keys of random numbers, and the bytes of given
+// tensors. Of a state that the script has written since, it has only that fact.
 static uint64_t initial_digest(const Program& p) {
   Digest digest;
   for (const auto& s : states_of(p)) {
@@ -41,7 +41,8 @@ static uint64_t initial_digest(const Program& p) {
   return digest.number();
 }
 
-// The ranks whose number `at` of `each` differs from that of rank 0, "" if none does.
+// The ranks whose number with index `at` differs from rank 0's, as text; "" if none does. Every
+// rank has given `each` numbers.
 static std::string differing(const HostTensor& all, int64_t at, int64_t each) {
   std::string found;
   for (int r = 1; r < world_info().size; ++r)
@@ -68,25 +69,26 @@ void compare_across_ranks(const Blueprint& b, const std::string& line) {
          line, differ);
 }
 
-void meet(Meeting& m, const std::string& line) {
-  // One maximum: of rank 0's numbers, bit by bit, since the others give the least; and of x and ~x,
-  // which are each other's complement afterwards only if all ranks have given the same x.
+void agree_on_step(StepAgreement& m, const std::string& line) {
+  // One all-reduce with the maximum does it all. It keeps rank 0's numbers, because the other ranks
+  // give the smallest integer in their place. Of x and ~x, the maxima are each other's complement
+  // only if all ranks have given the same x.
   const int64_t alike[] = {m.step, static_cast<int64_t>(m.seed), static_cast<int64_t>(m.batch)};
-  std::vector<int64_t> words = {m.written, m.spoilt};
-  for (int64_t x : alike) words.insert(words.end(), {x, ~x});
+  std::vector<int64_t> sent = {m.written, m.failed};
+  for (int64_t x : alike) sent.insert(sent.end(), {x, ~x});
   for (auto& [name, value] : m.numbers)
-    words.push_back(world_info().rank == 0 ? std::bit_cast<int64_t>(value) : INT64_MIN);
-  HostTensor all = HostTensor::make({ORR_I64, {static_cast<int64_t>(words.size())}});
-  std::copy(words.begin(), words.end(), all.data<int64_t>());
+    sent.push_back(world_info().rank == 0 ? std::bit_cast<int64_t>(value) : INT64_MIN);
+  HostTensor all = HostTensor::make({ORR_I64, {static_cast<int64_t>(sent.size())}});
+  std::copy(sent.begin(), sent.end(), all.data<int64_t>());
   all = world_allreduce(all, "max", line + ", scalars of the step");
   const int64_t* x = all.data<int64_t>();
-  m.written = *x++ != 0, m.spoilt = *x++ != 0;
+  m.written = *x++ != 0, m.failed = *x++ != 0;
   for (const char* what :
        {"are at different steps: all must load and train alike",
         "have different seeds: all must load the same checkpoint",
         "were given different batches: every rank names the whole batch, from the same shard, seed "
         "and step of data:batches, and loads its own rows of it"}) {
-    if (!m.spoilt && x[0] != ~x[1])
+    if (!m.failed && x[0] != ~x[1])
       fail(ORR_FAILED, "{}: step {}: the ranks {}", line, m.step, what);
     x += 2;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What ranks must have in common before they go on together. [main thread]
+// Checks that ranks agree before they go on together. [main thread]
 #pragma once
 
 #include <cstdint>
@@ -12,33 +12,33 @@
 
 namespace orrery {
 
-// Of the logical program and its microbatches.
+// A digest of the logical program and its microbatches.
 uint64_t program_digest(const Blueprint& b);
 
-// All ranks must have traced the same step, over states that begin alike: one that differs would
-// hang its peers, or train another model. Throws Error with `line` and the ranks that differ from
-// rank 0. Collective.
+// Checks that all ranks have traced the same step, over states with the same initial values: a rank
+// that differs would hang its peers, or train another model. Throws Error with `line` and the ranks
+// that differ from rank 0. Collective.
 void compare_across_ranks(const Blueprint& b, const std::string& line);
 
-// What each rank brings to a step that all take together, and what comes of it.
-struct Meeting {
-  // Rank 0's on every rank afterwards, for all are to compute with the same: mathematical libraries
-  // differ between hosts in the last bit, and a script may make them of what only its rank has
-  // seen.
+// What each rank contributes to a step that all take together, and the outcome.
+struct StepAgreement {
+  // The step's numbers; afterwards those of rank 0, on every rank. All must compute with the same:
+  // mathematical libraries of hosts differ in the last bit, and a script may compute a number from
+  // data that only its rank has.
   std::map<std::string, double> numbers;
-  bool written = false;  // the script has given a state a value; afterwards: on any rank
-  bool spoilt = false;   // this rank cannot go on; afterwards: any rank
-  int64_t step = 0;      // these must be the same everywhere
+  bool written = false;  // the script has written a state; afterwards: on any rank
+  bool failed = false;   // this rank cannot go on; afterwards: any rank cannot
+  int64_t step = 0;      // step, seed and batch must be the same on all ranks
   uint64_t seed = 0, batch = 0;
 };
-// One exchange. Throws Error with `line` where the ranks differ. Collective.
-void meet(Meeting& meeting, const std::string& line);
+// Carries that out by one exchange. Throws Error with `line` where the ranks differ. Collective.
+void agree_on_step(StepAgreement& agreement, const std::string& line);
 
-// An error that any rank has met, "" none, is thrown by all: that of the lowest rank. `what` is
-// what the ranks do, as a message calls it. Collective.
+// If any rank has an error ("": none), throws the error of the lowest such rank on all ranks.
+// `what` names for messages what the ranks are doing. Collective.
 void fail_together(const std::string& error, const std::string& what, const std::string& line);
 
-// One number of every rank, by rank. Collective.
+// The numbers of all ranks, rank after rank; every rank gives equally many. Collective.
 std::vector<uint64_t> numbers_of_all(const std::vector<uint64_t>& mine, const std::string& what,
                                      const std::string& line);
 

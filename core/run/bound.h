@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the places of a plan are in memory, and an exchange with its buffers.
+// The memory of a plan's places, and exchanges with their buffers.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@
 
 namespace orrery {
 
-// A tensor's memory; where its storage has slots, the first one's.
+// A tensor's memory. If its storage has several slots, `first` is the tensor in the first slot.
 struct Bound {
   orr_buffer first{};
   uint64_t stride = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The few collectives that the core itself needs, where it knows that all ranks post them.
+// The few collectives that the core itself posts, in places that all ranks reach.
 #include "comm/collectives.h"
 
 #include "run/runtime.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Copies between the arena and memory or files where tensors wait for their use: one thread that
-// runs them in the order of their submission while compute goes on.
+// A thread that copies between the arena and the host memory or files in which tensors wait. It
+// runs copies in the order of their submission, while compute goes on.
 #pragma once
 
 #include <orrery/types.h>
@@ -19,7 +19,7 @@ namespace orrery {
 class CopyLane {
  public:
   using Ticket = Lane::Ticket;
-  // One end: memory, or, if `file` is there, the bytes of it from the buffer's offset on.
+  // One end of a copy: memory, or with `file` the bytes of the file from the buffer's offset on.
   struct End {
     orr_buffer buffer{};
     std::shared_ptr<SpillFile> file = nullptr;
@@ -35,10 +35,10 @@ class CopyLane {
   // At most one end is a file. The memory is borrowed until the copy is done. Never blocks.
   // [compute thread]
   Ticket submit(Copy copy);
-  // Returns when the copy is done; throws Error, the same again and again, once one has failed or
-  // has not ended within the job's deadline. [compute thread]
+  // Returns when the copy is done. Once a copy has failed, or has not ended within the job's
+  // deadline, every call throws that Error. [compute thread]
   void wait(Ticket ticket);
-  // Copies of as many bytes that a device made by itself.
+  // Counts bytes that a device has copied by itself.
   void count(uint64_t bytes) { moved_ += bytes; }
   uint64_t bytes_moved() const { return moved_; }  // [any thread]
 

@@ -38,7 +38,7 @@ std::shared_ptr<const orr_memory> Device::allocate(int32_t tier, uint64_t bytes,
   check(api_.allocate(api_.self, tier, std::max(bytes, kLeast), &memory), what);
   return {memory, [api = &api_](orr_memory* m) {
             api->free(api->self, m);
-          }};  // tables live for the process
+          }};  // the table that it refers to lives as long as the process
 }
 
 void Device::read(std::byte* to, const orr_buffer& from) const {

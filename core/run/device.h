@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The device that this process computes on: the host, or one that a plugin serves; and its streams
-// and events. On the host there are none: what is enqueued is done at return.
+// The device that this process computes on (the host, or one that a plugin serves), its streams and
+// its events. The host has no streams: work on it is done when its call returns.
 #pragma once
 
 #include <orrery/device.h>
@@ -16,24 +16,25 @@ namespace orrery {
 
 class Device {
  public:
-  // The table is fetched; the device itself is taken by `open`.
+  // Fetches the device's table; `open` then takes possession of the device.
   explicit Device(const std::string& name);
   Device(const Device&) = delete;
 
   const std::string& name() const { return name_; }
-  // Tensors lie in ordinary memory, and there are no streams.
+  // Whether tensors lie in ordinary memory, and there are no streams.
   bool is_host() const { return is_host_; }
   const orr_device_api& api() const { return api_; }
   uint64_t alignment() const { return alignment_; }  // of buffers, a power of two. REQUIRES: open
-  // Throws Error that says what is missing. Called once, before all that follows. [main thread]
+  // Throws Error that says what is missing. Called once, before any function below. [main thread]
   void open(const World& world);
 
-  // Zeroed memory where kernels work, and where the host reaches what is copied. `what` is for
-  // messages. It may outlive this object. [main thread]
+  // Allocates zeroed memory for kernels (`memory`), or pinned memory of the host, which the device
+  // copies from and to (`pinned`). `what` is for messages. The memory may outlive this object.
+  // [main thread]
   std::shared_ptr<const orr_memory> memory(uint64_t bytes, const std::string& what) const;
   std::shared_ptr<const orr_memory> pinned(uint64_t bytes, const std::string& what) const;
 
-  // Bytes to and from ordinary memory, done at return. REQUIRES: no work on them is pending.
+  // Copies bytes to and from ordinary memory. REQUIRES: no work on these bytes is pending.
   // [main thread]
   void read(std::byte* to, const orr_buffer& from) const;
   void write(const orr_buffer& to, const std::byte* from) const;
@@ -58,8 +59,8 @@ class Event {
   Event(Event&& other) noexcept;
   orr_event* get() const { return event_; }
   void record(const Stream& stream);
-  // Until all that was enqueued before `record` is done; throws the first error of it, and if the
-  // job's deadline passes.
+  // Returns when all work that was enqueued before `record` is done. Throws the first error of that
+  // work, or an error if the job's deadline passes.
   void sync() const;
 
  private:
@@ -73,7 +74,7 @@ class Stream {
   ~Stream();
   Stream(const Stream&) = delete;
   orr_stream* get() const { return stream_; }
-  void wait(const Event& event) const;  // what comes later waits
+  void wait(const Event& event) const;  // makes later work of this stream wait for the event
   void copy(const orr_buffer& to, const orr_buffer& from) const;
 
  private:

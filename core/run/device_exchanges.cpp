@@ -29,7 +29,7 @@ DeviceExchanges::DeviceExchanges(const RankPlan& plan, std::vector<Posted>& post
 
 DeviceExchanges::Carried DeviceExchanges::carry(const Exchange& e, const Posted& p) const {
   Carried c;
-  if (e.axis.empty() && !e.is_copy()) return c;  // a sum of one rank's: nothing travels
+  if (e.axis.empty() && !e.is_copy()) return c;  // one rank completes the sum: nothing is sent
   choose_way(c, e, p);
   for (size_t s = 0; s < p.tickets.size(); ++s)
     c.flights.push_back({Event(device_), Event(device_), Event(device_)});
@@ -43,7 +43,7 @@ DeviceExchanges::Carried DeviceExchanges::carry(const Exchange& e, const Posted&
   return c;
 }
 
-// Trees promise an order of sums: the core keeps it, as in all that it composes.
+// Trees promise an order of sums, which the core keeps by composing them itself.
 void DeviceExchanges::choose_way(Carried& c, const Exchange& e, const Posted& p) const {
   if (e.is_copy()) c.way = p.send_file || p.recv_file ? Way::filed : Way::moved;
   WorldComm& comm = runtime_.comm();
@@ -117,8 +117,8 @@ void DeviceExchanges::post(const Step& step) {
     stage(step, c, p, f);
 }
 
-// The lane begins when all that compute had to do before is done, also what reads the place that is
-// received into, or the staging.
+// Stages an exchange. The lane begins when compute has done all work that was enqueued before: some
+// of it may read the memory that is received into, or the staging memory.
 void DeviceExchanges::stage(const Step& step, Carried& c, Posted& p, Flight& f) {
   const orr_buffer there = p.recv.at(step), pinned = c.recv.at(step);
   orr_buffer from = p.send.at(step);
@@ -194,7 +194,7 @@ void DeviceExchanges::finish() {
 void DeviceExchanges::abandon(const std::string& why) noexcept {
   try {
     if (sent_) runtime_.comm().abort(why), runtime_.comm().drain();
-  } catch (...) {  // the first error is told already
+  } catch (...) {  // the first error has been reported already
   }
   try {
     if (filed_) runtime_.copies().wait(filed_);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What an executor has for a device that is not the host: the stream of its launches and what goes
-// with it. A run ends when all that it enqueued is done. [main thread]
+// What an executor needs for a device that is not the host: the stream of its launches, exchanges,
+// recorded launches, and the copies of inputs and outputs. A run ends when all the work that it
+// enqueued is done. [main thread]
 #pragma once
 
 #include <functional>
@@ -14,7 +15,7 @@
 namespace orrery {
 
 struct DeviceRun {
-  // `place` tells a value's memory. REQUIRES: plan, posted and runtime outlive this object.
+  // `place` returns a value's memory. REQUIRES: plan, posted and runtime outlive this object.
   DeviceRun(const RankPlan& plan, std::vector<Posted>& posted, Runtime& runtime,
             const std::function<orr_buffer(ValueId)>& place)
       : compute(runtime.device()),
@@ -27,11 +28,11 @@ struct DeviceRun {
     if (arena.moves() != moves_) recording.forget();
     moves_ = arena.moves();
     exchanges.begin();
-    mirror.bring(compute);
+    mirror.copy_in(compute);
   }
-  // Throws the first error of what was enqueued.
+  // Throws the first error of the work that was enqueued.
   void end() {
-    mirror.fetch(compute);
+    mirror.copy_out(compute);
     exchanges.finish();
     sync();
   }

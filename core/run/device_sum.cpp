@@ -14,15 +14,15 @@
 namespace orrery {
 namespace {
 
-constexpr int most_operands = 64;  // of one launch
+constexpr int most_operands = 64;  // of one fold
 constexpr uint64_t alignment = 256;
 
 bool is_sum(const orr_coll& c) {
   return orr::traffic::is_tree(c.op) || (orr::adds(c.op) && c.redop == ORR_RED_SUM);
 }
 
-// A kernel may write onto its first input: the operand there comes first, the others in their
-// order.
+// The operands in the order of the kernel's inputs. A kernel may overwrite its first input, so
+// operand `onto` comes first; the others follow in their order.
 std::vector<int> inputs_of(int operands, int onto) {
   std::vector<int> order(static_cast<size_t>(operands));
   std::iota(order.begin(), order.end(), 0);
@@ -30,7 +30,8 @@ std::vector<int> inputs_of(int operands, int onto) {
   return order;
 }
 
-// Sums of two round each; a sum of many from left to right rounds 16-bit types once.
+// The sum as an expression. In a tree every sum of two rounds to the dtype. A sum from left to
+// right of a 16-bit dtype is added in f32 and rounds once.
 Expr fold_expression(const orr::FoldOrder& order, int32_t dtype, const std::vector<int>& inputs) {
   Expr e;
   const bool wide = !order.is_tree() && (dtype == ORR_BF16 || dtype == ORR_F16);
@@ -119,7 +120,7 @@ bool DeviceSum::prepare(int64_t elements, int onto, const orr_coll& c,
 void DeviceSum::fold(const SpotFold& fold, const orr_coll& c, const orr_buffer& scratch) {
   const int64_t bytes = fold.elements * orr_dtype_bytes(c.dtype);
   const int onto = onto_of(fold, c, scratch);
-  if (onto != kNone && fold.in.size() == 1) return;  // it is there already
+  if (onto != kNone && fold.in.size() == 1) return;  // the only operand is already the result
   Folder& f = *find(fold.elements, onto);
   f.in.clear();
   for (int i : inputs_of(composition_.order.operands(), onto))

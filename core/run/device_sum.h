@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A sum over ranks that stays on the device: the core's composition of it, and the device's kernels
-// that fold, each an ordinary pointwise op with the whole order of the sum as its expression.
+// A sum over ranks that stays on the device: the core composes it of messages and of additions
+// (folds). A kernel of the device computes each fold, as a pointwise op whose expression is the
+// whole order of the sum.
 #pragma once
 
 #include <orrery/kernel.h>
@@ -16,8 +17,8 @@ namespace orrery {
 
 class DeviceSum {
  public:
-  // Null if `c` is not a sum, or no kernel of these plugins folds it as it lies. `c` has its
-  // buffers, which may move later, but together. REQUIRES: the device is open. [main thread]
+  // Null if `c` is not a sum, or no kernel of these plugins computes its folds. `c` has its
+  // buffers, which may later move, but only together. REQUIRES: the device is open. [main thread]
   static std::unique_ptr<DeviceSum> make(const orr_coll& c, int rank, int ranks,
                                          const std::vector<std::string>& kernels);
   ~DeviceSum();
@@ -29,8 +30,8 @@ class DeviceSum {
   void fold(const SpotFold& fold, const orr_coll& c, const orr_buffer& scratch);
 
  private:
-  // Folds `elements` of each operand; the result lies where operand `onto` lay, or elsewhere
-  // (kNone).
+  // A kernel that adds `elements` elements of each operand. The result overwrites operand `onto`,
+  // or none (kNone).
   struct Folder {
     int64_t elements;
     int onto;
@@ -45,7 +46,7 @@ class DeviceSum {
 
   Composition composition_;
   std::vector<Folder> folders_;
-  uint64_t workspace_at_ = 0, workspace_ = 0;  // in the scratch, behind the composition's
+  uint64_t workspace_at_ = 0, workspace_ = 0;  // in the scratch, behind the composition's part
 };
 
 }  // namespace orrery

@@ -12,7 +12,7 @@
 
 namespace orrery {
 
-// What a driver calls.
+// The functions that a driver calls.
 struct Driven::Calls {
   static Driven& of(void* self) { return *static_cast<Driven*>(self); }
 
@@ -103,7 +103,8 @@ Driven::Driven(const Blueprint& step, std::vector<std::string> scalars, Runtime&
   compile_beside(step);
 }
 
-// A state of the step lies on all ranks, what only programs of one rank have on that one.
+// Gives memory to states. Those of the step lie on all ranks; those that only programs of one rank
+// use lie on that rank.
 void Driven::hold_states(const Blueprint& step) {
   HeldParts lasting, passing;
   const auto note = [&](const std::shared_ptr<State>& s, int rank) {
@@ -174,7 +175,7 @@ void Driven::add(const std::string& shape, const Blueprint& step) {
   }
 }
 
-// Versions are taken before the driver's threads change them.
+// Begins a session. The states' versions are noted before the driver's threads change them.
 void Driven::begin() {
   sent_before_ = runtime_.has_comm() ? runtime_.comm().bytes_sent() : 0;
   versions_.clear();
@@ -243,7 +244,7 @@ void Driven::drain() {
   enter("settle", [&] { return driver_->settle(driver_->arg); });
   open_ = false;
   for (size_t i = 0; i < lasting_.size(); ++i)
-    lasting_[i]->version = versions_[i] + 1;  // alike on all ranks
+    lasting_[i]->version = versions_[i] + 1;  // the same on all ranks
   if (runtime_.has_comm()) sent_ += runtime_.comm().bytes_sent() - sent_before_;
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Training where no step is common to all ranks: what a strategy's driver is given to run them with
-// (orrery/driver.h). Between sessions nobody is at work, and all ranks have equal weights. [main
-// thread]
+// Training under a strategy's driver, where ranks take no step together: the functions that the
+// driver gets to run programs with (orrery/driver.h). A session is the time between two points at
+// which all ranks meet; between sessions no rank works, and all have equal weights. [main thread]
 #pragma once
 
 #include <orrery/driver.h>
@@ -21,14 +21,14 @@ namespace orrery {
 
 class Driven : public AtWork, public std::enable_shared_from_this<Driven> {
  public:
-  // Collective. `scalars`: the names of the numbers that a step is given.
+  // Collective. `scalars`: the names of the numbers that each step gets.
   Driven(const Blueprint& step, std::vector<std::string> scalars, Runtime& runtime);
 
-  // The step for batches of another shape. [no peer takes part]
+  // Whether there is a step for batches of this shape, and adding one, without peers.
   bool knows(const std::string& shape) const { return steps_.count(shape) > 0; }
   void add(const std::string& shape, const Blueprint& step);
 
-  // Step `step` (from 1) of this rank: the outputs that the driver gives it.
+  // Takes step `step` (from 1) of this rank; returns the outputs that the driver gives.
   std::map<std::string, double> step(const std::string& shape, const BatchFields& batch,
                                      int64_t step, const std::map<std::string, double>& scalars);
   // Whether samples of the batch are this rank's.
@@ -38,7 +38,8 @@ class Driven : public AtWork, public std::enable_shared_from_this<Driven> {
   void abandon(const std::string& why) override;
 
   uint64_t arena_bytes() const;  // of the largest program of this rank's steps
-  // Bytes that this rank has sent in the sessions that have ended, and those that it should have.
+  // Bytes that this rank has sent in the sessions that have ended, and those that the driver
+  // predicts for them.
   uint64_t sent() const { return sent_; }
   uint64_t predicted() const;
 
@@ -48,7 +49,7 @@ class Driven : public AtWork, public std::enable_shared_from_this<Driven> {
     SharedArena arena;  // it runs while the steps do
     std::unique_ptr<Variant> variant;
   };
-  struct AtHand {  // the step that is taken now
+  struct AtHand {  // the step under way
     const Pieces* pieces;
     const BatchFields* batch;
     int64_t step;
@@ -70,14 +71,14 @@ class Driven : public AtWork, public std::enable_shared_from_this<Driven> {
   Runtime& runtime_;
   const int rank_, world_;
   const std::string origin_, line_;
-  const char* const plugin_;                    // as messages of sudden ends name it
+  const char* const plugin_;                    // the driver's name in messages (plugin/inside.h)
   std::vector<std::string> scalars_, outputs_;  // names, in the order of the driver's numbers
   std::vector<int64_t> leaf_first_;
   std::vector<std::pair<int64_t, int64_t>> pieces_;
-  std::map<std::string, Type> updated_;  // by a step
+  std::map<std::string, Type> updated_;  // states that a step updates
   std::map<std::string, std::shared_ptr<State>> states_;
-  StateList lasting_;                     // those that checkpoints have
-  std::vector<uint64_t> versions_;        // of these, when the session began
+  StateList lasting_;                     // states that checkpoints have
+  std::vector<uint64_t> versions_;        // their versions when the session began
   std::map<std::string, Pieces> steps_;   // by shape
   std::map<std::string, Beside> beside_;  // programs of this rank
   std::map<int32_t, WorldComm::Post> groups_;
@@ -85,7 +86,7 @@ class Driven : public AtWork, public std::enable_shared_from_this<Driven> {
   const AtHand* at_hand_ = nullptr;
   uint64_t sent_ = 0, sent_before_ = 0;
   orr_driver_host host_{};
-  std::shared_ptr<const orr_driver> driver_;  // goes first: its threads use the rest
+  std::shared_ptr<const orr_driver> driver_;  // destroyed first: its threads use the other members
 };
 
 }  // namespace orrery

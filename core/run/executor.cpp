@@ -14,7 +14,8 @@ namespace orrery {
 
 namespace {
 
-// "file:line: module: op: why"; a kernel that begins with the op's name is not made to stutter.
+// Throws a kernel's error as "file:line: module: op: why". The op's name is not repeated if the
+// kernel's message begins with it.
 void check_launch(orr_status* status, const Op& op) {
   try {
     check(status);
@@ -24,7 +25,7 @@ void check_launch(orr_status* status, const Op& op) {
   }
 }
 
-// What of its slot lies behind a place's begin.
+// The bytes of a storage from the place's offset to the end of its slot.
 uint64_t bytes_behind(const Place& at, const Storage& s) {
   if (s.by == Slots::one) return s.whole() - at.offset;
   const auto slot = static_cast<int64_t>(s.bytes),
@@ -69,7 +70,7 @@ Bound Executor::bound(const Place& at) const {
     b.first.memory = s.state->memory.get(), b.first.offset = s.state->offset + at.offset;
   if (s.region == Region::comm) b.first.memory = comm_memory_.get();
   if (s.region == Region::host) b.first.memory = host_stash_.get();
-  if (s.region == Region::disk) b.first.memory = nullptr;  // file_of
+  if (s.region == Region::disk) b.first.memory = nullptr;  // file_of() has the file
   return b;
 }
 
@@ -104,7 +105,7 @@ void Executor::prepare(const Exchange& exchange) {
     p.send_file = file_of(exchange.send), p.recv_file = file_of(exchange.recv);
     p.send.first.bytes = p.recv.first.bytes = exchange.bytes();
   }
-  if (exchange.is_bucket())  // all slots of it: its nodes follow one another
+  if (exchange.is_bucket())  // all its slots: its tree nodes lie one after another
     p.send.first.bytes = plan_.storage(exchange.send.storage).whole(),
     p.recv.first.bytes = p.send.first.bytes - exchange.recv.offset;
   if (!exchange.axis.empty()) p.group = runtime_.group(plan_.mesh, exchange.axis);
@@ -172,7 +173,7 @@ void Executor::walk() {
   }
 }
 
-// A profile times each launch to its end, and records nothing.
+// With a profile, each launch is timed to its end, and none is recorded.
 void Executor::step_on_device(const Step& step) {
   if (step.kind == Step::post) return device_->exchanges.post(step);
   if (step.kind == Step::wait) {

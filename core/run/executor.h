@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs a rank plan. Everything is decided when it is made: kernels prepared, buffers bound; a step
+// Runs a rank plan. Kernels are prepared and buffers bound when the executor is made; a run then
 // walks the schedule. [main thread; with an arena of its own, any one thread at a time]
 #pragma once
 
@@ -26,10 +26,10 @@ class Executor {
   Executor(const Executor&) = delete;
 
   const RankPlan& plan() const { return plan_; }
-  // The host address of an input, to be filled before `run`, or of an output, to be read after: the
-  // tensor itself, or what a device copies from and to.
+  // The host address of an input, which the caller fills before `run`, or of an output, which it
+  // reads afterwards. On a device this is memory that the device copies from and to.
   std::byte* address(ValueId v) const;
-  // A fetched 0-d value as a number.
+  // A 0-d output as a number.
   double scalar(ValueId v) const;
   void run();
 
@@ -38,10 +38,10 @@ class Executor {
     const orr_kernel_api* api = nullptr;
     orr_kernel* kernel = nullptr;
     std::vector<Bound> bound;     // inputs, outputs, the workspace if there is one
-    std::vector<orr_buffer> now;  // the same for the step at hand
+    std::vector<orr_buffer> now;  // the same for the current step's slots
     size_t n_in = 0, n_out = 0;
-    bool moves = false;           // some storage has slots
-    Profile::Row* row = nullptr;  // unless nobody asked
+    bool moves = false;           // `now` differs from step to step: some storage has slots
+    Profile::Row* row = nullptr;  // null: nothing is timed
   };
   Bound bound(const Place& at) const;
   void prepare(const Launch& launch);

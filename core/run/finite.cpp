@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A sum is not finite if a term is not: one number for each parameter tells. A sum of finite terms
-// may overflow, so it is the elements that have the last word.
+// A sum with a term that is not finite is not finite itself, so one sum for each parameter tells
+// whether to look closer. A sum of finite terms may overflow: then the elements are looked at.
 #include "run/finite.h"
 
 #include <cmath>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether what a step has left behind is finite: one pass over the parameters, on their device.
+// Checks that the parameters are finite after a step, by one pass over them on their device.
 // [main thread]
 #pragma once
 
@@ -14,11 +14,11 @@ namespace orrery {
 
 class FiniteCheck {
  public:
-  // Looks at this rank's part of every parameter that the step changes and that lies on the device;
-  // what waits elsewhere is seen by the loss of the next step, and by a save.
+  // Looks at this rank's part of every parameter that the step changes and that lies on the device.
+  // Parameters in other tiers are checked by the loss of the next step, and when they are saved.
   FiniteCheck(const Variant& step, int rank, Runtime& runtime);
 
-  // "" or "'fc.weight' holds nan at [3,2]". It never communicates.
+  // "" or a complaint such as "'fc.weight' holds nan at [3,2]". Does not communicate.
   std::string complaint();
 
  private:

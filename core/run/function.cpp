@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Functions of tensors: no batch; every caller computes the whole. States that ranks hold in parts
-// are read from a whole copy, which is brought up to date together by all ranks before a call.
+// Functions of tensors. They have no batch: every rank that calls one computes all of it. A
+// function reads states that ranks hold in parts from a whole copy, which all ranks refresh
+// together before a call.
 #include "base/error.h"
 #include "program/build.h"
 #include "run/replicas.h"

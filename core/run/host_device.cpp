@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Host memory. Anonymous mappings are zero already; pages of big ones are made by the threads that
-// will use them, which is also several times faster than by one.
+// Host memory. Anonymous mappings are zeroed already. The threads that will use a large one touch
+// its pages, which is several times faster than one thread and puts the pages near their users.
 #include "run/host_device.h"
 
 #include <sys/mman.h>
@@ -32,7 +32,7 @@ orr_status* error(int code, fmt::format_string<Args...> text, Args&&... args) {
 }
 
 void touch(char* start, uint64_t bytes) {
-  madvise(start, bytes, MADV_HUGEPAGE);  // advice: refused where huge pages are off
+  madvise(start, bytes, MADV_HUGEPAGE);  // may fail: huge pages may be turned off
   struct Range {
     volatile char* start;
     uint64_t bytes;
@@ -98,7 +98,8 @@ orr_status* copy(void*, orr_stream*, const orr_buffer* to, const orr_buffer* fro
   return nullptr;
 }
 
-// No streams here: work is done when its call returns, so NULL stands for every stream and event.
+// There are no streams: work is done when its call returns, so NULL stands for every stream and
+// event.
 template <class T>
 orr_status* create_none(void*, T** out) {
   *out = nullptr;
@@ -129,7 +130,7 @@ const orr_device_api table = {
     wait,
     sync,
     open,
-    nullptr,  // nothing is recorded
+    nullptr,  // launches are not recorded
     nullptr,
     nullptr,
     nullptr,

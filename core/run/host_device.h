@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The device "host": ordinary memory, no streams. Big allocations ask for huge pages and are
-// touched by all pool threads once.
+// The device "host": ordinary memory, no streams. Large allocations ask the kernel for huge pages,
+// and all threads of the pool touch them once.
 #pragma once
 
 #include <orrery/device.h>

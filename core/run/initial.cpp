@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// First values, by a small program of their own, so that they are the same on any number of ranks
-// and in any layout: a rank that holds a part draws the whole and keeps its part.
+// Computes the initial values of states by a small program. A rank that holds a part computes the
+// whole and keeps its part, so the values are the same on any number of ranks and in any layout.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -27,7 +27,7 @@ ValueId initial_value(Program& p, const State& s) {
     ValueId scaled = p.pointwise(ORR_FN_MUL, {u, Operand::number(init.b - init.a)});
     return p.cast(p.pointwise(ORR_FN_ADD, {scaled, Operand::number(init.a)}), s.type.dtype);
   }
-  // Box and Muller, Ann. Math. Statist. 29 (1958).
+  // Normal numbers by Box and Muller, Ann. Math. Statist. 29 (1958).
   ValueId angle =
       p.pointwise(ORR_FN_MUL, {p.random_uniform(type), Operand::number(2 * std::numbers::pi)});
   ValueId log = p.pointwise(ORR_FN_LOG, {p.pointwise(ORR_FN_SUB, {p.constant(1, dtype), u})});
@@ -47,7 +47,7 @@ void draw(const std::shared_ptr<State>& state) {
   const Initial& initial = state->initial;
   for (size_t v = 0; v < local.values().size(); ++v) {
     if (local.values()[v].role != Role::scalar) continue;
-    // The ordinal takes the place of the step, so that no two states share a key.
+    // The key has the state's ordinal in place of the step, so that no two states share a key.
     int64_t x =
         local.values()[v].name == "$seed" ? static_cast<int64_t>(initial.seed) : initial.ordinal;
     std::memcpy(executor.address(static_cast<ValueId>(v)), &x, sizeof x);
@@ -58,7 +58,7 @@ void draw(const std::shared_ptr<State>& state) {
 
 void set_constant(const State& s) {
   double value = s.initial.kind == Initial::constant ? s.initial.a : 0;
-  if (value == 0) return;  // memory comes zeroed
+  if (value == 0) return;  // the memory is zeroed already
   std::vector<std::byte> part(s.part.type(s.type).bytes());
   if (!part.empty()) write_element(s.type.dtype, part.data(), value);
   for (size_t done = static_cast<size_t>(orr_dtype_bytes(s.type.dtype)); done < part.size();
@@ -67,7 +67,7 @@ void set_constant(const State& s) {
   write_part(s, part.data());
 }
 
-// What another state holds now, or will begin with.
+// Copies the value that another state has now, or its initial value.
 void copy_other(const std::shared_ptr<State>& state) {
   State& other = *state->initial.of;
   if (!other.lies_somewhere()) {
@@ -103,7 +103,7 @@ void set_initial(const std::shared_ptr<State>& state) {
     case Initial::uniform:
     case Initial::normal: return state->part.is_whole() ? draw(state) : draw_part(*state);
     case Initial::constant: return set_constant(*state);
-    case Initial::zeros: return;  // memory comes zeroed
+    case Initial::zeros: return;  // the memory is zeroed already
   }
 }
 

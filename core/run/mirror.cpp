@@ -4,7 +4,7 @@
 namespace orrery {
 namespace {
 
-// Not a state, not computed.
+// Whether the value is an input: neither a state nor computed.
 bool is_given(const RankPlan& plan, ValueId v) {
   const Place& at = plan.places[static_cast<size_t>(v)];
   if (at.storage == kNone || plan.local.program.value(v).producer != kNone) return false;
@@ -32,10 +32,10 @@ uint64_t Mirror::room(uint64_t bytes) {
   return at;
 }
 
-// Storages that follow one another in the arena travel together, with the gap that alignment
-// microbatches.
+// Storages that follow one another in the arena are copied together, with the gaps that alignment
+// leaves.
 void Mirror::add_inputs(const RankPlan& plan, const Places& place) {
-  std::map<uint64_t, std::vector<ValueId>> by_offset;  // of their storage
+  std::map<uint64_t, std::vector<ValueId>> by_offset;  // the offset of their storage
   for (size_t v = 0; v < plan.places.size(); ++v)
     if (is_given(plan, static_cast<ValueId>(v)))
       by_offset[plan.storage(plan.places[v].storage).offset].push_back(static_cast<ValueId>(v));
@@ -72,11 +72,11 @@ std::byte* Mirror::address(ValueId v) const {
   return at == at_.end() ? nullptr : static_cast<std::byte*>(memory_->host) + at->second;
 }
 
-void Mirror::bring(const Stream& stream) const {
+void Mirror::copy_in(const Stream& stream) const {
   for (const Copy& c : in_) stream.copy(c.there, c.here);
 }
 
-void Mirror::fetch(const Stream& stream) const {
+void Mirror::copy_out(const Stream& stream) const {
   for (const Copy& c : out_) stream.copy(c.here, c.there);
 }
 

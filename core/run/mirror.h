@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The inputs and outputs of a program on a device, where the host reaches them: inputs are copied
-// in before a run, what is fetched is copied out after it. [main thread]
+// Pinned host memory for the inputs and outputs of a program on a device: inputs are copied to the
+// device before a run, outputs back after it. [main thread]
 #pragma once
 
 #include <functional>
@@ -16,15 +16,16 @@ namespace orrery {
 
 class Mirror {
  public:
-  // `place` tells a value's memory on the device.
+  // `place` returns a value's memory on the device.
   Mirror(const RankPlan& plan, const Device& device,
          const std::function<orr_buffer(ValueId)>& place);
 
-  // Null if the value is neither input nor output, or nowhere.
+  // Null if the value is neither input nor output, or has no storage.
   std::byte* address(ValueId v) const;
-  // In stream order; the host keeps off until an event after it is done.
-  void bring(const Stream& stream) const;
-  void fetch(const Stream& stream) const;
+  // Copy inputs to the device, and outputs back, in stream order. The host must not touch them
+  // until an event recorded behind is done.
+  void copy_in(const Stream& stream) const;
+  void copy_out(const Stream& stream) const;
 
  private:
   using Places = std::function<orr_buffer(ValueId)>;

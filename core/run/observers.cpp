@@ -32,7 +32,7 @@ void Observers::send(orr_event_record event) {
   event.time =
       std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   if (!event.text) event.text = "";
-  std::exception_ptr error;  // the first, thrown when all have been told
+  std::exception_ptr error;  // the first one, thrown when all observers have got the event
   for (Active& observer : active_) {
     try {
       check(observer.api->observe(observer.api->self, &event), "observer " + observer.name);
@@ -68,7 +68,7 @@ void Observers::log(const std::string& line) {
   send(e);
 }
 
-// An error, and the end that follows every run.
+// Sends the event of an error, then that of the end.
 void Observers::failure(const std::string& error) {
   orr_event_record e{};
   e.kind = ORR_EVENT_FAILURE, e.text = error.c_str();

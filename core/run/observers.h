@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The observer plugins of a run and the events that they get. [main thread]
+// Sends the events of a run to the observer plugins. [main thread]
 #pragma once
 
 #include <orrery/observer.h>

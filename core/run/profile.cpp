@@ -13,14 +13,14 @@
 namespace orrery {
 namespace {
 
-// "[1,256,768]", with a ' behind a matrix that lies transposed.
+// "[1,256,768]"; a ' behind it marks a transposed matrix.
 std::string shape(const orr_tensor& t) {
   std::string text = to_string(Dims(t.dims, t.dims + t.rank));
   bool transposed = t.rank >= 2 && t.strides[t.rank - 2] == 1 && t.strides[t.rank - 1] != 1;
   return transposed ? text + "'" : text;
 }
 
-// The op with its shapes, and its dtype where that is not f32.
+// The op with its shapes, and its dtype if that is not f32.
 std::string label(const Launch& launch) {
   std::string text = launch.op.kind;
   const int32_t dtype = (launch.in.empty() ? launch.out : launch.in)[0].dtype;
@@ -49,7 +49,7 @@ Profile& Profile::get() {
   return profile;
 }
 
-// The op, and who computes it.
+// The row is named by the op's label and the kernel plugin that computes it.
 Profile::Row& Profile::row(const Launch& launch) {
   const std::vector<std::string>& kernels = Runtime::get().kernels();
   return rows_[fmt::format("{}  by {} ({})", label(launch),

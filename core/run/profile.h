@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where the time of a run went: what was done once before programs ran, then ops by shapes. The
-// first run of every program is left out, for it also pays for fresh memory. [main thread]
+// Measures where the time of a run went: in work that is done once, such as tracing, and in ops, by
+// their shapes. The first run of every program is left out, because it also pays for fresh memory.
+// [main thread]
 #pragma once
 
 #include <chrono>
@@ -22,7 +23,7 @@ class Profile {
     Cost cost;
   };
 
-  // Adds the time of its life to a row, or does nothing if that is null.
+  // Adds the time from its construction to its destruction to a row; does nothing if that is null.
   class Timer {
    public:
     explicit Timer(Row* row, const Cost& cost = {}) : row_(row), cost_(cost) {
@@ -45,21 +46,22 @@ class Profile {
 
   static Profile& get();
 
-  // Before the first program is made; without it nothing is timed.
+  // Must be called before the first program is made; without it nothing is timed.
   void turn_on() { on_ = true; }
   bool on() const { return on_; }
 
-  // The row of launches like this one; it keeps its address.
+  // The row of launches with this op and these shapes; the reference stays valid.
   Row& row(const Launch& launch);
   Row& waiting() { return rows_["waiting for communication"]; }
   Row& programs() { return programs_; }  // whole runs
-  // What is done once before a program can run, such as "tracing"; null when nothing is timed.
+  // The row of work that is done once before a program can run, such as "tracing"; null when
+  // nothing is timed.
   Row* once(const std::string& what) { return on_ ? &once_[what] : nullptr; }
 
-  // A sentence that belongs to the table, once.
+  // Adds a sentence to the end of the table; the same sentence only once.
   void note(const std::string& sentence) { notes_.insert(sentence); }
 
-  // A table, the slowest first.
+  // The table, the slowest rows first.
   std::string text() const;
 
  private:

@@ -13,7 +13,7 @@ Recording::Recording(const RankPlan& plan, const Device& device, const Stream& s
 
 Recording::~Recording() { forget(); }
 
-// A single launch gains nothing.
+// Recording a single launch would gain nothing.
 void Recording::find_spans(const RankPlan& plan) {
   auto recordable = [&](size_t i) {
     const Step& s = plan.schedule[i];
@@ -56,7 +56,7 @@ bool Recording::record(Span& span, const std::function<void(size_t)>& launch) {
   try {
     for (size_t i = span.begin; i < span.end; ++i) launch(i);
   } catch (...) {
-    orr_graph* part = nullptr;  // the stream is given back as it was
+    orr_graph* part = nullptr;  // ends the recording, so that the stream works as before
     host_table().error_release(api.capture_end(api.self, stream_.get(), &part));
     if (part) api.graph_destroy(api.self, part);
     throw;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Launches that follow one another in a schedule, recorded once where the device offers it and
-// launched together from then on: their buffers never change, and what does is a device value.
+// Records launches that follow one another in a schedule, if the device can, and launches them
+// together from then on. That is possible because their buffers never change, and numbers that
+// change are values on the device.
 #pragma once
 
 #include <functional>
@@ -18,10 +19,11 @@ class Recording {
   ~Recording();
   Recording(const Recording&) = delete;
 
-  // Runs the launches that begin at step i as one and returns the step behind them, or i if none
-  // begin there. The first time `launch` is called with each of their steps, to be recorded.
+  // Runs the launches that are recorded together from step i on, and returns the step behind them;
+  // i if no recording begins there. The first time, `launch` is called with each of these steps,
+  // and recorded.
   size_t play(size_t i, const std::function<void(size_t)>& launch);
-  // Buffers have moved: all is recorded anew. REQUIRES: nothing is pending.
+  // Drops all recordings, because buffers have moved. REQUIRES: no work is pending.
   void forget();
 
  private:

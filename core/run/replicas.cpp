@@ -15,8 +15,8 @@
 namespace orrery {
 namespace {
 
-// By the script itself since the ranks were compared: a digest of what it gave, and the last
-// line.
+// What the script has written to a state since the ranks were compared: a digest of the values, and
+// the last line that did it.
 struct Written {
   uint64_t given = 0;
   std::string line;
@@ -27,7 +27,7 @@ WrittenStates& written() {
   return states;
 }
 
-// Of what the script on this rank wants the whole to be.
+// A digest of the values that the script on this rank has given for the whole state.
 uint64_t given(const std::shared_ptr<State>& s) {
   Digest digest;
   if (auto found = written().find(s); found != written().end())
@@ -37,7 +37,7 @@ uint64_t given(const std::shared_ptr<State>& s) {
   return digest.number();
 }
 
-// Of the value of this rank's part; 0 where there is none yet, or no element.
+// A digest of the value of this rank's part; 0 if there is none yet, or the part is empty.
 uint64_t digest_of(const State& s) {
   const uint64_t bytes = s.part.type(s.type).bytes();
   if (!s.lies_somewhere() || bytes == 0) return 0;
@@ -48,7 +48,7 @@ uint64_t digest_of(const State& s) {
   return digest.number();
 }
 
-// The lowest rank that holds what rank r holds.
+// The lowest rank that holds the same part as rank r.
 size_t first_holder(const State& s, size_t r) {
   for (size_t first = 0; first < r; ++first)
     if ((s.parts.empty() || s.parts[first] == s.parts[r]) &&
@@ -57,12 +57,12 @@ size_t first_holder(const State& s, size_t r) {
   return r;
 }
 
-// Whether an element has all bits of `exponent`, which infinities and NaNs have.
-template <class Word>
-bool has_bits(const HostTensor& value, Word exponent) {
-  Word found = 0;
-  const Word* x = value.data<Word>();
-  for (size_t i = 0, n = value.bytes->size() / sizeof(Word); i < n; ++i)
+// Whether an element has all bits of `exponent` set, as infinities and NaNs have.
+template <class Unsigned>
+bool has_bits(const HostTensor& value, Unsigned exponent) {
+  Unsigned found = 0;
+  const Unsigned* x = value.data<Unsigned>();
+  for (size_t i = 0, n = value.bytes->size() / sizeof(Unsigned); i < n; ++i)
     found |= (x[i] & exponent) == exponent;
   return found != 0;
 }
@@ -106,7 +106,7 @@ void compare_replicas(const std::vector<std::shared_ptr<State>>& states, const s
       };
       const size_t holder = first_holder(*s, r);
       if (of(r, 0) != of(holder, 0)) fail_differing(s, holder, r, line);
-      // Parts that no two ranks hold: what was given for the whole tells.
+      // Parts that only one rank holds cannot be compared; the values given for the whole can.
       if (!s->parts.empty() && of(r, 1) != of(0, 1)) fail_differing(s, 0, r, line);
     }
   }

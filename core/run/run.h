@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Compiled programs as the script uses them: `Run` trains (loss, gradients, update over a batch
-// that is cut into microbatches), `Function` computes outputs from inputs (sampling, one optimizer
-// step). Both trace lazily, once for each set of input shapes, over states that they share. [main
-// thread]
+// Compiled programs as the script uses them. `Run` trains: loss, gradients and update over a batch
+// that is cut into microbatches. `Function` computes outputs from inputs (sampling, one optimizer
+// step). Both trace at the first call with each set of input shapes, over states that they share.
+// [main thread]
 #pragma once
 
 #include <functional>
@@ -22,20 +22,20 @@ namespace orrery {
 using Fields = std::map<std::string, ValueId>;
 using Outputs = std::vector<std::pair<std::string, ValueId>>;
 
-// One tensor of a batch: the whole, named lazily. `load` writes rows [begin, end) of the first dim,
-// row-major, to `to`; a rank calls it for its own rows only.
+// One tensor of a batch. It describes the whole tensor, of which each rank loads its own rows:
+// `load` writes rows [begin, end) of the first dim, row-major, to `to`.
 struct BatchField {
   Type type;
   std::function<void(int64_t begin, int64_t end, std::byte* to)> load;
-  uint64_t identity = 0;  // of the samples that it names: the same on all ranks
+  uint64_t identity = 0;  // a digest of which samples these are: the same on all ranks
 };
 using BatchFields = std::map<std::string, BatchField>;
 
 struct RunSpec {
   // Builds the loss (a mean over the batch) and auxiliary outputs from the batch's values.
   std::function<std::pair<ValueId, Outputs>(Program&, const Fields&)> loss;
-  std::vector<std::shared_ptr<State>> params;  // trained ones; visited in natural order of names
-  std::vector<std::shared_ptr<State>> states;  // of the model, trained or not
+  std::vector<std::shared_ptr<State>> params;  // those to train; used in natural order of names
+  std::vector<std::shared_ptr<State>> states;  // all of the model, trained or not
   // Buffers of the script's own that are in use. A checkpoint has those that were changed.
   std::function<std::vector<std::shared_ptr<State>>()> buffers;
   // Builds the update of one parameter: returns its new value, declares new optimizer states with
@@ -45,17 +45,17 @@ struct RunSpec {
   std::vector<std::shared_ptr<State>> gradients;  // parallel to params, if `update` is empty
   // The runtime scalars of a step (from 1), by the names that the program's scalar_inputs have.
   std::function<std::map<std::string, double>(int64_t step)> scalars;
-  int64_t microbatches = 0;  // 0: the ranks that share the batch
+  int64_t microbatches = 0;  // 0: one for each rank that shares the batch
   double clip_norm = 0;      // 0: no clipping of the global gradient norm
-  bool local = false;        // this rank alone, whatever the world (value_and_grad)
-  bool fast = false;         // matrix products in any order of sums and in TF32
+  bool local = false;        // only this rank runs it, whatever the world (value_and_grad)
+  bool fast = false;         // matrix products may sum in any order, and use TF32
   std::vector<StrategyUse> strategies;
-  std::string stream;  // of its random numbers: what other programs of the script do not have
+  std::string stream;  // of its random numbers; differs from that of the script's other programs
   std::string line;    // Lua file:line of the compile call
 };
 
-// The outcome of a step: numbers and tensors that the program already made equal on all ranks.
-// "loss" and, with clipping or on request, "grad_norm"; auxiliary outputs by name.
+// The outcome of a step: "loss", with clipping or on request "grad_norm", and auxiliary outputs by
+// name. The program has already made them equal on all ranks.
 class StepResult {
  public:
   virtual ~StepResult() = default;
@@ -65,14 +65,14 @@ class StepResult {
   int64_t step = 0;
 };
 
-// What a run has really used, to be held against its plan.
+// What a run has used, to be compared with its plan.
 struct Counters {
   int64_t steps = 0;          // trained by this process
   uint64_t arena_bytes = 0;   // allocated for transients, shared by all programs of the process
-  uint64_t bytes_sent = 0;    // by this rank in those steps; set-up and evaluation left out
+  uint64_t bytes_sent = 0;    // by this rank in those steps; set-up and evaluation do not count
   uint64_t bytes_copied = 0;  // between memory tiers, both ways, in those steps
-  // What the plans of those steps promised: the largest arena, and bytes as the strategies
-  // foretold.
+  // The same numbers by the plans of those steps: the largest arena, and the bytes that strategies
+  // predict.
   uint64_t planned_arena_bytes = 0, predicted_bytes_sent = 0, planned_bytes_copied = 0;
 };
 
@@ -81,12 +81,12 @@ class Run {
   virtual ~Run() = default;
   static std::unique_ptr<Run> make(RunSpec spec);
 
-  // Trains on one batch / evaluates it (no dropout, no update).
+  // `step` trains on one batch; `evaluate` computes its loss (no dropout, no update).
   virtual std::shared_ptr<StepResult> step(const BatchFields& batch) = 0;
   virtual std::shared_ptr<StepResult> evaluate(const BatchFields& batch) = 0;
   virtual int64_t steps_done() const = 0;
-  // Whether all ranks take a step together; else each has its own pace, and they meet to evaluate,
-  // to save and whenever states are read.
+  // Whether all ranks take each step together. Otherwise each has its own pace, and they meet only
+  // to evaluate, to save and to read states.
   virtual bool in_step() const = 0;
 
   // A directory checkpoint (store/checkpoint.h): parameters, optimizer state, step count, and the
@@ -96,7 +96,7 @@ class Run {
 
   virtual Counters counters() = 0;
 
-  // A step on a batch of these shapes, for core/plan to look at; runs and allocates nothing.
+  // The source of plans for a step on a batch of these shapes; runs and allocates nothing.
   virtual PlanSource plan_source(const BatchFields& batch) = 0;
 };
 
@@ -112,30 +112,31 @@ class Function {
                                        const std::map<std::string, double>& scalars = {}) = 0;
 };
 
-// Whether ops like dropout are active in what is being traced now.
+// Whether a training step is being traced now, in which ops such as dropout are active.
 bool tracing_training();
 
-// What the command line decided for this process; set before the script starts.
+// Settings of this process from the command line; set before the script starts.
 struct RuntimeOptions {
   std::vector<std::string> kernels;        // empty: every host plugin that works here
   std::string comm = ORRERY_DEFAULT_COMM;  // overridden by orrery.init{comm=}
-  uint64_t link_speed = 0;  // bytes a second of the links that are pretended; 0: none are
-  bool plan_only = false;   // no step is taken: the script is run for its plan
+  uint64_t link_speed = 0;  // bytes a second of simulated slower links; 0: none are simulated
+  bool plan_only = false;   // the script runs to make a plan; no step is taken
   int plan_ranks = 1;
   uint64_t seed = 1;
-  std::string run_directory;  // "" keeps none
+  std::string run_directory;  // "": there is none
 };
 RuntimeOptions& runtime_options();
 
-// States: allocation and access. `materialize` gives a state memory and its initial value if it has
-// none yet; reading and writing copy whole tensors. Reading is collective where ranks hold parts; a
-// writer keeps its own part of what all ranks give alike.
+// Allocation and access of states. `materialize` gives memory and initial values to states that
+// have none yet. Reading and writing copy whole tensors. Reading is collective where ranks hold
+// parts. When writing, all ranks pass the same whole tensor, and each stores its part.
 void materialize(const std::vector<std::shared_ptr<State>>& states);
 HostTensor read_state(State& state);
 void write_state(State& state, const HostTensor& value);
-// Of a state that varies, the value of one coordinate; collective. A writer of several keeps its
-// own coordinate's; what another number of them gives becomes one value, as its `leave` says.
+// The value of one coordinate of a varying state; collective.
 HostTensor read_of(State& state, int32_t coordinate);
+// Writes the value of this rank's coordinate. If there are more or fewer values than coordinates,
+// every coordinate gets one value, made of all by the rule State::leave.
 void write_each(State& state, const std::vector<HostTensor>& values);
 
 // Writes the states to a safetensors file under these names; rank 0 does. Collective; throws Error,
@@ -143,8 +144,8 @@ void write_each(State& state, const std::vector<HostTensor>& values);
 void save_weights(const std::string& path, const std::vector<std::shared_ptr<State>>& states,
                   const std::vector<std::string>& names, const std::string& line);
 
-// The world, and collectives that the core itself posts in equal order on all ranks: size 1 is the
-// identity, `line` names the call. What scripts say is in comm/collectives.h.
+// The world, and collectives that the core itself posts in the same order on all ranks. In a world
+// of one rank they return x; `line` names the call. comm/collectives.h has those of scripts.
 struct WorldInfo {
   int rank = 0, size = 1, local_rank = 0, local_size = 1;
 };

@@ -21,7 +21,8 @@ std::string error_of(const std::function<void()>& work) {
   return "";
 }
 
-// Parameters hold nothing but finite values; other states at least numbers: a mask of -inf is one.
+// Throws Error if a parameter has a value that is not finite, or another state has a NaN; a mask
+// may hold -inf.
 void check_finite(const State& s, const HostTensor& value, int64_t step) {
   const std::string where = not_finite(value, s.role != Role::param || s.frozen);
   if (!where.empty())
@@ -31,12 +32,13 @@ void check_finite(const State& s, const HostTensor& value, int64_t step) {
          step, s.name, where);
 }
 
-// What a checkpoint calls the value of one of n coordinates: "w@0", "w@1"; "w" if there is one.
+// The name that a checkpoint gives to the value of one of n coordinates: "w@0", "w@1"; "w" if there
+// is only one.
 std::string name_of(const std::string& state, int32_t n, int32_t coordinate) {
   return n == 1 ? state : fmt::format("{}@{}", state, coordinate);
 }
 
-// The values of a state, by the names that a checkpoint gives them.
+// Groups the tensors of a checkpoint by state: one value, or one for each coordinate.
 std::map<std::string, std::vector<HostTensor>> by_state(std::map<std::string, HostTensor> tensors,
                                                         const std::string& directory) {
   std::map<std::string, std::vector<HostTensor>> values;
@@ -97,7 +99,8 @@ void RunStates::remember(const std::shared_ptr<State>& s) {
   pending_.erase(loaded);
 }
 
-// What has no memory gets it as its initial value: its part is not known yet.
+// Gives a state its loaded value. If it has no memory yet, its part is not known: the value becomes
+// its initial value.
 void RunStates::begin_with(const std::shared_ptr<State>& s, const std::vector<HostTensor>& values) {
   if (s->lies_somewhere()) return write_each(*s, values);
   s->initial = {};
@@ -124,7 +127,8 @@ const std::vector<std::shared_ptr<State>>& RunStates::all() {
   return known_;
 }
 
-// Rank 0 writes, one tensor at a time; the others give it their parts, then wait for the outcome.
+// Rank 0 writes, one tensor at a time. The other ranks send it their parts, and then wait for the
+// outcome.
 void RunStates::save(const std::string& directory, const CheckpointFacts& facts,
                      const std::set<const State*>& alike) {
   bool writing = world_info().rank == 0 || ranks_ == 1;
@@ -156,7 +160,7 @@ void RunStates::save(const std::string& directory, const CheckpointFacts& facts,
   std::string error;
   if (writing) error = error_of([&] { save_checkpoint(directory, facts, tensors); });
   writing = false;
-  if (ranks_ > 1)  // all that rank 0 could not write, too: the others are waiting
+  if (ranks_ > 1)  // even if rank 0 could not write: the others are waiting
     while (read < tensors.size()) tensors[read].tensor.read();
   throw_together(error, "run:save");
 }

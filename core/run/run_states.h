@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The states of one run, and their way to a checkpoint and back. With several ranks all of it but
-// `remember` and `known` is collective, and an error of one rank is thrown by all. [main thread]
+// The states of one run, and how they are saved to a checkpoint and loaded. With several ranks all
+// functions but `remember` and `known` are collective, and all ranks throw if one has an error.
+// [main thread]
 #pragma once
 
 #include <map>
@@ -16,8 +17,8 @@
 
 namespace orrery {
 
-// Two of one name could not be told apart by strategies, nor in a checkpoint: throws Error, "LINE:
-// WHERE two tensors named ...: REMEDY".
+// Throws Error, "LINE: WHERE two tensors named ...: REMEDY", if two states have the same name:
+// strategies and checkpoints could not tell them apart.
 void refuse_equal_names(const std::vector<std::shared_ptr<State>>& states, const std::string& line,
                         const char* where, const char* remedy);
 
@@ -26,24 +27,26 @@ class RunStates {
   // REQUIRES: `spec` outlives this.
   RunStates(const RunSpec& spec, int ranks) : spec_(spec), ranks_(ranks) {}
 
-  // A state of a program of the run; takes the value that a checkpoint has for it.
+  // Adds a state that a program of the run uses. If a loaded checkpoint has a value for it, the
+  // state gets that.
   void remember(const std::shared_ptr<State>& state);
-  // Those of the script's own buffers that the loaded checkpoint has.
+  // Adds those of the script's own buffers that the loaded checkpoint has.
   void remember_buffers();
   const std::vector<std::shared_ptr<State>>& known() const { return known_; }
-  // With those of the model and the buffers that have changed, and memory for every one.
+  // Adds the states of the model and the buffers that have changed, gives memory to all that have
+  // none, and returns all.
   const std::vector<std::shared_ptr<State>>& all();
 
-  // Refuses parameters that are not finite. `alike`: states that vary, but whose ranks all hold the
-  // same now; of the others it saves every coordinate's.
+  // Saves all states. Refuses parameters that are not finite. Of a varying state it saves the value
+  // of every coordinate, but only one of the states in `alike`, which are equal on all ranks now.
   void save(const std::string& directory, const CheckpointFacts& facts,
             const std::set<const State*>& alike);
-  // Every rank reads the directory for itself; all go on with what rank 0 has read, or none does.
+  // Every rank reads the directory. Throws Error on all ranks unless all have read the same.
   CheckpointFacts load(const std::string& directory);
-  // What a checkpoint gave lies in the states' memory now: its own copy may go.
+  // Frees the values that were loaded, once they lie in the states' memory.
   void forget_loaded();
 
-  // What any rank has met, on all of them; "" is nothing.
+  // If any rank has an error ("": none), throws it on all ranks.
   void throw_together(const std::string& error, const char* what) const;
 
  private:
@@ -56,7 +59,8 @@ class RunStates {
 
   const RunSpec& spec_;
   std::vector<std::shared_ptr<State>> known_, loaded_;
-  // Optimizer states, until a step makes them: one value, or one of each coordinate.
+  // Loaded values of states that no program uses yet, such as optimizer states before the first
+  // step: one value, or one for each coordinate.
   std::map<std::string, std::vector<HostTensor>> pending_;
   int ranks_;
 };

@@ -12,7 +12,7 @@
 namespace orrery {
 namespace {
 
-// "" if it works here, else why not.
+// Why the plugin does not work here; "" if it does.
 std::string refusal(const orr_kernel_api& api) {
   char reason[128] = "";
   if (api.probe(api.self, reason, sizeof reason) > 0) return "";
@@ -31,7 +31,7 @@ std::string device_of(const std::vector<std::string>& kernels) {
   return device;
 }
 
-// A plan asks nothing of a device: it need not be here.
+// The kernel plugins that the user chose. If only a plan is made, their device may be absent.
 std::vector<std::string> chosen_kernels() {
   const RuntimeOptions& options = runtime_options();
   const bool absent = options.plan_only && device_of(options.kernels) != "host";
@@ -100,8 +100,9 @@ WorldComm& Runtime::comm() {
   return *comm_;
 }
 
-// Ranks that cannot meet may not have to: it is the comm that says so.
-void Runtime::meet() try {
+// A failure to reach the store is ignored here: the script may not need it, and if it does, comm()
+// throws.
+void Runtime::open_store() try {
   if (!runtime_options().plan_only) store_ = Store::open(world());
 } catch (const Error& e) {
   if (e.code() != ORR_UNAVAILABLE) throw;
@@ -115,7 +116,7 @@ int Runtime::group(const Mesh& mesh, const std::string& axis) {
     if (size == 1) continue;
     const int stride = mesh.peer(one, 1, rank) - mesh.peer(one, 0, rank);
     if (!shape.empty() && shape.back().second == size * stride)
-      shape.back() = {shape.back().first * size, stride};  // neighbours in the nest are one
+      shape.back() = {shape.back().first * size, stride};  // two adjacent axes count as one
     else
       shape.push_back({size, stride});
   }

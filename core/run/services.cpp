@@ -9,7 +9,7 @@
 
 namespace orrery::services {
 
-// The threads that help are where the caller is.
+// The threads of the pool count as being in the plugin that the caller is in.
 void parallel_for(int64_t n, void (*fn)(void*, int64_t), void* arg) {
   struct Call {
     void (*fn)(void*, int64_t);

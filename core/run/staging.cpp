@@ -11,7 +11,7 @@ namespace {
 
 using Spans = std::vector<std::pair<int, int>>;
 
-// By exchange: the steps from each post to its wait.
+// By exchange: the spans of steps from each post to its wait.
 std::vector<Spans> flights(const RankPlan& plan) {
   std::vector<Spans> found(plan.exchanges.size());
   std::map<std::pair<int, int>, int> posted;  // exchange, microbatch
@@ -48,7 +48,7 @@ class Stager {
  private:
   struct Area {
     Storage storage;
-    uint64_t first = 0;  // of the storage that it stands for
+    uint64_t first = 0;  // the offset in the plan's storage that it begins at
     size_t exchange = 0;
     bool send = false, recv = false;
   };
@@ -67,7 +67,7 @@ class Stager {
     const Storage& s = plan_.storage(storage);
     Spans alive = flights_[exchange];
     if (alive.empty()) return;
-    if (s.by == Slots::ring && s.slots > 1) {  // microbatches are under way together
+    if (s.by == Slots::ring && s.slots > 1) {  // several microbatches may be under way together
       first = 0, end = s.whole();
       for (auto& [from, to] : alive) alive.front().second = std::max(alive.front().second, to);
       alive.resize(1);

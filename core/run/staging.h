@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where exchanges of a device wait in pinned memory: each from its post to its wait, offsets as in
-// the memory plan. What lies in one storage lies there alike, so that operations in place stay so.
+// Lays out the pinned memory that staged exchanges of a device use from post to wait. Tensors that
+// share a storage keep their distance, so that operations in place stay in place.
 #pragma once
 
 #include <vector>
@@ -10,14 +10,14 @@
 
 namespace orrery {
 
-// Bytes that an exchange sends and receives each time. Both 0: it is not staged.
+// The bytes that an exchange sends and receives each time. Both 0: it is not staged.
 struct StagedBytes {
   uint64_t send = 0, recv = 0;
 };
 
 struct StagingPlan {
-  // By exchange: what an offset in the storage of `send` or `recv` becomes when this is added; it
-  // may wrap.
+  // By exchange: added to an offset in the storage of `send` or `recv`, this gives the offset in
+  // the staging memory; the addition may wrap around.
   struct Shift {
     uint64_t send = 0, recv = 0;
   };

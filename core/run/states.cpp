@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// States on the process's device: one block of memory, or one file, for all that are materialized
-// together; reading and writing whole tensors of which each rank may hold a part.
+// Memory of states. Those that are materialized together share one block, or one file. Whole
+// tensors are read and written, of which each rank may hold a part.
 #include "run/states.h"
 
 #include <algorithm>
@@ -27,7 +27,7 @@ uint64_t bytes_of(const State& s) { return s.part.type(s.type).bytes(); }
 orr_buffer buffer_of(const State& s) { return {s.memory.get(), s.offset, bytes_of(s)}; }
 uint64_t aligned(uint64_t n, uint64_t to) { return (n + to - 1) / to * to; }
 
-// One block, or one file, for all of these.
+// Places these states in one block of memory, or in one file.
 void settle_together(const States& fresh, Tier tier, const std::string& directory) {
   const uint64_t alignment = Runtime::get().device().alignment();
   uint64_t bytes = 0;
@@ -42,7 +42,8 @@ void settle_together(const States& fresh, Tier tier, const std::string& director
   }
 }
 
-// Gives a place to those that have none, and returns them; rows are new as a whole or not at all.
+// Gives memory to the states that have none, and returns these. A flat buffer is new as a whole or
+// not at all.
 States settle(const States& states, const std::vector<FlatBuffer>& rows,
               const RowMemory& allocate_row, const std::string& directory) {
   States fresh;
@@ -63,27 +64,27 @@ States settle(const States& states, const std::vector<FlatBuffer>& rows,
   return fresh;
 }
 
-// A part that happens to be everything is written as such.
+// The part in its usual form: one that has all elements is the whole (Part{}).
 Part plain(const Part& part, const Type& whole) {
   return part.dims.empty() && part.begin == 0 && part.end == whole.elements() ? Part{} : part;
 }
 
-// Every rank's parts of the states, by rank. Programs of other ranks may name them in another
-// order.
+// Exchanges the parts that ranks hold of these states, and sets State::parts. Programs of other
+// ranks may have the states in another order, so they are sorted by name.
 void tell_parts(std::vector<std::shared_ptr<State>> states) {
   std::stable_sort(states.begin(), states.end(),
                    [](auto& a, auto& b) { return a->name < b->name; });
-  std::vector<int64_t> words;
+  std::vector<int64_t> numbers;
   for (auto& s : states) {
     const Part& p = s->part;
-    words.insert(words.end(), {p.begin, p.end, static_cast<int64_t>(p.dims.size())});
+    numbers.insert(numbers.end(), {p.begin, p.end, static_cast<int64_t>(p.dims.size())});
     for (auto& [dim, ranges] : p.dims) {
-      words.insert(words.end(), {dim, static_cast<int64_t>(ranges.size())});
-      for (auto& [lo, hi] : ranges) words.insert(words.end(), {lo, hi});
+      numbers.insert(numbers.end(), {dim, static_cast<int64_t>(ranges.size())});
+      for (auto& [lo, hi] : ranges) numbers.insert(numbers.end(), {lo, hi});
     }
   }
-  HostTensor mine = HostTensor::make({ORR_I64, {static_cast<int64_t>(words.size())}});
-  std::copy(words.begin(), words.end(), mine.data<int64_t>());
+  HostTensor mine = HostTensor::make({ORR_I64, {static_cast<int64_t>(numbers.size())}});
+  std::copy(numbers.begin(), numbers.end(), mine.data<int64_t>());
   HostTensor all = world_allgather(mine, "the ranks' parts of states");
   const int64_t* at = all.data<int64_t>();
   for (int r = 0; r < world_info().size; ++r)
@@ -106,8 +107,8 @@ Part part_of(const State& s, int rank) {
   return s.parts.empty() ? Part{} : s.parts[static_cast<size_t>(rank)];
 }
 
-// The ranks that give their parts to a reader of the whole that a coordinate has: the lowest that
-// holds each, or the lowest that holds everything.
+// The ranks that send their parts when the whole value of a coordinate is read: the lowest rank
+// that holds each part, or the first that holds the whole.
 std::vector<int> givers(const State& s, int32_t coordinate) {
   std::vector<int> found;
   std::vector<Part> given;
@@ -138,7 +139,7 @@ HostTensor gathered(const State& s, int32_t coordinate) {
   return whole;
 }
 
-// One value of those of several coordinates.
+// Makes one value of those of several coordinates, by the rule State::leave.
 HostTensor combined(const State& s, const std::vector<HostTensor>& values) {
   if (s.leave == Leave::refuse)
     fail(ORR_FAILED,
@@ -157,7 +158,8 @@ HostTensor combined(const State& s, const std::vector<HostTensor>& values) {
   return one;
 }
 
-// Whether a state must take another part than it has; an error if a program works on what it has.
+// Whether a state must be given another part than it has. Throws Error if a compiled program works
+// on the part that it has.
 bool must_move(const State& s, const Part& wanted, Tier tier, int world) {
   bool fits = wanted == s.part && tier == s.tier && (world > 1 || s.parts.empty());
   if (s.bound && !fits)
@@ -211,7 +213,7 @@ void materialize(const std::vector<std::shared_ptr<State>>& states) {
 
 void set_coordinates(const HeldParts& parts, const Mesh& mesh) {
   for (auto& [s, part, tier] : parts) {
-    if (mesh.size_of(s->varying) == 1) continue;  // another program knows
+    if (mesh.size_of(s->varying) == 1) continue;  // another program's mesh has the coordinates
     s->coordinate_of.clear();
     for (int r = 0; r < mesh.world; ++r) s->coordinate_of.push_back(mesh.coordinate(s->varying, r));
   }
@@ -221,7 +223,7 @@ void hold(const HeldParts& parts, const std::vector<FlatBuffer>& flat_buffers, i
           const RowMemory& allocate, const std::string& directory) {
   States states, fresh, joining;
   for (const FlatBuffer& row : flat_buffers)
-    if (!row.states.front()->bound || !row.seated())  // alike on all ranks
+    if (!row.states.front()->bound || !row.seated())  // this is the same on all ranks
       joining.insert(joining.end(), row.states.begin(), row.states.end());
   std::vector<std::pair<std::shared_ptr<State>, HostTensor>> moving;
   for (auto& [s, part, tier] : parts) {
@@ -271,7 +273,7 @@ void write_each(State& state, const std::vector<HostTensor>& values) {
   const size_t me =
       of.empty() ? 0 : static_cast<size_t>(of[static_cast<size_t>(world_info().rank)]);
   if (values.size() == now) return write_state(state, values[me]);
-  // Of what is a sum of all coordinates' one has it all.
+  // If the value is the sum of all coordinates' values, the first coordinate gets all of it.
   const bool has_none = state.leave == Leave::sum && me > 0;
   const HostTensor one = combined(state, values);
   write_state(state, has_none ? HostTensor::make(state.type) : one);

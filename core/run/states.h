@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where states live on this rank, and which part of each. [main thread]
+// The memory of states on this rank, and which part of each state it holds. [main thread]
 #pragma once
 
 #include <functional>
@@ -18,33 +18,35 @@ struct Mesh;
 struct FlatBuffer;
 using HeldParts = std::vector<Held>;
 
-// Gives every state the part that a program over `world` ranks wants of it and binds it there:
-// memory, and its initial value if it has none. Throws Error if another program holds another part.
-// A state that is only read and written so far moves, also into a row of `neighbours`. Collective
-// if world > 1: the ranks tell one another their parts, so that the whole can be read.
-// A new row lies in what `allocate` gives it, zeroed.
+// Allocates zeroed memory for a new flat buffer.
 using RowMemory = std::function<std::shared_ptr<const orr_memory>(const FlatBuffer&)>;
-// States of Tier::disk lie in a file in `directory`; "": that of the run, or the system's for
-// temporary files.
+// Gives every state the part that a program over `world` ranks wants, in memory, with its initial
+// value if it has no value yet, and binds it: it will not move any more. Throws Error if a program
+// that was compiled before has bound another part. A state that is not bound yet may move, also
+// into one of `flat_buffers`. Collective if world > 1: the ranks tell one another their parts, so
+// that the whole can be read. States of Tier::disk lie in a file in `directory`; "": the run's
+// directory, or the system's for temporary files.
 void hold(const HeldParts& parts, const std::vector<FlatBuffer>& flat_buffers, int world,
           const RowMemory& allocate = {}, const std::string& directory = "");
 
-// Zeroed memory for tensors of a tier that is not the disk, and a file of zeros in `directory` (see
-// hold), for what waits there.
+// Zeroed memory for tensors of a tier other than disk, and a file of zeros in `directory` (see
+// hold) for tensors of the tier disk.
 std::shared_ptr<const orr_memory> memory_of(Tier tier, uint64_t bytes);
 std::shared_ptr<SpillFile> spill_file(const std::string& directory, uint64_t bytes);
 
-// REQUIRES: the state has memory, which the host reaches.
+// REQUIRES: the state has memory that the host can access.
 std::byte* state_address(const State& state);
-// Says which coordinates' values of states that vary the ranks of the spread have; before `hold`.
+// Notes in every varying state which coordinate's value each rank of the mesh has. Called before
+// `hold`.
 void set_coordinates(const HeldParts& parts, const Mesh& mesh);
 
-// What this rank has of the state, to and from ordinary memory. REQUIRES: it lies somewhere.
+// Copy this rank's part of the state to and from ordinary memory. REQUIRES: it has memory or a
+// file.
 void read_part(const State& state, std::byte* to);
 void write_part(const State& state, const std::byte* from);
 // Gives a compute copy the value that its parameter has now. Collective where that lies in pieces.
 void make_copy(State& copy);
-// REQUIRES: the state lies somewhere, zeroed.
+// REQUIRES: the state has memory or a file, zeroed.
 void set_initial(const std::shared_ptr<State>& state);
 
 }  // namespace orrery

@@ -8,14 +8,15 @@
 namespace orrery {
 namespace {
 
-// Forward and backward; what strategies make of them keeps it.
+// Permits fast numerics for the matrix products of forward and backward; ops that strategies make
+// of them keep the permission.
 void allow_fast_products(Program& p) {
   for (Op& op : p.mutable_ops())
     if (op.kind == "matmul") op.attrs.insert_or_assign("numerics", std::string("fast"));
 }
 
-// A value of single samples as one that every rank has whole: the sum over the batch of each
-// sample's row in its place among zeros. Integers travel as f64.
+// Gathers a value of samples on every rank: each sample's row is put in its place among zeros, and
+// these are summed over the batch. Integers travel as f64.
 ValueId gathered(Program& p, ValueId x) {
   const int32_t dtype = p.type(x).dtype;
   const int64_t batch_dim = p.value(x).batch_dim, batch = p.batch_size();
@@ -34,7 +35,7 @@ ValueId gathered(Program& p, ValueId x) {
   return batch_dim > 0 ? build::transpose(p, x, back) : x;
 }
 
-// Auxiliary outputs are the same on all ranks, and tensors have memory of their own.
+// An auxiliary output in the form that all ranks have: gathered or summed, with memory of its own.
 ValueId whole(Program& p, ValueId x) {
   if (p.value(x).batch == Batch::sharded)
     x = gathered(p, x);
@@ -45,7 +46,8 @@ ValueId whole(Program& p, ValueId x) {
 
 }  // namespace
 
-// A pipeline's stages have only what they make or get of others, which are values of samples.
+// Throws Error for auxiliary outputs that a pipeline cannot give: a stage has only the tensors that
+// it computes, and receives values of samples only.
 void StepBuilder::check_outputs(const Blueprint& b) const {
   if (b.mesh.pipe_axis.empty()) return;
   for (const std::string& name : unbatched_)
@@ -55,8 +57,8 @@ void StepBuilder::check_outputs(const Blueprint& b) const {
          spec_.line, name, b.mesh.scheduler);
 }
 
-Blueprint StepBuilder::draw(const BatchFields& batch, bool training, int world,
-                            const std::vector<StrategyUse>& stack, int64_t microbatches) {
+Blueprint StepBuilder::build(const BatchFields& batch, bool training, int world,
+                             const std::vector<StrategyUse>& stack, int64_t microbatches) {
   if (batch.empty()) fail(ORR_INVALID, "{}: the batch has no tensors", spec_.line);
   Profile::Timer timer(Profile::get().once("tracing"));
   Blueprint b;
@@ -69,11 +71,14 @@ Blueprint StepBuilder::draw(const BatchFields& batch, bool training, int world,
     TraceScope scope(training);
     auto [loss, extra] = spec_.loss(p, fields);
     p.set_site({"", spec_.line});
+    std::vector<int32_t> dtypes;  // results keep them, whatever a strategy computes in
+    for (auto& [name, traced] : extra) dtypes.push_back(p.type(traced).dtype);
     const Asked asked = apply_forward(p, stack, states_, training);
     const std::optional<Training> training_step = begin_training(p, p.now(loss), training, asked);
     unbatched_.clear();
-    for (auto& [name, traced] : extra) {
-      const ValueId id = p.now(traced);
+    for (size_t i = 0; i < extra.size(); ++i) {
+      const auto& [name, traced] = extra[i];
+      const ValueId id = p.cast(p.now(traced), dtypes[i]);
       if (p.value(id).batch == Batch::none && !p.type(id).dims.empty()) unbatched_.push_back(name);
       p.output(name, whole(p, id));
     }
@@ -104,9 +109,9 @@ void StepBuilder::declare_states(Program& p, const Training& training) {
 
 std::optional<Training> StepBuilder::begin_training(Program& p, ValueId loss, bool training,
                                                     const Asked& asked) {
-  for (auto& s : spec_.params) p.state_value(s);  // every program cuts the same parameters
+  for (auto& s : spec_.params) p.state_value(s);  // every program shards the same parameters
   if (!training) {
-    p.mutable_updates().clear();  // what the model keeps of its batches is not kept of this one
+    p.mutable_updates().clear();  // an evaluation changes no state, such as running means
     p.output("loss", loss);
     return std::nullopt;
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The logical program of a run's step: traced from the script, differentiated, rewritten by
-// strategies. [main thread]
+// Builds the logical program of a run's step: traces the script, differentiates the loss, and lets
+// strategies edit the program. [main thread]
 #pragma once
 
 #include <optional>
@@ -19,10 +19,11 @@ class StepBuilder {
   explicit StepBuilder(const RunSpec& spec) : spec_(spec) {}
   StepBuilder(const StepBuilder&) = delete;
 
-  // For batches of these shapes on `world` ranks. `microbatches`: as many as an earlier run had,
-  // unless the script says; 0: as many as there are workers. Throws Error with the script's line.
-  Blueprint draw(const BatchFields& batch, bool training, int world,
-                 const std::vector<StrategyUse>& stack, int64_t microbatches);
+  // Builds the step for batches of these shapes on `world` ranks. If the script does not give the
+  // number of microbatches, it is `microbatches` (that of a loaded checkpoint), or if that is 0 one
+  // for each rank that gets samples. Throws Error with the script's line.
+  Blueprint build(const BatchFields& batch, bool training, int world,
+                  const std::vector<StrategyUse>& stack, int64_t microbatches);
 
  private:
   std::optional<Training> begin_training(Program& p, ValueId loss, bool training,
@@ -32,9 +33,10 @@ class StepBuilder {
 
   const RunSpec& spec_;
   StrategyStates states_;
-  // Of the update, as the first draw has found them.
+  // The states of the update, found when the first step was built.
   std::optional<std::vector<std::shared_ptr<State>>> update_states_;
-  std::vector<std::string> unbatched_;  // tensors among the second results of the last draw
+  // Auxiliary outputs of the last step that are tensors and do not depend on the batch.
+  std::vector<std::string> unbatched_;
 };
 
 }  // namespace orrery

@@ -56,7 +56,7 @@ void LossCheck::expect_good(StepResult& result, const std::string& line) {
          prefix, result.step, loss);
 }
 
-// A step that was taken back is no failure, but a run of nothing else is.
+// A skipped step is no failure, but too many of them one after another are.
 void LossCheck::count_skipped(StepResult& result, const std::string& prefix) {
   const double skipped = result.get(kSkippedSteps);
   in_a_row_ = skipped > skipped_ ? in_a_row_ + 1 : 0;

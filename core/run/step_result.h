@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The numbers of a step, and whether a run of such numbers may go on.
+// The numbers of a step, and the check of whether training may go on after them.
 #pragma once
 
 #include <cmath>
@@ -12,8 +12,8 @@
 
 namespace orrery {
 
-// The result of steps that change nothing where the loss or the gradients are not finite: how many
-// did so far (orr_edit.output).
+// The output of strategies that skip steps whose loss or gradients are not finite
+// (orr_edit.output): how many steps were skipped so far.
 inline constexpr const char* kSkippedSteps = "skipped_steps";
 
 std::shared_ptr<StepResult> step_result(std::map<std::string, double> values, int64_t step);
@@ -21,16 +21,16 @@ bool has_value(const StepResult& result, const std::string& name);
 
 class LossCheck {
  public:
-  // Throws Error, beginning with `line`, if the loss is not finite, or if one step after another
-  // was taken back because of that.
+  // Throws Error, beginning with `line`, if the loss is not finite, or if too many steps one after
+  // another were skipped because of that.
   void expect_good(StepResult& result, const std::string& line);
-  // Steps of another run were loaded: the next step tells how many were skipped.
+  // Forgets the count after a checkpoint was loaded; the next step gives the loaded run's.
   void forget() { skipped_ = HUGE_VAL; }
 
  private:
   void count_skipped(StepResult& result, const std::string& prefix);
 
-  double skipped_ = 0;  // steps that changed nothing, in all
+  double skipped_ = 0;  // steps that were skipped, in all
   int in_a_row_ = 0;
 };
 

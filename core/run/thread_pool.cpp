@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The pool: one generation counter starts a job, one counter of unfinished workers ends it. Both
-// are futex words, so that either side may spin or sleep on them.
+// The pool. A generation counter starts a job, a counter of unfinished workers ends it. Both are
+// futex words, so that either side may spin or sleep on them.
 #include "run/thread_pool.h"
 
 #include <linux/futex.h>
@@ -30,8 +30,8 @@ void pause_cpu() {
 #endif
 }
 
-// A futex word with the number of its sleepers, so that nobody pays for a wake that nobody needs.
-class Word {
+// A futex word with the number of its sleepers: no thread is woken if none sleeps.
+class Futex {
  public:
   std::atomic<uint32_t> value{0};
 
@@ -73,7 +73,7 @@ class Team {
     stop();
     cpus_ = cpus.empty() ? allowed_cpus() : std::move(cpus);
     threads_ = threads > 0 ? threads : int(cpus_.size());
-    // More threads than CPUs: who spins keeps a colleague from working.
+    // With more threads than CPUs, a thread that spins keeps another from working.
     spin_ = threads_ <= int(cpus_.size()) ? long_spin : std::chrono::microseconds(0);
   }
 
@@ -103,8 +103,8 @@ class Team {
     for (int64_t i = job.n * thread / threads_; i < end; ++i) job.fn(job.arg, i);
   }
 
-  // Workers start with the first job, so that a process may still fork before. The caller is pinned
-  // as well: sharing a worker's CPU it would spin in the way of what it waits for.
+  // Workers start with the first job, so that the process may still fork before. The caller is
+  // pinned as well: on a worker's CPU its spinning would delay the worker that it waits for.
   void start() {
     if (!workers_.empty()) return;
     pin(0);
@@ -142,8 +142,8 @@ class Team {
   std::atomic<bool> stopping_{false};
   std::atomic<bool> busy_{false};  // a nested or concurrent call runs inline
   Job job_;
-  alignas(64) Word generation_;
-  alignas(64) Word unfinished_;
+  alignas(64) Futex generation_;
+  alignas(64) Futex unfinished_;
 };
 
 // Lives until the process ends: workers may still sleep in it during exit.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The process's one pool of compute threads. Workers are pinned, spin for a bounded time and then
-// sleep on a futex (a futex wake costs 30-70 us, endless spinning ruins shared machines).
+// The process's only pool of compute threads. Workers are pinned. Between jobs they spin for a
+// bounded time and then sleep on a futex: waking from it costs 30-70 us, but endless spinning would
+// take CPUs from other processes.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +12,15 @@ namespace orrery {
 
 class ThreadPool {
  public:
-  // The pool that host/1 lends. `configure` sets its size and the CPUs to pin to (empty: those the
-  // process may use); REQUIRES: before first use or while idle. [main thread]
+  // `configure` sets the number of threads and the CPUs to pin them to (empty: all that the process
+  // may use). REQUIRES: the pool has not been used yet, or is idle. [main thread]
   static ThreadPool& get();
   void configure(int threads, std::vector<int> cpus = {});
 
   int threads() const;
-  // Lets the calling thread use all CPUs of the pool. The thread that calls `run` first is pinned
-  // like a worker, and threads that it creates inherit that: they call this first. [any thread]
+  // Lets the calling thread use all CPUs of the pool. The first thread that calls `run` is pinned
+  // like a worker, and threads that it creates inherit the pinning: they call this first.
+  // [any thread]
   void unpin() const;
   // See orr_host.parallel_for.
   void run(int64_t n, void (*fn)(void*, int64_t), void* arg);

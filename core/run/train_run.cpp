@@ -26,7 +26,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Parameters by their names, each with its gradient.
+// Sorts the parameters by name, and their gradients with them.
 void in_order_of_names(RunSpec& spec) {
   refuse_equal_names(spec.params, spec.line, "params has",
                      "put their modules into a table, params = {a = ..., b = ...}");
@@ -89,7 +89,7 @@ class TrainRun : public Run {
 
   void save(const std::string& directory, const std::string& extra) override {
     runtime_.settle();
-    states_->throw_together(spoilt_, "run:save");
+    states_->throw_together(failed_step_, "run:save");
     if (ranks() > 1 && !driven_) compare_replicas(states_->all(), spec_.line);
     states_->save(directory, {steps_, microbatches_, runtime_options().seed, extra}, alike());
   }
@@ -99,7 +99,7 @@ class TrainRun : public Run {
     const CheckpointFacts facts = states_->load(directory);
     steps_ = facts.step, saved_microbatches_ = facts.microbatches;
     loss_check_.forget();
-    spoilt_.clear(), compared_ = false;
+    failed_step_.clear(), compared_ = false;
     runtime_options().seed = facts.seed;
     return facts.extra;
   }
@@ -108,7 +108,7 @@ class TrainRun : public Run {
     int world =
         runtime_options().plan_only && !spec_.local ? runtime_options().plan_ranks : ranks();
     auto drawn = [this, batch](const std::vector<StrategyUse>& stack, int ranks) {
-      return draw(batch, true, ranks, stack);
+      return build_step(batch, true, ranks, stack);
     };
     return {drawn, strategies(), runtime_.kernels(), world};
   }
@@ -118,7 +118,7 @@ class TrainRun : public Run {
   int rank() const { return spec_.local ? 0 : runtime_.world().rank; }
   uint64_t sent_so_far() const { return runtime_.has_comm() ? runtime_.comm().bytes_sent() : 0; }
 
-  // States that vary, but of which a clock has just made one value.
+  // Varying states that are equal on all ranks now, because a periodic program has just run.
   std::set<const State*> alike() const {
     std::set<const State*> found;
     for (const RunPeriodic& one : periodic_)
@@ -144,9 +144,9 @@ class TrainRun : public Run {
     return result;
   }
 
-  // This rank's own next step, while others are at theirs.
+  // Takes this rank's next step under a driver, while other ranks take theirs.
   std::shared_ptr<StepResult> drive(const BatchFields& batch) {
-    const bool idle = !driven_->has_samples(batch);  // it has no loss of its own
+    const bool idle = !driven_->has_samples(batch);  // then it has no loss
     auto result = result_of(
         driven_->step(shape_key(batch, true), batch, steps_ + 1, spec_.scalars(steps_ + 1)),
         steps_ + 1, idle);
@@ -161,21 +161,22 @@ class TrainRun : public Run {
     now.predicted_bytes_sent += driven_->predicted();
   }
 
-  // Collective, unless ranks train alone and meet only now and then.
+  // The numbers of a step, on which ranks that take steps together agree. Collective, unless ranks
+  // train apart.
   std::map<std::string, double> scalars_of(int64_t step, const BatchFields& batch) {
-    Meeting meeting;
-    if (spec_.scalars) meeting.numbers = spec_.scalars(step);
+    StepAgreement agreed;
+    if (spec_.scalars) agreed.numbers = spec_.scalars(step);
     if (ranks() > 1 && !apart_) {
-      meeting.written = !compared_ || any_written(states_->known());
-      meeting.spoilt = !spoilt_.empty();
-      meeting.step = step, meeting.seed = runtime_options().seed;
-      for (auto& [name, field] : batch) meeting.batch = meeting.batch * 31 + field.identity;
-      meet(meeting, spec_.line);
-      if (meeting.spoilt) fail_together(spoilt_, "a step", spec_.line);
-      if (meeting.written) compare_all();
+      agreed.written = !compared_ || any_written(states_->known());
+      agreed.failed = !failed_step_.empty();
+      agreed.step = step, agreed.seed = runtime_options().seed;
+      for (auto& [name, field] : batch) agreed.batch = agreed.batch * 31 + field.identity;
+      agree_on_step(agreed, spec_.line);
+      if (agreed.failed) fail_together(failed_step_, "a step", spec_.line);
+      if (agreed.written) compare_all();
     }
-    if (!spoilt_.empty()) throw Error(ORR_FAILED, spoilt_);
-    return meeting.numbers;
+    if (!failed_step_.empty()) throw Error(ORR_FAILED, failed_step_);
+    return agreed.numbers;
   }
 
   void compare_all() {
@@ -200,7 +201,7 @@ class TrainRun : public Run {
       if (!has_finite_norm(*result)) check_parameters(variant, step);
       return result;
     } catch (const std::exception& e) {
-      spoilt_ = fmt::format(
+      failed_step_ = fmt::format(
           "step {} has failed ({}), and the parameters may hold half of it: run:load a checkpoint "
           "before going on",
           step, e.what());
@@ -214,7 +215,8 @@ class TrainRun : public Run {
     return result;
   }
 
-  // Of all gradients: then each is finite. A step that is taken back if not has looked itself.
+  // Whether the norm of all gradients shows that they are finite. A strategy that skips steps has
+  // checked that itself.
   static bool has_finite_norm(StepResult& result) {
     if (has_value(result, kSkippedSteps)) return true;
     return has_value(result, "grad_norm") && std::isfinite(result.get("grad_norm"));
@@ -242,10 +244,10 @@ class TrainRun : public Run {
     return spec_.local ? std::vector<StrategyUse>{} : spec_.strategies;
   }
 
-  Blueprint draw(const BatchFields& batch, bool training, int world,
-                 const std::vector<StrategyUse>& stack) {
+  Blueprint build_step(const BatchFields& batch, bool training, int world,
+                       const std::vector<StrategyUse>& stack) {
     const Work work("compiling", Work::of_engine);
-    Blueprint b = builder_.draw(batch, training, world, stack, saved_microbatches_);
+    Blueprint b = builder_.build(batch, training, world, stack, saved_microbatches_);
     microbatches_ = b.microbatches;
     return b;
   }
@@ -256,19 +258,19 @@ class TrainRun : public Run {
     return key;
   }
 
-  // The compiled step; null if a driver runs it, and this rank takes it in its own time.
+  // The compiled step or evaluation for batches of these shapes; null if a driver runs the step.
   Variant* variant_for(const BatchFields& batch, bool training) {
     std::string key = shape_key(batch, training);
     const std::set<const State*> same = alike();
     if (!training && apart_)
       for (const State* s : same) key += " " + s->name;
     if (driven_ && training) {
-      if (!driven_->knows(key)) driven_->add(key, draw(batch, true, ranks(), strategies()));
+      if (!driven_->knows(key)) driven_->add(key, build_step(batch, true, ranks(), strategies()));
       return nullptr;
     }
     auto& found = variants_[key];
     if (found) return found.get();
-    Blueprint b = draw(batch, training, ranks(), strategies());
+    Blueprint b = build_step(batch, training, ranks(), strategies());
     if (!training && apart_) read_one_value(b.program, same);
     if (ranks() > 1) compare_across_ranks(b, spec_.line);
     states_->remember_buffers();
@@ -308,14 +310,14 @@ class TrainRun : public Run {
         bytes += p.predicted;
   }
 
-  // Programs of strategies that have a clock of their own: one of them each time.
+  // A compiled periodic program (partition/mesh.h); its rounds take turns.
   struct RunPeriodic {
     int every;
     std::vector<std::unique_ptr<Variant>> rounds;
-    std::set<const State*> made_one = {};  // by all rounds
+    std::set<const State*> made_one = {};  // varying states that every round makes equal
   };
 
-  // States that vary and get a value that does not.
+  // The varying states to which the program gives a value that does not vary.
   static std::set<const State*> made_one_by(const Program& p) {
     std::set<const State*> found;
     for (auto& [state, next] : p.updates())
@@ -356,17 +358,17 @@ class TrainRun : public Run {
   Runtime& runtime_;
   std::map<std::string, std::unique_ptr<Variant>> variants_;
   std::vector<RunPeriodic> periodic_;
-  bool apart_ = false;  // ranks train apart: they meet in their clocks' programs alone
+  bool apart_ = false;  // ranks train apart, and exchange only in periodic programs
   std::shared_ptr<Driven> driven_;
   std::optional<RunStates> states_;
   int64_t steps_ = 0, microbatches_ = 0, saved_microbatches_ = 0;
   LossCheck loss_check_;
-  std::string spoilt_;       // why the states are not what steps have made of them
+  std::string failed_step_;  // the failed step that may have left states half updated; "": none
   double data_seconds_ = 0;  // what this rank waited for its rows of the last batch
-  bool compared_ = false;    // the ranks' states, since they began or were loaded
+  bool compared_ = false;    // the ranks have compared their states since they began or were loaded
   std::map<const Variant*, std::unique_ptr<FiniteCheck>> checks_;
   Counters counters_;
-  std::map<const Variant*, uint64_t> predicted_;  // bytes a step
+  std::map<const Variant*, uint64_t> predicted_;  // bytes that a step sends
 };
 
 }  // namespace

@@ -20,7 +20,7 @@ RankPlan lowered(const Blueprint& b, int rank, Runtime& runtime, SharedArena& ar
     Profile::Timer timer(Profile::get().once("lowering"));
     return lower(request);
   }();
-  arena.reserve(plan.arena_bytes);  // initial values are drawn in it: fresh memory is slow
+  arena.reserve(plan.arena_bytes);  // initial values are computed in it: fresh memory is slow
   runtime.form_groups(plan.mesh);
   set_coordinates(plan.local.parts, b.mesh);
   hold(
@@ -55,7 +55,7 @@ Variant::Variant(const Blueprint& blueprint, int rank, Runtime& runtime, SharedA
     updated_.push_back(blueprint.program.value(state).state);
   for (const Held& held : plan().local.parts)
     if (held.state->copy_of) copies_.push_back(held.state);
-  std::sort(copies_.begin(), copies_.end(),  // in one order on all ranks
+  std::sort(copies_.begin(), copies_.end(),  // in the same order on all ranks
             [](auto& a, auto& b) { return a->name < b->name; });
 }
 
@@ -99,7 +99,7 @@ void Variant::set_scalars(const std::map<std::string, double>& scalars, int64_t 
   }
 }
 
-// The first sample of every microbatch.
+// Writes the index of the first sample of every microbatch.
 void Variant::set_rows(int64_t* to) {
   const Microbatches& microbatches = plan().local.microbatches;
   for (int64_t s = 0; s < microbatches.calls(); ++s)
@@ -115,8 +115,8 @@ void Variant::load_field(const BatchField& field, ValueId v) {
   int64_t end =
       std::min(batch, microbatches.first_row() + microbatches.count() * microbatches.rows);
   uint64_t row = field.type.bytes() / static_cast<uint64_t>(batch);
-  // What is behind the last sample weighs nothing, but must be something to compute with: the last
-  // sample again.
+  // Rows behind the last sample have weight 0, but ops compute with them: they repeat the last
+  // sample.
   if (begin == end) field.load(batch - 1, batch, to);
   if (begin < end) field.load(begin, end, to);
   uint64_t used = static_cast<uint64_t>(std::max<int64_t>(end - begin, 1)) * row;
@@ -124,7 +124,7 @@ void Variant::load_field(const BatchField& field, ValueId v) {
   for (; used < all; used += row) std::memcpy(to + used, to + used - row, row);
 }
 
-// What `of` says of each sample, those of the padding of the last microbatch among them.
+// Writes of(i) for each sample i of the rank, and for the rows that pad the last microbatch.
 template <class T>
 void Variant::load_each(ValueId v, const std::function<T(int64_t sample)>& of) {
   auto* to = reinterpret_cast<T*>(executor_.address(v));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One compiled program over the shared states: traced, spread, lowered, ready to run. Training,
-// evaluation and every shape of a batch are variants.
+// One compiled program over the run's states, ready to run. Training, evaluation and each shape of
+// a batch have a variant of their own.
 #pragma once
 
 #include <functional>
@@ -21,18 +21,19 @@ class Variant {
  public:
   // Collective if the plan communicates.
   Variant(const Blueprint& blueprint, int rank, Runtime& runtime);
-  // In memory of its own, so that it may run on another thread beside the others. REQUIRES: it does
+  // With an arena of its own it may run on another thread beside other variants. REQUIRES: it does
   // not communicate.
   Variant(const Blueprint& blueprint, int rank, Runtime& runtime, SharedArena& arena);
 
   void set_scalars(const std::map<std::string, double>& scalars, int64_t step);
   void set_batch(const BatchFields& batch);
   void set_inputs(const std::vector<HostTensor>& inputs);
-  // Makes compute copies anew whose parameters others have changed; before `run`. Collective then.
+  // Makes new compute copies of parameters that something else has changed, such as the script.
+  // Called before `run`; collective if there are any.
   void make_copies();
   void run();
   std::map<std::string, double> fetch_scalars() const;
-  // Outputs in their order, but for scalars if `with_scalars` is false.
+  // The outputs in their order; without scalars if `with_scalars` is false.
   std::vector<std::pair<std::string, HostTensor>> fetch_tensors(bool with_scalars) const;
   const RankPlan& plan() const { return executor_.plan(); }
 
@@ -48,7 +49,7 @@ class Variant {
 // All states that a program reads or writes.
 std::vector<std::shared_ptr<State>> states_of(const Program& p);
 
-// Sets what tracing_training() answers, for its lifetime.
+// Sets the answer of tracing_training() for its lifetime.
 class TraceScope {
  public:
   explicit TraceScope(bool training);

@@ -26,7 +26,8 @@ std::string label_of(const std::string& directory, const std::string& file) {
   return fmt::format("checkpoint '{}': {}", directory, file);
 }
 
-// weakly_canonical: a checkpoint reached through a link is swapped where it lies.
+// The directory's path without symbolic links, so that a checkpoint that is named by a link is
+// replaced in its real place.
 fs::path place_of(const std::string& directory) {
   if (directory.empty()) fail(ORR_INVALID, "a checkpoint needs the name of a directory; give one");
   fs::path path = fs::weakly_canonical(fs::absolute(directory));
@@ -76,7 +77,8 @@ void load_tensors(const File& file, const FileFacts& expected, LoadedCheckpoint&
          contents.tensors.begin()->first, kRemedy);
 }
 
-// The directory, held open: names inside it stay of one checkpoint while it is renamed.
+// Keeps the directory open, so that files opened by name in it belong to the same checkpoint even
+// if the directory is renamed meanwhile.
 class OpenDirectory {
  public:
   explicit OpenDirectory(const std::string& directory)
@@ -138,7 +140,7 @@ LoadedCheckpoint load_checkpoint(const std::string& directory) {
     try {
       return load(at, directory, text);
     } catch (const Error&) {
-      // A writer that has replaced the checkpoint meanwhile has removed its files.
+      // A writer that has replaced the checkpoint meanwhile has removed these files: try again.
       if (tries == most_tries || manifest_text(at, directory) == text) throw;
     }
   }

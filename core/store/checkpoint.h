@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A checkpoint is a directory (docs/design.md, "Running and failing"): safetensors files with
-// parameters by name and with every other state, and checkpoint.json, the manifest: step, seed,
-// microbatches, the caller's text, and the names and xxh3 of the files. A crash leaves the old one
-// or the new one (checkpoint_directory.h).
+// Saves and loads checkpoints. A checkpoint is a directory (docs/design.md, "Running and failing").
+// It has safetensors files of the parameters and of the other states, by name, and a manifest,
+// checkpoint.json, with step, seed, microbatches, the caller's text, and the names and xxh3 of the
+// files. A crash leaves the old checkpoint or the new one (checkpoint_directory.h).
 #pragma once
 
 #include <map>
@@ -26,21 +26,23 @@ struct NamedTensor {
   TensorSource tensor;
 };
 
-// The order in which a save reads tensors: parameters first.
+// Sorts tensors in the order in which a save reads them: parameters first.
 void sort_for_checkpoint(std::vector<NamedTensor>& tensors);
 
-// Reads each tensor once, in that order. This process is the directory's one writer from then on.
-// Throws Error naming file, reason and remedy; the checkpoint is then what it was before.
+// Saves the tensors, reading each once, in that order. From then on this process is the directory's
+// only writer. Throws Error that names file, reason and remedy; the checkpoint then stays as it
+// was.
 void save_checkpoint(const std::string& directory, const CheckpointFacts& facts,
                      const std::vector<NamedTensor>& tensors);
 
 struct LoadedCheckpoint {
   CheckpointFacts facts;
   std::map<std::string, HostTensor> tensors;
-  uint64_t digest = 0;  // of the manifest, and so of everything
+  uint64_t digest = 0;  // of the manifest, which has the digests of all files
 };
 
-// Verifies everything before it returns anything: manifest, file sizes, digests, headers.
+// Loads a checkpoint, and verifies all of it before it returns: manifest, file sizes, digests,
+// headers.
 LoadedCheckpoint load_checkpoint(const std::string& directory);
 
 }  // namespace orrery

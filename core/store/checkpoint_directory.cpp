@@ -33,7 +33,7 @@ void make_directories(const fs::path& directory) {
   sync_directory(directory.parent_path());
 }
 
-// The 7 of model.7.safetensors, 0 of model.safetensors (of version 1), -1 of other names.
+// 7 for model.7.safetensors, 0 for model.safetensors (of version 1), -1 for other names.
 int64_t generation_of(const std::string& name) {
   static const std::regex pattern(R"((model|optimizer)(\.([1-9][0-9]{0,17}))?\.safetensors)");
   std::smatch match;
@@ -69,9 +69,9 @@ CheckpointDirectory::~CheckpointDirectory() {
     sweep();
     if (fs::exists(file(kManifestFile))) return;
     drop_writer_lock(path_);
-    fs::remove(path_);  // if it is empty
+    fs::remove(path_);  // fails, as it should, if the directory is not empty
   } catch (const std::exception&) {
-    // What cannot be removed stays as a dead writer's leftover would.
+    // Files that cannot be removed stay; the next writer removes them.
   }
 }
 
@@ -79,8 +79,8 @@ std::string CheckpointDirectory::name_for(const std::string& kind) const {
   return fmt::format("{}.{}.safetensors", kind, generation_);
 }
 
-// What a save may change: nothing, an empty directory, a checkpoint and only that, or what a writer
-// has left that died in its first save.
+// Throws Error unless a save may replace what is there: an empty directory, one with a checkpoint
+// and nothing else, or the files of a writer that died in its first save.
 void CheckpointDirectory::check_replaceable() const {
   auto refuse = [&](const std::string& why) {
     fail(ORR_INVALID, "{}: {}; save under another name", label_, why);
@@ -104,7 +104,8 @@ void CheckpointDirectory::check_replaceable() const {
     refuse("the directory is not a checkpoint");
 }
 
-// A manifest that cannot be read says nothing about what may go.
+// Removes data files that the manifest does not name. If the manifest cannot be read, none is
+// removed.
 void CheckpointDirectory::sweep() const try {
   std::map<std::string, FileFacts> kept;
   if (fs::exists(file(kManifestFile))) {
@@ -123,7 +124,7 @@ void CheckpointDirectory::put(const std::string& manifest, bool last) const {
     fresh.write(manifest.data(), manifest.size());
     if (!last) fresh.finish();
   }
-  if (!last) sync_directory(path_);  // the names of the data files
+  if (!last) sync_directory(path_);  // makes the names of the data files durable
   hold_writer_lock(path_, label_);
   if (::rename(file(kNewManifest).c_str(), file(kManifestFile).c_str()) != 0)
     fail(ORR_FAILED, "{}: {} cannot be put in place: {}", label_, kManifestFile,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// xxh3-64 of a stream of bytes: finds damage, not malice.
+// The hash xxh3-64 of a stream of bytes. It detects damage, but an attacker can forge it.
 #pragma once
 
 #include <fmt/format.h>
@@ -19,7 +19,7 @@ class Digest {
     if (!state_ || XXH3_64bits_reset(state_.get()) != XXH_OK) throw std::bad_alloc();
   }
   void add(const void* bytes, size_t count) { XXH3_64bits_update(state_.get(), bytes, count); }
-  // Of all bytes added so far; `text` as 16 hexadecimal digits.
+  // The hash of all bytes added so far; `text` has it as 16 hexadecimal digits.
   uint64_t number() const { return XXH3_64bits_digest(state_.get()); }
   std::string text() const { return fmt::format("{:016x}", number()); }
 

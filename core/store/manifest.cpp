@@ -18,7 +18,7 @@ constexpr int kVersion = 2;    // 1 had files of fixed names
 constexpr int kMostDepth = 4;  // of braces and brackets
 constexpr const char* kRemedy = "; restore the checkpoint from a copy or load an earlier one";
 
-// Closes the object that `body` leaves open.
+// The digest member and the brace that end the JSON object which begins with `body`.
 std::string seal(const std::string& body) {
   Digest digest;
   digest.add(body.data(), body.size());
@@ -44,7 +44,8 @@ void check_seal(const std::string& text, const std::string& label) {
     fail(ORR_FAILED, "{} was altered: its text does not match its own digest{}", label, kRemedy);
 }
 
-// The JSON parser takes memory for every level before anything can be said about it.
+// Whether the text is nested too deeply to be a manifest. This is checked first, because the JSON
+// parser takes memory for every level.
 bool too_deep(const std::string& text) {
   int depth = 0;
   bool in_string = false;
@@ -71,7 +72,7 @@ int64_t whole_at(const Json& json, const char* name) {
   return static_cast<int64_t>(value);
 }
 
-// A name in the directory itself.
+// Checks that the name is one of a file in the directory itself.
 std::string file_name(const std::string& name) {
   if (name.empty() || name.size() > 255 || name[0] == '.' ||
       name.find_first_of(std::string("/\0", 2)) != std::string::npos)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// checkpoint.json: what a checkpoint directory must hold. Its last member is the xxh3-64 of all
-// text before that member, so that damage to the manifest itself is seen too.
+// Writes and reads checkpoint.json, which says what a checkpoint directory must hold. Its last
+// member is the xxh3-64 of all text before that member, so that damage to the manifest is detected.
 #pragma once
 
 #include <cstdint>
@@ -26,16 +26,17 @@ struct Manifest {
   std::map<std::string, FileFacts> files;  // by name, in the manifest's directory
 };
 
-// Throws Error if the caller's text is not UTF-8, which JSON cannot hold, or too long.
+// Throws Error if the caller's text (CheckpointFacts::extra) is not UTF-8, which JSON cannot hold,
+// or too long.
 std::string render_manifest(const Manifest& manifest);
 
 // Throws Error, beginning with `label`, unless `text` is exactly what render_manifest made.
 Manifest parse_manifest(const std::string& text, const std::string& label);
 
-// All of an open file; throws Error if it is larger than any manifest.
+// The whole text of an open file. Throws Error if it is larger than any manifest.
 std::string read_manifest_text(const File& file);
 
-// Whether `text` says that it is a manifest, of any version, damaged or not.
+// Whether the text is a manifest, of any version, perhaps a damaged one.
 bool looks_like_manifest(const std::string& text);
 
 }  // namespace orrery

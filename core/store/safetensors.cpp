@@ -125,7 +125,7 @@ SafetensorsContents read_safetensors(const File& file) {
   Digest digest;
   SafetensorsContents contents;
   const Header header = read_header(file, digest);
-  for (const SafetensorsEntry& entry : header.entries)  // in order, and without holes
+  for (const SafetensorsEntry& entry : header.entries)  // tensors are in order, without gaps
     contents.tensors.emplace(entry.name,
                              read_tensor(file, header.data_at, entry, entry.type.dtype, digest));
   contents.digest = digest.text();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// safetensors files: u64 little-endian length of the header, the header, the tensors' bytes.
+// Writes and reads safetensors files. Such a file has the length of the header (u64,
+// little-endian), the header, and the tensors' bytes.
 #pragma once
 
 #include <functional>
@@ -15,8 +16,8 @@
 
 namespace orrery {
 
-// A tensor to be written. Its bytes are asked for when their turn comes, so that one tensor at a
-// time need be in memory.
+// A tensor to be written. `read` returns its bytes and is called when they are written, so that
+// only one tensor at a time has to be in memory.
 struct TensorSource {
   TensorSource(Type t, std::function<HostTensor()> r) : type(std::move(t)), read(std::move(r)) {}
   TensorSource(const HostTensor& t)
@@ -30,9 +31,9 @@ using NamedTensors = std::vector<std::pair<std::string, TensorSource>>;
 bool earlier_in_file(const std::string& a, const Type& type_of_a, const std::string& b,
                      const Type& type_of_b);
 
-// Writes all tensors to a file just created, reading each once, in the file's order whatever that
-// of `tensors`: equal tensors make equal files. The caller finishes the file. Throws Error
-// for names that are empty, repeated, reserved or not UTF-8, and for writes that fail.
+// Writes all tensors to a file just created, reading each once. Their order in the file does not
+// depend on that of `tensors`: equal tensors make equal files. The caller finishes the file. Throws
+// Error for names that are empty, repeated, reserved or not UTF-8, and for writes that fail.
 void write_safetensors(File& file, NamedTensors tensors);
 
 // A file whose tensors are read one by one.

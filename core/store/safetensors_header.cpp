@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The parser is driven by events, so that neither nesting nor a repeated key costs memory, and
-// every value meets the one field it may stand in.
+// The JSON parser calls a function for each event, so that nesting and repeated keys take no
+// memory, and each value is checked for the field that it stands in.
 #include "store/safetensors_header.h"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ constexpr const char* kRemedy = "; restore the file from a copy or save it again
 constexpr std::array<int32_t, 8> kOrder = {ORR_BOOL, ORR_U8,  ORR_F16, ORR_BF16,
                                            ORR_I32,  ORR_F32, ORR_F64, ORR_I64};
 
-// A name of the file as messages show it: control characters escaped, and not without end.
+// A name from the file for messages: control characters are escaped, and long names are cut.
 std::string shown(const std::string& name) {
   constexpr size_t most = 80;
   std::string text = name.size() > most ? name.substr(0, most) + "..." : name;
@@ -180,7 +180,7 @@ class HeaderReader {
 
   const std::string& label_;
   Place place_ = Place::nowhere;
-  std::string name_, field_;  // the tensor and its field being read
+  std::string name_, field_;  // the tensor, and its field, that are being read
   std::unordered_set<std::string> names_, fields_;
   const StoredKind* kind_ = nullptr;
   Dims dims_;
@@ -213,13 +213,13 @@ std::vector<SafetensorsEntry> parse_safetensors_header(std::string_view text, ui
                                                        const std::string& label) {
   if (text.empty() || text[0] != '{')
     fail(ORR_FAILED, "{}: the header does not begin with '{{'{}", label, kRemedy);
-  // The JSON parser takes a NUL for the end: what follows it would go unread.
+  // The JSON parser stops at a NUL, and would not read what follows it.
   if (text.find('\0') != text.npos)
     fail(ORR_FAILED, "{}: the header holds a NUL{}", label, kRemedy);
   HeaderReader reader(label);
   Json::sax_parse(text.begin(), text.end(), &reader);
   auto entries = reader.take();
-  // An empty tensor lies at the same byte as its successor, before it.
+  // An empty tensor begins at the same byte as the one after it, and is sorted before that.
   std::sort(entries.begin(), entries.end(),
             [](auto& a, auto& b) { return std::pair(a.begin, a.end) < std::pair(b.begin, b.end); });
   check_places(entries, data_bytes, label);
@@ -227,7 +227,7 @@ std::vector<SafetensorsEntry> parse_safetensors_header(std::string_view text, ui
 }
 
 std::string render_safetensors_header(const std::vector<SafetensorsEntry>& entries) {
-  std::string text = R"({"__metadata__":{"format":"pt"})";  // what transformers asks for
+  std::string text = R"({"__metadata__":{"format":"pt"})";  // the library transformers requires it
   for (const SafetensorsEntry& e : entries) {
     std::string name;
     try {

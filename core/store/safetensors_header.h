@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The header of a safetensors file: JSON that gives every tensor's dtype, shape and place in the
-// bytes that follow. Untrusted: everything is checked before anything is believed.
+// Parses and writes the header of a safetensors file: JSON that gives every tensor's dtype, shape
+// and place in the bytes that follow. The file is not trusted: every field is checked.
 #pragma once
 
 #include <cstdint>
@@ -27,11 +27,12 @@ struct SafetensorsEntry {
   }
 };
 
-// Position of `dtype` in the order that writers sort by, descending: wide elements first.
+// The position of `dtype` in the order of the specification. Writers put the highest first.
 int safetensors_order(int32_t dtype);
 
-// The tensors by rising place: they fill [0, data_bytes) without hole or overlap and each is as
-// long as its dtype and shape say. Otherwise throws Error, which begins with `label`. [any thread]
+// The tensors in the order of their bytes. They fill [0, data_bytes) without gap or overlap, and
+// each has the length of its dtype and shape; otherwise throws Error, which begins with `label`.
+// [any thread]
 std::vector<SafetensorsEntry> parse_safetensors_header(std::string_view text, uint64_t data_bytes,
                                                        const std::string& label);
 

@@ -26,16 +26,16 @@ std::string first_line(const std::string& path) {
   return line;
 }
 
-// When a process began, in ticks since the host did: a number that a later process of the same pid
-// does not have. "" if there is none.
+// The time at which a process began, in ticks since the host started; "" if there is no such
+// process. A later process with the same pid has another number.
 std::string start_of(pid_t pid) {
   const std::string line = first_line(fmt::format("/proc/{}/stat", pid));
   const size_t name_ends = line.rfind(')');
   if (name_ends == std::string::npos) return "";
   std::istringstream rest(line.substr(name_ends + 1));
-  std::string word;
-  for (int field = 3; field <= 22; ++field) rest >> word;
-  return word;
+  std::string token;
+  for (int field = 3; field <= 22; ++field) rest >> token;
+  return token;
 }
 
 struct Owner {
@@ -49,10 +49,10 @@ struct Owner {
   }
   static Owner parse(const std::string& text) {
     Owner o;
-    std::string word;
-    std::istringstream words(text);
-    words >> word >> o.pid >> word >> o.host >> word >> o.boot >> word >> o.start;
-    return words ? o : Owner{};
+    std::string token;
+    std::istringstream stream(text);
+    stream >> token >> o.pid >> token >> o.host >> token >> o.boot >> token >> o.start;
+    return stream ? o : Owner{};
   }
   std::string text() const {
     return fmt::format("process {}\nhost {}\nboot {}\nstart {}\n", pid, host, boot, start);
@@ -60,7 +60,7 @@ struct Owner {
   std::string shown() const {
     return pid ? fmt::format("process {} on host {}", pid, host) : "another process";
   }
-  // What cannot be known counts as alive.
+  // Whether the owner may be alive. An owner that cannot be looked up counts as alive.
   bool may_live() const {
     const Owner me = self();
     if (pid <= 0) return false;
@@ -94,13 +94,13 @@ class Held {
     if (fd_ >= 0) ::close(fd_);
   }
 
-  // Whether the file of that name is the one that this process has written.
+  // Whether the file with that name is still the one that this process has written.
   bool ours() const { return same_file(fd_, path_) && read_all(fd_) == written_; }
   bool is_gone() const { return ::access(path_.c_str(), F_OK) != 0; }
   const std::string& path() const { return path_; }
   std::string owner() const { return Owner::parse(read_all(fd_)).shown(); }
 
-  // False if the file lost its name meanwhile: its owner has just ended.
+  // Takes the lock. Returns false if the file was unlinked meanwhile, because its owner has ended.
   bool take(const std::string& label) {
     if (fd_ >= 0) ::close(fd_);
     fd_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
@@ -145,7 +145,7 @@ std::map<std::string, std::unique_ptr<Held>>& locks() {
 
 void hold_writer_lock(const std::string& directory, const std::string& label) {
   std::unique_ptr<Held>& held = locks()[directory];
-  if (held && held->is_gone()) held.reset();  // somebody has removed the directory
+  if (held && held->is_gone()) held.reset();  // the directory was removed
   if (held && !held->ours())
     fail(ORR_FAILED, "{}: {} has begun to save there, too; save under another name", label,
          held->owner());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// attention, one head at a time: blocks of keys with a running maximum and sum, so that the scores
-// of a block live in the cache and nowhere else.
+// attention, one head at a time. It goes over blocks of keys with a running maximum and sum, so
+// that only the scores of one block exist at a time, and stay in cache.
 #include "attention.h"
 #include "attention_dropout.h"
 #include "attention_plan.h"
@@ -74,9 +74,10 @@ struct Attention : Kernel {
     for (int64_t first = 0; first == 0 || first < end; first += kKeys) {
       int64_t n = smaller(kKeys, end - first);
       for (int64_t i = 0; i < n; i += kMicroRows)
-        multiply_micro<float, true>(int(smaller(kMicroRows, n - i)), vectors,
-                                    {shape.depth, s.keys + (first + i) * kRowStride, 1, s.query,
-                                     kQueries, s.score + i * kQueries, kQueries, false, nullptr});
+        multiply_micro<float, Along::k, true>(
+            int(smaller(kMicroRows, n - i)), vectors,
+            {shape.depth, s.keys + (first + i) * kRowStride, 1, s.query, kQueries,
+             s.score + i * kQueries, kQueries, false, nullptr});
       for (int j = 0; j < vectors; ++j) {
         weigh(t + 16 * j, first, n, s.score + 16 * j, s.sum + 16 * j, top[j], total[j]);
         if (dropout.on())

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What attention and its gradient share. Both work on scores with keys as rows and queries as
-// lanes, so that maxima and sums over keys are plain vector operations, every query is alone in its
-// lane, and its bits depend on neither its neighbours nor the instruction set.
+// lanes. So maxima and sums over keys are plain vector operations, and as every query has a lane of
+// its own, its bits depend neither on its neighbours nor on the instruction set.
 #pragma once
 
 #include "kernel.h"
@@ -10,8 +10,8 @@
 
 namespace orr_cpu::ORR_ISA {
 
-constexpr int64_t kKeys = 128;                    // of one block, fixed: blocks decide bits
-constexpr int64_t kQueries = Lanes<float>::cols;  // of one panel
+constexpr int64_t kKeys = 128;                    // in a block; fixed, because it determines bits
+constexpr int64_t kQueries = Lanes<float>::cols;  // in a panel
 
 // One [B,H,rows,cols] operand whose last stride is 1.
 struct Heads {
@@ -36,14 +36,14 @@ struct AttentionShape {
         scale(float(attr_real(op, "scale", 1.0))),
         causal(attr_int(op, "causal", 0) != 0) {}
 
-  // Query t sees the keys [0, seen(t)).
+  // The number of keys that query t sees: [0, seen(t)).
   int64_t seen(int64_t t) const {
     return causal ? larger(0, smaller(keys, t + keys - queries + 1)) : keys;
   }
   int64_t padded_depth() const { return (depth + 15) & ~int64_t(15); }
 };
 
-// exp for what softmax needs, x <= 0 or nearly so: below -87 it is 0.
+// exp for softmax, where x <= 0 or nearly so: below -87 the result is 0.
 ORR_INLINE v16f exp_negative(v16f x) {
   constexpr float c[] = {0x1p-1f, 0x1.55548ep-3f, 0x1.55545ep-5f, 0x1.123bep-7f, 0x1.6db4e4p-10f};
   v16f in = max(splat(-87.0f), x);
@@ -55,7 +55,7 @@ ORR_INLINE v16f exp_negative(v16f x) {
   return select(x < splat(-87.0f), splat(0.0f), y * power);
 }
 
-// Lanes of the panel that starts at query t and see key s.
+// The lanes, of the panel that starts at query t, whose queries see the key.
 ORR_INLINE m16 sees(const AttentionShape& s, int64_t key, int64_t t) {
   int64_t first = key - (s.keys - s.queries) - t;
   return lane_index() > splat_int(int32_t(first < -1 ? -2 : first > 16 ? 16 : first - 1));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which weights of sixteen queries dropout leaves, key by key.
+// Draws which weights of sixteen queries dropout keeps, key by key.
 #pragma once
 
 #include <orrery/sdk/attention.hpp>
@@ -10,9 +10,9 @@
 
 namespace orr_cpu::ORR_ISA {
 
-// What is known at a launch.
+// The dropout of one launch.
 struct Dropout {
-  // `scalars`: seed, step, base; not looked at without dropout.
+  // `scalars`: seed, step, base; ignored without dropout.
   Dropout(const orr::AttentionDropout& of, const orr_buffer* scalars) : of(of) {
     if (!of.on()) return;
     seed = uint64_t(*host<int64_t>(scalars[0])), step = uint32_t(*host<int64_t>(scalars[1]));
@@ -24,15 +24,15 @@ struct Dropout {
   uint32_t step = 0;
 };
 
-// The keys from `first` on of the queries from `row` on, in the numbering of AttentionDropout::row.
+// Draws for the keys from `first` on, for sixteen queries from `row` on (AttentionDropout::row).
 class Draws {
  public:
   Draws(const Dropout& d, int64_t row, int64_t keys, int64_t first) : d_(d) {
     for (int i = 0; i < kLanes; ++i) element_[i] = d.base + uint64_t((row + i) * keys + first);
-    together_ = keys % 4 == 0;  // then the lanes' elements are the same word of their counters
+    together_ = keys % 4 == 0;  // then all lanes use the same word of their counters
   }
 
-  // The lanes whose weight of the next key stays.
+  // The lanes that keep their weight of the next key.
   ORR_INLINE m16 next() {
     const int at = int(element_[0] & 3);
     if (at == 0 || !together_ || fresh_) draw();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What attention asks of the core: which ops it takes and how much scratch it needs.
+// Which ops attention supports, and how much scratch it needs.
 #pragma once
 
 #include <orrery/kernel.h>
@@ -9,7 +9,7 @@ namespace orr_cpu {
 
 enum { kAttentionDepth = 256 };  // the largest head that the packed rows hold
 
-// Floats of one thread's scratch. [any thread]
+// The size of one thread's scratch, in floats. [any thread]
 int64_t attention_slot(int64_t queries, int64_t keys, int64_t depth);
 int64_t attention_grad_slot(int64_t queries, int64_t keys, int64_t depth);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // See executable.h. Memory is first writable, then executable, never both. Kernels of the same
-// expression share their code: fewer pages for the caches of instructions and translations.
+// expression share their code, so that it takes less of the instruction caches and the TLB.
 #include "executable.h"
 
 #include <sys/mman.h>

@@ -8,8 +8,8 @@
 
 namespace orr_cpu {
 
-// Executable memory with these bytes, the same for equal ones while it is held. Null if there are
-// none, or where the system refuses executable memory, which is logged once. [any thread]
+// Executable memory with these bytes; equal bytes share it while anybody holds it. Null if there
+// are no bytes, or if the system refuses executable memory, which is logged once. [any thread]
 std::shared_ptr<void> executable(const std::string& code);
 
 }  // namespace orr_cpu

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Moving rows: gather, slice_at, update_slice, iota.
+// Ops that move rows: gather, slice_at, update_slice; and iota.
 #include "integers.h"
 #include "vec.h"
 

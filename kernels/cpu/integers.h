@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reading indices and 0-d integers, which may be i32 or i64, and the error of one out of range.
+// Reads indices and 0-d integers, which may be i32 or i64, and checks their range.
 #pragma once
 
 #include "simd.h"

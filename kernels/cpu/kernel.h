@@ -4,8 +4,9 @@
 // orr_cpu::ORR_ISA, one `make_<kind>` per op; the other files are compiled once for any x86-64.
 //
 // Per-ISA files must define no symbol outside their namespace: no std:: templates, no inline
-// functions of other headers (the linker would keep one copy for both). What they need from outside
-// is declared here and defined in support.cpp. The test "cpu isa symbols" watches this.
+// functions of other headers, because the linker would keep one copy for both instruction sets.
+// What they need from outside is declared here and defined in support.cpp. The test "cpu isa
+// symbols" checks this.
 #pragma once
 
 #include <orrery/kernel.h>
@@ -22,7 +23,7 @@ struct Kernel {
 // Throws the error `code` with a printf-style message. Not inside a parallel task.
 [[noreturn]] void fail(int32_t code, const char* format, ...) __attribute__((format(printf, 2, 3)));
 
-// Attributes of an op, or the fallback.
+// An attribute of an op, or the fallback if it is absent.
 int64_t attr_int(const orr_op& op, const char* name, int64_t fallback);
 double attr_real(const orr_op& op, const char* name, double fallback);
 const char* attr_text(const orr_op& op, const char* name, const char* fallback);
@@ -31,8 +32,11 @@ const char* attr_text(const orr_op& op, const char* name, const char* fallback);
 void parallel_for(int64_t n, void (*fn)(void* arg, int64_t i), void* arg);
 int32_t threads();
 
-// One op of the plugin. `supports` fills a support that comes as score 100, contiguous, not in
-// place; `workspace` may be null (none).
+// Whether the CPU multiplies pairs of bf16 in one instruction (AVX512-BF16).
+bool has_pairs();
+
+// One op of the plugin. `supports` changes an answer that is preset to score 100, contiguous, not
+// in place. `workspace` may be null: none is needed.
 struct Op {
   const char* kind;
   void (*supports)(const orr_op&, orr_support&);
@@ -47,7 +51,7 @@ extern const int op_count;
 // Whether sums of real elements of one dtype may be stored as the other (ops.h, ANOTHER DTYPE).
 bool sums_into(int32_t from, int32_t to);
 
-// Answers of `supports`, for the functions of the table.
+// Helpers for `supports`.
 void refuse(orr_support& out, const char* reason);
 void accept(orr_support& out, const char* numerics);
 

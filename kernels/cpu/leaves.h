@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sums over the batch leaf by leaf, and the nodes of the tree over the leaves (ops.h).
+// Sums over the batch, leaf by leaf, and adds the leaves to nodes of the tree (ops.h).
 #pragma once
 
 #include "rows.h"
@@ -15,8 +15,9 @@ struct Leaves {
   int64_t lo, n, total;
 };
 
-// Calls sum(first leaf counted from lo) for every leaf and write(node, value) for every node that
-// the leaves complete. Values are V (one number or many lanes), rounded to Y at each node.
+// Calls sum(i) for every leaf, i counting from leaf lo, and write(node, value) for every node that
+// the leaves complete. Values are of type V (one number or several lanes), and rounded to Y at each
+// node.
 template <class Y, class V, class Sum, class Write>
 ORR_INLINE void each_node(const Leaves& leaves, Sum&& sum, Write&& write) {
   int64_t at = leaves.lo, leaf = 0;
@@ -36,7 +37,7 @@ ORR_INLINE void each_node(const Leaves& leaves, Sum&& sum, Write&& write) {
   }
 }
 
-// The column sum of term(row, c) for W vectors c over rows [first, last), into sum[W].
+// The column sums of term(row, c) over rows [first, last) for W vectors c, into sum[W].
 template <class V, int W, class Term>
 ORR_INLINE void column_sum(int64_t first, int64_t last, Term&& term, V* sum) {
   TreeSum<V> tree[W];
@@ -68,11 +69,11 @@ ORR_INLINE Lanes<V, W> rounded(Lanes<V, W> a) {
   return a;
 }
 
-// Vectors of columns that are summed side by side.
+// How many vectors of columns are summed side by side.
 inline constexpr int kStrip = 4;
 
-// The columns [at, at + W * 16) (fewer, by n, with W = 1) of y[nodes, columns]:
-// load(row, column, n) gives a vector of terms, `length` rows make a leaf.
+// Computes the columns [at, at + W * 16) of y[nodes, columns]; with W = 1 only n columns.
+// load(row, column, n) gives a vector of terms; a leaf has `length` rows.
 template <class Y, int W, class Load, class N>
 ORR_INLINE void column_nodes(const Leaves& leaves, int64_t length, int64_t columns, int64_t at,
                              Y* y, Load&& load, N n) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// matmul: packed panels under a register-tile kernel, or a pass over b where a has few rows.
+// matmul: operands are packed into panels for the micro-kernel; if a has few rows, b is read once
+// without packing.
 #include "kernel.h"
 #include "matmul_tile.h"
 #include "matmul_vector.h"
@@ -9,12 +10,25 @@
 namespace orr_cpu::ORR_ISA {
 namespace {
 
+template <class S>
+constexpr Along along_of = Along::k;
+template <>
+constexpr Along along_of<bf16> = Along::swapped;
+
+bool takes_pairs() {
+#ifdef __AVX512F__
+  return has_pairs();
+#else
+  return false;
+#endif
+}
+
 template <class S, class Y>
 struct Matmul : Kernel {
   using T = Scalar<S>;
 
   explicit Matmul(const orr_op& op)
-      : plan(op, {kMicroRows, Lanes<T>::cols, Lanes<T>::count}, threads()) {}
+      : plan(op, {kMicroRows, Lanes<T>::cols, Lanes<T>::count, takes_pairs()}, threads()) {}
 
   void launch(const orr_buffer* in, const orr_buffer* out, const orr_buffer* work) override {
     const S *a = host<S>(in[0]), *b = host<S>(in[1]);
@@ -26,10 +40,20 @@ struct Matmul : Kernel {
     if constexpr (sizeof(T) == 4)
       if (plan.vector) return vector(a, b, host<Y>(out[0]), scratch);
     Y* y = host<Y>(out[0]);
-    int64_t tiles = plan.shape.g * plan.tiles_m * plan.tiles_n, slots = smaller(plan.slots, tiles);
+#ifdef __AVX512F__
+    if constexpr (along_of<S> == Along::swapped)
+      if (plan.pairs) return tiles<Along::pairs>(a, b, y, scratch);
+#endif
+    tiles<along_of<S>>(a, b, y, scratch);
+  }
+
+  template <Along kAlong>
+  void tiles(const S* a, const S* b, Y* y, T* scratch) const {
+    int64_t n = plan.shape.g * plan.tiles_m * plan.tiles_n, slots = smaller(plan.slots, n);
     parallel(slots, [&](int64_t i) {
-      MatmulSlot<S, Y> slot(plan, a, b, y, scratch + plan.shared + i * plan.slot_elements());
-      slot.run(i * tiles / slots, (i + 1) * tiles / slots);
+      MatmulSlot<S, Y, kAlong> slot(plan, a, b, y,
+                                    scratch + plan.shared + i * plan.slot_elements());
+      slot.run(i * n / slots, (i + 1) * n / slots);
     });
   }
 
@@ -49,7 +73,8 @@ struct Matmul : Kernel {
         scratch[m * s.k + k] = load_one(a + g * s.a.batch + m * s.a.row + k * s.a.col);
     int64_t groups = ceil_div(s.n, 16), slots = smaller(plan.slots, groups);
     parallel(slots, [&](int64_t i) {
-      MatmulVector<S, Y, M>{plan, scratch, b, y, scratch + plan.shared + i * plan.slot_elements()}
+      MatmulVector<S, Y, M, along_of<S>>{plan, scratch, b, y,
+                                         scratch + plan.shared + i * plan.slot_elements()}
           .columns(g, groups * i / slots * 16, smaller(groups * (i + 1) / slots * 16, s.n));
     });
   }

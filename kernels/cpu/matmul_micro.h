@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The micro-kernel of every product here: a register tile of C, one chain of fma over K per
-// element, lanes along the columns. Columns of B and C come in whole vectors; rows may be fewer
-// than a tile.
+// The micro-kernel of all matrix products: it computes a tile of C in registers, with one chain of
+// fma over K per element and lanes along the columns. Columns of B and C are whole vectors; there
+// may be fewer rows than a tile has.
 #pragma once
 
 #include "vec.h"
 
 namespace orr_cpu::ORR_ISA {
 
-// Eight doubles, by the names of simd.h.
+// Eight doubles, with the function names of simd.h.
 #ifdef __AVX512F__
 struct v8d {
   __m512d v;
@@ -54,8 +54,8 @@ struct Lanes<double> {
   enum { count = 8, cols = 8 * kMicroVectors };
 };
 
-// Memory that is wanted soon: `runs` pieces of `bytes`, `step` bytes apart. The micro-kernel asks
-// for a line of it now and then, so that packing the next panel does not wait for memory.
+// Memory that will be packed next: `runs` pieces of `bytes` bytes, `step` bytes apart. The
+// micro-kernel prefetches a line of it from time to time, so that packing does not wait for memory.
 struct Ahead {
   const char* at = nullptr;
   int64_t step = 0, bytes = 0, runs = 0, done = 0;
@@ -71,15 +71,73 @@ struct Ahead {
   }
 };
 
-// Rows of A that lie one after another in packed form are this far apart: 256 elements, and a
-// little more so that they fall into different sets of the cache.
+// The distance of rows of A that are packed as rows: 256 elements and a little more, so that rows
+// fall into different sets of the cache.
 constexpr int64_t kRowStride = 256 + 16;
 
-// Element (r, k) of A is a[k*a_step + r], or a[r*kRowStride + k] where kByRows.
-// Row k of B is b + k*b_step. C = A*B, or C += A*B where the product is summed alone first.
+// In which order elements of K are added (ops.h, matmul): bf16 in pairs, the second first, which one
+// instruction does where the CPU has it.
+enum class Along { k, swapped, pairs };
+
+// Both products of pairs of bf16, that of the high halves first (AVX512-BF16's vdpbf16ps; subnormal
+// factors, sums and results count as 0).
+#ifdef __AVX512F__
+ORR_INLINE v16f add_pairs(v16f x, v16f y, v16f sum) {
+  asm("vdpbf16ps %2, %1, %0" : "+v"(sum.v) : "v"(x.v), "v"(y.v));
+  return sum;
+}
+#else
+ORR_INLINE v16f add_pairs(v16f, v16f, v16f sum) { return sum; }  // no plan asks for it
+#endif
+
+// Between `begin` and `end`, subnormal factors and sums count as 0, as they do in add_pairs. Compilers
+// do not move arithmetic on `sums` across these two calls.
+template <Along kAlong>
+struct Flushing {
+  template <class V>
+  static ORR_INLINE void begin(V* sums, int n) {
+    if constexpr (kAlong == Along::swapped) switch_to(_mm_getcsr() | kFlush, sums, n);
+  }
+  template <class V>
+  static ORR_INLINE void end(V* sums, int n) {
+    if constexpr (kAlong == Along::swapped) switch_to(_mm_getcsr() & ~kFlush, sums, n);
+  }
+
+ private:
+  static constexpr unsigned kFlush = 0x8040;  // flush to zero, subnormals are zeros
+  static ORR_INLINE void hold(v16f& x) {
+#ifdef __AVX512F__
+    asm volatile("" : "+v"(x.v));
+#else
+    asm volatile("" : "+x"(x.a), "+x"(x.b));
+#endif
+  }
+  static ORR_INLINE void hold(v8d&) {}  // doubles are never swapped
+  template <class V>
+  static ORR_INLINE void switch_to(unsigned state, V* sums, int n) {
+    for (int i = 0; i < n; ++i) hold(sums[i]);
+    _mm_setcsr(state);
+    for (int i = 0; i < n; ++i) hold(sums[i]);
+  }
+};
+
+// Which element of K comes k-th.
+template <Along kAlong>
+ORR_INLINE int64_t kth(int64_t k, int64_t kc) {
+  return kAlong == Along::swapped && (k ^ 1) < kc ? k ^ 1 : k;
+}
+// Whether the k-th element has no partner, in whose place 0 is added first.
+template <Along kAlong>
+ORR_INLINE bool is_alone(int64_t k, int64_t kc) {
+  return kAlong == Along::swapped && !(k & 1) && k + 1 == kc;
+}
+
+// Element (r, k) of A is a[k*a_step + r], or a[r*kRowStride + k] if kByRows. Row k of B begins at b
+// + k*b_step. Computes C = A*B, or with `add` C += A*B, where the product is summed by itself
+// first.
 template <class T>
 struct MicroArgs {
-  int64_t kc;
+  int64_t kc;  // or the number of pairs
   const T* a;
   int64_t a_step;
   const T* b;
@@ -87,15 +145,14 @@ struct MicroArgs {
   T* c;
   int64_t c_step;
   bool add;
-  Ahead* ahead;         // two, or null
-  bool stream = false;  // C goes past the caches. REQUIRES: !add, floats, C on whole lines
+  Ahead* ahead;         // an array of two, or null
+  bool stream = false;  // stores to C bypass the caches. REQUIRES: !add, floats, C on whole lines
 };
 
-template <class T, int kRows, int kVectors, bool kByRows>
+template <class T, Along kAlong, int kRows, int kVectors, bool kByRows>
 __attribute__((noinline)) void micro_kernel(const MicroArgs<T>& args) {
   using V = typename Lanes<T>::V;
   constexpr int lanes = Lanes<T>::count, across = kByRows ? kRowStride : 1;
-  const T *a = args.a, *b = args.b;
   T* c = args.c;
   if (!args.stream) {
 #pragma GCC unroll 16
@@ -108,10 +165,20 @@ __attribute__((noinline)) void micro_kernel(const MicroArgs<T>& args) {
   for (int r = 0; r < kRows; ++r)
 #pragma GCC unroll 2
     for (int j = 0; j < kVectors; ++j) sum[r][j] = fill(T(0));
-  for (int64_t k = 0; k < args.kc; ++k, a += kByRows ? 1 : args.a_step, b += args.b_step) {
+  Flushing<kAlong>::begin(&sum[0][0], kRows * kVectors);
+  const int64_t a_step = kByRows ? 1 : args.a_step;
+  for (int64_t i = 0; i < args.kc; ++i) {
+    const int64_t k = kth<kAlong>(i, args.kc);
+    const T *a = args.a + k * a_step, *b = args.b + k * args.b_step;
     if (args.ahead && !(k & 7)) {
       args.ahead[0].next();
       args.ahead[1].next();
+    }
+    if (is_alone<kAlong>(i, args.kc)) {
+#pragma GCC unroll 16
+      for (int r = 0; r < kRows; ++r)
+#pragma GCC unroll 2
+        for (int j = 0; j < kVectors; ++j) sum[r][j] = sum[r][j] + fill(T(0));
     }
     V row[kVectors];
 #pragma GCC unroll 2
@@ -120,9 +187,15 @@ __attribute__((noinline)) void micro_kernel(const MicroArgs<T>& args) {
     for (int r = 0; r < kRows; ++r) {
       V x = fill(a[r * across]);
 #pragma GCC unroll 2
-      for (int j = 0; j < kVectors; ++j) sum[r][j] = fma(x, row[j], sum[r][j]);
+      for (int j = 0; j < kVectors; ++j) {
+        if constexpr (kAlong == Along::pairs)
+          sum[r][j] = add_pairs(x, row[j], sum[r][j]);
+        else
+          sum[r][j] = fma(x, row[j], sum[r][j]);
+      }
     }
   }
+  Flushing<kAlong>::end(&sum[0][0], kRows * kVectors);
   const int64_t step = args.c_step;
   if (args.add) {
 #pragma GCC unroll 16
@@ -144,16 +217,17 @@ __attribute__((noinline)) void micro_kernel(const MicroArgs<T>& args) {
     for (int j = 0; j < kVectors; ++j) store(c + j * lanes, sum[r][j]);
 }
 
-// Runs the micro-kernel for `rows` x `vectors`. REQUIRES: 1 <= rows <= kRows, vectors as well.
-template <class T, bool kByRows = false, int kRows = kMicroRows>
+// Runs the micro-kernel for a tile of `rows` x `vectors`. REQUIRES: both are at least 1, and at
+// most the full tile.
+template <class T, Along kAlong = Along::k, bool kByRows = false, int kRows = kMicroRows>
 inline void multiply_micro(int rows, int vectors, const MicroArgs<T>& args) {
   if constexpr (kRows > 1) {
-    if (rows < kRows) return multiply_micro<T, kByRows, kRows - 1>(rows, vectors, args);
+    if (rows < kRows) return multiply_micro<T, kAlong, kByRows, kRows - 1>(rows, vectors, args);
   }
   if (kMicroVectors == 1 || vectors == 1)
-    micro_kernel<T, kRows, 1, kByRows>(args);
+    micro_kernel<T, kAlong, kRows, 1, kByRows>(args);
   else
-    micro_kernel<T, kRows, kMicroVectors, kByRows>(args);
+    micro_kernel<T, kAlong, kRows, kMicroVectors, kByRows>(args);
 }
 
 }  // namespace orr_cpu::ORR_ISA

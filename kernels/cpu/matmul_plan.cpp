@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Choosing tiles by a small cost model, and laying out the steps over K. See matmul_plan.h.
+// Chooses tiles by a small cost model, and makes the steps over K. See matmul_plan.h.
 #include "matmul_plan.h"
 
 #include "kernel.h"
@@ -112,7 +112,7 @@ Tiling cost_of(const MatmulPlan& p, int64_t tm, int64_t tn, int64_t element) {
   double pack_a = 0.4 * double(s.k * rows), pack_b = 0.4 * double(s.k * cols);
   bool fits_a = round_up(rows, p.micro.rows) * s.k * element <= kKeepBytes;
   bool fits_b = round_up(cols, p.micro.cols) * s.k * element <= kKeepBytes;
-  // What serves one tile alone is packed bit by bit, while memory brings the next bit.
+  // An operand that only one tile reads is packed in small parts, while memory loads the next part.
   bool reuses_b = tm < s.m;
   bool m_inner = fits_b && (!fits_a || pack_b >= pack_a);
   Tiling t{tm,
@@ -179,6 +179,8 @@ MatmulPlan::MatmulPlan(const orr_op& op, MicroTile micro_tile, int32_t workers)
             s.g * s.m * s.n * element >= kStreamBytes;
   // Neighbouring panels are written together: an odd number of lines keeps them in different sets.
   by_rows = s.a.col == 1;
+  // A pair does not reach from one leaf into the next.
+  pairs = micro.pairs && s.dtype == ORR_BF16 && (s.leaf_n == 1 || s.k / s.leaf_n % 2 == 0);
   panels = rows / micro.rows;
   panel_a = by_rows ? micro.rows * (ORR_MATMUL_K + 16)
                     : round_up(micro.rows * longest + micro.lanes, 32) + 16;
@@ -214,7 +216,7 @@ void matmul_supports(const orr_op& op, orr_support& out) {
   if (op.in[1].dtype != dtype) return refuse(out, "only operands of one type");
   if (!sums_into(dtype, op.out[0].dtype))
     return refuse(out, "no result of that type from such operands");
-  accept(out, "matmul/k256");
+  accept(out, dtype == ORR_BF16 ? "matmul/k256-pairs" : "matmul/k256");
   out.strided_in = 3;
   out.strided_out = 1;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How one matmul is cut: tiles of the output for threads and caches, and the steps that walk K in
-// the order that ops.h fixes. A plan chooses the work of each thread but never the order of a sum.
+// Plans one matmul: tiles of the output for threads and caches, and steps over K in the order that
+// ops.h prescribes. A plan determines the work of each thread, but never the order of a sum.
 #pragma once
 
 #include <orrery/kernel.h>
@@ -17,7 +17,7 @@ struct MatmulStrides {
 // y[g,m,n] = sum over k of a[g,m,k] * b[g,k,n]; `node` is the stride between the nodes of leaves.
 struct MatmulShape {
   int32_t dtype;  // of a and b
-  bool rounds;    // y is of 16 bits: so is every node of the leaves
+  bool rounds;    // y has 16 bits: every node of the leaves is rounded to it
   int64_t g, m, n, k;
   MatmulStrides a, b, y;
   int64_t node;
@@ -25,9 +25,9 @@ struct MatmulShape {
 };
 
 // One run of the micro-kernel over at most ORR_MATMUL_K elements of K, into level `level` of the
-// stack of partial sums. Afterwards `merges` times the top level is added to the one below, and
-// then, if node >= 0, level 0 is that finished node. `rounds`: a 16-bit leaf ends here; it and
-// every sum of it is rounded to the output's type.
+// stack of partial sums. Then the top level is added to the one below, `merges` times. If node >=
+// 0, level 0 is then that finished node. `rounds`: a leaf of 16 bits ends here; it and every sum of
+// it is rounded to the output's type.
 struct MatmulStep {
   int64_t k0;
   int32_t kc;
@@ -38,19 +38,20 @@ struct MatmulStep {
   int32_t rounds;
 };
 
-// Steps [first, last) whose operands are packed together: K from k0, at most ORR_MATMUL_K elements
-// unless a plan has one chunk.
+// The steps [first, last), whose operands are packed together: those of K from k0 on, at most
+// ORR_MATMUL_K elements, unless the plan has only one chunk.
 struct MatmulChunk {
   int32_t first, last;
   int64_t k0, kc;
 };
 
-// Columns that one pass of the vector path sums at a time.
+// How many columns the vector path (matmul_vector.h) sums at a time.
 enum { kVectorCols = 512 };
 
 // The micro-tile of an instruction set, in elements.
 struct MicroTile {
   int64_t rows, cols, lanes;
+  bool pairs = false;  // it multiplies pairs of bf16
 };
 
 struct MatmulPlan {
@@ -59,17 +60,18 @@ struct MatmulPlan {
   MatmulPlan(const MatmulPlan&) = delete;
   MatmulPlan& operator=(const MatmulPlan&) = delete;
 
-  MatmulShape shape;  // with roles swapped (y^T = b^T a^T) where that fills the lanes better
+  MatmulShape shape;  // with a and b swapped (y^T = b^T a^T) if that fills the lanes better
   MicroTile micro;
-  int32_t slots;  // workers that have a scratch of their own
-  bool swapped;   // a and b have changed places in `shape`
+  int32_t slots;  // how many tasks run at a time, each with its own scratch
+  bool swapped;   // a and b are swapped in `shape`
   bool vector;    // at most three rows: b is read once, in place
   int64_t tile_m, tile_n, tiles_m, tiles_n;
-  bool m_inner;             // tiles of one column follow each other
-  bool keep_a, keep_b;      // the packed operand of a tile holds all of K and serves the next
-  bool by_rows;             // packed rows of a stay rows
-  bool streams;             // y is written once, and is too long to stay in a cache
-  int64_t panels, panel_a;  // packed panels of a in a tile, elements of one for one chunk
+  bool m_inner;             // tiles of one column follow one another
+  bool keep_a, keep_b;      // the packed operand has all of K, and is used for the next tile too
+  bool by_rows;             // a is packed as rows (kRowStride)
+  bool pairs;               // bf16 is packed in pairs along K
+  bool streams;             // y is too large for the caches: stores bypass them
+  int64_t panels, panel_a;  // panels of a in a tile, and elements of a panel for one chunk
   int64_t group;            // columns of b that are packed at a time
   int32_t levels;           // of the stack of partial sums
   MatmulStep* steps;
@@ -82,7 +84,7 @@ struct MatmulPlan {
   uint64_t workspace() const;  // bytes
 };
 
-// For the table of ops: any shapes and strides that ops.h allows, in any real dtype.
+// For the table of ops. It takes all shapes and strides that ops.h allows, in every real dtype.
 void matmul_supports(const orr_op& op, orr_support& out);
 uint64_t matmul_workspace(const orr_op& op);  // enough for every instruction set
 

@@ -1,22 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One slot's share of a matmul: its tiles one after another, operands packed into its own scratch.
+// Computes one slot's share of a matmul: its tiles one after another, with operands packed into the
+// slot's scratch.
 #pragma once
 
 #include "matmul_plan.h"
 #include "pack.h"
+#include "pack_pairs.h"
 #include "tasks.h"
 
 namespace orr_cpu::ORR_ISA {
 
-// Operands are of S, the result is of Y.
-template <class S, class Y>
+// Operands have the type S, the result Y. Packed operands are numbers of type T or pairs of bf16.
+template <class S, class Y, Along kAlong>
 struct MatmulSlot {
   using T = Scalar<S>;
   enum { kRows = kMicroRows, kCols = Lanes<T>::cols, kLanesOf = Lanes<T>::count };
   enum { kMicro = kRows * kCols };
+  static constexpr bool kPairs = kAlong == Along::pairs;
+  // Packed elements along K, of so many.
+  static int64_t depth(int64_t k) { return kPairs ? (k + 1) / 2 : k; }
 
-  // A piece of the output: rows [m, m+rows), columns [n, n+cols) of matrix g.
+  // A tile of the output: rows [m, m+rows), columns [n, n+cols) of matrix g.
   struct Tile {
     int64_t g, m, n, rows, cols;
   };
@@ -68,25 +73,40 @@ struct MatmulSlot {
     T* to = chunk_of_a(index);
     if (p.by_rows)
       for (int64_t i = 0; i < t.rows; i += kRows, to += p.panel_a)
-        pack_rows(rows_at(t, c.k0) + i * p.shape.a.row, p.shape.a.row, smaller(kRows, t.rows - i),
-                  c.kc, to);
+        pack_whole_rows(rows_at(t, c.k0) + i * p.shape.a.row, p.shape.a.row,
+                        smaller(kRows, t.rows - i), c.kc, to);
     else
-      pack_panels<kRows>(rows_at(t, c.k0), p.shape.a.row, p.shape.a.col, t.rows, c.kc, to,
-                         p.panel_a);
+      pack<kRows>(rows_at(t, c.k0), p.shape.a.row, p.shape.a.col, t.rows, c.kc, to, p.panel_a);
   }
   void pack_b_group(const Tile& t, int64_t j, int64_t cols, const MatmulChunk& c) const {
-    pack_panels<kCols>(cols_at(t, j, c.k0), p.shape.b.col, p.shape.b.row, cols, c.kc, pack_b,
-                       kCols * c.kc);
+    pack<kCols>(cols_at(t, j, c.k0), p.shape.b.col, p.shape.b.row, cols, c.kc, pack_b,
+                kCols * depth(c.kc));
+  }
+  static void pack_whole_rows(const S* from, int64_t step, int64_t count, int64_t kc, T* to) {
+    if constexpr (kPairs)
+      pack_pair_rows(from, step, count, kc, to);
+    else
+      pack_rows(from, step, count, kc, to);
+  }
+  template <int W>
+  static void pack(const S* from, int64_t i_step, int64_t k_step, int64_t count, int64_t kc, T* to,
+                   int64_t panel) {
+    if constexpr (kPairs)
+      pack_pair_panels<W>(from, i_step, k_step, count, kc, to, panel);
+    else
+      pack_panels<W>(from, i_step, k_step, count, kc, to, panel);
   }
 
-  // A piece of an operand: `lines` along the dim of stride `step`, `length` along the other, which
-  // is the neighbours' dim unless the strides say otherwise.
+  // The memory of a piece of an operand, to be prefetched: `lines` along the dim with stride
+  // `step`, each with `length` elements along the dim with stride `inner`. If `step` is 1, the dims
+  // change roles, so that elements of a line are neighbours.
   static Ahead ahead_of(const S* at, int64_t lines, int64_t step, int64_t length, int64_t inner) {
     if (step == 1 && inner != 1) return ahead_of(at, length, inner, lines, step);
     return {(const char*)at, step * int64_t(sizeof(S)), length * int64_t(sizeof(S)), lines, 0};
   }
 
-  // With all of A at hand a group of columns goes through K alone, and its part of y stays near.
+  // If all of A is packed (keep_a), each group of columns runs through all of K, and its part of y
+  // stays in cache.
   void run_tile(const Tile& t, bool more) const {
     Ahead ahead[2];
     int64_t outer = p.keep_a ? (t.cols + p.group - 1) / p.group : p.n_chunks;
@@ -109,7 +129,7 @@ struct MatmulSlot {
     }
   }
 
-  // The piece of a that is packed after this one: the next chunk, or the tile below.
+  // Sets `ahead` to the piece of a that is packed next: the next chunk, or the tile below.
   void want_a(Tile t, int32_t index, bool more, Ahead& ahead) const {
     const MatmulStrides& s = p.shape.a;
     if (++index == p.n_chunks) {
@@ -128,8 +148,8 @@ struct MatmulSlot {
 
   void run_group(const Tile& t, int64_t j, int64_t cols, int32_t index, Ahead* ahead) const {
     const MatmulChunk& c = p.chunks[index];
-    int64_t depth_b = p.keep_b ? p.shape.k : c.kc;
-    const T* panel_b = pack_b + (p.keep_b ? c.k0 * kCols + j * depth_b : 0);
+    int64_t depth_b = depth(p.keep_b ? p.shape.k : c.kc);
+    const T* panel_b = pack_b + (p.keep_b ? depth(c.k0) * kCols + j * depth_b : 0);
     for (int64_t n = 0; n < cols; n += kCols) {
       const T* panel_a = chunk_of_a(index);
       for (int64_t i = 0; i < t.rows; i += kRows, panel_a += p.panel_a)
@@ -139,18 +159,18 @@ struct MatmulSlot {
 
   void multiply(const MatmulStep& step, int64_t k, int rows, int vectors, const T* panel_a,
                 const T* panel_b, T* to, int64_t to_step, Ahead* ahead, bool stream = false) const {
-    MicroArgs<T> args{step.kc, panel_a + k * (p.by_rows ? 1 : kRows),
-                      kRows,   panel_b + k * kCols,
-                      kCols,   to,
-                      to_step, step.add != 0,
-                      ahead,   stream};
+    MicroArgs<T> args{depth(step.kc), panel_a + depth(k) * (p.by_rows ? 1 : kRows),
+                      kRows,          panel_b + depth(k) * kCols,
+                      kCols,          to,
+                      to_step,        step.add != 0,
+                      ahead,          stream};
     if (p.by_rows)
-      multiply_micro<T, true>(rows, vectors, args);
+      multiply_micro<T, kAlong, true>(rows, vectors, args);
     else
-      multiply_micro<T, false>(rows, vectors, args);
+      multiply_micro<T, kAlong, false>(rows, vectors, args);
   }
 
-  // The steps of one chunk for the micro-tile at (i, j) of the tile.
+  // Runs the steps of one chunk for the micro-tile at (i, j) of the tile.
   void micro(const Tile& t, int64_t i, int64_t j, const MatmulChunk& c, const T* panel_a,
              const T* panel_b, Ahead* ahead) const {
     int rows = int(smaller(kRows, t.rows - i)), cols = int(smaller(kCols, t.cols - j));
@@ -183,13 +203,13 @@ struct MatmulSlot {
     }
   }
 
-  // Whether whole vectors of the accumulator are whole vectors of y.
+  // Whether the accumulator can be written to y directly, in whole vectors.
   bool direct(int cols) const {
     return sizeof(Y) == sizeof(T) && p.shape.leaf_n == 1 && p.shape.y.col == 1 &&
            cols % kLanesOf == 0;
   }
 
-  // The result is written in one go after the last step: have its lines at hand by then.
+  // Prefetches the lines of y, which is written at once after the last step.
   void expect(const Y* to, int rows, int cols) const {
     for (int r = 0; r < rows; ++r)
       for (int c = 0; c < cols; c += 64 / int(sizeof(Y)))

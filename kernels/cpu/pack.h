@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Packing a piece of an operand into a panel: element (i, k) goes to panel[k*W + i], so that the
-// micro-kernel reads it forward. 16-bit storage becomes float on the way.
+// Packs a piece of an operand into a panel: element (i, k) goes to panel[k*W + i], so that the
+// micro-kernel reads consecutive memory. 16-bit elements are converted to float.
 #pragma once
 
 #include "matmul_micro.h"
@@ -73,7 +73,7 @@ ORR_INLINE void row_pointers(const S* src, int64_t stride, int count, const S* r
   for (int i = 0; i < 16; ++i) row[i] = src + (i < count ? i : count - 1) * stride;
 }
 
-// Sixteen rows whose elements along K are neighbours. Lanes from `count` on hold copies.
+// Packs sixteen rows whose elements along K are neighbours. Lanes from `count` on get copies.
 template <int W, class S>
 ORR_INLINE void pack_transposed(const S* src, int64_t stride, int count, int64_t kc, float* to) {
   const S* row[16];
@@ -88,8 +88,9 @@ ORR_INLINE void pack_transposed(const S* src, int64_t stride, int count, int64_t
     for (int i = 0; i < (W < 16 ? W : 16); ++i) to[k * W + i] = load_one(row[i] + k);
 }
 
-// Rows that are neighbours in memory: all panels of one k, then the next. A row of a panel is
-// stored as whole vectors, whose excess the next row overwrites; the last row is stored exactly.
+// Packs rows that are neighbours in memory: all panels for one k, then for the next. A row of a
+// panel is stored as whole vectors, and the next row overwrites what is too much; the last row is
+// stored exactly.
 template <int W, class S>
 ORR_INLINE void pack_neighbours(const S* src, int64_t k_step, int64_t count, int64_t kc, float* to,
                                 int64_t panel) {
@@ -97,8 +98,8 @@ ORR_INLINE void pack_neighbours(const S* src, int64_t k_step, int64_t count, int
     float* row = to + k * W;
     for (int64_t p = 0; p < count; p += W, row += panel)
       for (int64_t i = p; i < p + W && i < count; i += 16) {
-        int64_t left = smaller(W - (i - p), count - i);
-        v16f x = left < 16 ? load(src + i, int(left)) : load(src + i, Full{});
+        int64_t left = smaller(16, smaller(W - (i - p), count - i));
+        v16f x = count - i < 16 ? load(src + i, int(left)) : load(src + i, Full{});
         if ((kc - k) * W >= 16)
           store(row + (i - p), x);
         else
@@ -107,7 +108,7 @@ ORR_INLINE void pack_neighbours(const S* src, int64_t k_step, int64_t count, int
   }
 }
 
-// The same for narrow panels, whose rows are stored as eight elements where the next row follows.
+// The same for narrow panels, whose rows are stored as eight elements if another row follows.
 template <int W, class S>
 ORR_INLINE void pack_narrow(const S* src, int64_t k_step, int64_t count, int64_t kc, float* to,
                             int64_t panel) {
@@ -121,7 +122,7 @@ ORR_INLINE void pack_narrow(const S* src, int64_t k_step, int64_t count, int64_t
   }
 }
 
-// Rows whose elements along K are neighbours, as they are: kRowStride apart. REQUIRES: kc <= 256.
+// Packs rows whose elements along K are neighbours as rows, kRowStride apart. REQUIRES: kc <= 256.
 template <class S>
 inline void pack_rows(const S* src, int64_t i_step, int64_t count, int64_t kc, Scalar<S>* to) {
   for (int64_t i = 0; i < count; ++i, src += i_step, to += kRowStride) {
@@ -132,7 +133,7 @@ inline void pack_rows(const S* src, int64_t i_step, int64_t count, int64_t kc, S
 }
 
 // Packs `count` rows (stride i_step) over kc of K (stride k_step) into panels of W rows, `panel`
-// elements apart. REQUIRES: a stride of 1 where it is to be fast. May write 16 floats too far.
+// elements apart. It is fast only if one stride is 1. It may write up to 16 floats behind the end.
 template <int W, class S>
 inline void pack_panels(const S* src, int64_t i_step, int64_t k_step, int64_t count, int64_t kc,
                         float* to, int64_t panel) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Random numbers of neighbouring elements; they are those of orr_uniform (ops.h).
+// Random numbers of neighbouring elements, equal to those of orr_uniform (ops.h).
 #include "philox.h"
 #include "pointwise_steps.h"
 

@@ -7,7 +7,8 @@
 
 namespace orr_cpu::ORR_ISA {
 
-// The four words of sixteen counters, of which `low` and `high` are the halves.
+// Computes four words for each of sixteen counters, whose lower and upper halves are `low` and
+// `high`.
 ORR_INLINE void philox(uint64_t seed, uint32_t id, uint32_t step, v16i low, v16i high,
                        v16i (&word)[4]) {
   v16i c0 = low, c1 = high, c2 = splat_int(int32_t(id)), c3 = splat_int(int32_t(step));

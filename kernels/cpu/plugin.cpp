@@ -47,7 +47,7 @@ int32_t probe(void*, char* reason, uint32_t bytes) {
   return 0;
 }
 
-// Types of newer headers are nobody's here.
+// Whether this plugin knows all dtypes of the op. Newer headers may have more.
 bool knows_types(const orr_op& op) {
   const auto unknown = [](const orr_tensor& t) { return orr_dtype_bytes(t.dtype) == 0; };
   return std::none_of(op.in, op.in + op.n_in, unknown) &&

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Runs a compiled pointwise expression block by block: finds or gathers the operands of a block,
-// runs the steps, writes back what could not be written in place.
+// runs the steps, and writes back results that could not be written in place.
 #include "pointwise_steps.h"
 #include "tasks.h"
 

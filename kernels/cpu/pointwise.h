@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A pointwise expression as code for a block machine. The machine works on blocks of consecutive
-// elements; a block of values lies in a slot, and one block, the accumulator, in vector registers.
-// Accumulator steps combine it with slots; memory steps go from slots to a slot and need no
-// accumulator. Compiled once for any CPU (pointwise_compile.cpp), run per instruction set.
+// A pointwise expression as code for a block machine, an interpreter that works on blocks of
+// consecutive elements. A block of values lies in a slot; one block, the accumulator, lies in
+// vector registers. Accumulator steps combine it with slots; memory steps compute a slot from
+// slots. The code is compiled once for any CPU (pointwise_compile.cpp) and run per instruction set.
 //
 // A slot holds f32, bf16 and f16 values as float, BOOL as 32-bit masks, integers as int64, f64 as
 // double. Slots of inputs and outputs hold the tensor's own format.
@@ -15,7 +15,8 @@ namespace orr_cpu::pointwise {
 
 enum { kMaxSlots = 512, kMaxTensors = 64 };
 
-// Steps. x is the accumulator, a, b and c are slots. A trailing R: operands exchanged.
+// The steps. x is the accumulator; a, b and c are slots. R at the end of a name: with the operands
+// exchanged.
 enum Code : uint16_t {
   END,
   LOAD,
@@ -76,8 +77,8 @@ struct Step {
   double imm;
 };
 
-// How a tensor is walked in row-major order of the output: its dims, neighbours merged. `run`
-// elements lie `inner` apart, then the outer dims move on.
+// How a tensor is read in the row-major order of the output, with neighbouring dims merged: `run`
+// elements lie `inner` apart, then the indices of the outer dims advance.
 struct Walk {
   int32_t tensor;  // input or output number
   int32_t slot;
@@ -93,23 +94,24 @@ struct Constant {
   double value;
 };
 
-// Machine code of a body: for the first elements (a multiple of the block) of the slots, which
-// follow each other in place, but for slots of tensors that repeat an element: one block each.
+// Machine code of a body. It computes the first `elements` elements, a multiple of the block size.
+// The slots of tensors are all of these elements in place; slots of tensors that repeat one element
+// have only one block.
 using BodyCode = void (*)(void* const* slot, char* scratch, int64_t elements);
 
 // The compiled expression. Arrays are owned by the kernel.
 struct Program {
   int64_t elements;
-  int32_t slots, stride;  // bytes from a slot's block to the next in the scratch
+  int32_t slots, stride;  // stride: bytes from one slot's block to the next in the scratch
   int32_t inputs, outputs, uniforms, constants;
-  const Step* prologue;  // once per task, on values that are the same for all elements
-  const Step* body;      // once per block
+  const Step* prologue;  // run once per task, on values that are the same for all elements
+  const Step* body;      // run once per block
   const Walk* in;        // `inputs` tensors that vary
   const Walk* uniform;   // `uniforms` inputs that do not
   const Walk* out;
   const Constant* constant;
-  BodyCode body_code;   // or null: the block machine runs the body
-  int32_t spill_bytes;  // that it takes behind the scratch's blocks
+  BodyCode body_code;   // null: the block machine runs the body
+  int32_t spill_bytes;  // scratch that body_code needs behind the blocks
 };
 
 // Runs elements [first, last); in and out are the addresses of the op's tensors.

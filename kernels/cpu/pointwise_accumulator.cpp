@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The accumulator steps of the pointwise block machine: registers that stay in place from step to
-// step, so that a chain of instructions costs one load each and no store.
+// The accumulator steps of the pointwise block machine. The accumulator stays in registers from
+// step to step, so each instruction of a chain costs one load and no store.
 #include "pointwise_functions.h"
 #include "pointwise_steps.h"
 

@@ -16,7 +16,8 @@ using Xbyak::Operand;
 using Xbyak::Reg64;
 using Xbyak::Xmm;
 
-// What the code is aligned to where it is made, as it is where it will run.
+// The alignment of code in the buffer in which it is made. It must be that of the memory in which
+// it runs.
 struct alignas(64) Line {
   uint8_t bytes[64];
 };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Machine code of an expression's body: one loop over all elements of a stretch, values in
-// registers. Each instruction of the expression is the same instruction as in the block machine, so
-// the bits are too. Bodies with other steps (see trace) stay with the block machine as a whole.
+// Translates an expression's body to machine code: one loop over consecutive elements, with values
+// in registers. It uses the same machine instructions as the block machine, so the bits are the
+// same. Bodies with steps that trace() cannot handle are run by the block machine.
 #pragma once
 
 #include <string>
@@ -12,11 +12,11 @@
 namespace orr_cpu::pointwise {
 
 struct MachineCode {
-  std::string bytes;        // run at any address, as program.body_code; none: not to be translated
-  int32_t spill_bytes = 0;  // of the program
+  std::string bytes;        // position-independent, for Program::body_code; empty: not translated
+  int32_t spill_bytes = 0;  // for Program::spill_bytes
 };
 
-// The code of a body for scratch blocks that lie `stride` bytes apart.
+// Translates a body for scratch blocks that lie `stride` bytes apart.
 MachineCode translate(const Compiled& code, int stride, const Isa& isa);
 
 }  // namespace orr_cpu::pointwise

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The compiler of pointwise expressions: a depth-first walk from the outputs that keeps the running
-// value in the accumulator and everything used twice in a slot.
+// The compiler of pointwise expressions. It walks depth-first from the outputs, keeps the current
+// value in the accumulator, and puts values that are used twice into slots.
 #pragma once
 
 #include <vector>
@@ -20,8 +20,8 @@ struct Compiled {
 // REQUIRES: `supports` accepted the op.
 Compiled compile(const orr_op& op);
 
-// Whether values of this dtype live in the accumulator; the others are 8 bytes wide and live in
-// slots only.
+// Whether values of this dtype can be in the accumulator; the others have 8 bytes and are only in
+// slots.
 bool is_narrow(int32_t dtype);
 // The walk of a tensor over the dims of the op's first output.
 Walk walk_of(const orr_op& op, const orr_tensor& t, int tensor);

@@ -19,8 +19,8 @@ ORR_INLINE v16f sign(v16f x) {
   return select(is_nan(x), x, s);
 }
 
-// Calls use(f) with the function of lanes and, for mod, of a second argument. Returns whether `fn`
-// is one; the others are functions of single numbers.
+// Calls use(f) with the function `fn` on lanes, which for mod has a second argument. Returns
+// whether there is one; other functions exist only for single numbers.
 template <class Use>
 ORR_INLINE bool each_lane(int fn, Use&& use) {
   switch (fn) {

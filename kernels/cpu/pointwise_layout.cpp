@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Layouts of the tensors of a pointwise op, and which ops are taken.
+// The layouts of the tensors of a pointwise op, and which ops are supported.
 #include <orrery/sdk/plugin.hpp>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The block machine's two halves for one instruction set; see pointwise.h.
+// The two parts of the block machine (pointwise.h) for one instruction set.
 #pragma once
 
 #include "pointwise.h"
@@ -8,8 +8,8 @@
 
 namespace orr_cpu::ORR_ISA {
 
-// Eight registers: fewer make the choice of each step dear, more fill the CPU's window with steps
-// that wait for each other (both measured).
+// The accumulator has eight registers. With fewer, dispatching a step costs too much for its work;
+// with more, the CPU's window fills with steps that wait for each other (both measured).
 #ifdef __AVX512F__
 inline constexpr int kAccumulators = 8;
 #else
@@ -17,7 +17,7 @@ inline constexpr int kAccumulators = 4;
 #endif
 inline constexpr int kBlock = kAccumulators * kLanes;
 
-// Runs accumulator steps up to the first other step, which it returns.
+// Runs accumulator steps, and returns the first step that is no accumulator step.
 const pointwise::Step* run_accumulator(const pointwise::Step* step, void* const* slot);
 
 // Runs one memory step on a block whose first element has this row-major index.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// See pointwise_trace.h. The functions of vmath.h run here on lanes that only take notes.
+// See pointwise_trace.h. The functions of vmath.h run here on lanes that only record operations.
 #define ORR_ISA traced
 #define ORR_TRACED
 #include "pointwise_functions.h"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Steps on 8-byte values (doubles and integers) and between formats. Plain loops that the compiler
-// vectorises: they are exact, or scalar calls of libm, so their bits do not depend on how.
+// Steps on 8-byte values (doubles and integers) and conversions between formats. They are plain
+// loops that the compiler vectorises. Their bits do not depend on how it does so: they are exact,
+// or call scalar functions of libm.
 #pragma once
 
 #include <stdint.h>
@@ -10,9 +11,9 @@ namespace orr_cpu::ORR_ISA {
 
 void wide_real(int fn, void* to, const void* a, const void* b, const void* c);
 void wide_int(int fn, int dtype, void* to, const void* a, const void* b, const void* c);
-// Between slot formats, by dtype.
+// Converts between the slot formats of two dtypes.
 void convert(int from, int dtype, void* to, const void* a);
-// From a tensor's format to the slot's, and back.
+// Convert from a tensor's format to the slot's, and back.
 void widen(int from, void* to, const void* a);
 void narrow(int dtype, void* to, const void* a);
 

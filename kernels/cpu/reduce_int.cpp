@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// reduce of integers and booleans: exact in any order, so plain loops.
+// reduce of integers and booleans. Results are exact in any order, so plain loops are enough.
 #include "leaves.h"
 #include "reduce.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Walking a row of neighbouring elements: maps, maxima, and sums in the order of ops.h. A function
-// of the caller gives the vector at an offset; it gets Full{} or, in the tail, the number of lanes.
+// Maps, maxima, and sums in the order of ops.h over a row of neighbouring elements. A function of
+// the caller returns the vector at an offset; it gets Full{} or, in the tail, the number of lanes.
 #pragma once
 
 #include "tasks.h"
@@ -37,7 +37,7 @@ ORR_INLINE void each_vector(int64_t first, int64_t last, At&& at) {
   if (i < last) at(i, int(last - i));
 }
 
-// The sum of one block of at most ORR_SUM_BLOCK elements.
+// The sum of a block of at most ORR_SUM_BLOCK elements.
 template <class V, class Term>
 ORR_INLINE auto block_sum(int64_t first, int64_t last, Term&& term) {
   V acc = splat(decltype(sum_lanes(V{}))(0));
@@ -93,7 +93,7 @@ ORR_INLINE Scalar<T> row_max(const T* x, int64_t n) {
   return max_lanes(nan_max(nan_max(a, b), nan_max(c, d)));
 }
 
-// Rows per task so that a task is worth its start.
+// How many rows a task should have at least, so that it is worth starting.
 ORR_INLINE int64_t row_grain(int64_t columns) { return larger(1, 8192 / larger(1, columns)); }
 
 }  // namespace orr_cpu::ORR_ISA

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Choosing from rows: argmax, topk, categorical.
+// Ops that choose from rows: argmax, topk, categorical.
 #include <algorithm>
 
 #include "integers.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// scatter_add: the tokens are sorted by destination once per launch (a counting sort, stable), then
-// each destination row is made by one thread: per leaf in token order, then the tree over leaves.
-// With a base only rows that have tokens are touched.
+// scatter_add: tokens are sorted by destination once per launch (a stable counting sort). Then one
+// thread computes each destination row: per leaf in token order, then along the tree over leaves.
+// With a base, only rows that have tokens are changed.
 #include "integers.h"
 #include "leaves.h"
 #include "typed.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sixteen virtual float lanes: one zmm register with AVX-512, two ymm with AVX2. Every function
-// here gives the same bits on both, so what is written with them does too.
+// Vectors of sixteen floats: one zmm register with AVX-512, two ymm registers with AVX2. Every
+// function here gives the same bits with both, and so does all code that uses only these functions.
 //
 // Lane i of a vector is element i in memory. m16 is a mask: one truth value per lane.
 #pragma once
@@ -28,7 +28,7 @@ ORR_INLINE v16f abs(v16f a) { return as_float(as_int(a) & splat_int(INT32_MAX));
 ORR_INLINE v16f& operator+=(v16f& a, v16f b) { return a = a + b; }
 ORR_INLINE v16f& operator*=(v16f& a, v16f b) { return a = a * b; }
 
-// The larger (smaller) of two, a if they are equal; NaN if either is.
+// The larger (smaller) of two; a if they are equal; NaN if one is NaN.
 ORR_INLINE v16f nan_max(v16f a, v16f b) { return select(is_nan(b), b, max(b, a)); }
 ORR_INLINE v16f nan_min(v16f a, v16f b) { return select(is_nan(b), b, min(b, a)); }
 

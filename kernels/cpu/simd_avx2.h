@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The sixteen lanes as two AVX2 registers. Included by simd.h only; simd_avx512.h is its twin and
-// carries the comments.
+// The sixteen lanes as two AVX2 registers. Included only by simd.h. simd_avx512.h has the same
+// functions, with comments.
 #pragma once
 
 namespace orr_cpu::ORR_ISA {

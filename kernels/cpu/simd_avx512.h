@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The sixteen lanes as one AVX-512 register. Included by simd.h only; simd_avx2.h is its twin.
+// The sixteen lanes as one AVX-512 register. Included only by simd.h. simd_avx2.h has the same
+// functions.
 #pragma once
 
 namespace orr_cpu::ORR_ISA {
@@ -25,7 +26,7 @@ ORR_INLINE m16 first_lanes(int n) { return {__mmask16((1u << n) - 1)}; }
 ORR_INLINE v16f load(const float* p) { return {_mm512_loadu_ps(p)}; }
 ORR_INLINE void store(float* p, v16f a) { _mm512_storeu_ps(p, a.v); }
 ORR_INLINE void stream(float* p, v16f a) { _mm512_stream_ps(p, a.v); }
-// The first n lanes, 0 <= n <= 16; the others are +0 and memory behind them is not touched.
+// Loads the first n lanes, 0 <= n <= 16; the others are +0, and memory behind them is not read.
 ORR_INLINE v16f load(const float* p, int n) { return {_mm512_maskz_loadu_ps(first_lanes(n).v, p)}; }
 ORR_INLINE void store(float* p, v16f a, int n) { _mm512_mask_storeu_ps(p, first_lanes(n).v, a.v); }
 ORR_INLINE v16i load_int(const void* p) { return {_mm512_loadu_si512(p)}; }
@@ -51,7 +52,7 @@ ORR_INLINE v16f operator*(v16f a, v16f b) { return {_mm512_mul_ps(a.v, b.v)}; }
 ORR_INLINE v16f operator/(v16f a, v16f b) { return {_mm512_div_ps(a.v, b.v)}; }
 ORR_INLINE v16f fma(v16f a, v16f b, v16f c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }
 ORR_INLINE v16f sqrt(v16f a) { return {_mm512_sqrt_ps(a.v)}; }
-// As the instruction: the second operand where either is NaN.
+// As the CPU instruction: the second operand if one is NaN.
 ORR_INLINE v16f min(v16f a, v16f b) { return {_mm512_min_ps(a.v, b.v)}; }
 ORR_INLINE v16f max(v16f a, v16f b) { return {_mm512_max_ps(a.v, b.v)}; }
 ORR_INLINE v16f round_even(v16f a) { return {_mm512_roundscale_ps(a.v, 8)}; }
@@ -92,7 +93,7 @@ ORR_INLINE m16 operator&(m16 a, m16 b) { return {__mmask16(a.v & b.v)}; }
 ORR_INLINE m16 operator|(m16 a, m16 b) { return {__mmask16(a.v | b.v)}; }
 ORR_INLINE v16f select(m16 m, v16f a, v16f b) { return {_mm512_mask_blend_ps(m.v, b.v, a.v)}; }
 ORR_INLINE v16i select(m16 m, v16i a, v16i b) { return {_mm512_mask_blend_epi32(m.v, b.v, a.v)}; }
-// One bit per lane, and whole lanes of ones or zeros.
+// A mask as one bit per lane, or as lanes of all ones or zeros.
 ORR_INLINE uint32_t bits(m16 m) { return m.v; }
 ORR_INLINE v16i mask_to_int(m16 m) { return {_mm512_movm_epi32(m.v)}; }
 ORR_INLINE m16 int_to_mask(v16i a) { return {_mm512_movepi32_mask(a.v)}; }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sixteen virtual lanes that compute nothing: each operation is noted down, to become machine code
-// (pointwise_code.cpp). So what is written with simd.h, vmath.h above all, is written once for
-// compilers and for the translator. Included by simd.h only; simd_avx512.h carries the comments.
+// Sixteen lanes that compute nothing: each operation is recorded, and becomes machine code later
+// (pointwise_code.cpp). So code that uses simd.h, such as vmath.h, can be both compiled and
+// translated. Included only by simd.h; simd_avx512.h has the comments.
 #pragma once
 
 #include "pointwise_trace.h"
@@ -25,7 +25,7 @@ struct m16 {
 ORR_INLINE v16i splat_int(int32_t x) { return {note(Node::CONSTANT, -1, -1, -1, uint32_t(x))}; }
 ORR_INLINE v16f splat(float x) { return {splat_int(__builtin_bit_cast(int32_t, x)).node}; }
 
-// A step's operand: a tensor's elements stay where they are until an instruction wants them.
+// An operand of a step. Elements of a tensor are loaded only when an instruction uses them.
 ORR_INLINE v16i load_u16(uint32_t slot) { return {note(Node::LOAD_U16, -1, -1, -1, slot)}; }
 ORR_INLINE v16f load_f16(uint32_t slot) { return {note(Node::LOAD_F16, -1, -1, -1, slot)}; }
 ORR_INLINE void store(uint32_t slot, v16f x) { note(Node::STORE, x.node, -1, -1, slot); }
@@ -51,7 +51,7 @@ ORR_INLINE v16f fma(v16f x, v16f y, v16f z) { return {note(Node::FMA, x.node, y.
 ORR_INLINE v16f sqrt(v16f x) { return {note(Node::SQRT, x.node)}; }
 ORR_INLINE v16f round_f16(v16f x) { return {note(Node::ROUND_F16, x.node)}; }
 
-// With the number that the instruction takes as well.
+// Records an operation that also takes a number.
 #define ORR_NOTE(name, result, type, op) \
   ORR_INLINE result name(type x, int n) { return {note(Node::op, x.node, -1, -1, uint32_t(n))}; }
 ORR_NOTE(round_to, v16f, v16f, ROUND)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What per-ISA files use from outside: errors, attributes, the host's threads. Compiled once.
+// Functions that per-ISA files use from outside: errors, attributes, the host's threads. Compiled
+// once.
 #include <orrery/sdk/plugin.hpp>
 
 #include <cstdarg>
@@ -31,6 +32,8 @@ const char* attr_text(const orr_op& op, const char* name, const char* fallback) 
   const orr_attr* a = orr::attr(op, name);
   return a ? a->text : fallback;
 }
+
+bool has_pairs() { return __builtin_cpu_supports("avx512bf16"); }
 
 bool sums_into(int32_t from, int32_t to) {
   const bool from_short = from == ORR_BF16 || from == ORR_F16,

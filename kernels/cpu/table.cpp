@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "attention_plan.h"
+#include "fold.h"
 #include "kernel.h"
 #include "matmul_plan.h"
 #include "pointwise.h"
@@ -24,6 +25,7 @@ ORR_DECLARE(attention_grad)
 ORR_DECLARE(categorical)
 ORR_DECLARE(cross_entropy)
 ORR_DECLARE(cross_entropy_grad)
+ORR_DECLARE(fold)
 ORR_DECLARE(gather)
 ORR_DECLARE(iota)
 ORR_DECLARE(layernorm)
@@ -117,6 +119,7 @@ const Op op_table[] = {
     ORR_ROW(categorical, (real_op<0, 0>), nullptr),
     ORR_ROW(cross_entropy, (real_op<0, 0>), nullptr),
     ORR_ROW(cross_entropy_grad, (real_op<1, 2>), nullptr),
+    ORR_ROW(fold, fold_supports, nullptr),
     ORR_ROW(gather, moves<0>, nullptr),
     ORR_ROW(iota, moves<0>, nullptr),
     ORR_ROW(layernorm, (real_op<0, 1>), nullptr),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Small helpers of per-ISA files: parallel loops over lambdas, typed buffers, integer arithmetic.
+// Helpers for per-ISA files: parallel loops over lambdas, typed buffers, integer arithmetic.
 #pragma once
 
 #include "kernel.h"
@@ -31,7 +31,7 @@ inline T* host(const orr_buffer& b) {
   return static_cast<T*>(orr_buffer_host(&b));
 }
 
-// The scratch from its first cache line on; it was measured with 64 bytes to spare.
+// The scratch, aligned to a cache line; `measure` has asked for 64 extra bytes for this.
 inline float* aligned_scratch(const orr_buffer* work) {
   return (float*)((uintptr_t(orr_buffer_host(work)) + 63) & ~uintptr_t(63));
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Making the kernel class of an element type: Make<K>::of(dtype, op) is new K<float>(op), ...
+// Makes the kernel class for an element type: Make<K>::of(dtype, op) is new K<float>(op), ...
 #pragma once
 
 #include "vec.h"
 
 namespace orr_cpu::ORR_ISA {
 
-// REQUIRES: dtype is f32, bf16, f16 or f64 (the table's `supports` saw to it).
+// REQUIRES: dtype is f32, bf16, f16 or f64 (`supports` has checked it).
 template <template <class> class K>
 inline Kernel* make_real(int32_t dtype, const orr_op& op) {
   switch (dtype) {
@@ -18,7 +18,7 @@ inline Kernel* make_real(int32_t dtype, const orr_op& op) {
   }
 }
 
-// The class of sums of one element type that are stored as another, K<summed, stored>.
+// The same for sums of one element type that are stored as another: K<summed, stored>.
 // REQUIRES: sums_into(from, to).
 template <template <class, class> class K>
 inline Kernel* make_sum(int32_t from, int32_t to, const orr_op& op) {

@@ -20,7 +20,7 @@ struct v16d {
   double lane[kLanes];
 };
 
-// Stands for "all sixteen" where a lane count is expected.
+// Means "all sixteen" in place of a number of lanes.
 struct Full {};
 
 #define ORR_EACH for (int i = 0; i < kLanes; ++i)
@@ -106,7 +106,7 @@ ORR_INLINE void store_one(double* p, double x) { *p = x; }
 ORR_INLINE void store_one(bf16* p, float x) { store(p, splat(x), 1); }
 ORR_INLINE void store_one(f16* p, float x) { store(p, splat(x), 1); }
 
-// What storing a value as Y makes of it.
+// The value as it is after being stored as Y.
 template <class Y>
 ORR_INLINE v16f rounded(v16f x) {
   return x;
@@ -215,7 +215,7 @@ ORR_INLINE double sum_lanes(v16d a) {
   return a.lane[0];
 }
 
-// Lanes from n on replaced by those of `other`.
+// a, with the lanes from n on replaced by those of `other`.
 ORR_INLINE v16f keep_first(v16f a, v16f other, int n) { return select(first_lanes(n), a, other); }
 ORR_INLINE v16d keep_first(v16d a, v16d other, int n) {
   v16d r;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Transcendental functions of sixteen floats: own polynomials with explicit fma, so that the bits
-// are the same on every instruction set, in the body and in the tail of a row. Errors in ulp over
-// all finite inputs are in the comments (measured by tests/kernels/cpu_math_test.cpp).
+// Transcendental functions of sixteen floats. They are polynomials of our own with explicit fma, so
+// that the bits are the same with every instruction set, in the body and in the tail of a row. The
+// comments give the largest error in ulp over all finite inputs (measured by
+// tests/kernels/cpu_math_test.cpp).
 #pragma once
 
 #include "simd.h"
@@ -23,7 +24,7 @@ ORR_INLINE v16f copy_sign(v16f size, v16f sign) {
   return as_float(as_int(size) | (as_int(sign) & splat_int(INT32_MIN)));
 }
 
-// n of exp(x) = 2^n (1 + y), and y. REQUIRES: |x| <= 105, or NaN.
+// Returns y and sets n such that exp(x) = 2^n (1 + y). REQUIRES: |x| <= 105, or NaN.
 ORR_INLINE v16f exp_parts(v16f x, v16f& n) {
   constexpr float c[] = {0x1p-1f, 0x1.55548ep-3f, 0x1.55545ep-5f, 0x1.123bep-7f, 0x1.6db4e4p-10f};
   n = round_even(x * splat(0x1.715476p+0f));
@@ -60,7 +61,7 @@ ORR_INLINE v16f log(v16f x) {
   return select(x >= splat(0.0f), y, as_float(splat_int(0x7fc00000)));
 }
 
-// 1.4 ulp. From |x| = 10 on it is 1, and one factor is enough for the 2^n of exp(2|x|).
+// 1.4 ulp. From |x| = 10 on the result is 1, so one factor is enough for the 2^n of exp(2|x|).
 ORR_INLINE v16f tanh(v16f x) {
   constexpr float c[] = {-0x1.555532p-2f, 0x1.110726p-3f, -0x1.b83c58p-5f, 0x1.522692p-6f,
                          -0x1.75e1a8p-8f};
@@ -92,7 +93,7 @@ ORR_INLINE v16f erf(v16f x) {
   return select(size < splat(0.921875f), small, large);
 }
 
-// exp(-|z|), which is 0 from 87.7 on, of gelu(x) = x / (1 + exp(-z)): 1 + tanh(u) = 2 / (1 +
+// exp(-|z|), 0 from |z| = 87.7 on, for gelu(x) = x / (1 + exp(-z)), where 1 + tanh(u) = 2 / (1 +
 // exp(-2u)).
 ORR_INLINE v16f gelu_exp(v16f x) {
   v16f z = x * fma(splat(0.07135481627f), x * x, splat(1.595769122f));
@@ -103,7 +104,7 @@ ORR_INLINE v16f gelu(v16f x) {
   v16f e = gelu_exp(x);
   return x * select(x < splat(0.0f), e, splat(1.0f)) / (splat(1.0f) + e);
 }
-// s + x s (1 - s) z', where s is the sigmoid of z.
+// The derivative s + x s (1 - s) z', where s is the sigmoid of z.
 ORR_INLINE v16f gelu_grad(v16f x) {
   v16f e = gelu_exp(x), d = splat(1.0f) / (splat(1.0f) + e), other = e * d;
   v16f slope = fma(splat(0.2140644488f), x * x, splat(1.595769122f));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// cuBLASLt, opened when it is asked for, and its objects. ORRERY_CUBLASLT_LIBRARY names another
-// file than libcublasLt.so of CUDA 13 or 12.
+// The library cuBLASLt, opened at its first use, and its objects. ORRERY_CUBLASLT_LIBRARY names
+// another file than libcublasLt.so of CUDA 13 or 12.
 #pragma once
 
 #include <cublasLt.h>
@@ -21,7 +21,7 @@ namespace orr_cuda {
 // clang-format on
 
 struct Blas {
-  // Throws orr::Error, ORR_UNAVAILABLE, with the reason and the remedy.
+  // Throws orr::Error (ORR_UNAVAILABLE) with the reason and the remedy.
   Blas();
   Blas(const Blas&) = delete;
 
@@ -32,12 +32,12 @@ struct Blas {
   cublasLtHandle_t handle = nullptr;  // of the process, for the open device
 };
 
-// Opened at the first call. REQUIRES: the device is current. [main thread]
+// Opens the library at the first call. REQUIRES: the device is current. [main thread]
 const Blas& blas();
 
 void check_blas(cublasStatus_t status, const char* what);
 
-// What the library made and takes back.
+// An object that the library makes, and destroys.
 template <class T>
 class BlasObject {
  public:

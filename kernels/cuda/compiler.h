@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// NVIDIA's run-time compiler, opened when it is asked for. ORRERY_NVRTC_LIBRARY names another file
-// than libnvrtc.so of CUDA 13 or 12.
+// NVIDIA's run-time compiler, opened at its first use. ORRERY_NVRTC_LIBRARY names another file than
+// libnvrtc.so of CUDA 13 or 12.
 #pragma once
 
 #include <cuda.h>
@@ -15,11 +15,11 @@ struct Compiled {
   std::string log;  // warnings
 };
 
-// CUDA C++ into what the driver loads, for sm_<arch> or, with `ptx`, as PTX for compute_<arch>,
-// without contraction. Throws orr::Error with the compiler's log. [main thread]
+// Compiles CUDA C++ for sm_<arch> or, with `ptx`, to PTX for compute_<arch>, without contraction.
+// Throws orr::Error with the compiler's log. [main thread]
 Compiled compile(const std::string& source, int arch, bool ptx);
 
-// The module of this source on the open device, compiled at the first call, then kept. [main
+// The module of this source on the open device. It is compiled at the first call, and kept. [main
 // thread]
 CUmodule module_of(const std::string& source);
 

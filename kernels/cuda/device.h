@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The process's one GPU: device/1. Its context is the device's primary one, which comm backends and
-// other plugins use too.
+// The GPU of this process: device/1. It uses the primary context of the device, as comm backends
+// and other plugins do.
 #pragma once
 
 #include <cuda.h>
@@ -13,7 +13,7 @@ namespace orr_cuda {
 
 extern const orr_device_api device_api;
 
-// What is known of the opened device.
+// Facts of the opened device.
 struct Opened {
   CUdevice device = 0;
   CUcontext context = nullptr;
@@ -21,13 +21,15 @@ struct Opened {
   int multiprocessors = 0;
 };
 
-// Throws orr::Error, ORR_INVALID, before the host has opened the device. [any thread]
+// The facts of the device. Throws orr::Error, ORR_INVALID, as long as the host has not opened it.
+// [any thread]
 const Opened& opened();
 
-// Makes the device the calling thread's. Before any other call on this thread. REQUIRES: open.
+// Makes the device's context current on the calling thread. A thread must call this before it calls
+// the driver for anything else. REQUIRES: the device is open.
 void enter();
 
-// The address of a buffer of tier DEVICE or PINNED. Throws orr::Error for another one.
+// The address of a buffer of tier DEVICE or PINNED. Throws orr::Error for other tiers.
 CUdeviceptr address(const orr_buffer& buffer);
 
 }  // namespace orr_cuda

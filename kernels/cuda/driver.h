@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// NVIDIA's driver, opened when it is asked for: the plugin links to no library of CUDA's, so that
-// it loads everywhere and can say what is missing. ORRERY_CUDA_LIBRARY names another file than
-// libcuda.so.1.
+// NVIDIA's driver library, opened at its first use. The plugin is not linked to any library of
+// CUDA, so that it can be loaded everywhere and say what is missing. ORRERY_CUDA_LIBRARY names
+// another file than libcuda.so.1.
 #pragma once
 
 #include <cuda.h>
@@ -26,7 +26,7 @@ namespace orr_cuda {
 // clang-format on
 
 struct Driver {
-  // Throws orr::Error, ORR_UNAVAILABLE, with the reason and the remedy.
+  // Throws orr::Error (ORR_UNAVAILABLE) with the reason and the remedy.
   Driver();
   Driver(const Driver&) = delete;
 
@@ -38,13 +38,13 @@ struct Driver {
                                         const CUgraphNode** dependencies, size_t* count) = nullptr;
 };
 
-// Opened at the first call. Throws as the constructor does. [any thread]
+// The driver library. The first call opens it, and throws as the constructor does. [any thread]
 const Driver& driver();
 
-// "" if a driver and a GPU are here, else what is missing. [any thread]
+// Says what this machine lacks to run CUDA: a driver or a GPU. "" if it has both. [any thread]
 std::string why_not_here();
 
-// Throws orr::Error, ORR_FAILED, with the driver's own words unless the code is a success.
+// Throws orr::Error (ORR_FAILED) with the driver's text, unless the code is success.
 void check(CUresult code, const char* what);
 
 }  // namespace orr_cuda

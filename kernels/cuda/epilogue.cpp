@@ -32,7 +32,7 @@ class Reader {
   const orr_instr& at(int r) const { return e_.instrs[r]; }
   bool is_product(int r) const { return at(r).fn == ORR_FN_INPUT && at(r).a == 0; }
 
-  // Of an instruction's two operands the one that is not the product.
+  // Returns the operand of instruction r that is not the product.
   int other(int r) const {
     const orr_instr& i = at(r);
     require(is_product(i.a) != is_product(i.b), "not an epilogue of cuBLASLt");

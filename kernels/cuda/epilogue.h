@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What cuBLASLt can do with a product before it stores it, read from the expression of a
-// matmul_pointwise. Exact are those that round as the separate ops do: in f32 one addition, of a
-// row (the bias) or of a tensor (beta = 1). The others are for fast products: all of them in 16
-// bits, whose sum would be rounded once more between, and GELU, which is the library's own.
+// Finds in the expression of a matmul_pointwise what cuBLASLt can do with the product before it
+// stores it. Some epilogues are exact, that is they round as the separate ops do: in f32 the
+// addition of a row (the bias) or of a tensor (beta = 1). The others are only for fast products:
+// all epilogues in 16 bits, because the separate ops would round the product first, and GELU,
+// because the library computes it in its own way.
 #pragma once
 
 #include <cublasLt.h>
@@ -20,8 +21,8 @@ namespace orr_cuda {
 struct Epilogue {
   explicit Epilogue(const orr_op& op);  // throws Unsupported
 
-  // The two ops that it stands for: the matmul writes output `result`, over which the rest may
-  // write.
+  // The two ops that the op stands for. The matmul writes output `result`; the rest may overwrite
+  // it.
   struct Apart {
     orr_op matmul, rest;
     std::vector<orr_tensor> in;  // of the rest
@@ -29,10 +30,10 @@ struct Epilogue {
   void take_apart(const orr_op& op, Apart& to) const;
 
   cublasLtEpilogue_t kind = CUBLASLT_EPILOGUE_DEFAULT;
-  int result = 0;                          // output that the product becomes
-  int bias = -1, added = -1, before = -1;  // inputs: a row, a tensor, what GELU's slope is taken at
-  int kept = -1;                           // output: what GELU was applied to
-  std::optional<Matrix> added_at, aux_at;  // where the tensor, and what GELU keeps or needs, lie
+  int result = 0;                          // the output that the product becomes
+  int bias = -1, added = -1, before = -1;  // inputs: a row, a tensor, the argument of GELU's slope
+  int kept = -1;                           // output: the argument of GELU
+  std::optional<Matrix> added_at, aux_at;  // layouts of `added`, and of GELU's argument
 
   std::string name() const;  // "+bias", "+gelu"
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What planning asks of the device, with and without one.
+// The facts of the device that planning needs, whether there is one or not.
 #pragma once
 
 #include <cuda.h>
@@ -8,7 +8,7 @@
 
 namespace orr_cuda {
 
-// Of this device; what is true of all of them where there is no driver. [any thread]
+// The facts of this device; without a driver those that are the same for all. [any thread]
 orr_device_facts facts_of(CUdevice device);
 
 }  // namespace orr_cuda

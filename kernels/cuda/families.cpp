@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The ops of the plugin: a family is a line here and one in the list.
+// The op families of the plugin: each has a declaration here and an entry in the list.
 #include "op.h"
 
 // clang-format off
 #define ORR_FAMILIES(X)                                                                           \
   X(argmax) X(attention) X(attention_grad) X(categorical) X(cross_entropy) X(cross_entropy_grad)  \
-  X(gather) X(iota) X(layernorm) X(layernorm_grad) X(matmul) X(matmul_pointwise)                  \
+  X(fold) X(gather) X(iota) X(layernorm) X(layernorm_grad) X(matmul) X(matmul_pointwise)          \
   X(norm_param_grad) X(pointwise) X(reduce) X(rmsnorm) X(rmsnorm_grad) X(scatter_add) X(slice_at) \
   X(softmax) X(softmax_grad) X(topk) X(update_slice)
 // clang-format on

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Functions of the device: those of kernels/cuda/device, compiled by nvcc and embedded in the
-// plugin, and their launch. The type of each argument must be exactly that of the kernel's
+// Finds and launches functions of the device: those of kernels/cuda/device, which nvcc compiles and
+// which are embedded in the plugin. The type of each argument must be exactly that of the kernel's
 // parameter; a pointer is passed as CUdeviceptr.
 #pragma once
 
@@ -27,7 +27,7 @@ Function find_function(const std::string& name);
 // Allows launches with more than 48 KiB of dynamic shared memory. [main thread]
 void allow_shared(Function function, unsigned bytes);
 
-// Enqueues one launch. A grid without blocks launches nothing.
+// Enqueues one launch. If the grid has no blocks, it does nothing.
 void enqueue_packed(CUstream stream, Function function, Extent grid, Extent block,
                     unsigned shared_bytes, void** arguments);
 

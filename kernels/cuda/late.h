@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Late errors on the host's side: who may report, and what the report becomes.
+// Errors that kernels find, on the host's side: which ops may report them, and the messages.
 #pragma once
 
 #include <cuda.h>
@@ -13,9 +13,9 @@
 
 namespace orr_cuda {
 
-// One prepared op as a source of reports: pass word() (a LateWord*) and id() (an unsigned) to its
-// kernels. `text` makes the message from row and value, without the op's `where`, which is put in
-// front. REQUIRES: the device is open. [main thread]
+// A prepared op whose kernels may report errors: pass word() (a LateWord*) and id() (an unsigned)
+// to them. `text` makes the message from row and value; the op's `where` is put in front. REQUIRES:
+// the device is open. [main thread]
 class LateSource {
  public:
   using Text = std::function<std::string(long long row, long long value)>;
@@ -32,10 +32,11 @@ class LateSource {
   unsigned id_;
 };
 
-// Throws orr::Error, ORR_INVALID, if a kernel has reported, and forgets the report. [any thread]
+// Throws orr::Error, ORR_INVALID, if a kernel has reported an error, and clears the report.
+// [any thread]
 void throw_late();
 
-// Makes the word, in memory of the open device. [main thread]
+// Allocates the LateWord in memory of the open device. [main thread]
 void open_late();
 
 }  // namespace orr_cuda

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The error word: how a kernel tells of bad data. Pinned host memory that kernels reach; the first
-// report stays until event_sync has handed it on. Read by nvcc and by the host's compiler.
+// The error word, by which a kernel reports bad data. It lies in pinned host memory that kernels
+// can write. The first report stays until event_sync has returned it. nvcc and the host's compiler
+// both read this header.
 #pragma once
 
 namespace orr_cuda {
 
 struct LateWord {
   unsigned state;  // 0: nothing, 1: being written, 2: complete
-  unsigned op;     // which prepared op reports
+  unsigned op;     // the id of the prepared op that reports
   long long row;
   long long value;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The order in which leaves become tree nodes (ops.h, LEAVES), flattened: places are the nodes of
-// the output, then scratch levels.
+// The order in which leaves are added to tree nodes (ops.h, LEAVES), as a list. Places are
+// numbered: first the nodes of the output, then the levels of the scratch.
 #pragma once
 
 #include <vector>
@@ -11,7 +11,7 @@
 namespace orr_cuda {
 
 struct LeafStep {
-  int64_t leaf;  // computed into `to`; -1: `from` is added to `to`
+  int64_t leaf;  // this leaf is computed into `to`; -1: `from` is added to `to`
   int to, from;  // places: node i is i, scratch level l is nodes + l
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Matrix products as cuBLASLt wants them: column-major, so that what it computes is y^T = b^T a^T.
+// Describes matrix products for cuBLASLt, which is column-major: it computes y^T = b^T a^T.
 #pragma once
 
 #include <orrery/kernel.h>
@@ -9,7 +9,7 @@
 
 namespace orr_cuda {
 
-// A [batch, rows, cols] operand seen column-major: its transpose where `turned` is false, else
+// A [batch, rows, cols] operand in column-major form: its transpose, or with `turned` the operand
 // itself.
 struct Matrix {
   int64_t rows, cols, leading, batch_stride;
@@ -22,16 +22,16 @@ struct MatmulShape {
 
   int32_t dtype;
   int64_t g, m, n, k;
-  // Empty where strides allow no view: rows that overlap, or no dim of step 1.
+  // Empty if the strides have no such form: rows overlap, or no dim has stride 1.
   std::optional<Matrix> a, b, y;
   bool rows_summed;  // a is turned: K is the batch, M is a dim of the model
-  bool fast;         // any order of sums will do, and TF32
+  bool fast;         // any order of sums is allowed, and TF32
 };
 
-// A [batch, rows, cols] tensor that is not turned; empty where its strides allow no view.
+// The form of a [batch, rows, cols] tensor that is not turned; empty if its strides have none.
 std::optional<Matrix> view_of(const orr_tensor& t);
 
-// The largest power of two, at most 16, that divides the bytes of every step of the three matrices.
+// The largest power of two, at most 16, that divides every stride of the three matrices, in bytes.
 int64_t alignment_of(const MatmulShape& shape);
 
 }  // namespace orr_cuda

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The memory slots of device/1: what the plan takes once, and copies between tiers; and what the
-// plugin takes for itself.
+// The memory slots of device/1 (allocations and copies between tiers), and memory for the plugin's
+// own use.
 #pragma once
 
 #include <cuda.h>
@@ -15,8 +15,7 @@ orr_status* allocate(void*, int32_t tier, uint64_t bytes, orr_memory** out);
 void free_memory(void*, orr_memory* memory);
 orr_status* copy(void*, orr_stream* stream, const orr_buffer* to, const orr_buffer* from);
 
-// Memory of the device for the plugin's own use, outside of steps; its contents are rubbish at
-// first.
+// Memory of the device for the plugin's own use, outside of steps. It is not initialised.
 class OwnMemory {
  public:
   explicit OwnMemory(size_t bytes);

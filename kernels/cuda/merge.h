@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Launches of one generated kernel that a recording holds side by side become one, so that the
-// updates of all tensors take no more launches than they have expressions. What each would have
-// done is a row of a table in the device's memory; it computes the same bits. A launch joins an
-// earlier one only over others that are known here and share no written byte with it: whatever else
-// was recorded between them keeps them apart.
+// Merges launches of the same generated kernel in a recording into one, so that the updates of all
+// tensors take only as many launches as there are different expressions. Each merged launch is a
+// row of a table in the device's memory, and computes the same bits. A launch can only be merged
+// with an earlier one if all work recorded between them is known here, and none of it shares a byte
+// with the launch that one of them writes.
 #pragma once
 
 #include <cstdint>
@@ -21,22 +21,25 @@ namespace orr_cuda {
 
 // One launch of a generated kernel.
 struct PointwiseLaunch {
-  Function many = nullptr;  // the form for tables (pointwise_source.h); null: it stays alone
+  // The kernel's form that reads a table of launches (pointwise_source.h). Null: the launch cannot
+  // be merged.
+  Function many = nullptr;
   unsigned blocks = 0, threads = 0;
   uint64_t elements = 0;
-  size_t inputs = 0;                   // so many tensors are read, those behind them written
-  std::vector<CUdeviceptr> addresses;  // of each tensor
-  std::vector<uint64_t> bytes;         // behind each address
+  size_t inputs = 0;  // how many of the tensors the kernel reads; it writes the others
+  std::vector<CUdeviceptr> addresses;  // of all tensors, first those that are read
+  std::vector<uint64_t> bytes;         // the size of each tensor
 };
 
 class Merge {
  public:
   explicit Merge(CUstream stream) : stream_(stream) {}
 
-  // Calls `alone`, which enqueues the launch by itself, unless an earlier launch can take it in.
+  // Merges the launch with an earlier one, or else calls `alone`, which enqueues it by itself.
   void add(const PointwiseLaunch& launch, const std::function<void()>& alone);
-  // Makes the launches that took others in do all their work; the recording has ended and no graph
-  // was made of it yet. The table must live as long as that graph. Null if nothing was merged.
+  // Changes the recorded launches so that they do the work of those merged with them. Called when
+  // the recording has ended, before a graph is made of it. Returns the table, which must live as
+  // long as that graph; null if nothing was merged.
   std::unique_ptr<OwnMemory> finish();
 
  private:
@@ -57,8 +60,8 @@ class Merge {
 
   CUstream stream_;
   std::list<Group> groups_;     // in the order of their nodes
-  size_t open_ = 0;             // of them, at the end: nothing unknown was recorded since the first
-  CUgraphNode last_ = nullptr;  // the newest node when the last launch had been added
+  size_t open_ = 0;             // how many last groups may grow: no unknown work came after them
+  CUgraphNode last_ = nullptr;  // the newest node after the last launch was added
 };
 
 // The recordings under way on this thread, by stream.

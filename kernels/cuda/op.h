@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What one op family gives to the plugin's table, and the checks that all of them share. `supports`
-// and `measure` are pure: they run without a driver. A prepared op keeps what it needs of the op.
+// The functions of an op family for the plugin's table, and checks that all families share.
+// `supports` and `measure` are pure: they run without a driver. A prepared op keeps a copy of what
+// it needs of the op.
 #pragma once
 
 #include <cuda.h>
@@ -16,7 +17,7 @@
 
 namespace orr_cuda {
 
-// Why an op is not supported; becomes orr_support.reason (95 characters).
+// Thrown with the reason why an op is not supported; it becomes orr_support.reason (95 characters).
 struct Unsupported : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -31,8 +32,9 @@ struct Buffers {
   CUdeviceptr workspace;  // 0 if `measure` said 0; aligned to 256 bytes
 };
 
-// A prepared op. `launch` only enqueues on the stream: no allocation, no wait for the device, the
-// same calls each time, so that it may be recorded. The device is the calling thread's.
+// A prepared op. `launch` only enqueues on the stream. It does not allocate, does not wait for the
+// device, and makes the same calls each time, so that it may be recorded. REQUIRES: the device is
+// current on the calling thread.
 struct Prepared {
   virtual ~Prepared() = default;
   virtual void launch(CUstream stream, const Buffers& buffers) = 0;
@@ -40,8 +42,8 @@ struct Prepared {
 
 struct Family {
   const char* kind;
-  // Fills `out`, which comes as score 100, capturable, everything contiguous, never in place, with
-  // empty numerics; throws Unsupported.
+  // Changes `out`, which is preset to score 100, capturable, all tensors contiguous, never in
+  // place, and empty numerics; throws Unsupported.
   void (*supports)(const orr_op&, orr_support& out);
   uint64_t (*measure)(const orr_op&);                   // bytes of workspace; null: none
   std::unique_ptr<Prepared> (*prepare)(const orr_op&);  // the device is open and current
@@ -56,10 +58,10 @@ inline bool is_real(int32_t dtype) { return dtype >= ORR_F32 && dtype <= ORR_F16
 inline bool is_index(int32_t dtype) { return dtype == ORR_I32 || dtype == ORR_I64; }
 // The dtype of statistics (mean, lse, loss) and of weights beside a tensor of `dtype`.
 inline int32_t wide_dtype(int32_t dtype) { return dtype == ORR_F64 ? ORR_F64 : ORR_F32; }
-// "f32", "bool": as functions of the device are named, "softmax_f32".
+// "f32", "bool", as in the names of device functions: "softmax_f32".
 const char* dtype_name(int32_t dtype);
 
-// Checks of supports; `name` is the tensor's in the message.
+// Checks for `supports`; `name` is the tensor's name in messages.
 void require_counts(const orr_op& op, int n_in, int n_out);
 void require_rank(const orr_tensor& t, int rank, const char* name);
 void require_shape(const orr_tensor& t, std::initializer_list<int64_t> dims, const char* name);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The plugin "cuda": an NVIDIA GPU as a device, and the ops on it. Loads everywhere; probe says
-// what is missing.
+// The plugin "cuda": an NVIDIA GPU as a device, and the ops on it. It can be loaded everywhere;
+// probe says what is missing.
 #include <orrery/sdk/plugin.hpp>
 
 #include <array>

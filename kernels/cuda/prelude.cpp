@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The prelude of generated kernels. Integer arithmetic wraps; x/0 is 0; a real that fits no integer
-// becomes the smallest one. Functions of f32 are CUDA's accurate ones, within 2 ulp of the exact
-// value but for powf (ops.h fixes no bit of them); forms are chosen so that nothing cancels.
+// The prelude of generated kernels. Integer arithmetic wraps; x/0 is 0; a real that does not fit an
+// integer becomes the smallest integer. Functions of f32 are CUDA's accurate ones, within 2 ulp of
+// the exact value except powf (ops.h does not fix their bits); formulas avoid cancellation.
 #include "expression.h"
 
 namespace orr_cuda {
@@ -14,7 +14,8 @@ const char pointwise_prelude[] = R"(
 typedef long long i64;
 typedef unsigned long long u64;
 
-// NVRTC's own; whoever else compiles this brings these three.
+// These three functions are for NVRTC. Other compilers of this source (the emulator) define their
+// own.
 #ifdef __CUDACC_RTC__
 ORR_FN float half_to_float(unsigned short bits) {
   float x;

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One call of cuBLASLt: a matrix product of fixed shape with the algorithm chosen for it.
+// A call of cuBLASLt: a matrix product of fixed shape, with the algorithm that is chosen for it.
 //
-// Bits may not depend on how many rows a call has, nor on how many columns or groups: the algorithm
-// is the library's first choice for one nominal product of this K and these strides' alignment,
-// with K unsplit, and serves every number of them. Where K is the batch (weight gradients) few rows
-// meet a long K: there it is the first choice for the very shape, and K may be split, with the
+// Bits must not depend on the number of rows, columns or groups of a call. So the algorithm does
+// not depend on it either: it is the library's first choice for a nominal product with this K and
+// this alignment of strides, without splitting K. If K is the batch (weight gradients), there are
+// few rows and a long K: then it is the first choice for this shape, and K may be split, with the
 // parts added in f32 in their order.
 //
-// A fast product (orrery/ops.h) is bound by none of this: of the library's choices for the very
-// shape the one that is the fastest here serves, whatever it does to K, and f32 factors are TF32.
+// None of this holds for a fast product (orrery/ops.h): of the library's choices for this shape,
+// the one that is measured to be the fastest is used, however it splits K, and f32 factors are
+// TF32.
 #pragma once
 
 #include <cuda.h>
@@ -23,18 +24,18 @@ namespace orr_cuda {
 
 constexpr int64_t nominal_rows = 8192, nominal_cols = 4096;
 
-// Bytes of scratch that every call may use: parts of a split K where that may be, else a little.
+// The bytes of scratch that a call may use: more if K may be split, for the parts.
 size_t blas_workspace(const MatmulShape& shape);
 
 class Product {
  public:
-  // `depth` of K's elements; addresses are multiples of `alignment`. Throws orr::Error where the
-  // library has no algorithm.
+  // The product sums `depth` elements, which may be fewer than K. Addresses are multiples of
+  // `alignment`. Throws orr::Error if the library has no algorithm.
   Product(const MatmulShape& shape, int64_t depth, int64_t alignment,
           const Epilogue* epilogue = nullptr);
 
-  // With an epilogue: whether the library has one that may serve. It is the product's own unless
-  // the product is fast.
+  // With an epilogue: whether the library has an algorithm that may be used. Unless the product is
+  // fast, it must be that of the product without epilogue.
   bool usable() const { return usable_; }
 
   void launch(CUstream stream, CUdeviceptr a, CUdeviceptr b, CUdeviceptr y, CUdeviceptr workspace,
@@ -43,7 +44,7 @@ class Product {
  private:
   struct Layouts {
     BlasObject<cublasLtMatrixLayout_t> a, b, y;
-    BlasObject<cublasLtMatrixLayout_t> c;  // y's, or that of what is added
+    BlasObject<cublasLtMatrixLayout_t> c;  // the layout of y, or of the tensor that is added
   };
   static Layouts layouts(const MatmulShape& shape, int64_t depth, bool nominal,
                          const Epilogue* epilogue);

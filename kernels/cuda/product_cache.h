@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The file of products that were measured: a line "SHAPE = ALGORITHM" each, the algorithm as the
-// library's own bytes in hexadecimal digits. Its name holds GPU, driver and library, so that what
-// another of them chose is not looked at. Ranks and jobs append to it at the same time: lines are
-// written whole; of several for one shape the last holds.
+// The file with the fastest algorithms that were measured: a line "SHAPE = ALGORITHM" for each
+// product, with the library's bytes of the algorithm in hexadecimal digits. The file's name
+// contains GPU, driver and library, because the results hold only for these. Ranks and jobs append
+// to it at the same time: lines are written as a whole, and the last line for a shape counts.
 #pragma once
 
 #include <cublasLt.h>
@@ -15,12 +15,13 @@ namespace orr_cuda {
 
 class ProductCache {
  public:
-  // Of the open device. [main thread]
+  // The cache of the open device. [main thread]
   static ProductCache& get();
 
-  // Whether this was measured to be the shape's fastest algorithm.
+  // Whether the file names this algorithm as the fastest for the shape.
   bool holds(const std::string& shape, const cublasLtMatmulAlgo_t& algorithm) const;
-  // A file that cannot be written is told once, and measured again next time.
+  // Adds a result. If the file cannot be written, that is logged once, and the next process
+  // measures again.
   void keep(const std::string& shape, const cublasLtMatmulAlgo_t& algorithm);
 
  private:

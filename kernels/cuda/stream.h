@@ -16,7 +16,7 @@ orr_status* event_record(void*, orr_event* event, orr_stream* stream);
 orr_status* stream_wait(void*, orr_stream* stream, orr_event* event);
 orr_status* event_sync(void*, orr_event* event, int64_t deadline_ns);
 
-// Waits until the event is done. Throws orr::Error, ORR_DEADLINE, after `deadline_ns`.
+// Waits until the event is done. Throws orr::Error (ORR_DEADLINE) after `deadline_ns`.
 void await(CUevent event, int64_t deadline_ns);
 
 // A stream for the plugin's own work outside of steps.
@@ -28,7 +28,7 @@ class OwnStream {
   OwnStream& operator=(const OwnStream&) = delete;
 
   CUstream get() const { return stream_; }
-  void drain(int64_t deadline_ns) const;  // waits for all that was enqueued
+  void drain(int64_t deadline_ns) const;  // waits for all enqueued work
 
  private:
   CUstream stream_ = nullptr;

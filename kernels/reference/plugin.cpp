@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The kernel plugin "reference": ops.h as plain loops, for every op and dtype. It is what other
-// kernel plugins are tested against, and what runs an op that nothing faster supports.
+// The kernel plugin "reference": ops.h in plain loops, for every op and dtype. Other kernel plugins
+// are tested against it, and it runs ops that no faster plugin supports.
 #include <orrery/sdk/plugin.hpp>
 
 #include "table.h"

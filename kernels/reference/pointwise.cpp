@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// pointwise: walks the output in row-major order, tile by tile, and lets the interpreter compute
-// each. Neighbouring dims are joined where every tensor's strides allow it, so tiles are long.
+// pointwise: goes over the output in row-major order, tile by tile, and lets the interpreter
+// compute each tile. Neighbouring dims are joined if every tensor's strides allow it, so that tiles
+// are long.
 #include <algorithm>
 #include <vector>
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Choosing from rows: argmax, topk, and a draw from a categorical distribution. A NaN counts as the
-// largest, as it does in reduce.
+// Ops that choose from rows: argmax, topk, categorical. A NaN counts as the largest, as in reduce.
 #include "op.h"
 #include "rows.h"
 

@@ -2,8 +2,8 @@
 //
 // metrics.jsonl in the run directory, written by rank 0, one object per line and flushed:
 //   {"step":12,"time":1700000000.25,"loss":2.4312}
-// The wall time of a step has the tag "seconds". A value that is not finite is null. A run that
-// continues appends.
+// The tag "seconds" holds the wall time of a step. A value that is not finite is written as null. A
+// run that continues an earlier one appends to its file.
 #include <orrery/observer.h>
 #include <orrery/sdk/plugin.hpp>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where a run is, on rank 0: one redrawn line on a terminal, else a log line every few seconds.
+// Rank 0 shows how far a run has come: on a terminal in one line that is redrawn, otherwise as a
+// line of the log every few seconds.
 //   step 120/300 [00:12<00:18, 9.87 step/s] loss 2.4312 (mean 2.4519)
 #include <orrery/observer.h>
 #include <orrery/sdk/plugin.hpp>
@@ -11,7 +12,7 @@
 namespace {
 
 constexpr double redraw_seconds = 0.1, log_seconds = 5;
-constexpr double mean_weight = 0.05;  // of the newest loss in the running mean
+constexpr double mean_weight = 0.05;  // the weight of the newest loss in the running mean
 
 std::string clock_text(double seconds) {
   const long s = std::isfinite(seconds) && seconds > 0 ? long(seconds + 0.5) : 0;
@@ -41,7 +42,7 @@ class Progress {
         if (std::string_view(event.text) == "data_seconds") waited_ += event.value;
         break;
       case ORR_EVENT_STEP_END: end_step(event); break;
-      case ORR_EVENT_LOG: erase(); break;  // the log's own line goes where ours was
+      case ORR_EVENT_LOG: erase(); break;  // the log then writes its own line in place of this one
       case ORR_EVENT_FAILURE:
       case ORR_EVENT_RUN_END: finish(); break;
       default: break;
@@ -63,7 +64,7 @@ class Progress {
 
   void take_loss(double loss) {
     loss_ = loss;
-    if (!std::isfinite(loss)) return;  // of a step that is skipped
+    if (!std::isfinite(loss)) return;  // the loss of a skipped step is not shown
     mean_ = has_loss_ ? mean_ + mean_weight * (loss - mean_) : loss;
     has_loss_ = true;
   }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Data parallelism: every rank holds all parameters and computes its share of the batch; gradients
-// are summed in buckets that start while backward still runs. EXACT: the sum is the canonical tree
-// over microbatches (orrery/ops.h, LEAVES), the same bits on any number of ranks.
-// Li et al., "PyTorch Distributed", VLDB 2020, for buckets and overlap.
+// are summed in buckets, which start to travel while backward still runs. EXACT: microbatches are
+// added in the canonical tree (orrery/ops.h, LEAVES), so that any number of ranks gives the same
+// bits. Buckets and overlap: Li et al., "PyTorch Distributed", VLDB 2020.
 #include <orrery/sdk/pieces.hpp>
 #include <orrery/sdk/program.hpp>
 #include <orrery/sdk/strategy.hpp>
@@ -43,7 +43,7 @@ orr_status* transform(void*, orr_program* program, const orr_edit* edit,
 }
 
 orr_status* predict(void*, const orr_predict_query* query, orr_prediction* out) {
-  return orr::guard([&] {  // gathered are the rows of embeddings
+  return orr::guard([&] {  // only the rows of embeddings are gathered
     out->bytes_sent =
         query->op == ORR_COLL_ALL_GATHER ? orr::bytes_of_pieces(*query) : orr::bytes_of_sum(*query);
   });

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pipeline parallelism: the model is dealt to stages, microbatches flow through them. EXACT, in
-// every schedule: the order in time of microbatches is not the order of their sums
-// (docs/design.md, "Sums in canonical order").
+// Pipeline parallelism: the model is cut into stages on different ranks, and microbatches flow
+// through them. EXACT in every schedule, because the order in which microbatches run does not
+// change the order in which they are added (docs/design.md, "Sums in canonical order"). With p
+// ranks, m microbatches and v chunks on each rank the schedules are:
 //
 //   gpipe        all forward, then all backward; bubble (p-1)/(m+p-1)       Huang et al. 2019
-//   1f1b         alternates once filled; the same bubble, at most p alive   Narayanan et al. 2019
+//   1f1b         alternates once filled; the same bubble, but at most p
+//                microbatches are in memory                                 Narayanan et al. 2019
 //   interleaved  1f1b over v chunks a rank; bubble (p-1)/(vm+p-1)           Narayanan et al. 2021
 //   looped       v chunks a rank, breadth first: all microbatches of a chunk before the next one
 //                                                                           Lamy-Poirier 2023
 //   zb1          1f1b with weight gradients put off into the bubble         Qi et al. 2024
 //   zbv          two chunks a rank in a V, weight gradients put off         Qi et al. 2024
 //
-// "script": the script's own function orders the cells; this plugin is not asked.
+// "script" means that a function of the script orders the cells; this plugin is not asked.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -32,11 +34,11 @@ constexpr orr_option kOptions[] = {
      "chunks of the model on each rank: interleaved and looped; 0: 2 there, else 1"},
 };
 
-// How the model lies on the ranks.
+// How the model is spread over the ranks.
 struct Shape {
   std::string schedule;
-  int ranks = 1, chunks = 1;         // chunks a rank
-  std::vector<std::string> modules;  // empty: auto
+  int ranks = 1, chunks = 1;         // `chunks` on each rank
+  std::vector<std::string> modules;  // of each chunk; empty: chosen by the host ("auto")
 
   bool is_v() const { return schedule == "zbv"; }
   int at(int chunk) const {
@@ -110,7 +112,7 @@ class Table {
 
  private:
   void add(int kind, int chunk, int leaf) { cells_.push_back({kind, chunk, leaf}); }
-  // The c-th chunk of this rank.
+  // Returns the number, in the model, of the c-th chunk on this rank.
   int chunk(int c) const {
     return c * s_.ranks + (s_.is_v() && c % 2 ? s_.ranks - 1 - rank_ : rank_);
   }
@@ -122,7 +124,7 @@ class Table {
       for (int i = 0; i < m_; ++i) add(ORR_CELL_BACKWARD, chunk(c), i);
   }
 
-  // zb1 keeps as many weight parts waiting as the stage has spare time in the bubble.
+  // zb1 puts off as many weight gradients as this stage has time for in the bubble.
   void one_forward_one_backward() {
     bool split = s_.schedule == "zb1";
     int warm = std::min(m_, s_.ranks - 1 - rank_), waiting = split ? rank_ : 0, w = 0;
@@ -135,8 +137,8 @@ class Table {
     for (; split && w < m_; ++w) add(ORR_CELL_WEIGHT, rank_, w);
   }
 
-  // Microbatches go in groups of as many as there are ranks through one chunk after the other; an
-  // incomplete last group is a smaller one.
+  // Microbatches form groups, each with as many of them as there are ranks; the last group may be
+  // smaller. A group goes through one chunk after the other.
   void interleaved() {
     std::vector<std::pair<int, int>> forward, backward;  // (c, leaf)
     for (int begin = 0; begin < m_; begin += s_.ranks) {
@@ -149,7 +151,7 @@ class Table {
     }
     int all = static_cast<int>(forward.size());
     int warm = std::min(all, (s_.ranks - 1 - rank_) * 2 + (s_.chunks - 1) * s_.ranks);
-    if (m_ % s_.ranks) warm = all;  // an uneven last group would wait for itself
+    if (m_ % s_.ranks) warm = all;  // a smaller last group would wait for itself
     int f = 0;
     auto run_forward = [&] {
       add(ORR_CELL_FORWARD, chunk(forward[f].first), forward[f].second), ++f;
@@ -161,9 +163,10 @@ class Table {
     }
   }
 
-  // Built in time: each rank does the first that is ready of this list, forward only while fewer
-  // than 2p chunk activations are alive; with this list nothing idles but the p - 1 steps in which
-  // the first microbatch comes down. All ranks are simulated, this one's row is kept.
+  // Simulates all ranks, one time step after another, and keeps the cells of this rank. In each
+  // time step a rank does the first thing that is ready from the list at the end of the loop;
+  // forward only while it holds the activations of fewer than 2p chunks. With this list a rank
+  // idles only in the p - 1 time steps in which the first microbatch comes down.
   void zero_bubble_v() {
     const int p = s_.ranks, chunks = 2 * p;
     struct Row {
@@ -192,7 +195,7 @@ class Table {
         auto try_forward = [&](int c) {
           int k = chunk_of(r, c), i = row.f[static_cast<size_t>(c)];
           int room =
-              c ? 2 * p : 2 * p - 1;  // the second chunk must always find room: it frees the first
+              c ? 2 * p : 2 * p - 1;  // the last place is for the second chunk, which frees others
           if (i >= m_ || row.alive >= room || (k > 0 && !done(f_end, k - 1, i, now))) return false;
           f_end[static_cast<size_t>(k)].push_back(now + 1), ++row.f[static_cast<size_t>(c)],
               ++row.alive;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Activation recomputation: backward computes what it needs of a region's forward again instead of
-// keeping it. EXACT. "full" keeps what enters a region (Chen et al., "Training Deep Nets with
-// Sublinear Memory Cost", 2016); "selective" keeps matrix products and attention as well and
-// repeats what is cheap (Korthikanti et al., "Reducing Activation Recomputation", MLSys 2023). Or,
-// with offload, they wait in another memory tier.
+// Activation recomputation: activations of a region (a part of the model, such as one block) are
+// not kept from forward to backward; backward computes them again. EXACT. "full" keeps only what
+// enters a region (Chen et al., "Training Deep Nets with Sublinear Memory Cost", 2016). "selective"
+// also keeps matrix products and attention, and repeats what is cheap (Korthikanti et al.,
+// "Reducing Activation Recomputation", MLSys 2023). With offload, activations are not repeated but
+// wait in another memory tier.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -30,7 +31,7 @@ orr_status* describe(void*, orr_strategy_info* out) {
   });
 }
 
-// The region that a forward activation is made in; what is kept is not repeated.
+// The region in which forward makes an activation. `kept`: backward does not compute it again.
 struct Life {
   std::string region;
   bool kept = false;
@@ -40,10 +41,12 @@ using Lives = std::map<int32_t, Life>;  // by value
 struct Editing {
   std::vector<std::string> patterns;
   bool selective = false;
-  std::set<std::string> matched, seen;  // patterns that named something; modules
+  std::set<std::string> matched;  // patterns that matched a module
+  std::set<std::string> seen;     // all modules, for messages
 };
 
-// The region of a path: up to the first number without patterns, else what a pattern describes.
+// Returns the region that a module's path belongs to. With patterns it is the part of the path that
+// a pattern matches; without, the path up to its first number ("blocks.3").
 std::string region_of(Editing& e, const std::string& path) {
   std::string front;
   for (const std::string& part : orr::path::cut(path, '.')) {
@@ -83,8 +86,8 @@ Lives lives_of(const orr::Program& p, Editing& e) {
   return lives;
 }
 
-// Gives backward its own copies of activations, each made right before its first use there. Kept
-// are values that are not of samples, and those that forward reads outside of their region.
+// Lets backward read copies of activations, each computed right before backward first uses it.
+// Values without a batch dim are kept, and so are those that forward reads outside of their region.
 class Repeater {
  public:
   Repeater(const orr::Program& p, const Lives& lives) : p_(p), lives_(lives) {
@@ -123,13 +126,13 @@ class Repeater {
       repeated_.insert(v);
   }
 
-  // That of what the op makes.
+  // Returns the region of the op's result.
   std::string region_of_op(const Op& op) const {
     const auto at = lives_.find(op.out[0]);
     return at == lives_.end() ? "" : at->second.region;
   }
 
-  // v as backward reads it.
+  // Returns the value that backward reads instead of v: a copy, or v itself if it is kept.
   int32_t again(int32_t v) {
     if (!repeated_.count(v)) return v;
     if (auto known = copies_.find(v); known != copies_.end()) return known->second;
@@ -143,8 +146,8 @@ class Repeater {
 
   const orr::Program& p_;
   const Lives& lives_;
-  std::map<int64_t, Op> ops_;         // in the program's order
-  std::map<int32_t, int64_t> maker_;  // the op's number, by value
+  std::map<int64_t, Op> ops_;         // by number, which is the program's order
+  std::map<int32_t, int64_t> maker_;  // by value: the number of the op that makes it
   std::set<int32_t> repeated_;
   std::map<int32_t, int32_t> copies_;
 };
@@ -179,7 +182,7 @@ orr_status* transform(void*, orr_program* program, const orr_edit* edit,
   });
 }
 
-// Nothing travels.
+// This strategy sends nothing.
 constexpr orr_strategy_api kApi = orr::strategy_table(describe, transform, orr::predict_nothing);
 
 }  // namespace

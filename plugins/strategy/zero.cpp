@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ZeRO: ranks that share the batch hold pieces of what data parallelism holds on each. Stage 1: the
-// optimizer state; 2: also the summed gradients; 3: also the parameters, gathered unit by unit
-// where they are used (FSDP). EXACT: pieces are cut where sums have their blocks.
-// Rajbhandari et al., SC'20; Zhao et al., "PyTorch FSDP", VLDB 2023, for units and groups.
+// ZeRO: each of the ranks that share the batch holds only a piece of what data parallelism holds on
+// every rank. Stage 1 cuts the optimizer state; stage 2 also the summed gradients; stage 3 also the
+// parameters, which are gathered unit by unit where they are used (FSDP). EXACT: pieces end where
+// the blocks of sums end. Rajbhandari et al., SC'20. Units and groups: Zhao et al., "PyTorch FSDP",
+// VLDB 2023.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -44,7 +45,7 @@ struct Editing {
   std::vector<orr::Param> params;  // in the natural order of names
 };
 
-// The module whose parameters travel with this one; "" for the model's own.
+// Returns the module whose parameters are gathered together with this one; "" for the whole model.
 std::string unit_name(const std::string& units, const std::string& name) {
   if (units != "auto") {
     for (const std::string& pattern : orr::path::cut(units, ','))
@@ -60,7 +61,7 @@ std::string unit_name(const std::string& units, const std::string& name) {
   return "";
 }
 
-// Units in order of their first parameter.
+// Makes a unit of each module, in the order of their first parameters.
 void shard_by_module(Editing& e) {
   std::vector<std::string> names;
   bool matched = e.units == "auto";
@@ -75,7 +76,7 @@ void shard_by_module(Editing& e) {
   if (!matched) throw orr::Error(ORR_INVALID, "units '" + e.units + "' match no parameter");
 }
 
-// Consecutive parameters up to about `bucket` bytes.
+// Makes units of consecutive parameters, each of about `bucket` bytes.
 void shard_by_size(Editing& e) {
   int64_t bytes = 0;
   for (const orr::Param& p : e.params) {
@@ -85,7 +86,7 @@ void shard_by_size(Editing& e) {
   }
 }
 
-// Each whole, to one owner.
+// Gives each parameter as a whole to one owner.
 void shard_by_tensor(Editing& e) {
   std::vector<int64_t> bytes;
   for (const orr::Param& p : e.params) bytes.push_back(p.bytes);
@@ -114,7 +115,8 @@ void check_options(const Editing& e) {
     refuse("a directory is for offload = \"disk\", which makes files");
 }
 
-// The optimizer's state, and in stage 3 the parameters; scalars stay.
+// Offloads the pieces of the optimizer state, and in stage 3 those of the parameters. Scalars are
+// not offloaded.
 void offload_pieces(Editing& e) {
   const auto visit = [](void* arg, int32_t value, const orr_value_info* info) -> orr_status* {
     const auto* e = static_cast<const Editing*>(arg);

@@ -333,6 +333,13 @@ function orrery.op(definition) end
 ---@param what? 'shape'|'gradient'|'second'|'training' one of these alone; "training" prints the bits of three steps
 function orrery.check_op(name, what) end
 
+---Runs a recurrence over the time of x [batch, time, ...]: step(state, x_t, t) returns the next state and a tensor [batch, ...]. Gives these joined along time, [batch, time, ...], and the last state. The recurrence is written out in the program, so a step may be any Lua; carry the last state into another batch as one of its fields to go on.
+---@param step fun(state,x,t):any,orrery.Tensor
+---@param state any what the first step is handed: a tensor, a table of tensors, nil
+---@param x orrery.Tensor
+---@return orrery.Tensor, any
+function orrery.scan(step, state, x) end
+
 ---@class orrery.Tensor
 ---@field shape integer[]
 ---@field dtype orrery.DType
@@ -440,6 +447,12 @@ function Tensor:maximum(other) end
 ---@return orrery.Tensor
 function Tensor:minimum(other) end
 
+---No less than `low` and no more than `high`.
+---@param low number
+---@param high number
+---@return orrery.Tensor
+function Tensor:clamp(low, high) end
+
 ---x > other, as booleans.
 ---@param other orrery.Tensor|number
 ---@return orrery.Tensor
@@ -522,12 +535,13 @@ function Tensor:transpose(first, second) end
 ---@return orrery.Tensor
 function Tensor:permute(...) end
 
----Elements first..last of a dim, both included.
+---Elements first..last of a dim, both included, or every step-th of them; of a negative step backwards, such as from -1 to 1.
 ---@param dim integer
 ---@param first integer
 ---@param last? integer
+---@param step? integer
 ---@return orrery.Tensor
-function Tensor:slice(dim, first, last) end
+function Tensor:slice(dim, first, last, step) end
 
 ---Cuts a dim into sizes, or into n equal parts; returns all parts.
 ---@param dim integer
@@ -535,16 +549,47 @@ function Tensor:slice(dim, first, last) end
 ---@return orrery.Tensor
 function Tensor:split(dim, sizes) end
 
+---@class orrery.Tensor.pad.Options
+---@field before? integer so many in front of them (default 0)
+---@field value? number instead of zeros (default 0)
+
 ---Zeros behind the elements of a dim, up to `size` of them.
 ---@param dim integer
 ---@param size integer
+---@param options? orrery.Tensor.pad.Options
 ---@return orrery.Tensor
-function Tensor:pad(dim, size) end
+function Tensor:pad(dim, size, options) end
+
+---@class orrery.Tensor.windows.Options
+---@field stride? integer|integer[] from a window to the next, for all dims or for each (default 1)
+---@field dilation? integer|integer[] from an element of a window to the next (default 1)
+
+---[..., L..., C] as [..., O..., K..., C]: the windows of `size` K over as many dims before the last. Nothing is copied.
+---@param size integer|integer[]
+---@param options? orrery.Tensor.windows.Options
+---@return orrery.Tensor
+function Tensor:windows(size, options) end
+
+---@class orrery.Tensor.fold.Options
+---@field stride? integer|integer[] from a window to the next, for all dims or for each (default 1)
+---@field dilation? integer|integer[] from an element of a window to the next (default 1)
+
+---[..., O..., K..., C] as [..., L..., C]: windows in their places again; what they share is added up.
+---@param length integer|integer[]
+---@param options? orrery.Tensor.fold.Options
+---@return orrery.Tensor
+function Tensor:fold(length, options) end
 
 ---Rows of this [V,C] table by 0-based ids of any shape.
 ---@param ids orrery.Tensor
 ---@return orrery.Tensor
 function Tensor:gather(ids) end
+
+---0-based ids as rows of n, 1 at the id and else 0.
+---@param n integer
+---@param dtype? orrery.DType
+---@return orrery.Tensor
+function Tensor:one_hot(n, dtype) end
 
 ---The elements at 0-based positions of the tensor, seen as one row.
 ---@param index orrery.Tensor
@@ -625,6 +670,34 @@ function Tensor:max(dims, options) end
 ---@param options? orrery.Tensor.min.Options
 ---@return orrery.Tensor
 function Tensor:min(dims, options) end
+
+---@class orrery.Tensor.var.Options
+---@field keep? boolean keep the reduced dims with size 1 (default false)
+---@field correction? integer of n elements n less this many are divided by (default 1)
+
+---Variance over dims.
+---@param dims? integer|integer[]
+---@param options? orrery.Tensor.var.Options
+---@return orrery.Tensor
+function Tensor:var(dims, options) end
+
+---@class orrery.Tensor.logsumexp.Options
+---@field keep? boolean keep the reduced dims with size 1 (default false)
+
+---Logarithm of the sum of exp(x) over dims.
+---@param dims? integer|integer[]
+---@param options? orrery.Tensor.logsumexp.Options
+---@return orrery.Tensor
+function Tensor:logsumexp(dims, options) end
+
+---Sums of the elements of a dim up to and with each.
+---@param dim integer
+---@return orrery.Tensor
+function Tensor:cumsum(dim) end
+
+---For each sample, dim 1, the mean over the samples of its microbatch, and how many these are.
+---@return orrery.Tensor, orrery.Tensor
+function Tensor:microbatch_mean() end
 
 ---0-based position of the largest of the last dim.
 ---@return orrery.Tensor
@@ -1053,7 +1126,7 @@ function Draft:chunk(axis, chunks) end
 ---@param options orrery.Draft.shard.Options
 function Draft:shard(value, options) end
 
----Deals no leaves to the first ranks of the axis that deals the batch.
+---Gives no microbatches to the first ranks of the axis that deals the batch.
 ---@param axis string
 ---@param ranks integer
 function Draft:idle(axis, ranks) end
@@ -1334,7 +1407,7 @@ function World:allgather_object(value) end
 ---@class orrery.Handle
 local Handle = {}
 
----Waits for the word and returns what it gives.
+---Waits for the call and returns its result.
 ---@return any
 function Handle:wait() end
 
@@ -1540,6 +1613,21 @@ local Region = {}
 ---@field init orrery.nn.init
 orrery.nn = {}
 
+---As nn.adaptive_avg_pool2d, over [batch, channels, length].
+---@param size integer
+---@return orrery.Module
+function orrery.nn.adaptive_avg_pool1d(size) end
+
+---Means of [batch, channels, height, width] over so many windows: the i-th of n over a length L goes from floor(i*L/n) to ceil((i+1)*L/n), counted from 0.
+---@param size integer|integer[] of the result, for all dims or for each
+---@return orrery.Module
+function orrery.nn.adaptive_avg_pool2d(size) end
+
+---As nn.adaptive_avg_pool2d, over [batch, channels, depth, height, width].
+---@param size integer|integer[]
+---@return orrery.Module
+function orrery.nn.adaptive_avg_pool3d(size) end
+
 ---Multi-head attention of [batch, time, heads * d] tensors: orrery.attention by its other name.
 ---@param q orrery.Tensor
 ---@param k orrery.Tensor
@@ -1547,6 +1635,109 @@ orrery.nn = {}
 ---@param options? table {heads =, causal =, scale =, dropout =} as orrery.attention takes them
 ---@return orrery.Tensor
 function orrery.nn.attention(q, k, v, options) end
+
+---As nn.avg_pool2d, over [batch, channels, length].
+---@param size integer
+---@param options? table
+---@return orrery.Module
+function orrery.nn.avg_pool1d(size, options) end
+
+---@class orrery.nn.avg_pool2d.Options
+---@field stride? integer|integer[] default size
+---@field padding? integer|integer[] zeros on both sides (default 0)
+---@field count_include_pad? boolean whether these zeros count (default true)
+
+---The mean of each window of [batch, channels, height, width].
+---@param size integer|integer[] of the window, for all dims or for each, as all numbers of the options
+---@param options? orrery.nn.avg_pool2d.Options
+---@return orrery.Module
+function orrery.nn.avg_pool2d(size, options) end
+
+---As nn.avg_pool2d, over [batch, channels, depth, height, width].
+---@param size integer|integer[]
+---@param options? table
+---@return orrery.Module
+function orrery.nn.avg_pool3d(size, options) end
+
+---@class orrery.nn.batchnorm.Options
+---@field eps? number default 1e-5
+---@field momentum? number weight of a step's statistics in the running ones (default 0.1)
+---@field affine? boolean whether there are a weight and a bias (default true)
+---@field sync? boolean statistics of the whole batch instead of each microbatch's (default false)
+---@field dtype? orrery.DType default 'f32'
+
+---Each channel of [batch, channels, dims...] with mean 0 and variance 1 over the samples and their dims, scaled and shifted. In evaluation it takes the statistics of earlier steps, the buffers running_mean and running_var.
+---@param channels integer
+---@param options? orrery.nn.batchnorm.Options
+---@return orrery.Module
+function orrery.nn.batchnorm(channels, options) end
+
+---As nn.conv2d, over [batch, inputs, length].
+---@param inputs integer
+---@param outputs integer
+---@param size integer
+---@param options? table
+---@return orrery.Module
+function orrery.nn.conv1d(inputs, outputs, size, options) end
+
+---@class orrery.nn.conv2d.Options
+---@field stride? integer|integer[] default 1
+---@field padding? integer|integer[]|string zeros on both sides; "same": as many as keep the dims, where stride is 1 (default 0)
+---@field dilation? integer|integer[] default 1
+---@field groups? integer shares of the channels that see nothing of each other (default 1)
+---@field bias? boolean default true
+---@field init? orrery.Initial how the weight begins (default nn.init.fan_in)
+---@field dtype? orrery.DType default 'f32'
+
+---Cross-correlation of [batch, inputs, height, width] with weights [outputs, inputs / groups, size...].
+---@param inputs integer channels
+---@param outputs integer channels
+---@param size integer|integer[] of the window, for all dims or for each, as all numbers of the options
+---@param options? orrery.nn.conv2d.Options
+---@return orrery.Module
+function orrery.nn.conv2d(inputs, outputs, size, options) end
+
+---As nn.conv2d, over [batch, inputs, depth, height, width].
+---@param inputs integer
+---@param outputs integer
+---@param size integer|integer[]
+---@param options? table
+---@return orrery.Module
+function orrery.nn.conv3d(inputs, outputs, size, options) end
+
+---As nn.conv_transpose2d, over [batch, inputs, length].
+---@param inputs integer
+---@param outputs integer
+---@param size integer
+---@param options? table
+---@return orrery.Module
+function orrery.nn.conv_transpose1d(inputs, outputs, size, options) end
+
+---@class orrery.nn.conv_transpose2d.Options
+---@field stride? integer|integer[] default 1
+---@field padding? integer|integer[] so much is cut off on both sides (default 0)
+---@field output_padding? integer|integer[] so much is left of that behind, or added; less than the stride or dilation (default 0)
+---@field dilation? integer|integer[] default 1
+---@field groups? integer shares of the channels that see nothing of each other (default 1)
+---@field bias? boolean default true
+---@field init? orrery.Initial how the weight begins (default nn.init.fan_in)
+---@field dtype? orrery.DType default 'f32'
+
+---What the gradient of nn.conv2d does, as a layer: each place of [batch, inputs, height, width] adds a window of outputs to the result. The weight is [inputs, outputs / groups, size...].
+---@param inputs integer channels
+---@param outputs integer channels
+---@param size integer|integer[] of the window, for all dims or for each, as all numbers of the options
+---@param options? orrery.nn.conv_transpose2d.Options
+---@return orrery.Module
+function orrery.nn.conv_transpose2d(inputs, outputs, size, options) end
+
+---As nn.conv_transpose2d, over [batch, inputs, depth, height, width].
+---@param inputs integer
+---@param outputs integer
+---@param size integer|integer[]
+---@param options? table
+---@return orrery.Module
+function orrery.nn.conv_transpose3d(inputs, outputs, size, options) end
 
 ---The mean over all positions that count: orrery.cross_entropy by its other name.
 ---@param logits orrery.Tensor
@@ -1571,6 +1762,11 @@ function orrery.nn.dropout(rate) end
 ---@return orrery.Module
 function orrery.nn.embedding(count, dim, options) end
 
+---Each sample's elements as one row, [batch, -1]; a function to put into nn.sequential.
+---@param x orrery.Tensor
+---@return orrery.Tensor
+function orrery.nn.flatten(x) end
+
 ---Excludes all parameters below from training, or includes them again; returns the model.
 ---@param model orrery.Module|table
 ---@param frozen? boolean
@@ -1581,6 +1777,43 @@ function orrery.nn.freeze(model, frozen) end
 ---@param x orrery.Tensor
 ---@return orrery.Tensor
 function orrery.nn.gelu(x) end
+
+---@class orrery.nn.groupnorm.Options
+---@field eps? number default 1e-5
+---@field affine? boolean whether there are a weight and a bias (default true)
+---@field dtype? orrery.DType default 'f32'
+
+---Each group of channels of a sample [channels, dims...] with mean 0 and variance 1, each channel scaled and shifted.
+---@param groups integer
+---@param channels integer
+---@param options? orrery.nn.groupnorm.Options
+---@return orrery.Module
+function orrery.nn.groupnorm(groups, channels, options) end
+
+---@class orrery.nn.gru.Options
+---@field layers? integer default 1
+---@field bias? boolean default true
+---@field dropout? number between layers, in training (default 0)
+---@field bidirectional? boolean default false
+---@field dtype? orrery.DType default 'f32'
+
+---Gated recurrent units over the time of x [batch, time, inputs]. Called with x and, to go on where another batch ended, its last state; gives [batch, time, hidden] (2 * hidden in both directions) and the last state [batch, layers * directions, hidden]. Parameters are named and laid out as PyTorch's (weight_ih_l0, bias_hh_l1_reverse).
+---@param inputs integer
+---@param hidden integer
+---@param options? orrery.nn.gru.Options
+---@return orrery.Module
+function orrery.nn.gru(inputs, hidden, options) end
+
+---@class orrery.nn.instancenorm.Options
+---@field eps? number default 1e-5
+---@field affine? boolean whether there are a weight and a bias (default false)
+---@field dtype? orrery.DType default 'f32'
+
+---Each channel of a sample [channels, dims...] with mean 0 and variance 1: nn.groupnorm of groups of one.
+---@param channels integer
+---@param options? orrery.nn.instancenorm.Options
+---@return orrery.Module
+function orrery.nn.instancenorm(channels, options) end
 
 ---@class orrery.nn.layernorm.Options
 ---@field eps? number default 1e-5
@@ -1604,6 +1837,44 @@ function orrery.nn.layernorm(dim, options) end
 ---@param options? orrery.nn.linear.Options
 ---@return orrery.Module
 function orrery.nn.linear(inputs, outputs, options) end
+
+---@class orrery.nn.lstm.Options
+---@field layers? integer default 1
+---@field bias? boolean default true
+---@field dropout? number between layers, in training (default 0)
+---@field bidirectional? boolean default false
+---@field dtype? orrery.DType default 'f32'
+
+---Long short-term memory over the time of x [batch, time, inputs]. Called with x and, to go on where another batch ended, its last state; gives [batch, time, hidden] (2 * hidden in both directions) and the last state {h =, c =}, each [batch, layers * directions, hidden]. Parameters are named and laid out as PyTorch's (weight_ih_l0, bias_hh_l1_reverse).
+---@param inputs integer
+---@param hidden integer
+---@param options? orrery.nn.lstm.Options
+---@return orrery.Module
+function orrery.nn.lstm(inputs, hidden, options) end
+
+---As nn.max_pool2d, over [batch, channels, length].
+---@param size integer
+---@param options? table
+---@return orrery.Module
+function orrery.nn.max_pool1d(size, options) end
+
+---@class orrery.nn.max_pool2d.Options
+---@field stride? integer|integer[] default size
+---@field padding? integer|integer[] of what is smaller than any number, on both sides (default 0)
+---@field dilation? integer|integer[] default 1
+---@field ceil_mode? boolean whether a last window may begin within the dim and its padding and reach beyond (default false)
+
+---The largest of each window of [batch, channels, height, width]. Of several the first gets the gradient.
+---@param size integer|integer[] of the window, for all dims or for each, as all numbers of the options
+---@param options? orrery.nn.max_pool2d.Options
+---@return orrery.Module
+function orrery.nn.max_pool2d(size, options) end
+
+---As nn.max_pool2d, over [batch, channels, depth, height, width].
+---@param size integer|integer[]
+---@param options? table
+---@return orrery.Module
+function orrery.nn.max_pool3d(size, options) end
 
 ---Makes a constructor of modules. `build(m, ...)` assigns parts to `m` and returns the forward function, which closes over `m`. What is not a part of `m` is not trained.
 ---@param name string
@@ -1704,17 +1975,17 @@ function orrery.nn.init.uniform(low, high) end
 ---@return orrery.Initial
 function orrery.nn.init.normal(deviation, mean) end
 
----Uniform within 1/sqrt(inputs), for weights [out, in]. Layers take the function itself: {init = nn.init.fan_in}.
+---Uniform within 1/sqrt(inputs), for weights [out, in] and [out, in, size...]. Layers take the function itself: {init = nn.init.fan_in}.
 ---@param dims integer[]
 ---@return orrery.Initial
 function orrery.nn.init.fan_in(dims) end
 
----Glorot and Bengio's uniform, for weights [out, in]. Layers take the function itself: {init = nn.init.xavier}.
+---Glorot and Bengio's uniform, for weights [out, in] and [out, in, size...]. Layers take the function itself: {init = nn.init.xavier}.
 ---@param dims integer[]
 ---@return orrery.Initial
 function orrery.nn.init.xavier(dims) end
 
----He's normal for layers before a relu, for weights [out, in]. Layers take the function itself: {init = nn.init.kaiming}.
+---He's normal for layers before a relu, for weights [out, in] and [out, in, size...]. Layers take the function itself: {init = nn.init.kaiming}.
 ---@param dims integer[]
 ---@return orrery.Initial
 function orrery.nn.init.kaiming(dims) end

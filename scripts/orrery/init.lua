@@ -4,17 +4,20 @@
 local _, orrery = ...
 local engine = orrery.engine
 
--- A table whose entries are the files of a directory, loaded when first named.
+-- A table whose entries are the files of a directory, loaded when first named. NAME1d, NAME2d and NAME3d are the list
+-- that NAME.lua returns.
 local function shelf(directory, what)
   local shelved = {}
   return setmetatable(shelved, {
     __index = function(_, name)
       local names = {}
       local folder = engine.library() .. "/orrery/" .. directory
+      local family, dims = name:match "^(.*)([123])d$"
       for _, path in ipairs(orrery.data.files(folder, { ".lua" })) do
         names[#names + 1] = path:match "([^/]+)%.lua$"
-        if names[#names] == name then
-          local value = require("orrery." .. directory .. "." .. name)
+        if names[#names] == (family or name) then
+          local value = require("orrery." .. directory .. "." .. names[#names])
+          if family then value = value[tonumber(dims)] end
           if type(value) == "function" then value = engine.keep_frame(value) end
           rawset(shelved, name, value)
           return value
@@ -36,7 +39,7 @@ local compile = require "orrery.compile"
 orrery.compile, orrery.func = compile.compile, compile.func
 orrery.value_and_grad = compile.value_and_grad
 
-orrery.gradient = require "orrery.gradient"
+orrery.gradient, orrery.scan = require "orrery.gradient", require "orrery.scan"
 
 -- orrery.ops.NAME(x, ..., {option = value}): an op of orrery.op.
 local op = require "orrery.op"
@@ -69,7 +72,7 @@ function orrery.digest(model)
   return engine.digest(states)
 end
 
-for _, name in ipairs { "compile", "func", "value_and_grad", "gradient", "op", "check_op", "parameters", "log", "digest" } do
+for _, name in ipairs { "compile", "func", "value_and_grad", "gradient", "scan", "op", "check_op", "parameters", "log", "digest" } do
   orrery[name] = engine.keep_frame(orrery[name])
 end
 

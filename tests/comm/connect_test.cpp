@@ -62,14 +62,16 @@ struct Table {
 };
 
 std::future<std::vector<int>> form(Table& table, int rank) {
-  return std::async(std::launch::async, [&table, rank] { return connect_all(table.boot(rank)); });
+  return std::async(std::launch::async, [&table, rank] {
+    return connect_all(table.boot(rank), {0, 1}, "1");
+  });
 }
 
 int visit(Table& table) {
   sockaddr_in at{};
   at.sin_family = AF_INET;
   at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  at.sin_port = htons(static_cast<uint16_t>(std::stoi(table.get("comm.local/port/0"))));
+  at.sin_port = htons(static_cast<uint16_t>(std::stoi(table.get("comm.local/1/port/0"))));
   const int fd = socket(AF_INET, SOCK_STREAM, 0);
   EXPECT_EQ(connect(fd, reinterpret_cast<sockaddr*>(&at), sizeof at), 0);
   return fd;

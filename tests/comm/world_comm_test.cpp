@@ -126,6 +126,22 @@ TEST(WorldComm, NamesWhoNeverComes) {
   }
 }
 
+// One rank is stopped; the others begin so late that the launcher ends it before they miss it.
+const ranks::Body stopped_early("stopped_early", [](const std::string& who) {
+  const World world = detect();
+  const auto store = Store::open(world);
+  if (std::to_string(world.rank) == who) raise(SIGSTOP);
+  std::this_thread::sleep_for(std::chrono::milliseconds(2200));
+  form(*store, world, [&] { store->get("here." + who, int64_t{20} * 1000000000); });
+  return 0;
+});
+
+TEST(WorldComm, NamesWhoWasStoppedBeforeOthersBegan) {
+  const auto outcome = ranks::run(3, "stopped_early", "1", {"ORRERY_DEADLINE=2"});
+  EXPECT_EQ(outcome.code, ORR_DEADLINE);
+  EXPECT_EQ(ranks::count(outcome.output, "rank 1 has not answered for 2 s"), 2) << outcome.output;
+}
+
 // A library that waits forever for a rank that has frozen inside of it, on all ranks but one.
 const ranks::Body stuck("stuck", [](const std::string& free) {
   const World world = detect();

@@ -15,7 +15,7 @@ import sys
 from dataclasses import dataclass
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
-TARGETS = ("orrery", "kernels/cpu/orrery-kernel-cpu.so", "kernels/reference/orrery-kernel-reference.so",
+TARGETS = ("orrery", "orrery-check", "kernels/cpu/orrery-kernel-cpu.so", "kernels/reference/orrery-kernel-reference.so",
            "plugins/orrery-comm-local.so", "tests/comm/comm_test", "tests/kernels/kernels_test")
 STRATEGIES = ("data", "server", "zero", "pipeline", "precision", "recompute", "tensor")
 # Known to every file that has a fault; of internal linkage, so that no two files share it.
@@ -91,13 +91,14 @@ FAULTS = [
     ("tree sums are folded from left to right", "core/include/orrery/sdk/fold.hpp",
      "if (is_tree() && k > 1) {", "if (is_tree() && k > 1 && !PLANTED(7)) {",
      Judge(LOCAL, "comm.collectives")),
-    ("a small all_reduce drops the last element", "plugins/comm/local/reduce.cpp",
-     "r.fold.run(r.in, r.out, n);", "r.fold.run(r.in, r.out, n - PLANTED(8));", Judge(LOCAL, "comm.collectives")),
-    ("a gather drops the last element of a piece", "plugins/comm/local/move.cpp", "in[r] = {0, to, n * unit};",
-     "in[r] = {0, to, n * unit - (PLANTED(9) && r > 0 && n > 0 ? unit : 0)};", Judge(LOCAL, "comm.collectives")),
-    ("a receive takes the message of another tag", "plugins/comm/local/pair.cpp",
-     "t.coll->root_or_peer == from && t.coll->tag == e.tag;",
-     "t.coll->root_or_peer == from && (PLANTED(10) || t.coll->tag == e.tag);", Judge(LOCAL, "comm.messages")),
+    ("a small all_reduce drops the last element", "plugins/comm/local/small.cpp",
+     "(address_of(c.recv), in, size_, n);", "(address_of(c.recv), in, size_, n - PLANTED(8));",
+     Judge(LOCAL, "comm.collectives")),
+    ("a gather drops the last element of a piece", "plugins/comm/local/small.cpp", "std::memcpy(to, notice(r).data, n);",
+     "std::memcpy(to, notice(r).data, n - (PLANTED(9) && r > 0 && n > 0 ? unit : 0));", Judge(LOCAL, "comm.collectives")),
+    ("a receive takes the message of another tag", "plugins/comm/local/messages.h",
+     "kind == other.kind && tag == other.tag;", "kind == other.kind && (PLANTED(10) || tag == other.tag);",
+     Judge(LOCAL, "comm.messages")),
     ("a sum composed of messages drops the last element", "core/include/orrery/sdk/exchange.hpp",
      "hands_.fold(in, recv_, total_);", "hands_.fold(in, recv_, total_ - PLANTED(11));",
      Cases("tests/comm/comm_test", "*Composed.CollectivesEqualTheScalarModel/local*")),
@@ -130,6 +131,13 @@ FAULTS = [
     ("what waits on a disk comes back shifted", "core/store/spill_file.cpp",
      "::pwrite(fd_, at, std::min(count, kMostPerCall), static_cast<off_t>(offset))",
      "::pwrite(fd_, at, std::min(count, kMostPerCall), static_cast<off_t>(offset + 4 * PLANTED(20)))", ROWS),
+    ("a rank's microbatches have one mean", "core/partition/samples/localize.cpp",
+     "const int64_t here = rows_ / microbatches_.rows * ranks;",
+     "const int64_t here = PLANTED(21) ? 1 : rows_ / microbatches_.rows * ranks;",
+     EndToEnd("convolution_test", "Statistics.test_running_ones_are_those_of_microbatches", 1)),
+    ("windows are added in reverse", "kernels/cpu/fold.cpp", "load(x + c + *i + *j + *k, n);",
+     "load(x + c + *i + (PLANTED(22) ? inner.end[inner.begin - j - 1] : *j) + *k, n);",
+     Cases("tests/kernels/kernels_test", "*Order.OfWindows*")),
 ]
 
 

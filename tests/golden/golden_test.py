@@ -6,6 +6,7 @@ Arguments: the build tree. The figures come from make.py.
 """
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import unittest
@@ -16,14 +17,20 @@ FIGURES = json.loads((HERE / "figures.json").read_text())
 KERNELS = ("reference", "cpu")
 
 
-def rows(script, kernels, *arguments, ranks=1):
-    """The script's lines as pairs (loss, gradient norm)."""
+def run(script, kernels, *arguments, ranks=1):
+    """What the script prints."""
     done = subprocess.run(
         [BUILD / "orrery", "run", "-n", str(ranks), "--kernels", kernels, HERE / script,
-         f"dir={HERE}", *arguments], capture_output=True, text=True)
+         *arguments], capture_output=True, text=True)
     if done.returncode:
         raise AssertionError(f"{script} {arguments} ended with {done.returncode}: {done.stderr}")
-    return [tuple(map(float, line.split())) for line in done.stdout.splitlines()]
+    return done.stdout
+
+
+def rows(script, kernels, *arguments, ranks=1):
+    """The script's lines as pairs (loss, gradient norm)."""
+    done = run(script, kernels, f"dir={HERE}", *arguments, ranks=ranks)
+    return [tuple(map(float, line.split())) for line in done.splitlines()]
 
 
 def error(x, wanted):
@@ -31,10 +38,11 @@ def error(x, wanted):
 
 
 class Golden(unittest.TestCase):
-    def follow(self, model, kernels, microbatches=1):
-        wanted = list(zip(FIGURES[model]["loss"], FIGURES[model]["grad_norm"]))
-        found = rows("train.lua", kernels, f"model={model}", f"microbatches={microbatches}")
-        self.assertEqual(len(found), len(wanted))
+    def follow(self, model, kernels, microbatches=1, figures="", script="train.lua"):
+        figures = FIGURES[figures or model]
+        wanted = list(zip(figures["loss"], figures["grad_norm"]))
+        found = rows(script, kernels, f"model={model}", f"microbatches={microbatches}")
+        self.assertGreaterEqual(len(found), len(wanted))
         for step, (ours, theirs) in enumerate(zip(found, wanted), 1):
             for what, x, y in zip(("loss", "gradient norm"), ours, theirs):
                 self.assertLess(error(x, y), 1e-5, f"{what} of step {step} is {x}, wanted {y}")
@@ -49,6 +57,36 @@ class Golden(unittest.TestCase):
             with self.subTest(kernels):
                 self.follow("gpt", kernels)
 
+    def test_recurrent(self):
+        for model in ("lstm", "gru"):
+            for kernels in KERNELS:
+                with self.subTest(model=model, kernels=kernels):
+                    self.follow(model, kernels, script="recurrent.lua")
+            self.follow(model, "cpu", microbatches=3, script="recurrent.lua")
+
+    def test_recurrent_on_ranks(self):
+        for model in ("lstm", "gru"):
+            one, two = (rows("recurrent.lua", "cpu", f"model={model}", "microbatches=3", ranks=ranks)
+                        for ranks in (1, 2))
+            self.assertEqual(one, two, model)
+
+    def test_convolutions(self):
+        for kernels in KERNELS:
+            for model in ("cnn", "depthwise"):
+                with self.subTest(kernels=kernels, model=model):
+                    self.follow(model, kernels)
+
+    def test_each_microbatch_has_its_statistics(self):
+        for model in ("cnn", "depthwise"):
+            self.follow(model, "cpu", 3, f"{model} in parts")
+
+    def test_convolutions_on_ranks(self):
+        for model in ("cnn", "depthwise"):
+            one, two, three = (rows("train.lua", "cpu", f"model={model}", "microbatches=3", ranks=ranks)
+                               for ranks in (1, 2, 3))
+            self.assertEqual(one, two, model)
+            self.assertEqual(one, three, model)
+
     def test_gpt_in_microbatches(self):
         self.follow("gpt", "cpu", microbatches=4)
 
@@ -58,6 +96,20 @@ class Golden(unittest.TestCase):
             one, two = (rows("train.lua", kernels, "model=gpt", "microbatches=3", ranks=ranks)
                         for ranks in (1, 2))
             self.assertEqual(one, two, kernels)
+
+
+class Layers(unittest.TestCase):
+    def test_results_and_gradients(self):
+        for kernels in KERNELS:
+            with self.subTest(kernels):
+                done = run("layers.lua", kernels)
+                found = {name.strip(): list(map(float, figures.split())) for name, figures in
+                         re.findall(r"^([a-z_0-9 ]*?) (-?[0-9.].*)$", done, re.MULTILINE)}
+                self.assertEqual(sorted(found), sorted(FIGURES["layers"]))
+                for name, wanted in FIGURES["layers"].items():
+                    self.assertEqual(len(found[name]), len(wanted), name)
+                    for x, y in zip(found[name], wanted):
+                        self.assertLess(abs(x - y), 1e-5 * max(1, abs(y)), f"{name}: {found[name]}, wanted {wanted}")
 
 
 class Batches(unittest.TestCase):

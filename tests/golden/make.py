@@ -2,6 +2,7 @@
 #
 # Writes the golden files beside itself with PyTorch on the CPU in f32: initial weights
 # (*.safetensors), the batches in order (*.npy), and losses and gradient norms (figures.json).
+import copy
 import json
 import math
 import pathlib
@@ -11,7 +12,9 @@ import numpy
 import torch
 from torch.nn import functional as F
 
+import layer_cases
 import models
+import recurrent
 
 HERE = pathlib.Path(__file__).parent
 STEPS, BATCH = 20, 6
@@ -43,19 +46,23 @@ def linear(step, peak, warmup, steps, floor):
     return peak + (floor - peak) * (step - warmup) / (steps - warmup)
 
 
-def train(model, optimizer, rate, x, y):
-    """STEPS steps over consecutive batches: losses, and gradient norms before clipping."""
+def train(model, optimizer, rate, x, y, parts=1):
+    """STEPS steps over consecutive batches, whose parts go through the model one by one: losses, and gradient norms
+    before clipping."""
     losses, norms = [], []
     for step in range(1, STEPS + 1):
         for group in optimizer.param_groups:
             group["lr"] = rate(step)
         rows = slice((step - 1) * BATCH, step * BATCH)
         optimizer.zero_grad(set_to_none=True)
-        loss = models.loss_of(model, x[rows], y[rows])
-        loss.backward()
+        loss = 0.0
+        for part in zip(x[rows].chunk(parts), y[rows].chunk(parts)):
+            share = models.loss_of(model, *part) / parts
+            share.backward()
+            loss += share.item()
         norms.append(torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0).item())
         optimizer.step()
-        losses.append(loss.item())
+        losses.append(loss)
     return {"loss": losses, "grad_norm": norms}
 
 
@@ -93,6 +100,30 @@ def mlp(generator):
     return train(model, optimizer, lambda step: linear(step, 0.1, 3, STEPS, 0.01), x, y)
 
 
+def train_images(model, x, y, **options):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0, momentum=0.9, nesterov=True, weight_decay=1e-2)
+    return train(model, optimizer, lambda step: linear(step, 0.1, 3, STEPS, 0.01), x, y, **options)
+
+
+def images(generator):
+    """The convolutional models, with the loss of the first batch in evaluation after the steps."""
+    x = torch.randn(STEPS * BATCH, 3, 8, 8, generator=generator)
+    y = x.mean((2, 3)).mul(8).argmax(1).int() + (x[:, 0, 0, 0] > 1)
+    save_arrays(images_x=x, images_y=y.int())
+    found = {}
+    for name, make in (("cnn", models.cnn), ("depthwise", models.depthwise)):
+        model = make()
+        models.initialise(model, generator)
+        save_safetensors(HERE / (name + ".safetensors"), models.parameters(model))
+        found[name + " in parts"] = train_images(copy.deepcopy(model), x, y, parts=3)
+        found[name] = train_images(model, x, y)
+        model.eval()
+        loss = models.loss_of(model, x[:BATCH], y[:BATCH]).item()
+        for series in found[name].values():
+            series.append(loss)
+    return found
+
+
 def gpt(generator):
     model = models.GPT(vocab=65, positions=16, dim=32, heads=2, layers=2)
     models.initialise(model, generator)
@@ -110,13 +141,23 @@ def gpt(generator):
     return figures, cases
 
 
+def recurrent_case(kind, generator):
+    start, text, figures = recurrent.figures(kind, generator)
+    save_safetensors(HERE / f"{kind}.safetensors", start)
+    save_arrays(**{f"{kind}_text": text})
+    return figures
+
+
 def main():
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)
     generator = torch.Generator().manual_seed(20)
     gpt_figures, cases = gpt(generator)
     figures = {"framework": f"PyTorch {torch.__version__.split('+')[0]}, CPU, f32",
-               "mlp": mlp(generator), "gpt": gpt_figures, "batches": cases}
+               "mlp": mlp(generator), "gpt": gpt_figures, "batches": cases, **images(generator),
+               "layers": layer_cases.figures()}
+    for kind in ("lstm", "gru"):
+        figures[kind] = recurrent_case(kind, torch.Generator().manual_seed(20))
     (HERE / "figures.json").write_text(json.dumps(figures, indent=1) + "\n")
 
 

@@ -37,6 +37,23 @@ function M.mlp(widths)
   return nn.sequential(parts)
 end
 
+-- For images [batch, 3, 8, 8] of four classes.
+function M.cnn()
+  return nn.sequential {
+    nn.conv2d(3, 8, 3, { padding = 1 }), nn.batchnorm(8), nn.relu, nn.max_pool2d(3, { stride = 2, padding = 1 }),
+    nn.conv2d(8, 12, 3, { stride = 2, padding = 1 }), nn.batchnorm(12), nn.relu, nn.avg_pool2d(2),
+    nn.flatten, nn.linear(12, 4),
+  }
+end
+
+function M.depthwise()
+  return nn.sequential {
+    nn.conv2d(3, 8, 3), nn.relu, nn.conv2d(8, 8, 3, { padding = 1, groups = 8 }), nn.batchnorm(8), nn.relu,
+    nn.conv2d(8, 16, 1), nn.groupnorm(4, 16), nn.relu, nn.adaptive_avg_pool2d(1), nn.flatten,
+    nn.linear(16, 4),
+  }
+end
+
 -- Parameters whose names match these are not decayed.
 M.undecayed = { "*.bias", "*ln*", "*norm*" }
 

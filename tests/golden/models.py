@@ -64,6 +64,34 @@ class MLP(nn.Module):
         return last(x)
 
 
+class Convolutional(nn.Module):
+    """Layers one after another, numbered from 1; None is relu."""
+
+    def __init__(self, layers):
+        super().__init__()
+        self.order = layers
+        self.layers = numbered([(i + 1, layer) for i, layer in enumerate(layers) if layer])
+
+    def forward(self, x):
+        for layer in self.order:
+            x = layer(x) if layer else F.relu(x)
+        return x
+
+
+def cnn():
+    return Convolutional([
+        nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), None, nn.MaxPool2d(3, stride=2, padding=1),
+        nn.Conv2d(8, 12, 3, stride=2, padding=1), nn.BatchNorm2d(12), None, nn.AvgPool2d(2),
+        nn.Flatten(), nn.Linear(12, 4)])
+
+
+def depthwise():
+    return Convolutional([
+        nn.Conv2d(3, 8, 3), None, nn.Conv2d(8, 8, 3, padding=1, groups=8), nn.BatchNorm2d(8), None,
+        nn.Conv2d(8, 16, 1), nn.GroupNorm(4, 16), None, nn.AdaptiveAvgPool2d(1), nn.Flatten(),
+        nn.Linear(16, 4)])
+
+
 def parameters(model):
     """[(Orrery's path, parameter)]"""
     return [(name.removeprefix("layers."), p) for name, p in model.named_parameters()]
@@ -73,7 +101,7 @@ def initialise(model, generator):
     """Small normal weights; norms near 1; biases that are not 0, so that none is untested."""
     with torch.no_grad():
         for name, p in parameters(model):
-            deviation = 0.02 if p.dim() == 1 or isinstance(model, GPT) else p.shape[-1] ** -0.5
+            deviation = 0.02 if p.dim() == 1 or isinstance(model, GPT) else p[0].numel() ** -0.5
             centre = 1.0 if name.endswith("weight") and p.dim() == 1 else 0.0
             p.copy_(torch.randn(p.shape, generator=generator) * deviation + centre)
 

@@ -60,13 +60,16 @@ std::vector<int64_t> strides(int64_t rows, int64_t cols, bool transposed, int64_
   return {share ? 0 : transposed ? cols * col : rows * row, row, col};
 }
 
+// Numbers in (-1, 1), and some so small that they, or products of them, are subnormal.
 template <class S>
 Bytes random_bytes(int64_t count, uint32_t seed) {
   Bytes b(uint64_t(count) * sizeof(S));
   std::mt19937 engine(seed);
   std::uniform_real_distribution<float> uniform(-1, 1);
   for (int64_t i = 0; i < count; ++i)
-    static_cast<S*>(b.data())[i] = Storage<S>::put(uniform(engine));
+    static_cast<S*>(b.data())[i] = Storage<S>::put(std::ldexp(uniform(engine), i % 13 == 0  ? -129
+                                                                               : i % 5 == 0 ? -66
+                                                                                            : 0));
   return b;
 }
 
@@ -74,6 +77,25 @@ Bytes random_bytes(int64_t count, uint32_t seed) {
 template <class S>
 typename Storage<S>::T rounded(typename Storage<S>::T x) {
   return Storage<S>::get(Storage<S>::put(x));
+}
+
+// A block of K, in the order of ops.h: bf16 in pairs, the second first, what is subnormal as 0.
+template <class S>
+typename Storage<S>::T block_of(int64_t depth, const S* a, int64_t a_step, const S* b,
+                                int64_t b_step) {
+  using T = typename Storage<S>::T;
+  constexpr bool pairs = std::is_same_v<S, uint16_t>;
+  const auto kept = [](T x) {
+    return pairs && std::fabs(x) < std::numeric_limits<T>::min() ? std::copysign(T(0), x) : x;
+  };
+  T block = 0;
+  for (int64_t i = 0; i < depth + (pairs ? depth % 2 : 0); ++i) {
+    const int64_t k = pairs ? i ^ 1 : i;
+    const T x = k < depth ? kept(Storage<S>::get(a[k * a_step])) : T(0);
+    const T y = k < depth ? kept(Storage<S>::get(b[k * b_step])) : T(0);
+    block = kept(std::fma(x, y, block));
+  }
+  return block;
 }
 
 // The product of one leaf, then the tree over leaves, for one element.
@@ -86,11 +108,8 @@ std::vector<typename Storage<S>::T> nodes_of(const Case& c, const S* a, int64_t 
   for (int64_t leaf = 0; leaf < c.leaf_n; ++leaf) {
     T sum = 0;
     for (int64_t k0 = 0; k0 < segment; k0 += ORR_MATMUL_K) {
-      T block = 0;
-      for (int64_t k = k0; k < std::min<int64_t>(k0 + ORR_MATMUL_K, segment); ++k) {
-        int64_t at = leaf * segment + k;
-        block = std::fma(Storage<S>::get(a[at * a_step]), Storage<S>::get(b[at * b_step]), block);
-      }
+      const int64_t at = leaf * segment + k0, depth = std::min<int64_t>(segment - k0, ORR_MATMUL_K);
+      const T block = block_of(depth, a + at * a_step, a_step, b + at * b_step, b_step);
       sum = k0 ? sum + block : block;
     }
     leaves.push_back(c.leaf_n > 1 ? rounded<S>(sum) : sum);

@@ -142,6 +142,32 @@ std::string order_name(const ::testing::TestParamInfo<std::tuple<std::string, in
   return std::get<0>(info.param) + "_" + dtype_name(std::get<1>(info.param));
 }
 
+// The sums of x[1,4,3,5,2,1], windows of 5 by 2 side by side: y[1,8,4,1].
+template <class A>
+std::vector<A> folded(const Values& x) {
+  std::vector<A> y(32, A(0));
+  for (size_t o = 0; o < 12; ++o)
+    for (size_t k = 0; k < 10; ++k) y[(o / 3 + k / 2) * 4 + o % 3 + k % 2] += A(x[o * 10 + k]);
+  return y;
+}
+
+TEST_P(Order, OfWindows) {
+  Case c;
+  c.kind = "fold";
+  c.in = {tensor(dtype(), {1, 4, 3, 5, 2, 1})}, c.out = {tensor(dtype(), {1, 8, 4, 1})};
+  c.attrs = {list("stride", {1, 1}), list("dilation", {1, 1})};
+  const std::vector<Values> x = make_inputs(c, false, 7);
+  const RunResult r = run(std::get<0>(GetParam()), c, x);
+  if (!r.unsupported.empty()) return;
+  ASSERT_TRUE(clean(r));
+  Values wanted;
+  if (dtype() == ORR_F64)
+    wanted = folded<double>(x[0]);
+  else
+    for (float y : folded<float>(x[0])) wanted.push_back(rounded(dtype(), double(y)));
+  EXPECT_EQ(r.values[0], wanted);
+}
+
 INSTANTIATE_TEST_SUITE_P(All, Order,
                          ::testing::Combine(::testing::ValuesIn(host_plugins()),
                                             ::testing::ValuesIn(kReals)),

@@ -263,5 +263,23 @@ output "loss" %10
 )");
 }
 
+// A weight that one module reads at every step gets one product; large ones stay apart by use.
+TEST_F(BatchTest, JoinsTheProductsOfARecurrence) {
+  for (int64_t width : {8, 1}) {
+    Program q;
+    q.set_site({"net", "model.lua:3"});
+    ValueId h = q.batch_input("x", {ORR_F32, {6, width}});
+    ValueId w = q.input("w", {ORR_F32, {width, width}});
+    for (int t = 0; t < 4; ++t) h = q.pointwise(ORR_FN_TANH, {build::matmul(q, h, w)});
+    const ValueId loss = build::mean(q, h, {}, false);
+    const std::vector<GradientParts> parts = differentiate(q, loss, {w}).parts;
+    EXPECT_EQ(parts[0].partial.size(), width == 8 ? 1u : 4u);
+    const Op& last = q.ops()[static_cast<size_t>(q.value(parts[0].partial[0]).producer)];
+    EXPECT_EQ(last.kind, "matmul");
+    EXPECT_EQ(q.type(last.in[0]).dims, (Dims{width == 8 ? 24 : 6, width}));
+    EXPECT_EQ(last.phase, Phase::backward);
+  }
+}
+
 }  // namespace
 }  // namespace program_test

@@ -38,10 +38,10 @@ struct Layer {
   Named run(const std::string& kernels, bool fuse) {
     Named inputs;
     std::mt19937 random(1);
-    std::normal_distribution<float> mesh;
+    std::normal_distribution<float> normal;
     for (ValueId v : {x, w, bias})
       for (int64_t n = p.type(v).elements(); n > 0; --n)
-        inputs[p.value(v).name].push_back(mesh(random));
+        inputs[p.value(v).name].push_back(normal(random));
     return Machine(p, {kernels}, {}, fuse).run(inputs);
   }
 

@@ -52,8 +52,8 @@ class Builder {
     auto s = state(name, dims, Role::param);
     HostTensor t = HostTensor::make(s->type);
     std::mt19937 random(static_cast<uint32_t>(gpt_.params.size()) + 1);
-    std::uniform_real_distribution<float> mesh(-0.5, 0.5);
-    for (int64_t i = 0; i < t.type.elements(); ++i) t.data<float>()[i] = mesh(random);
+    std::uniform_real_distribution<float> uniform(-0.5, 0.5);
+    for (int64_t i = 0; i < t.type.elements(); ++i) t.data<float>()[i] = uniform(random);
     s->initial = Initial::of_data(t);
     gpt_.params.push_back(s);
     return p_.state_value(s);

@@ -106,8 +106,8 @@ TEST(Microbatches, OfAnyRanksAreOneTree) {
     give(p, "sum", build::reduce(p, "sum", x, {0}, false));
     Values rows;
     std::mt19937 random(static_cast<uint32_t>(microbatches));
-    std::uniform_real_distribution<float> mesh(-1, 1);
-    for (int64_t i = 0; i < microbatches * 10; ++i) rows.push_back(mesh(random));
+    std::uniform_real_distribution<float> uniform(-1, 1);
+    for (int64_t i = 0; i < microbatches * 10; ++i) rows.push_back(uniform(random));
     auto nodes = [&](int64_t lo, int64_t hi) {
       Values mine(rows.begin() + lo * 10, rows.begin() + hi * 10);
       return Machine(p, {"reference"}, {microbatches, lo, hi, 2}).run({{"x", mine}})["sum"];
@@ -141,10 +141,10 @@ TEST(Microbatches, MayBeTheSecondDim) {
   }
   Named inputs;
   std::mt19937 random(1);
-  std::uniform_real_distribution<float> mesh(-1, 1);
+  std::uniform_real_distribution<float> uniform(-1, 1);
   for (ValueId v : wrt)
     for (int64_t i = 0; i < p.type(v).elements(); ++i)
-      inputs[p.value(v).name].push_back(mesh(random));
+      inputs[p.value(v).name].push_back(uniform(random));
   auto nodes = [&](int64_t lo, int64_t hi) {
     Named mine = inputs;
     for (int64_t i = lo * 4; i < hi * 4; ++i) mine["ids"].push_back(static_cast<double>(i * 5 % 7));

@@ -23,8 +23,8 @@ constexpr int64_t kBatch = 10, kTokens = 3, kWidth = 4, kClasses = 5;
 HostTensor random_tensor(const Dims& dims, uint32_t seed) {
   HostTensor t = HostTensor::make({ORR_F32, dims});
   std::mt19937 random(seed);
-  std::uniform_real_distribution<float> mesh(-1, 1);
-  for (int64_t i = 0; i < t.type.elements(); ++i) t.data<float>()[i] = mesh(random);
+  std::uniform_real_distribution<float> uniform(-1, 1);
+  for (int64_t i = 0; i < t.type.elements(); ++i) t.data<float>()[i] = uniform(random);
   return t;
 }
 

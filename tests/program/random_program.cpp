@@ -34,8 +34,8 @@ RandomProgram::RandomProgram(uint32_t seed) : random_(seed) {
 
 Values RandomProgram::fill(int64_t n) {
   Values v;
-  std::uniform_real_distribution<float> mesh(-2, 2);
-  for (int64_t i = 0; i < n; ++i) v.push_back(mesh(random_));
+  std::uniform_real_distribution<float> uniform(-2, 2);
+  for (int64_t i = 0; i < n; ++i) v.push_back(uniform(random_));
   return v;
 }
 

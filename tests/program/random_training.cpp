@@ -228,7 +228,7 @@ ValueId RandomTraining::of_batch(ValueId x) {
 void RandomTraining::extra() {
   ValueId x = build::reshape(p_, build::batch_first(p_, any(sharded_)), {batch_, -1});
   const int64_t width = p_.type(x).dims[1];
-  switch (pick(14)) {
+  switch (pick(15)) {
     case 0: return keep(p_.pointwise(ORR_FN_ADD, {x, shared({width}, {})}));
     case 1: return keep(p_.pointwise(ORR_FN_MUL, {x, shared({1, width}, {})}));
     case 2: return keep(summed());
@@ -257,6 +257,9 @@ void RandomTraining::extra() {
       return keep(build::cross_entropy(p_, alike, build::sample_index(p_), kNone, std::nullopt));
     }
     case 12: return derivative();
+    case 13:
+      smooth_ = false;  // another number of microbatches has other means
+      return keep(p_.pointwise(ORR_FN_SUB, {x, build::microbatch_mean(p_, x).first}));
     default:
       return keep(p_.pointwise(ORR_FN_MUL, {p_.pointwise(ORR_FN_TANH, {x}),
                                             p_.cast(p_.scalar_input("lr", ORR_F32), ORR_F32)}));

@@ -19,10 +19,10 @@ int32_t dtype_of(int32_t dtype, int32_t real) { return dtype ? dtype : real; }
 
 Values fill(const In& in, int32_t real, uint32_t seed) {
   std::mt19937 random(seed);
-  std::uniform_real_distribution<double> mesh(in.lo, in.hi);
+  std::uniform_real_distribution<double> uniform(in.lo, in.hi);
   Values v(static_cast<size_t>(Type{ORR_F32, in.dims}.elements()));
   for (double& x : v) {
-    x = mesh(random);
+    x = uniform(random);
     if (in.fill != In::uniform) x = std::floor(x) + (in.fill == In::off_grid ? 0.3 : 0);
     if (dtype_of(in.dtype, real) == ORR_F32) x = static_cast<float>(x);
   }

@@ -247,6 +247,39 @@ void add_shape(std::vector<Entry>& rows) {
       {{f32({6, 1}), i64({6, 1})}, op("concat", dim), "cannot join f32[6,1] and i64[6,1]"}};
 }
 
+Attrs windowed(const char* name, Dims sizes, Dims stride, Dims dilation) {
+  return {
+      {name, std::move(sizes)}, {"stride", std::move(stride)}, {"dilation", std::move(dilation)}};
+}
+
+void add_windows(std::vector<Entry>& rows) {
+  const Attrs one = windowed("size", {3}, {2}, {1}), two = windowed("size", {2, 3}, {1, 2}, {2, 1});
+  rows.push_back(row("windows 1", {real({6, 7, 2})}, {same({6, 3, 3, 2})}, one));
+  rows.back().bad = {{{f32({3})}, op("windows", one), "[3] has no 1 dims before its last"},
+                     {{f32({1, 1, 1, 1, 1})},
+                      op("windows", windowed("size", {1, 1, 1, 1}, {1}, {1})),
+                      "windows are taken of one to three dims, not of 4"},
+                     {{f32({6, 2, 2})},
+                      op("windows", one),
+                      "a window that spans 3 does not fit into a length of 2"},
+                     {{f32({6, 7, 2})},
+                      op("windows", windowed("size", {3}, {0}, {1})),
+                      "stride [0]: 1 sizes of at least 1 are wanted"}};
+  rows.push_back(row("windows 2", {real({6, 5, 6, 2})}, {same({6, 3, 2, 2, 3, 2})}, two));
+  rows.back().bad = rows[rows.size() - 2].bad;
+  const Attrs flat = windowed("length", {8}, {2}, {1}),
+              deep = windowed("length", {5, 4, 3}, {2, 1, 3}, {1, 2, 1});
+  rows.push_back(row("fold 1", {real({6, 3, 3, 2})}, {same({6, 8, 2})}, flat));
+  rows.back().bad = {
+      {{f32({6, 3, 3})},
+       op("fold", windowed("length", {8, 8}, {2, 2}, {1, 1})),
+       "for a length of [8,8], not [6,3,3]"},
+      {{f32({6, 2, 3, 2})}, op("fold", flat), "[2] windows are given, a length of [8] has [3]"},
+      {{{ORR_BOOL, {6, 3, 3, 2}}}, op("fold", flat), "cannot add bool"}};
+  rows.push_back(row("fold 3", {real({6, 2, 2, 1, 3, 2, 2, 2})}, {same({6, 5, 4, 3, 2})}, deep));
+  rows.back().bad = rows[rows.size() - 2].bad;
+}
+
 // batch_mean divides nothing in the gradient: with a weight of 1 that is what differences say.
 void add_batch(std::vector<Entry>& rows) {
   auto sum = [](Program& p, ValueId x) { return build::reduce(p, "sum", x, {}, false); };
@@ -282,7 +315,7 @@ void add_batch(std::vector<Entry>& rows) {
 std::vector<Entry> kind_entries() {
   std::vector<Entry> rows;
   for (auto add : {add_matmul, add_matmul_pointwise, add_reduce, add_choice, add_norms,
-                   add_attention, add_cross_entropy, add_index, add_shape, add_batch})
+                   add_attention, add_cross_entropy, add_index, add_shape, add_windows, add_batch})
     add(rows);
   return rows;
 }

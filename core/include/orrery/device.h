@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * device/1: memory, streams and events of one kind of device. The core itself serves the device
- * "host"; a kernel plugin names the device it works on (kernel.h), so that a plugin with one fast
- * kernel rides on another's device.
+ * device/1: memory, streams and events of one kind of device. The core itself has the device
+ * "host". A kernel plugin names the device that it works on (kernel.h), so a plugin with only one
+ * fast kernel can use the device of another plugin.
  *
- * Order of things: work enqueued on one stream runs in order; streams run side by side; an event
- * recorded on a stream is done when all work before it is done. The device "host" has no streams:
- * its calls complete at return and it takes NULL for every stream and event.
+ * Order: work on one stream runs in the order in which it was enqueued; different streams run
+ * concurrently. An event that is recorded on a stream is done when all work before it is done. The
+ * device "host" has no streams: its calls complete at return, and take NULL for every stream and
+ * event.
  *
  * An orr_stream is the device's own handle (CUstream for "cuda", cl_command_queue for "opencl"), so
- * that kernels and comm backends of other plugins enqueue on it without asking.
+ * that kernels and comm backends of other plugins can enqueue work on it directly.
  *
- * Errors of enqueued work come late: event_sync returns the first one of its stream.
+ * Errors of enqueued work show later: event_sync returns the first one of its stream.
  */
 #ifndef ORRERY_DEVICE_H
 #define ORRERY_DEVICE_H
@@ -22,13 +23,13 @@
 extern "C" {
 #endif
 
-/* Handles of the device's making. A recorded piece of work is a graph. */
+/* Handles that the device makes. A graph is recorded work. */
 typedef struct orr_stream orr_stream;
 typedef struct orr_event orr_event;
 typedef struct orr_graph orr_graph;
 
-/* Facts that planning may need without a device present. The host has zeroed the struct and set
- * `size`: write no field that lies behind. */
+/* Facts that planning may need even if no device is present. The host has zeroed the struct and set
+ * `size`: write no field behind that. */
 typedef struct orr_device_facts {
   uint32_t size;
   char name[16];      /* "host", "cuda" */
@@ -36,27 +37,27 @@ typedef struct orr_device_facts {
   uint64_t memory;    /* bytes that a plan may use; 0 = not known */
   double peak_flops;  /* f32, per second; 0 = not known */
   double bandwidth;   /* bytes per second; 0 = not known */
-  uint64_t alignment; /* of every buffer the plan hands out, bytes; 0: any */
-  uint64_t outside;   /* bytes that driver and libraries take beside what is allocated here */
+  uint64_t alignment; /* of every buffer of a plan, bytes; 0: any */
+  uint64_t outside;   /* bytes that driver and libraries take in addition to allocations here */
 } orr_device_facts;
 
 typedef struct orr_device_api {
   uint32_t size;
   void* self;
 
-  /* Before `open`: what is known of the kind of device, or of the one that ORRERY would open.
-   * After: of the opened one. [any thread] */
+  /* Before `open`: facts of the kind of device, or of the device that would be opened. Afterwards:
+   * of the opened one. [any thread] */
   orr_status* (*facts)(void* self, orr_device_facts* out);
 
-  /* Memory of tier DEVICE, or PINNED, which has a host address, zeroed. Owned by the caller until
-   * `free`. REQUIRES: open. [main thread] */
+  /* Allocates zeroed memory of tier DEVICE, or PINNED, which has a host address. Owned by the
+   * caller until `free`. REQUIRES: open. [main thread] */
   orr_status* (*allocate)(void* self, int32_t tier, uint64_t bytes, orr_memory** out);
-  /* Gives the memory back. REQUIRES: no work on it is pending. [main thread] */
+  /* Frees the memory. REQUIRES: no work on it is pending. [main thread] */
   void (*free)(void* self, orr_memory*);
 
   /* Copies between any two of DEVICE, PINNED, COMM and HOST, in stream order; to and from have
-   * equal bytes. Both are borrowed until an event recorded after the copy is done; from or to HOST
-   * memory it may take until return. [compute or communication thread] */
+   * equal bytes. Both are borrowed until an event recorded after the copy is done. A copy from or
+   * to HOST memory may block until it is done. [compute or communication thread] */
   orr_status* (*copy)(void* self, orr_stream*, const orr_buffer* to, const orr_buffer* from);
 
   /* Streams and events: [any thread of the process, one at a time for each stream and event].
@@ -64,36 +65,37 @@ typedef struct orr_device_api {
   orr_status* (*stream_create)(void* self, orr_stream** out);
   /* REQUIRES: its work is done. */
   void (*stream_destroy)(void* self, orr_stream*);
-  /* A new event, owned by the caller until `event_destroy`; nobody waits for it before it is
-   * recorded. */
+  /* A new event, owned by the caller until `event_destroy`. It is recorded before anything waits
+   * for it. */
   orr_status* (*event_create)(void* self, orr_event** out);
-  /* REQUIRES: nobody waits for it. */
+  /* REQUIRES: nothing waits for it. */
   void (*event_destroy)(void* self, orr_event*);
-  /* Puts the event behind all that is on the stream, and flushes the stream: its work starts
-   * without anybody waiting. Recorded again, it stands for the new place. Never waits. */
+  /* Records the event behind all work on the stream, and flushes the stream: its work starts even
+   * if nothing waits for it. If the event was recorded before, it now stands for the new place.
+   * Never waits. */
   orr_status* (*event_record)(void* self, orr_event*, orr_stream*);
-  /* Work of the stream: what comes later waits for the event, as it is recorded now. Never waits
-   * itself. */
+  /* Makes later work of the stream wait for the event as it is recorded now. The call itself never
+   * waits. */
   orr_status* (*stream_wait)(void* self, orr_stream*, orr_event*);
-  /* Blocks the caller until the event is done, at most deadline_ns (then ORR_DEADLINE, and the work
-   * goes on). Returns, once, the first error of work that was enqueued before it; later work is not
-   * touched by that. */
+  /* Blocks the caller until the event is done, at most deadline_ns (then returns ORR_DEADLINE, and
+   * the work goes on). Returns, once, the first error of work that was enqueued before the event;
+   * later work can still succeed. */
   orr_status* (*event_sync)(void* self, orr_event*, int64_t deadline_ns);
 
-  /* Takes the device for this process: the local_rank-th of local_size processes of this host.
-   * Called once, before all but `facts`. Errors say what is missing ("no NVIDIA driver here").
-   * [main thread] */
+  /* Opens the device for this process, which is the local_rank-th of local_size processes on this
+   * host. Called once, before all functions but `facts`. Errors say what is missing ("no NVIDIA
+   * driver here"). [main thread] */
   orr_status* (*open)(void* self, int32_t local_rank, int32_t local_size);
 
-  /* Recording, optional: what is enqueued on the stream between begin and end is not run but kept,
-   * with the buffers it names; each launch of the graph runs it all in order. Other threads go on
-   * with other streams meanwhile. [compute thread] */
+  /* Recording, optional. Work that is enqueued on the stream between begin and end is not run, but
+   * recorded with its buffers; each launch of the graph runs all of it in order. Other threads may
+   * use other streams meanwhile. [compute thread] */
   orr_status* (*capture_begin)(void* self, orr_stream*);
-  /* What was recorded, owned by the caller until `graph_destroy`; its buffers and kernels must live
-   * as long. [compute thread] */
+  /* Ends the recording and returns it, owned by the caller until `graph_destroy`; its buffers and
+   * kernels must live as long. [compute thread] */
   orr_status* (*capture_end)(void* self, orr_stream*, orr_graph** out);
-  /* Enqueues all of it, any number of times; contents of buffers are those of then. [compute
-   * thread] */
+  /* Enqueues all recorded work, any number of times, on the contents that the buffers then have.
+   * [compute thread] */
   orr_status* (*graph_launch)(void* self, orr_graph*, orr_stream*);
   /* REQUIRES: no launch of it is pending. [main thread] */
   void (*graph_destroy)(void* self, orr_graph*);

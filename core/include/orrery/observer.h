@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * observer/1: read-only events of a run, delivered in order on one thread. What is observed is what
- * the program already computes: an observer never causes a collective or a wait.
+ * observer/1: read-only events of a run, delivered in order on one thread. Events have numbers that
+ * the program computes anyway: an observer never causes a collective or a wait.
  *
  * A run uses every observer that it finds, on every rank. One process may have several runs, one
- * after another: start, events, stop; start again. An event of a kind that a plugin does not know
- * is passed over. What an observer does takes time from the run: it does not wait, and keeps
- * nothing per step.
+ * after another: start, events, stop; start again. A plugin ignores events of a kind that it does
+ * not know. An observer runs on the run's main thread: it must not wait, and its memory must not
+ * grow with the number of steps.
  */
 #ifndef ORRERY_OBSERVER_H
 #define ORRERY_OBSERVER_H
@@ -32,7 +32,7 @@ enum {
 typedef struct orr_event_record {
   uint32_t size;            /* of the struct that the host has made */
   int32_t kind;             /* ORR_EVENT_STEP_END ... */
-  int32_t rank, world_size; /* of the process that tells */
+  int32_t rank, world_size; /* of this process */
   int64_t step;             /* counted from 1 */
   double value;             /* may be NaN or infinite, as the program computed it */
   double seconds;
@@ -40,26 +40,26 @@ typedef struct orr_event_record {
   const char* text; /* never NULL */
 } orr_event_record;
 
-/* What an observer is told when it starts. Borrowed for the call. */
+/* What an observer gets when it starts. Borrowed for the call. */
 typedef struct orr_observer_config {
   uint32_t size;
-  int32_t rank, world_size; /* ranks count from 0; rank 0 speaks for all */
-  const char* directory;    /* of the run, "" if the run keeps none */
+  int32_t rank, world_size; /* ranks count from 0; what is printed once, rank 0 prints */
+  const char* directory;    /* of the run, "" if it has none */
   int32_t terminal;         /* 1 if standard error is a terminal */
 } orr_observer_config;
 
-/* The plugin's table; lives until its `shutdown`. The host gives `self` back with every call. */
+/* The plugin's table; lives until its `shutdown`. The host passes `self` to every call. */
 typedef struct orr_observer_api {
   uint32_t size;
   void* self;
   /* Begins a run. An error, such as a directory that cannot be written to, ends the run before its
-   * first step, with the observer's words. [main thread] */
+   * first step, with the observer's text. [main thread] */
   orr_status* (*start)(void* self, const orr_observer_config*);
-  /* The next event. An error ends the run: return one only where going on would lose what the user
-   * asked for. Never called before `start` or after `stop`. [main thread] */
+  /* Handles the next event. An error ends the run: return one only if going on would lose results
+   * that the user asked for. Never called before `start` or after `stop`. [main thread] */
   orr_status* (*observe)(void* self, const orr_event_record* event);
-  /* Ends the run, however it went, also after an error of `observe`; not after one of `start`.
-   * Releases what `start` took. [main thread] */
+  /* Ends the run and releases what `start` took. Called however the run went, also after an error
+   * of `observe`, but not after one of `start`. [main thread] */
   void (*stop)(void* self);
 } orr_observer_api;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The ops that kernels implement, with the arithmetic that they fix. `kernels/reference` is this
- * page as plain loops.
+ * The ops that kernels implement, with their arithmetic: the order of every sum, and where results
+ * are rounded. `kernels/reference` implements this header with plain loops.
  *
  * Notation: [R,C] shapes; x[i] input i. Every accumulation of f32, bf16 and f16 is in f32, of f64
  * in f64, of integers in i64; a bf16 or f16 result is rounded once, to nearest even, when stored.
@@ -17,10 +17,9 @@
  * just the sum. Rounding: every node of a 16-bit output is rounded to it.
  *
  * ANOTHER DTYPE. The result of matmul, of reduce "sum", of norm_param_grad and of scatter_add may
- * be of another real dtype than the inputs that are summed: f32 where they are bf16 or f16, or one
- * of these where they are f32. The sum is the same, what is stored is rounded to the result's dtype
- * alone. A kernel need not have it: the core then gives one that has not, and is asked for f32,
- * inputs cast to f32.
+ * have another real dtype than the inputs that are summed: f32 if these are bf16 or f16, or one of
+ * these if they are f32. The sum is the same; only the stored result is rounded to its dtype. A
+ * kernel need not support this: for an f32 result the core then casts the inputs to f32.
  *
  * SUMS over K elements that are neighbours in memory ("row sums"): blocks of ORR_SUM_BLOCK
  * elements; in a block, lane j of 16 adds elements j, j+16, ... in order starting from +0 (missing
@@ -39,16 +38,19 @@
  *                   sharing; one of the last two strides of a and of b is 1. Optional attribute
  *                   leaves: over K, only with G = 1; y's first stride is then from node to node.
  *                   Order: per leaf, K in blocks of ORR_MATMUL_K; in a block acc = fma(a,b,acc) in
- *                   order from +0; blocks are added in order to the first. Text "numerics" =
- *                   "fast": any order will do, and f32 factors may lose all but 10 bits of their
- *                   fraction (TF32). A kernel that does not take it is asked without.
+ *                   order from +0; blocks are added in order to the first. Of bf16 a block goes in
+ *                   pairs, the second element of a pair before the first (0 where there is no
+ *                   second), and a factor or acc that is subnormal counts as 0 of its sign: what
+ *                   one instruction of AVX512-BF16, vdpbf16ps, does. Text "numerics" =
+ *                   "fast": any order is allowed, and f32 factors may be rounded to 10 bits of
+ *                   fraction (TF32). A kernel that does not take it is asked without it.
  * matmul_pointwise  a[G,M,K], b[G,K,N], x... -> y...: a matmul and the pointwise op that reads it.
  *                   The expression's input 0 is the product, rounded to the dtype of the
  *                   instruction that reads it; inputs 1, 2, ... are x..., which like y... are
  *                   [G,M,N] up to stride 0. No leaves; a and b as in matmul. The bits are those of
- *                   the two ops, unless "numerics" = "fast" lets the product's sum go on without
- *                   rounding, and functions of the expression have the library's own rounding.
- *                   An op that no kernel takes as well as it takes the matmul is done as two.
+ *                   the two ops. With "numerics" = "fast" the product need not be rounded, and
+ *                   functions of the expression may have the rounding of the kernel's library.
+ *                   If no kernel has as high a score for it as for the matmul, two ops are run.
  * reduce            x[O,K,I] -> y[O,I]; text "fn": "sum", "sumsq" (sum of x*x), "max",
  *                   "min". Leaves over K (sum, O = 1). I = 1: row sums, else column sums. NaN wins
  *                   in max and min. O = 1, I = 1, K in the tens of millions is common.
@@ -66,33 +68,37 @@
  * rmsnorm_grad      dy, x, w, rstd -> dx = rstd * (dy*w - xh * (row sum(dy*w*xh)/C)).
  * norm_param_grad   dy[R,C], x[R,C], mean[R], rstd[R] -> dw[C], db[C]; column sums of
  *                   dy*(x-mean)*rstd and of dy. Leaves over R. With int "rms" = 1 the inputs are
- *                   dy, x, rstd, the output dw alone, and mean is 0.
+ *                   dy, x, rstd, the only output is dw, and mean is 0.
  * attention         q[B,H,T,D], k[B,H,S,D], v[B,H,S,D] -> o[B,H,T,D], f32 lse[B,H,T]; real "scale",
  *                   int "causal" (key s is seen by query t iff s - S <= t - T). Strides are free
  *                   but for the last, which is 1. T x S is never stored. lse = max + log(sum exp).
- *                   With three inputs more, seed, step and base (i64 scalars), real "dropout" and
+ *                   With three more inputs, seed, step and base (i64 scalars), real "dropout" and
  *                   int "rng_id": weights whose uniform number is below dropout (in f32) count as 0
  *                   in the sum of values, the others are scaled by 1/(1-dropout); lse is of all.
  *                   The number is that of element base + ((b*N + n + h)*T + t)*S + s, with ints
- *                   "head_total" = N and "head_lo" = n (absent = H, 0) where heads are shared out.
+ *                   "head_total" = N and "head_lo" = n (absent = H, 0) if ranks share the heads.
  * attention_grad    do, q, k, v, o, lse (, seed, step, base) -> dq, dk, dv; same attributes; no
  *                   atomics, fixed order.
  * cross_entropy     logits[R,V], labels[R] i32/i64, w[R] f32 -> loss[R] f32, lse[R] f32:
- *                   loss = w * (lse - logits[label]); where w = 0 loss is 0 and the label is not
- *                   looked at; a label outside [0,V) is an error naming row and label.
- *                   lse = max + log(row sum of exp(x - max)). f64 logits give f64 loss, lse, take
- *                   f64 w.
+ *                   loss = w * (lse - logits[label]); where w = 0 loss is 0 and the label is
+ *                   ignored; a label outside [0,V) is an error naming row and label.
+ *                   lse = max + log(row sum of exp(x - max)). With f64 logits, loss, lse and w are
+ *                   f64.
  * cross_entropy_grad  dloss[R], logits, labels, w, lse -> dlogits[R,V] =
  *                   dloss*w * (exp(x - lse) - [c = label]); may be in place on logits (input 1).
  * gather            table[V,C], index[N] i32/i64 -> y[N,C]; an index outside [0,V) is an error.
  * scatter_add       index[N], dy[N,C] -> y[V,C]; int "rows" = V. Per leaf, rows are added in token
- *                   order from +0. Leaves over N. With a third input base[V,C] all leaves are there
- *                   and their sum is added to base; rows without tokens are base's; may be in
- *                   place.
+ *                   order from +0. Leaves over N. With a third input base[V,C] the op has all
+ *                   leaves, and their sum is added to base; rows without tokens are those of base;
+ *                   may be in place.
  * slice_at          x[O,D,I], at (i64 scalar) -> y[O,n,I], n = out dim: x[:, at:at+n, :]; out of
  *                   range is an error.
  * update_slice      x[O,D,I], u[O,n,I], at -> y[O,D,I]: x with u written at `at`; may be in place
  *                   on x.
+ * fold              x[B,O..,K..,C] -> y[B,L..,C]; O, K and L are one to three dims each, ints
+ *                   "stride", "dilation" one number for each: y[b,l,c] is the sum of x[b,o,k,c]
+ *                   over all o and k with l = o * stride + k * dilation in each dim, added in the
+ *                   order of o, its last dim fastest, from +0. Every window fits into L.
  * iota              -> y[N]: 0, 1, ...; int "start".
  * categorical       logits[R,C], seed, step, base (i64 scalars) -> i64 y[R]; int "rng_id".
  *                   u = the uniform number of element base + row; the first c whose running sum of
@@ -107,7 +113,7 @@
 extern "C" {
 #endif
 
-/* Functions that nvcc also compiles for the device. */
+/* Marks functions that nvcc also compiles for the device. */
 #ifdef __CUDACC__
 #define ORR_ANYWHERE static __host__ __device__ inline
 #else
@@ -205,10 +211,10 @@ ORR_ANYWHERE float orr_uniform(uint64_t seed, uint32_t id, uint32_t step, uint64
   return orr_uniform_of(orr_philox(seed, id, step, element));
 }
 
-/* The tree nodes that the leaves [lo, hi) of `total` complete alone, in order: call with *lo =
- * first leaf; it returns the number of leaves of the next node and moves *lo past it, or 0 at the
- * end. A range that ends at `total` counts as reaching to the next power of two, whose rest is
- * absent. */
+/* Enumerates the tree nodes that the leaves [lo, hi) of `total` complete without others, in order.
+ * Call it with *lo = first leaf: it returns the number of leaves of the next node and moves *lo
+ * past it; 0 at the end. A range that ends at `total` counts as if it went on to the next power of
+ * two with leaves that do not exist. */
 static inline int64_t orr_tree_node(int64_t* lo, int64_t hi, int64_t total) {
   int64_t end = hi, width = 1, first = *lo, n;
   if (first >= hi) return 0;

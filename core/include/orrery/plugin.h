@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The bootstrap: how a shared object becomes a plugin. Frozen; everything that grows is an
- * interface fetched by id and version (device/1, kernel/1, comm/1, strategy/1, observer/1, op/1,
- * host/1).
+ * The bootstrap: how a shared object becomes a plugin. This header will not change; all that may
+ * grow are interfaces that are asked for by id and version (device/1, kernel/1, comm/1, strategy/1,
+ * observer/1, op/1, host/1).
  *
- * A plugin exports exactly one symbol, the data object `orrery_plugin`, placed in the ELF section
- * ".orrery_plugin". All but its last field are integers and char arrays, so that the host reads who
- * the plugin is from the file, before any of its code runs.
+ * A plugin exports exactly one symbol, the data object `orrery_plugin`, in the ELF section
+ * ".orrery_plugin". All its fields but the last are integers and char arrays, so that the host can
+ * read it from the file before any code of the plugin runs.
  *
  * Loading. The host looks for files in the places of ORRERY_PLUGIN_PATH, which are absolute, and
  * where it was installed; checks that the file is whole, for this machine, and that nobody but its
@@ -15,11 +15,11 @@
  * Loading and asking for tables has no side effects on the process: no signal handlers, locale,
  * rounding or directory.
  *
- * Growth. Within a version tables and structs with a `size` grow at their end alone. A table's
- * `size` is the sizeof of the header that its plugin was built with, and slots behind it count as
- * missing; the host fills what is missing with functions that answer ORR_UNIMPLEMENTED, do nothing,
- * or say no. A plugin reads and writes no more of a host's struct than its own header knows, nor
- * than its `size` says.
+ * Growth. Within a version, tables and structs with a `size` grow only at their end. A table's
+ * `size` is its sizeof in the header that the plugin was built with; later slots count as missing.
+ * In place of missing or NULL slots the host calls functions that return ORR_UNIMPLEMENTED, do
+ * nothing, or say no. A plugin must not read or write a host's struct beyond its own header's
+ * fields or beyond the struct's `size`.
  */
 #ifndef ORRERY_PLUGIN_H
 #define ORRERY_PLUGIN_H
@@ -31,11 +31,11 @@ extern "C" {
 #endif
 
 #define ORR_PLUGIN_MAGIC 0x0159524552524fULL /* "ORRERY\1", little-endian */
-/* Version of this page, which stays 1; and how many interfaces a plugin can serve. */
+/* The version of this header, which stays 1; and how many interfaces a plugin can have. */
 enum { ORR_BOOTSTRAP = 1, ORR_MAX_INTERFACES = 8 };
 
-/* Bits of orr_plugin.kinds: what the plugin is, each with an interface of that name. A kernel
- * plugin may serve the device that its kernels work on as well; then both have the plugin's
+/* Bits of orr_plugin.kinds: the kinds of the plugin. For each it has an interface of that name. A
+ * kernel plugin may also be the device that its kernels work on; then both have the plugin's
  * name. */
 enum {
   ORR_KIND_KERNEL = 1,
@@ -46,24 +46,24 @@ enum {
   ORR_KIND_OP = 32
 };
 
-/* An interface that the plugin serves: "kernel", versions min..max. The host asks for the newest
- * that both know, and refuses the plugin, before its code runs, where there is none. */
+/* An interface that the plugin has: "kernel", versions min..max. The host asks for the newest
+ * version that both know; if there is none, it refuses the plugin before its code runs. */
 typedef struct orr_interface_id {
   char id[16];       /* a name, then zeros */
   uint32_t min, max; /* both included */
 } orr_interface_id;
 
-/* What the host offers at load. `host(id, version)` returns a table that lives as long as the
- * process, or NULL when it has no such table. Borrowed for the entry's call; the tables may be
- * kept. [main thread] */
+/* What the plugin's entry gets. `host(id, version)` returns a table of the host that lives as long
+ * as the process, or NULL if there is no such table. The struct is borrowed for the call; the
+ * tables may be kept. [main thread] */
 typedef struct orr_bootstrap {
   uint32_t size; /* of this struct, as the host knows it */
   const void* (*host)(const char* id, uint32_t version);
 } orr_bootstrap;
 
-/* What the plugin answers, filled by its entry: `get`, and the rest if it wants. `get(self, id,
- * version)` returns its table or NULL, the same table each time; tables live until
- * `shutdown(self)`, which may be NULL. [main thread] */
+/* What the plugin's entry fills in: `get`, and optionally the rest. `get(self, id, version)`
+ * returns the plugin's table, the same each time, or NULL. Tables live until `shutdown(self)`,
+ * which may be NULL. [main thread] */
 typedef struct orr_exports {
   uint32_t size; /* set by the host: write no more than this */
   void* self;    /* given back with every call */
@@ -71,9 +71,9 @@ typedef struct orr_exports {
   void (*shutdown)(void* self);
 } orr_exports;
 
-/* Called once per process, before anything else of the plugin. An error refuses the plugin with its
- * words. What is slow, or needs a device, belongs into the kinds' own `probe` and `open`. [main
- * thread] */
+/* Called once per process, before any other function of the plugin. If it returns an error, the
+ * plugin is refused with that text. Work that is slow or needs a device belongs into the kinds'
+ * `probe` and `open`. [main thread] */
 typedef orr_status* (*orr_entry)(const orr_bootstrap* boot, orr_exports* out);
 
 /* The exported object. `size` is sizeof(orr_plugin), stamped by ORR_PLUGIN below. */
@@ -82,16 +82,16 @@ typedef struct orr_plugin {
   uint32_t size;
   uint32_t bootstrap;    /* ORR_BOOTSTRAP */
   uint32_t kinds;        /* ORR_KIND_KERNEL ... */
-  uint32_t n_interfaces; /* used of the list below, at least 1 */
+  uint32_t n_interfaces; /* how many of the list below are used, at least 1 */
   char name[32];         /* what the user types: "local", "cpu", "mine"; of a-z, 0-9, _ and - */
   char version[16];      /* of the plugin, "1.2.0" */
   char build[64];        /* compiler and flags, for people */
   char summary[96];      /* one line for `orrery plugins` */
   orr_interface_id interfaces[ORR_MAX_INTERFACES];
-  orr_entry entry; /* the one pointer: the loader sets it, no reader of the file looks at it */
+  orr_entry entry; /* the only pointer: valid once the file is loaded, not when read from it */
 } orr_plugin;
 
-/* What stands in `build`. */
+/* The text of `build`. */
 #if defined(__clang__)
 #define ORR_BUILD_TEXT "clang " __clang_version__
 #elif defined(__GNUC__)
@@ -107,13 +107,12 @@ typedef struct orr_plugin {
 #define ORR_EXTERN_C extern
 #endif
 
-/* Defines the one exported symbol; sizes and versions are stamped here and never typed by an
- * author. Use once per plugin, at file scope:
+/* Defines the only exported symbol, with sizes and versions. Use once per plugin, at file scope:
  *   ORR_PLUGIN(ORR_KIND_COMM, "mine", "1.0.0", "What it is in one line", entry, 1,
  *              {{"comm", 1, 1}})
- * Link with -fvisibility=hidden and the version script that pkg-config orrery names: all else that
- * a compiler would export, the C++ library's templates among it, could take another plugin's
- * place. */
+ * Compile with -fvisibility=hidden and link with the version script that pkg-config orrery names.
+ * Other symbols that a compiler would export, such as templates of the C++ library, could replace
+ * those of another plugin. */
 /* clang-format off */
 #define ORR_PLUGIN(kinds_, name_, version_, summary_, entry_, n_, ...)                           \
   ORR_EXTERN_C orr_plugin orrery_plugin;                                                         \

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The words of the plugin ABI: element types, tensors, buffers, statuses. C11, libc headers only.
+ * The types that all of the plugin interface uses: element types, tensors, buffers, statuses. C11,
+ * libc headers only.
  *
- * Rules for every struct here: it begins with nothing hidden, holds fixed-width integers, doubles
- * and pointers, and is filled completely by whoever makes it. Strings are UTF-8, NUL-terminated,
- * borrowed for the duration of the call unless a comment says otherwise.
+ * Rules for every struct here: it holds fixed-width integers, doubles and pointers, and whoever
+ * makes it fills it completely. Strings are UTF-8, NUL-terminated, and borrowed for the duration of
+ * the call unless a comment says otherwise.
  */
 #ifndef ORRERY_TYPES_H
 #define ORRERY_TYPES_H
@@ -30,8 +31,7 @@ enum {
   ORR_BOOL = 8
 };
 
-/* Bytes of one element of `dtype`; 0 for an unknown dtype, of which no buffer can be sized. [any
- * thread] */
+/* Bytes of one element of `dtype`; 0 for an unknown dtype. [any thread] */
 static inline int64_t orr_dtype_bytes(int32_t dtype) {
   switch (dtype) {
     case ORR_F32:
@@ -46,23 +46,23 @@ static inline int64_t orr_dtype_bytes(int32_t dtype) {
   }
 }
 
-/* Where a buffer lives. Memory of the tiers HOST, COMM and PINNED has a host address, DEVICE's need
- * not have one. PINNED and DEVICE belong to accelerators, whose devices give them out; COMM is
- * given out by the comm backend. */
+/* Where a buffer lies. Memory of the tiers HOST, COMM and PINNED has a host address; memory of the
+ * tier DEVICE need not have one. A device allocates PINNED and DEVICE memory, a comm backend COMM
+ * memory. */
 enum {
   ORR_TIER_HOST = 0,   /* ordinary memory */
   ORR_TIER_COMM = 1,   /* host memory that the backend's peers can read in place */
   ORR_TIER_PINNED = 2, /* host memory that a device copies from and to by itself */
-  ORR_TIER_DEVICE = 3, /* the device's own */
-  ORR_TIER_DISK = 4    /* where the host keeps what fits nowhere else: no buffer lies there */
+  ORR_TIER_DEVICE = 3, /* memory of the device itself */
+  ORR_TIER_DISK = 4    /* files in which the host keeps tensors; no buffer lies there */
 };
 
-/* Dims that a tensor has at most. */
+/* The most dims that a tensor may have. */
 enum { ORR_MAX_RANK = 8 };
 
 /* A tensor's type and layout, without its place. Strides are in elements, never negative; 0 repeats
  * one element along that dim. A dim of 0 elements makes the tensor empty: it has no bytes, and
- * nothing of it is read. Entries behind `rank` are not looked at. */
+ * nothing of it is read. Entries behind `rank` are ignored. */
 typedef struct orr_tensor {
   int32_t dtype;                 /* ORR_F32 ... */
   int32_t rank;                  /* 0 .. ORR_MAX_RANK; rank 0 is a scalar */
@@ -70,22 +70,23 @@ typedef struct orr_tensor {
   int64_t strides[ORR_MAX_RANK]; /* contiguous row-major: the product of the dims behind */
 } orr_tensor;
 
-/* One allocation. Made and freed by a device (or by a comm backend, tier COMM); read by everyone.
- * `host` is its address when the CPU may touch it, else NULL. `native` is the device's own handle
- * (CUDA device pointer, cl_mem), of the kind named by `native_kind`. */
+/* One allocation. A device makes and frees it, or a comm backend (tier COMM); all may read this
+ * struct. `host` is its address if the CPU may access it, else NULL. `native` is the device's own
+ * handle (CUDA device pointer, cl_mem), of the kind that `native_kind` names. */
 typedef struct orr_memory {
   uint32_t size;        /* of this struct */
   int32_t tier;         /* ORR_TIER_HOST ... */
-  uint64_t bytes;       /* from the beginning; a buffer ends at or before them */
-  void* host;           /* for the CPU, else NULL */
-  void* native;         /* for the device's own calls; may be a host address */
-  char native_kind[16]; /* "host", "cuda", "opencl": who may use `native` */
+  uint64_t bytes;       /* its length; no buffer in it ends behind it */
+  void* host;           /* address for the CPU, else NULL */
+  void* native;         /* handle for the device's own calls; may be a host address */
+  char native_kind[16]; /* "host", "cuda", "opencl": which calls may use `native` */
   void* owner;          /* private to the maker */
 } orr_memory;
 
-/* A piece of an allocation: what kernels and collectives read and write. Never a bare pointer, for
- * not every device has them. Whoever is handed one borrows it: for the call, or, where the call
- * enqueues work, until that work is done. The struct itself is read during the call alone. */
+/* A range of an allocation, which kernels and collectives read and write. It is no plain pointer,
+ * because not every device has these. A function that gets a buffer borrows the memory for the
+ * call or, if the call enqueues work, until that work is done. The struct itself may only be read
+ * during the call. */
 typedef struct orr_buffer {
   const orr_memory* memory; /* outlives the borrowing; NULL only where bytes is 0 */
   uint64_t offset;          /* bytes from its beginning */
@@ -97,14 +98,15 @@ static inline void* orr_buffer_host(const orr_buffer* b) {
   return (char*)b->memory->host + b->offset;
 }
 
-/* What went wrong. NULL is success. Made by the host's `error` (host.h) and released by the host;
- * a plugin that receives one from a host call hands it on or releases it. A call that fails has
- * made nothing that its caller must release, and its out parameters are not to be used. Nothing is
- * thrown across the border, in neither direction: a function that returns no status cannot fail. */
+/* The outcome of a call: NULL is success, else an error. The host's `error` (host.h) makes one, and
+ * the host releases it; a plugin that gets one from a call of the host returns it or releases it.
+ * After a call that fails the caller need not release anything, and must not use out parameters.
+ * No exception may leave a function, in either direction; a function that returns no status cannot
+ * fail. */
 typedef struct orr_status orr_status;
 
-/* Status codes. They are the exit code of a program that ends by them. A host treats one that it
- * does not know as ORR_FAILED. */
+/* Status codes. A program that ends because of an error has its code as exit code. A host treats a
+ * code that it does not know as ORR_FAILED. */
 enum {
   ORR_OK = 0,
   ORR_FAILED = 1,        /* the operation was tried and failed */

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Collects the totals of a step into buckets (docs/design.md, "Sums in canonical order"): in the
-// order in which they are complete, of one dtype, up to the size that the strategy asked for. A
-// rank with one tree node computes straight into the bucket; with several, a copy puts node after
-// node. With a call for each microbatch the bucket is the stack of the nodes that wait
-// (partition/timetable.h): every microbatch computes straight into its top.
+// Collects the totals of a step into buckets (docs/design.md, "Sums in canonical order"). A bucket
+// has totals of one dtype, in the order in which they are complete, up to the size that the
+// strategy asked for. Ops of a rank with one tree node write straight into the bucket; if there are
+// several, a copy puts them one after another. Where microbatches run in a call each, the bucket is
+// the stack of nodes that wait (partition/timetable.h), and ops write straight into its top.
 
 #include <algorithm>
 #include <map>
@@ -36,9 +36,9 @@ class Filler {
   }
 
  private:
-  // Members of a bucket are completed by the same ranks, in the same segment and chunk, or, in one
-  // call, at any time that nothing waits for. Pieces of a unit travel apart from others, once for
-  // each use of their parameters.
+  // What the members of a bucket have in common: the ranks that complete them; where microbatches
+  // run in a call each, segment and chunk; and, where training state is sharded, the unit and the
+  // use of its parameters.
   using Key =
       std::tuple<std::string, std::string, int32_t, Segment, int, int64_t, int64_t, int64_t>;
 
@@ -53,13 +53,13 @@ class Filler {
 
   int ranks(const std::string& axis) const { return mesh_.size_of(axis); }
 
-  // Microbatches of the ranks that complete a sum, by their coordinate on the axis.
+  // The microbatches of the ranks that complete a sum, by their coordinate on the axis.
   std::vector<int64_t> leaf_first(const Total& t) const {
     return microbatches_among(mesh_, dealt_, t.axis, plan_.rank, t.gathered);
   }
 
   void collect() {
-    std::map<Key, size_t> open;  // the bucket still taking members
+    std::map<Key, size_t> open;  // the bucket that still takes members
     for (const Total& t : plan_.local.totals) {
       const Value& v = plan_.local.program.value(t.whole);
       if (ranks(t.axis) == 1 && !microbatches_.one_by_one) continue;
@@ -97,7 +97,7 @@ class Filler {
     b.count += aligned(plan_.local.program.type(t.partial).elements());
   }
 
-  // In the order of the unit, so that a rank's pieces are neighbours.
+  // Puts the members in the order of the unit, so that a rank's pieces are neighbours.
   void order_pieces(Exchange& b) {
     std::sort(b.totals.begin(), b.totals.end(),
               [&](ValueId a, ValueId c) { return total(a).member < total(c).member; });
@@ -141,8 +141,8 @@ class Filler {
     return last;
   }
 
-  // Nodes that a bucket of such sums has room for: the most of any rank that shares the
-  // batch, for registered memory is symmetric.
+  // How many tree nodes a bucket of such sums has room for: the largest number of any rank that
+  // shares the batch, because registered memory has the same size on all ranks.
   int64_t room(const Total& t) {
     auto [known, fresh] = room_.try_emplace({t.axis, t.gathered}, 1);
     if (!fresh) return known->second;
@@ -203,8 +203,8 @@ class Filler {
     return !microbatches_.one_by_one && total(b.totals[0]).free;
   }
 
-  // This rank's pieces end elsewhere, and the bucket's memory serves others as soon as they are
-  // there. Returns where in the bucket they begin, in bytes.
+  // Lets this rank's pieces be received outside the bucket, so that other buckets can use its
+  // memory afterwards. Returns where in the bucket the pieces begin, in bytes.
   uint64_t lend(Exchange& b, int storage) {
     plan_.storage(storage).lent = true;
     uint64_t pieces_at = b.recv.offset;
@@ -217,7 +217,7 @@ class Filler {
     return pieces_at;
   }
 
-  // Everything in storage `from` now lies in `to`.
+  // Moves everything in storage `from` to `offset` in storage `to`.
   void move(int from, int to, uint64_t offset) {
     auto fix = [&](Place& at) {
       if (at.storage == from) at.storage = to, at.offset += offset;
@@ -231,7 +231,8 @@ class Filler {
     plan_.storage(from).bytes = 0;
   }
 
-  // Copies [nodes, n] into the bucket, `count` elements apart, right after its maker.
+  // Adds a launch right behind the maker of `partial` that copies its tree nodes, [nodes, n], into
+  // the bucket, `count` elements apart.
   void pack(const Exchange& b, ValueId partial, int storage, uint64_t offset) {
     const Place& from = plan_.places[static_cast<size_t>(partial)];
     int64_t n = plan_.local.program.type(partial).elements();
@@ -241,7 +242,7 @@ class Filler {
       return std::any_of(l.out_at.begin(), l.out_at.end(),
                          [&](const Place& at) { return at.storage == from.storage; });
     });
-    auto next = maker + 1;  // copies of one maker in the order of the buckets, as on every rank
+    auto next = maker + 1;  // copies of one maker are in the order of the buckets, on every rank
     while (next != plan_.order.end() && next->kind == Step::launch && packs_.count(next->index))
       ++next;
     auto after = next - plan_.order.begin(), end = static_cast<int64_t>(plan_.order.size());
@@ -254,7 +255,8 @@ class Filler {
     std::rotate(plan_.order.begin() + after, plan_.order.begin() + end, plan_.order.end());
   }
 
-  // The launch that adds the node on top of the stack to the one below it; its step says where.
+  // Adds the launch that adds the node on top of the stack to the one below it. A step of it says
+  // by its depth which nodes these are.
   void add_merge(Exchange& b) {
     Op add;
     add.kind = "pointwise", add.phase = Phase::backward;
@@ -279,7 +281,7 @@ class Filler {
   const std::vector<int64_t>& dealt_;
   std::vector<Exchange> buckets_;
   std::map<ValueId, int64_t> offsets_;
-  std::map<std::pair<std::string, std::string>, int64_t> room_;  // by axis and gathered one
+  std::map<std::pair<std::string, std::string>, int64_t> room_;  // by Total::axis and gathered
   std::set<int> packs_;                                          // launches that copy into buckets
 };
 

@@ -32,7 +32,7 @@ Exchange described(const Op& op) {
   return e;
 }
 
-// Every rank's summand is a microbatch of the tree.
+// Makes the sum a tree over the ranks: every rank's summand counts as one microbatch.
 void make_tree(Exchange& e, int ranks) {
   const bool all = e.op == ORR_COLL_ALL_REDUCE;
   e.op = all ? ORR_COLL_TREE_ALL_REDUCE : ORR_COLL_TREE_REDUCE_SCATTER;
@@ -40,7 +40,7 @@ void make_tree(Exchange& e, int ranks) {
   for (int r = 0; r < ranks && !all; ++r) e.begins.push_back(e.count / ranks * r);
 }
 
-// All to one, all from one.
+// A permutation as an exchange: this rank sends its whole tensor to one rank and receives one.
 void make_permutation(Exchange& e, const Dims& to, int me) {
   e.to = to;
   e.counts.assign(to.size(), 0), e.begins.assign(to.size(), 0);

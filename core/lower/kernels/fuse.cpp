@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pointwise fusion. Groups grow from the last op backwards: an op joins the group of a consumer of
-// equal dims when everything else that reads it runs after the group, so that the group can run in
-// place of its last member. Values read outside the group become further outputs.
+// Fuses pointwise ops. Groups grow from the last op backwards: an op joins the group of an op that
+// reads it and has equal dims, if everything else that reads it runs after the group. The group
+// then runs in place of its last member. Values that are read outside the group become further
+// outputs.
 #include <algorithm>
 #include <boost/container/small_vector.hpp>
 
@@ -11,7 +12,7 @@
 namespace orrery {
 namespace {
 
-// Beyond these an expression no longer fits a kernel's tile registers.
+// Larger expressions do not fit the registers of a kernel's tile.
 constexpr size_t kMaxInputs = 24, kMaxInstrs = 96;
 
 class Fuser {
@@ -44,7 +45,7 @@ class Fuser {
   static bool per_sample(const Op& op) { return op.phase != Phase::update; }
   static bool constant(const Op& op) { return op.kind == "pointwise" && op.in.empty(); }
 
-  // What a group has to hold.
+  // The inputs and the number of instructions of a group.
   struct Size {
     size_t instrs = 0;
     boost::container::small_vector<ValueId, 4> inputs;  // each once
@@ -56,9 +57,9 @@ class Fuser {
     }
   };
 
-  // A group is named by its last member, where it runs.
+  // Joins op i to a group. A group has the index of its last member, in whose place it runs.
   void join(size_t i) {
-    size_t host = SIZE_MAX;  // the first group that it fits into
+    size_t host = SIZE_MAX;  // the first group that it can join
     bool all = true;
     for (ValueId v : op(i).out) {
       all = all && !pinned_[at(v)];
@@ -70,7 +71,7 @@ class Fuser {
       }
     }
     if (host == SIZE_MAX) return;
-    if (constant(op(i)) && all) {  // cheap to repeat: it goes into every consumer
+    if (constant(op(i)) && all) {  // cheap to repeat: it is copied into every group that reads it
       inlined_[i] = true;
       return;
     }
@@ -90,7 +91,8 @@ class Fuser {
     return constant(a) || (dims(producer) == dims(user) && run_together(a, b));
   }
 
-  // With a call for each microbatch, what runs at other times cannot be joined.
+  // Whether two ops run in the same call: where microbatches run in a call each, segment and chunk
+  // must be the same.
   bool run_together(const Op& a, const Op& b) const {
     if (!local_.microbatches.one_by_one || !per_sample(a)) return true;
     return a.phase == b.phase && a.stage == b.stage && once(a) == once(b);
@@ -132,7 +134,8 @@ class Fuser {
     return fused;
   }
 
-  // Appends one op's instructions; inputs that the group computes become its registers.
+  // Appends an op's instructions to the fused op. An input that the group computes is read from its
+  // register.
   void emit(const Op& op, Op& fused) {
     boost::container::small_vector<int32_t, 8> local(op.expr.instrs.size());
     for (size_t k = 0; k < local.size(); ++k) {
@@ -186,8 +189,8 @@ class Fuser {
   std::vector<boost::container::small_vector<size_t, 2>> users_;  // by value
   std::vector<char> pinned_;                                      // by value: read from outside
   std::vector<char> inlined_;                                     // by op
-  std::vector<int32_t> registers_;  // of the group being merged, by value; kNone: not loaded yet,
-  std::vector<ValueId> loaded_;     // but for these
+  std::vector<int32_t> registers_;  // of the group being merged, by value; kNone: in none yet
+  std::vector<ValueId> loaded_;     // the values that have a register
 };
 
 }  // namespace

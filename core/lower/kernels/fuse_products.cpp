@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A matmul and the pointwise op that reads its result become one op, where the pointwise op stands
-// (ops.h, matmul_pointwise), if a kernel takes them so: it goes on with the product while it is at
-// hand. Kernels are asked for tensors without gaps; one that refuses what it meets in the end gets
-// two ops (lower/kernels/launcher.cpp).
+// Makes one op (ops.h, matmul_pointwise) of a matmul and the pointwise op that reads its result, in
+// the place of the pointwise op, if a kernel takes it: such a kernel uses the product while it is
+// in cache. Kernels are asked here about contiguous tensors. If the kernel refuses the strides that
+// the plan has in the end, the two ops are launched apart (lower/kernels/launcher.cpp).
 #include <algorithm>
 
 #include "lower/kernels/two_ops.h"
@@ -40,7 +40,7 @@ class ProductFuser {
  private:
   static size_t at(ValueId v) { return static_cast<size_t>(v); }
 
-  // The last matmul whose product this pointwise op may follow, or SIZE_MAX.
+  // The last matmul that this pointwise op can be joined to, or SIZE_MAX.
   size_t product_of(size_t i) const {
     const Op& op = p_.ops()[i];
     size_t found = SIZE_MAX;
@@ -77,7 +77,7 @@ class ProductFuser {
     Op both = op;
     both.kind = "matmul_pointwise", both.in = product.in;
     for (auto& [name, attr] : product.attrs) both.attrs.insert_or_assign(name, attr);
-    std::vector<int32_t> number;  // of the op's inputs, among those of the expression
+    std::vector<int32_t> number;  // by input of the op: its index among the expression's inputs
     for (ValueId v : op.in) {
       number.push_back(v == y ? 0 : static_cast<int32_t>(both.in.size()) - 1);
       if (v != y) both.in.push_back(v);
@@ -100,8 +100,8 @@ class ProductFuser {
 
   Program& p_;
   KernelChoice kernels_;
-  std::vector<size_t> first_reader_, readers_;  // by value; SIZE_MAX: nobody reads it
-  std::vector<char> gone_;                      // by op
+  std::vector<size_t> first_reader_, readers_;  // by value; SIZE_MAX: nothing reads it
+  std::vector<char> gone_;                      // by op: it became part of another
 };
 
 }  // namespace

@@ -12,7 +12,9 @@ namespace orrery {
 
 namespace {
 
-constexpr const char* permission = "numerics";  // orrery/ops.h; what kernels need not know
+// The attribute that permits other numerics (orrery/ops.h). A plugin that does not know it is asked
+// again without it.
+constexpr const char* permission = "numerics";
 
 orr_support ask(const AbiOp& op, const orr_kernel_api& api) {
   orr_support s{};

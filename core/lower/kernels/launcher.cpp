@@ -19,6 +19,11 @@ bool can_widen(const Op& op, const std::vector<Place>& in, const std::vector<Pla
          std::any_of(in.begin(), in.end(), is_short);
 }
 
+bool has_gaps(const std::vector<Place>& places) {
+  return std::any_of(places.begin(), places.end(),
+                     [](const Place& x) { return !x.layout.is_contiguous(); });
+}
+
 std::vector<Layout> layouts(const std::vector<Place>& places) {
   std::vector<Layout> out;
   for (const Place& x : places) out.push_back(x.layout);
@@ -51,6 +56,8 @@ void Launcher::add(const Op& op, std::vector<Place> in, const std::vector<Place>
       launch.in = abi_tensors(form.in), launch.out = abi_tensors(form.out);
       if (can_widen(op, in, out) && !kernels_.takes(launch))
         return add_widened(op, std::move(in), out);
+      if (op.kind != "pointwise" && has_gaps(out) && !kernels_.takes(launch))
+        return add_beside(op, in, out);
       orr_support support = kernels_.choose(launch);
       for (size_t i = 0; i < form.in.size(); ++i)
         if (!form.in[i].is_contiguous() && !(support.strided_in >> i & 1))
@@ -70,7 +77,8 @@ void Launcher::add(const Op& op, std::vector<Place> in, const std::vector<Place>
   finish(std::move(launch));
 }
 
-// The two ops that it stands for. Where the product is an output as well, it is made there.
+// Adds a matmul_pointwise as the two ops that it stands for. If the product is an output as well,
+// the matmul writes it there.
 void Launcher::add_apart(const Op& op, const std::vector<Place>& in,
                          const std::vector<Place>& out) {
   Op rest = op;
@@ -110,7 +118,8 @@ void Launcher::post(Exchange exchange) {
   plan_.exchanges.push_back(std::move(exchange));
 }
 
-// The kernel cannot write with strides: it writes beside, a copy follows.
+// Adds an op whose kernel cannot write with strides: it writes contiguous tensors, and copies
+// follow.
 void Launcher::add_beside(const Op& op, const std::vector<Place>& in,
                           const std::vector<Place>& out) {
   std::vector<Place> beside;
@@ -121,8 +130,8 @@ void Launcher::add_beside(const Op& op, const std::vector<Place>& in,
     if (beside[i].storage != out[i].storage) copy(op, beside[i], out[i]);
 }
 
-// An f32 sum of 16-bit tensors that no kernel makes (ops.h, ANOTHER DTYPE): of what they are in
-// f32.
+// Adds an op that sums 16-bit tensors to f32 and that no kernel computes (ops.h, ANOTHER DTYPE):
+// its inputs are cast to f32 first.
 void Launcher::add_widened(const Op& op, std::vector<Place> in, const std::vector<Place>& out) {
   for (Place& x : in)
     if (is_short(x)) x = contiguous_copy(op, x, ORR_F32);

@@ -12,27 +12,28 @@
 
 namespace orrery {
 
-// What `op`, an exchange of the local program p, is for a backend on this rank; where its ends lie
-// is not filled in.
+// The exchange that `op`, an op of the local program p, is on this rank. Its places (send, recv)
+// are not filled in.
 Exchange exchange_of(const Program& p, const Op& op, const Mesh& mesh, int rank);
 
 class Launcher {
  public:
   explicit Launcher(RankPlan& plan) : plan_(plan), kernels_(plan.kernel_names) {}
 
-  // What follows belongs to this segment and chunk.
+  // Launches and storages that are added from now on belong to this segment and chunk.
   void at(Segment segment, int chunk) { segment_ = segment, chunk_ = chunk; }
 
-  // A storage of its own for every microbatch if the segment has a call for each.
+  // Adds a storage. If the segment has a call for each microbatch, each of these has a slot.
   int new_storage(uint64_t bytes, const std::string& category);
-  // All of a new one, for what lives within the step.
+  // Adds a storage for a tensor that lives within the step, and returns its place.
   Place new_place(const Type& type);
-  // The op on these places; with copies before and after where no kernel can take them as they lie.
+  // Adds a launch of the op on these places. Where no kernel takes their strides, copies are added
+  // before and behind it.
   void add(const Op& op, std::vector<Place> in, const std::vector<Place>& out);
-  // `to` is of another dtype: a cast.
+  // Adds a copy; a cast if `to` has another dtype. `reason`: the op that needs it.
   void copy(const Op& reason, const Place& from, const Place& to);
   Place contiguous_copy(const Op& reason, const Place& from,
-                        int32_t dtype = 0);  // 0: that of `from`
+                        int32_t dtype = 0);  // 0: the dtype of `from`
   void post(Exchange exchange);
 
  private:

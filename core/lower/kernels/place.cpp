@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Gives every value a place: shape ops become views, parts of a concat are written where they
-// belong, updates are written into the state they replace; then asks the kernel plugins for each
-// op and inserts copies where a kernel wants its input contiguous. Communication becomes exchanges.
+// Gives every value a place, and makes launches and exchanges of the ops. Shape ops become views,
+// parts of a concat are written straight into it, and updates are written over the state that they
+// replace. Copies are added where a kernel needs contiguous tensors.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -11,26 +11,23 @@
 #include "lower/kernels/launcher.h"
 #include "lower/kernels/row_places.h"
 #include "lower/lower.h"
+#include "program/layouts.h"
 
 namespace orrery {
 namespace {
 
 bool is_view(const std::string& kind) {
-  return kind == "reshape" || kind == "transpose" || kind == "split";
+  return kind == "reshape" || kind == "transpose" || kind == "split" || kind == "windows";
 }
 
-Layout transposed(Layout x, const Op& op) {
-  const Layout from = x;
-  const Dims perm = attr_ints(op.attrs, "perm");
-  for (size_t i = 0; i < perm.size(); ++i) {
-    x.dims[i] = from.dims[static_cast<size_t>(perm[i])];
-    x.strides[i] = from.strides[static_cast<size_t>(perm[i])];
-  }
-  return x;
+// As a transpose or windows see x.
+Layout seen(const Layout& x, const Op& op) {
+  return op.kind == "transpose" ? transposed(x, attr_ints(op.attrs, "perm"))
+                                : windows_of(x, op.attrs);
 }
 
-// The part of these dims of `whole` that begins at index `begin` of the op's dim; `begin` then is
-// where the next one does.
+// The part of `whole` that has these dims and begins at index `begin` of the op's dim. Moves
+// `begin` to the end of the part.
 Place next_part(const Place& whole, const Op& op, const Dims& dims, int64_t& begin) {
   const auto dim = static_cast<size_t>(attr_int(op.attrs, "dim", 0));
   Place part = whole;
@@ -48,7 +45,7 @@ class Placer {
     last_read_.assign(p_.values().size(), kNone), reads_.resize(p_.values().size());
     is_total_.resize(p_.values().size());
     one_by_one_ = plan_.local.microbatches.one_by_one;
-    for (const Total& t : plan_.local.totals) {  // a microbatch is a node of its own
+    for (const Total& t : plan_.local.totals) {  // one by one: each microbatch is a node of its own
       nodes_[t.partial] = one_by_one_ ? 1 : t.nodes;
       if (nodes_[t.partial] == 1 && !t.is_cut()) same_[t.whole] = t.partial;
       is_total_[at(t.whole)] = true;
@@ -57,7 +54,7 @@ class Placer {
     for (auto& [name, id] : p_.outputs()) results_.insert(id);
     for (size_t i = 0; i < p_.ops().size(); ++i)
       for (ValueId v : p_.ops()[i].in) last_read_[at(v)] = static_cast<int>(i), ++reads_[at(v)];
-    for (size_t i = p_.ops().size(); i-- > 0;)  // reading a view is reading what it shows
+    for (size_t i = p_.ops().size(); i-- > 0;)  // whoever reads a view reads the value under it
       if (const Op& op = p_.ops()[i]; is_view(op.kind) || may_be_row(op))
         for (ValueId x : op.in)
           for (ValueId v : op.out)
@@ -70,7 +67,7 @@ class Placer {
     plan_.segments = segments_of(p_, one_by_one_ || plan_.local.microbatches.idle(), split);
     for (size_t i = 0; i < p_.values().size(); ++i)
       if (p_.values()[i].producer == kNone) place_input(static_cast<ValueId>(i));
-    reserve_homes();
+    reserve_rows();
     reserve_concats();
     for (size_t i = 0; i < p_.ops().size(); ++i) {
       launcher_.at(plan_.segments[i], p_.ops()[i].stage);
@@ -98,7 +95,7 @@ class Placer {
 
   void place_input(ValueId v) {
     const Value& value = p_.value(v);
-    if (same_.count(v)) return;  // a total that is its own partial
+    if (same_.count(v)) return;  // a total that lies where its partial does
     Place& at = plan_.places[static_cast<size_t>(v)];
     at.layout = Layout::contiguous(value.type);
     const bool total = is_total_[static_cast<size_t>(v)];
@@ -123,11 +120,16 @@ class Placer {
     return p_.value(v).type.dims.empty() ? "metric" : "activation";
   }
 
-  // Parts of a concat that only the concat reads, and that one op makes alone, are written into it.
+  // Has values that only a concat reads, and that one op makes alone, written straight into it. Such
+  // a value may be a concat in turn, which comes before the one that reads it.
   void reserve_concats() {
-    for (const Op& op : p_.ops()) {
+    for (size_t i = p_.ops().size(); i-- > 0;) {
+      const Op& op = p_.ops()[i];
       if (op.kind != "concat") continue;
-      const Place whole{kNone, 0, Layout::contiguous(p_.type(op.out[0]))};
+      const auto inside = wanted_.find(op.out[0]);
+      const Place whole{
+          kNone, 0,
+          inside == wanted_.end() ? Layout::contiguous(p_.type(op.out[0])) : inside->second.view};
       int64_t begin = 0;
       for (ValueId v : op.in) {
         const Place part = next_part(whole, op, p_.type(v).dims, begin);
@@ -136,12 +138,13 @@ class Placer {
     }
   }
 
-  // Results of gatherings that may lie where the old values do; their pieces are computed there.
-  void reserve_homes() {
+  // Places the results of gatherings over the old values of states where that is possible
+  // (row_places.h); the pieces are then computed there as well.
+  void reserve_rows() {
     for (size_t i = 0; i < p_.ops().size(); ++i) {
       const Op& op = p_.ops()[i];
       if (!op.attrs.count("home")) continue;
-      const auto own = rows_.home(static_cast<OpId>(i));
+      const auto own = rows_.place_in_row(static_cast<OpId>(i));
       if (!own) continue;
       preplace(op.out[0], own->storage, 0);
       if (op.in.empty()) continue;
@@ -157,8 +160,8 @@ class Placer {
     plan_.places[static_cast<size_t>(v)] = {storage, offset, Layout::contiguous(p_.type(v))};
   }
 
-  // Has a value written inside another, if one op makes it for that alone; it may make it in other
-  // dims.
+  // Has `part` written inside another value, if nothing else reads it and one op makes it, perhaps
+  // in other dims.
   void reserve(ValueId part, Inside where) {
     OpId maker = p_.value(part).producer;
     if (maker == kNone || reads_[at(part)] != 1 || nodes_.count(part) || next_state_.count(part))
@@ -166,6 +169,10 @@ class Placer {
     const Op& op = p_.ops()[static_cast<size_t>(maker)];
     if (op.kind == "reshape" && where.view.is_contiguous())
       return reserve(op.in[0], {where.into, where.offset, Layout::contiguous(p_.type(op.in[0]))});
+    if (op.kind == "transpose") {
+      const Dims back = inverse(attr_ints(op.attrs, "perm"));
+      return reserve(op.in[0], {where.into, where.offset, transposed(where.view, back)});
+    }
     if (!is_exchange(op.kind) && !is_view(op.kind)) wanted_[part] = where;
   }
 
@@ -187,7 +194,7 @@ class Placer {
     launcher_.add(op, std::move(in), out);
   }
 
-  // Rows are added where the base lies, which nobody else reads.
+  // Lets a scatter_add add the rows to its base in place, if nothing else reads the base.
   void add_in_place(const Op& op) {
     if (next_state_.count(op.out[0]) || reads_[at(op.in[2])] != 1) return;
     const Place& base = place(op.in[2]);
@@ -195,26 +202,36 @@ class Placer {
       plan_.places[static_cast<size_t>(op.out[0])] = base;
   }
 
-  // The place where an op writes: inside a concat, over the state it replaces, or fresh.
+  // The place where an op writes v: inside a concat, over the state that it replaces, or in a new
+  // storage.
   Place output_place(ValueId v, int op_index) {
     Place& at = plan_.places[static_cast<size_t>(v)];
     if (at.storage != kNone) return at;
     at.layout = Layout::contiguous(p_.type(v));
-    if (auto w = wanted_.find(v); w != wanted_.end()) {
-      Place& whole = concat_place(w->second.into);
-      at = {whole.storage, whole.offset + w->second.offset, w->second.view};
+    if (wanted_.count(v)) {
+      at = place_inside(wanted_.at(v));
     } else if (auto s = next_state_.find(v);
                s != next_state_.end() && in_place(s->second, op_index)) {
       at = place(s->second);
     } else {
+      at.layout = free_layout(v, p_.ops()[static_cast<size_t>(op_index)]);
       uint64_t nodes = nodes_.count(v) ? static_cast<uint64_t>(nodes_[v]) : 1;
       at.storage = launcher_.new_storage(p_.type(v).bytes() * nodes, category(v));
     }
     return at;
   }
 
-  // An update may be written over the old value if nobody reads the old value afterwards and its
-  // maker works elementwise (or does not read it).
+  // The layout of what an op makes where nothing else says how it lies.
+  Layout free_layout(ValueId v, const Op& op) {
+    if (op.kind != "pointwise" || nodes_.count(v) || results_.count(v))
+      return Layout::contiguous(p_.type(v));
+    std::vector<Layout> in;
+    for (ValueId x : op.in) in.push_back(place(x).layout);
+    return layout_like(op.expr, in, p_.type(v));
+  }
+
+  // Whether an update may be written over the old value: nothing reads that afterwards, and the op
+  // does not read it either, or works elementwise.
   bool in_place(ValueId state, int op_index) {
     const int last = last_read_[at(state)];
     return last < op_index ||
@@ -224,14 +241,21 @@ class Placer {
 
   Place& concat_place(ValueId v) {
     Place& at = plan_.places[static_cast<size_t>(v)];
-    if (at.storage == kNone) {
+    if (at.storage == kNone && wanted_.count(v)) {
+      at = place_inside(wanted_.at(v));
+    } else if (at.storage == kNone) {
       at.layout = Layout::contiguous(p_.type(v));
       at.storage = launcher_.new_storage(p_.type(v).bytes(), category(v));
     }
     return at;
   }
+  Place place_inside(const Inside& where) {
+    const Place& whole = concat_place(where.into);
+    return {whole.storage, whole.offset + where.offset, where.view};
+  }
 
-  // States that lie one after another, read before anything replaces them, are their concatenation.
+  // A concat of states that lie one after another, and are not replaced before, needs no copy:
+  // their memory is its result.
   bool may_be_row(const Op& op) const {
     return op.kind == "concat" && op.phase != Phase::update && !results_.count(op.out[0]) &&
            !next_state_.count(op.out[0]);
@@ -272,9 +296,9 @@ class Placer {
                           [&](ValueId v) { return pinned(v, place(v)); });
     }
     Place view{x.storage, x.offset, x.layout};
-    if (op.kind == "transpose") {
-      view.layout = transposed(x.layout, op);
-    } else if (!reshape_layout(x.layout, p_.type(op.out[0]).dims, view.layout)) {
+    if (op.kind != "reshape") {
+      view.layout = seen(x.layout, op);
+    } else if (!reshaped(x.layout, p_.type(op.out[0]).dims, view.layout)) {
       return false;
     }
     if (pinned(op.out[0], view)) return false;
@@ -286,40 +310,15 @@ class Placer {
     return a.storage == b.storage && a.offset == b.offset;
   }
 
-  // Values that must own contiguous memory of their own, and not lie `here`: a result does not
-  // change with the state that it shows.
+  // Whether v must have contiguous memory of its own, and cannot be a view that lies `here`. A
+  // result, for instance, must not change with the state that it was read from.
   bool pinned(ValueId v, const Place& here) {
     auto state = next_state_.find(v);
     return nodes_.count(v) || (state != next_state_.end() && !same(place(state->second), here)) ||
            (results_.count(v) && plan_.storage(here.storage).region == Region::state);
   }
 
-  static bool reshape_layout(const Layout& x, const Dims& dims, Layout& out) {
-    if (x.is_contiguous()) {
-      out = Layout::contiguous({x.dtype, dims});
-      return true;
-    }
-    out = {x.dtype, dims, Dims(dims.size(), 1)};
-    size_t i = 0, j = 0;
-    while (i < x.dims.size() || j < dims.size()) {
-      size_t i0 = i, j0 = j;
-      int64_t a = i < x.dims.size() ? x.dims[i++] : 1, b = j < dims.size() ? dims[j++] : 1;
-      while (a != b) {
-        if (a < b && i < x.dims.size())
-          a *= x.dims[i++];
-        else if (j < dims.size())
-          b *= dims[j++];
-        else
-          return false;
-      }
-      int64_t dim, stride;
-      if (!merge_dims(x, i0, i, dim, stride)) return false;
-      for (size_t k = j; k-- > j0; stride *= dims[k]) out.strides[k] = stride;
-    }
-    return true;
-  }
-
-  // A shape op that cannot be a view: its elements move.
+  // Adds a copy for a shape op that cannot be a view.
   void copy_view(const Op& op, int op_index) {
     if (op.kind == "split") {
       for (ValueId v : op.out) {
@@ -331,8 +330,8 @@ class Placer {
     }
     Place from = place(op.in[0]);
     Place to = output_place(op.out[0], op_index);
-    if (op.kind == "transpose") {
-      from.layout = transposed(from.layout, op);
+    if (op.kind != "reshape") {
+      from.layout = seen(from.layout, op);
     } else {
       to.layout = Layout::contiguous({from.layout.dtype, from.layout.dims});
     }
@@ -349,7 +348,7 @@ class Placer {
     launcher_.post(std::move(e));
   }
 
-  // Updates that could not be written in place are copied over the state at the end.
+  // Adds a copy over the state for an update that could not be written in place.
   void finish_update(ValueId state, ValueId next) {
     Place from = place(next), to = place(state);
     if (same(from, to)) return;
@@ -365,7 +364,7 @@ class Placer {
   std::map<ValueId, ValueId> same_, next_state_;
   std::set<ValueId> results_;
   std::map<ValueId, Inside> wanted_;
-  std::vector<int> last_read_, reads_;  // by value: the last op that reads it, how many do
+  std::vector<int> last_read_, reads_;  // by value: the last op that reads it, and how many do
   std::vector<char> is_total_;          // by value
   Launcher launcher_;
   RowPlaces rows_{plan_, launcher_, last_read_};

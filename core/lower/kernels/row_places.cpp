@@ -34,8 +34,8 @@ Place RowPlaces::place(const State* s, Layout layout) {
           std::move(layout)};
 }
 
-// Whether nobody reads these bytes of a row after the op writes them; elementwise ops may read what
-// they replace.
+// Whether the op may write these bytes of a row: no later op reads the old values there, and the op
+// itself does not, unless it works elementwise.
 bool RowPlaces::may_write(OpId op, size_t r, uint64_t begin, uint64_t end) const {
   if (op == kNone) return false;
   const bool elementwise = plan_.local.program.ops()[static_cast<size_t>(op)].kind == "pointwise";
@@ -49,7 +49,7 @@ bool RowPlaces::may_write(OpId op, size_t r, uint64_t begin, uint64_t end) const
   return true;
 }
 
-std::optional<Place> RowPlaces::home(OpId gather) const {
+std::optional<Place> RowPlaces::place_in_row(OpId gather) const {
   const Program& p = plan_.local.program;
   const auto maker = [&](ValueId v) { return p.value(v).producer; };
   const auto op_of = [&](OpId op) -> const Op& { return p.ops()[static_cast<size_t>(op)]; };
@@ -70,7 +70,7 @@ std::optional<Place> RowPlaces::home(OpId gather) const {
     parts = op_of(maker(parts[0])).in;
   uint64_t at = own.offset;
   for (ValueId part : parts) {
-    OpId writer = maker(part);  // through its views
+    OpId writer = maker(part);  // or the maker of the value that `part` is a view of
     while (writer != kNone && op_of(writer).kind == "reshape") writer = maker(op_of(writer).in[0]);
     if (!may_write(writer, r, at, at + p.type(part).bytes())) return std::nullopt;
     at += p.type(part).bytes();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows: states that lie one after another are one storage. Where the result of a gathering of their
-// new values can lie where the old ones are, the pieces are computed there, the others arrive
-// beside them, and nothing is packed or copied.
+// Places states that lie one after another (FlatBuffer) in one storage, a row. Where the new values
+// of a row are gathered from all ranks and may lie over the old ones, each rank computes its pieces
+// in the row, the other ranks' pieces arrive beside them, and nothing is packed or copied.
 #pragma once
 
 #include <map>
@@ -13,20 +13,21 @@
 
 namespace orrery {
 
-// What a plan counts a state's memory as.
+// The category of a state's storage.
 const char* category_of(const State& state);
 
 class RowPlaces {
  public:
-  // Borrows all. last_read[v]: the last op that reads v or a view of it, kNone if none does.
+  // Borrows its arguments. last_read[v]: the last op that reads v or a view of it, kNone if none
+  // does.
   RowPlaces(RankPlan& plan, Launcher& launcher, const std::vector<int>& last_read);
 
   bool has(const State* s) const { return row_of_.count(s) > 0; }
   // REQUIRES: has(s).
   Place place(const State* s, Layout layout);
-  // Where this rank's part of what a gathering makes lies, if all of it can lie in the row that its
-  // "home" names, whose states have been placed.
-  std::optional<Place> home(OpId gather) const;
+  // The place of this rank's pieces for the op `gather`, if its result can lie in the row that its
+  // attribute "home" names. REQUIRES: the row's states have been placed.
+  std::optional<Place> place_in_row(OpId gather) const;
 
  private:
   const FlatBuffer& row(size_t r) const { return plan_.local.flat_buffers[r]; }

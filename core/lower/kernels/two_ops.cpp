@@ -4,7 +4,7 @@
 namespace orrery {
 namespace {
 
-// Whether the kernel takes all tensors of the form as they lie.
+// Whether the kernel takes all tensors of the form with the strides that they have.
 bool suits(const KernelForm& form, const orr_support& support) {
   auto all = [](const std::vector<Layout>& x, uint32_t strided) {
     for (size_t i = 0; i < x.size(); ++i)

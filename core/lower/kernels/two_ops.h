@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A matmul_pointwise (ops.h) as the two ops that it stands for.
+// Takes a matmul_pointwise (ops.h) apart into the two ops that it stands for.
 #pragma once
 
 #include <vector>
@@ -16,7 +16,8 @@ int32_t product_dtype(const Op& both);
 bool is_product(const Op& both, int32_t reg);
 
 std::vector<orr_tensor> abi_tensors(const std::vector<Layout>& layouts);
-// Whether a kernel takes both as they lie, and none is better at the product alone.
+// Whether a kernel takes the joined op with these layouts, and none has a higher score for the
+// product alone.
 bool taken_as_one(const KernelChoice& kernels, const Op& both, const std::vector<Layout>& in,
                   const std::vector<Layout>& out);
 

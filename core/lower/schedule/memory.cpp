@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Offsets for everything, before the run: a storage lives from its first write to its last read in
-// the schedule, once for every microbatch; lifetimes that overlap need slots of their own. The
-// largest are placed first, each at the lowest offset free for all its life.
+// Gives every storage its offset, before the run. A storage lives from its first write to its last
+// read in the schedule, once for every microbatch; where these lifetimes overlap, it needs several
+// slots. The largest storages are placed first, each at the lowest offset that is free during its
+// whole life.
 #include <algorithm>
 
 #include "lower/lower.h"
@@ -30,8 +31,8 @@ class LifetimeFinder {
       if (int storage = plan_.places[static_cast<size_t>(id)].storage; storage != kNone)
         touch(storage, 0, end);
     for (size_t i = 0; i < lifetimes_.size(); ++i) settle(plan_.storages[i], lifetimes_[i]);
-    for (size_t v = 0; v < p.values().size();
-         ++v)  // what is given from outside is there from the start
+    // A value that is given from outside lives from the first step.
+    for (size_t v = 0; v < p.values().size(); ++v)
       if (p.values()[v].producer == kNone && plan_.places[v].storage != kNone) {
         Storage& s = plan_.storage(plan_.places[v].storage);
         if (s.category == "input" && !s.alive.empty()) s.alive = {{0, s.alive.back().second}};
@@ -56,8 +57,8 @@ class LifetimeFinder {
     if (workspace != kNone) touch(workspace, s.microbatch, step);
   }
 
-  // Microbatches live in slots by turns: as many as lie between the oldest and the newest alive
-  // together.
+  // Microbatches use the slots in turn. The number of slots is that of the microbatches from the
+  // oldest to the newest that are alive together.
   static void settle(Storage& s, const Lifetimes& lifetimes) {
     bool given = s.category == "input";
     if (s.by == Slots::ring && !given) {
@@ -139,7 +140,7 @@ void plan_memory(RankPlan& plan) {
       plan.state_bytes += aligned(s.bytes, alignment);
     } else if (s.region == Region::comm && s.lent) {
       lent.push_back(&s);
-    } else if (s.region == Region::comm) {  // travels while others are filled
+    } else if (s.region == Region::comm) {  // in use by an exchange while other storages are filled
       s.offset = plan.comm_bytes;
       plan.comm_bytes += aligned(s.whole(), alignment);
     } else if (s.bytes && !s.alive.empty()) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The early part of a step, one microbatch after another: the plan's template steps are repeated
-// for each action of the rank's table. Messages between stages go through one lane, which carries
-// them out in the order of its posts; that order is the same everywhere: by the end of the action
-// that made the message, in the simulated schedule. A rank then never waits for a message that is
-// itself behind one that waits for this rank, even if no message is buffered.
+// Orders forward and backward with one microbatch after another: the plan's template steps are
+// repeated for each action of the rank's table. All messages between stages go through one lane,
+// which carries them out in the order of their posts. Every rank posts in the same order: by the
+// time at which, in the simulated schedule, the action that makes the message ends. So no two ranks
+// wait for each other, even if no message is buffered.
 #include <algorithm>
 #include <map>
 #include <tuple>
@@ -17,13 +17,13 @@ namespace {
 
 struct Template {
   std::vector<Step> compute, sends, receives;
-  bool collective = false;  // communicates within
+  bool collective = false;  // it has exchanges other than messages
 };
 
 struct Message {
-  std::tuple<double, int, int> key;  // end of the making action, its chunk, tag
+  std::tuple<double, int, int> key;  // the end and the chunk of the action that makes it; its tag
   Step step;
-  size_t from, to;  // may be posted before action `from`, must be before action `to`
+  size_t from, to;  // it is posted before action `from` at the earliest, before `to` at the latest
 };
 
 class ActionOrder {
@@ -37,7 +37,7 @@ class ActionOrder {
     for (const Step& s : plan_.order) add_to_template(s);
     std::vector<Message> messages = ordered_messages();
     auto next = messages.begin();
-    std::vector<Step> sent;  // one action ago: their memory is wanted back
+    std::vector<Step> sent;  // sends before the last action; they are awaited to free their memory
     for (size_t i = 0; i <= plan_.actions.size(); ++i) {
       std::vector<Step> before = std::move(sent);
       sent.clear();
@@ -70,7 +70,8 @@ class ActionOrder {
     return {b.leaf_first[me], b.leaf_first[me + 1], b.leaf_first.back()};
   }
 
-  // A launch writes its sums on top of their stack; what it makes of one batch goes to one bucket.
+  // The template step s for a microbatch. A launch that writes a sum writes it on top of the
+  // bucket's stack; all its sums belong to one bucket.
   Step placed(Step s, const Action& action) const {
     s.microbatch = action.microbatch;
     if (s.kind != Step::launch) return s;
@@ -93,7 +94,7 @@ class ActionOrder {
     }
   }
 
-  // In lane order, with `from` settled.
+  // All messages in the order of the lane, with `from` set.
   std::vector<Message> ordered_messages() {
     std::vector<Message> all;
     for (size_t i = 0; i < plan_.actions.size(); ++i) {
@@ -112,14 +113,15 @@ class ActionOrder {
       bool send = exchange(m.step).op == ORR_COLL_SEND;
       before = m.from = std::max(m.from, send ? m.to : before);
       if (m.from > m.to)
-        fail(ORR_FAILED, "the plan is wrong: '{}' of slice {} would come too late",
+        fail(ORR_FAILED, "the plan is wrong: '{}' of microbatch {} would come too late",
              exchange(m.step).name, m.step.microbatch);
     }
     return all;
   }
 
-  // One action ahead, so that it travels meanwhile; but not into an action that itself communicates
-  // before the message exists, for the lane would stand still.
+  // The action before which a receive may be posted: one action ahead of its reader, so that the
+  // message travels meanwhile. But if that action has collectives and the message does not exist
+  // yet when it begins, they would have to wait behind the receive; then it is not posted ahead.
   size_t earliest(const Step& s, size_t action) {
     if (action == 0) return 0;
     const Action& before = plan_.actions[action - 1];
@@ -134,7 +136,7 @@ class ActionOrder {
   }
 
   RankPlan& plan_;
-  std::map<int, NodeStack> stacks_;  // of the buckets, by storage
+  std::map<int, NodeStack> stacks_;  // by the bucket's storage
   std::map<std::pair<Segment, int>, Template> templates_;
 };
 

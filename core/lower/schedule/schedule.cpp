@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Orders the lanes. Compute follows the program, or its actions one microbatch after another
-// (order_one_by_one); a bucket is posted as soon as its last member is complete; the update is
-// reordered so that what needs only early buckets runs while later ones still travel. Waits come
-// last: before the first step that touches what travels.
+// Orders the steps of the lanes. The compute lane follows the program, or its actions one
+// microbatch after another (order_one_by_one). A bucket is posted as soon as its last member is
+// complete. The update is reordered, so that steps that need only early buckets run while later
+// ones still travel. Waits are added at the end: one before the first step that touches memory that
+// is in use by an exchange.
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -16,7 +17,7 @@ namespace {
 
 bool travels(const Exchange& e) { return !e.axis.empty(); }
 
-// All microbatches in one call.
+// Orders forward and backward where all microbatches run in one call.
 void order_one_call(RankPlan& plan) {
   for (const Step& s : plan.order)
     if (s.segment != Segment::update) plan.schedule.push_back(s);
@@ -39,8 +40,8 @@ void post_buckets(RankPlan& plan) {
     auto [begin, end] = after.equal_range(i);
     for (auto e = begin; e != end; ++e) {
       steps.push_back({Step::post, plan.schedule[i].segment, e->second});
-      // Lent memory is awaited at the same place on all ranks, for registered memory is symmetric:
-      // one bucket travels while the next is filled.
+      // Buckets with lent memory are awaited at the same place on all ranks, because registered
+      // memory has the same layout everywhere: one bucket travels while the next is filled.
       if (!plan.storage(plan.exchanges[static_cast<size_t>(e->second)].send.storage).lent) continue;
       steps.insert(steps.end(), waiting.begin(), waiting.end());
       waiting = {{Step::wait, Segment::backward, e->second}};
@@ -50,17 +51,17 @@ void post_buckets(RankPlan& plan) {
   plan.schedule = std::move(steps);
 }
 
-// A rank without microbatches exchanges in the order of the others, and computes what no sample is
-// needed for.
+// Removes the work on samples from the plan of a rank without microbatches. It takes part in the
+// exchanges in the same order as the others, and computes what needs no sample.
 void drop_samples(RankPlan& plan) {
   std::erase_if(plan.schedule, [](const Step& s) {
     return s.kind == Step::launch && s.segment != Segment::prologue && s.segment != Segment::update;
   });
 }
 
-// The update sorted by the last bucket that each step needs; exchanges keep their order.
+// Sorts the update by the last bucket that each step needs. Exchanges keep their order.
 void order_update(RankPlan& plan) {
-  std::map<int, int> written, used;  // storage -> need of its last writer / of any user
+  std::map<int, int> written, used;  // storage -> bucket that its last writer, or any user, needs
   int bucket = 0, posted = -1;
   for (const Step& s : plan.schedule)
     if (s.kind == Step::post && plan.exchanges[static_cast<size_t>(s.index)].is_bucket())
@@ -89,7 +90,8 @@ void order_update(RankPlan& plan) {
   for (auto& [need, s] : update) plan.schedule.push_back(s);
 }
 
-// Which copy of a storage a step means, while slots are not counted yet.
+// The slot of a storage that a step uses, as if there were a slot for every microbatch: how many
+// there are is not known yet.
 int instance(const Storage& s, const Step& step) {
   return s.by == Slots::ring ? step.microbatch : s.by == Slots::stack ? step.depth : 0;
 }
@@ -97,7 +99,7 @@ int instance(const Storage& s, const Step& step) {
 void insert_waits(RankPlan& plan) {
   const size_t calls = static_cast<size_t>(plan.local.microbatches.calls());
   std::map<std::pair<int, int>, std::vector<Step>> travelling;  // (storage, instance) -> posts
-  std::vector<char> ever(plan.storages.size());  // storages that something has travelled in
+  std::vector<char> ever(plan.storages.size());             // by storage: an exchange has used it
   std::vector<char> waited(plan.exchanges.size() * calls);  // by exchange and microbatch
   std::vector<Step> steps, posts;
   steps.reserve(plan.schedule.size() * 5 / 4);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Activations that wait for backward in another tier. A storage's bytes are copied out after its
-// last step in forward and into a storage of backward's own before that's first step, so that the
-// arena holds neither meanwhile. The copy back is posted one storage ahead, in the order of
-// backward; one copy out is under way at a time.
+// Copies activations that wait for backward to another tier. A storage is copied out after the last
+// step of forward that uses it, and back, into a new storage, before the first step of backward
+// that does; the arena holds neither meanwhile. The copy back is posted when backward begins to use
+// the storage before it; one copy out is under way at a time.
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -14,14 +14,14 @@
 namespace orrery {
 namespace {
 
-constexpr uint64_t kLeast = 4 << 10;  // less is not worth two copies
+constexpr uint64_t kLeast = 4 << 10;  // bytes; smaller storages are not worth two copies
 
 struct Stashed {
-  int storage = kNone, home = kNone, back = kNone;
+  int storage = kNone, away = kNone, back = kNone;
   int out = kNone, in = kNone;  // exchanges
 };
 
-// One microbatch of it: steps.
+// The steps of one microbatch between which a storage waits.
 struct Wait {
   size_t last_forward = 0, first_backward = 0;
   bool forward = false, backward = false;
@@ -90,7 +90,7 @@ class Stasher {
     }
   }
 
-  // What is not forward's alone to write, or not waited with, stays.
+  // Storages that others than forward write, or that do not wait for backward, are not copied.
   void drop_others() {
     for (auto& [key, w] : waits_)
       if (!w.forward || !w.backward || w.last_forward > w.first_backward) needed_[key.first] = true;
@@ -99,16 +99,16 @@ class Stasher {
 
   void stash(int storage) {
     if (stashed_.count(storage)) return;
-    Storage home;
+    Storage away;
     const Tier tier = plan_.storage(storage).tier;
-    home.bytes = plan_.storage(storage).bytes, home.by = plan_.storage(storage).by;
-    home.category = "activation";
-    Storage back = home;
-    home.region = tier == Tier::disk ? Region::disk : Region::host;
+    away.bytes = plan_.storage(storage).bytes, away.by = plan_.storage(storage).by;
+    away.category = "activation";
+    Storage back = away;
+    away.region = tier == Tier::disk ? Region::disk : Region::host;
     Stashed made{storage};
-    made.home = plan_.add(home), made.back = plan_.add(back);
-    made.out = add_copy(plan_, "stash", storage, made.home, tier, true);
-    made.in = add_copy(plan_, "return", made.home, made.back, tier, false);
+    made.away = plan_.add(away), made.back = plan_.add(back);
+    made.out = add_copy(plan_, "stash", storage, made.away, tier, true);
+    made.in = add_copy(plan_, "return", made.away, made.back, tier, false);
     stashed_[storage] = made;
   }
 
@@ -126,7 +126,7 @@ class Stasher {
     std::multimap<size_t, Key> out, in, in_order;
     for (auto& [key, w] : waits_)
       out.emplace(w.last_forward, key), in_order.emplace(w.first_backward, key);
-    size_t ahead = 0;  // the first use of the one before; not before it has gone
+    size_t ahead = 0;  // when backward first uses the storage before; but not before its copy out
     for (auto& [first, key] : in_order) {
       in.emplace(std::max(std::min(ahead, first), waits_.at(key).last_forward + 1), key);
       ahead = first;
@@ -151,7 +151,7 @@ class Stasher {
 
   RankPlan& plan_;
   std::map<Key, Wait> waits_;
-  std::map<int, bool> needed_;  // storages that stay
+  std::map<int, bool> needed_;  // storages that are not copied
   std::map<int, Stashed> stashed_;
 };
 

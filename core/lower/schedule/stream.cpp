@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// States of other tiers, through windows (Ren et al., "ZeRO-Offload", 2021; Rajbhandari et al.,
-// "ZeRO-Infinity", SC'21). A window is a storage of the arena that lives from the copy that fills
-// it to the copy that takes it back. Windows come in units, in the order of their use: while one is
-// worked on, the next is filled and the one before is taken back, so that three are alive at most.
+// Gives steps access to states of other tiers through windows (Ren et al., "ZeRO-Offload", 2021;
+// Rajbhandari et al., "ZeRO-Infinity", SC'21). A window is a storage of the arena that lives from
+// the copy that fills it to the copy that writes it back. Windows are grouped in units, in the
+// order of their use. While steps use one unit, the next is filled and the one before is written
+// back, so at most three are alive.
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -14,8 +15,8 @@
 namespace orrery {
 namespace {
 
-constexpr uint64_t kUnitBytes = 64
-                                << 10;  // smaller ones are moved together: each unit is waited for
+// A unit has at least so many bytes: each unit costs a wait, so smaller windows are moved together.
+constexpr uint64_t kUnitBytes = 64 << 10;
 
 // The use of one storage in one part of the step.
 struct Visit {
@@ -27,8 +28,8 @@ struct Visit {
 
 struct Unit {
   std::vector<Visit> visits;
-  size_t fetch = 0,
-         store = 0;  // the step before which it is filled, and after which it is taken back
+  // The step before which the copies in are posted, and the one after which it is written back.
+  size_t fetch = 0, store = 0;
 };
 
 class Streamer {
@@ -60,13 +61,14 @@ class Streamer {
     }
   }
 
-  // Microbatches come to forward and backward again and again: what they use stays.
+  // The part of the step that a visit belongs to. Where microbatches run one by one, forward and
+  // backward run again and again, so states that they use stay for all of it.
   Segment part_of(const Step& s) const {
     if (s.segment == Segment::update) return s.segment;
     return plan_.local.microbatches.one_by_one ? Segment::prologue : s.segment;
   }
 
-  // Null if the storage is at hand.
+  // Notes that step i uses the storage; null if it is in device memory.
   Visit* visit(int storage, size_t i) {
     if (!plan_.storage(storage).is_away()) return nullptr;
     const Segment part = part_of(step(i));
@@ -93,8 +95,8 @@ class Streamer {
     }
   }
 
-  // Visits are in the order of their first steps. The first unit of the update is filled while the
-  // update waits for its gradients.
+  // Groups visits, which are in the order of their first steps. The first unit of the update is
+  // filled while the update waits for its gradients.
   void make_units() {
     uint64_t bytes = 0;
     for (const Visit& v : visits_) {
@@ -134,7 +136,7 @@ class Streamer {
       if (v.read) plan_.schedule.push_back(post(v, v.storage, v.window));
   }
 
-  // Taken back one unit at a time, so that windows end.
+  // Writes a unit back. The one before is awaited first, so that its windows end.
   void store(const Unit& unit) {
     for (Step s : std::exchange(storing_, {})) s.kind = Step::wait, plan_.schedule.push_back(s);
     for (const Visit& v : unit.visits)
@@ -153,7 +155,7 @@ class Streamer {
 
   RankPlan& plan_;
   std::vector<Visit> visits_;
-  std::map<std::pair<int, Segment>, size_t> index_;  // by storage and part
+  std::map<std::pair<int, Segment>, size_t> index_;  // of visits, by storage and part
   std::vector<Unit> units_;
   std::vector<Step> storing_;
 };

@@ -7,7 +7,8 @@
 
 namespace orrery {
 
-// Calls read(place) for all that the step reads, then write(place) for all that it writes.
+// Calls read(place) for every place that the step reads, then write(place) for every one that it
+// writes.
 template <class Plan, class Read, class Write>
 void each_place(Plan& plan, const Step& step, const Read& read, const Write& write) {
   if (step.kind == Step::launch) {
@@ -29,8 +30,8 @@ void each_touched(const RankPlan& plan, const Step& step, const Read& read, cons
       [&](const Place& x) { write(x.storage); });
 }
 
-// Appends the exchange that copies all of a storage to another, from or (`to_tier`) to that
-// tier.
+// Appends an exchange that copies a whole storage to another. `tier` is the tier that it copies
+// from, or with `to_tier` copies to.
 inline int add_copy(RankPlan& plan, const std::string& name, int from, int to, Tier tier,
                     bool to_tier, int32_t dtype = ORR_U8) {
   Exchange e;

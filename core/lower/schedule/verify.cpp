@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Proves a plan before its first step: nothing is read before it is written, nothing that is alive
-// shares bytes, every exchange is awaited and not touched in between, every bucket is sent once.
+// Checks a plan before its first step: nothing is read before it is written, storages that are
+// alive together share no bytes, every exchange is awaited and its memory not touched in between,
+// and every bucket is sent once.
 #include <map>
 #include <set>
 #include <vector>
@@ -62,8 +63,8 @@ class Verifier {
     return s.category == "input" || s.region == Region::state || written_[index(c)];
   }
 
-  // With a call for each microbatch, a bucket travels only when all of it is complete, whatever its
-  // slots hold.
+  // The name of the exchange that uses this memory at the moment, or null. Where microbatches run
+  // in a call each, a bucket is sent when all of it is complete, so its slots are not told apart.
   const std::string* on_its_way(const Copy& c) const {
     auto at = travelling_.find(c);
     return at == travelling_.end() ? nullptr : &at->second;
@@ -82,7 +83,8 @@ class Verifier {
     }
   }
 
-  // Sending twice what is only read is fine; receiving into what travels is not.
+  // Checks a post. Two exchanges may send the same memory, but none may receive into memory that
+  // another one uses.
   void post(const Step& s) {
     const Exchange& e = plan_.exchanges[static_cast<size_t>(s.index)];
     ++posts_[s.index];
@@ -126,8 +128,8 @@ class Verifier {
   std::vector<bool> written_;  // by index(copy)
   std::map<Copy, std::string> travelling_;
   std::map<int, int> posts_;
-  std::set<int>
-      open_;  // storages of buckets, where all microbatches run in one call, until awaited
+  // Storages of buckets that are not awaited yet, where all microbatches run in one call.
+  std::set<int> open_;
 };
 
 }  // namespace

@@ -12,7 +12,8 @@
 namespace orrery {
 namespace {
 
-// An exchange relates to the batch as what it carries; `shift` is how far the batch dim moves.
+// Appends an exchange. Its result has the relation to the batch that x has; `shift` is how far the
+// batch dim moves.
 ValueId exchange(Program& p, const char* kind, ValueId x, Attrs attrs, const Member& me,
                  int shift) {
   Op op;
@@ -26,14 +27,14 @@ ValueId exchange(Program& p, const char* kind, ValueId x, Attrs attrs, const Mem
   return y;
 }
 
-// Of an exchange that sums.
+// The attributes of an exchange that sums: in the order of the ranks, or in their tree.
 Attrs in_order(const Member& me) { return me.tree ? Attrs{{"tree", int64_t{1}}} : Attrs{}; }
 
 bool equal(const Dims& segments) {
   return std::all_of(segments.begin(), segments.end(), [&](int64_t n) { return n == segments[0]; });
 }
 
-// [ranks, .., n * k, ..] as it comes from all_gather, to [.., n * ranks * k, ..].
+// Turns [ranks, .., n * k, ..], the result of an all_gather, into [.., n * ranks * k, ..].
 ValueId interleave(Program& p, ValueId x, size_t dim, int64_t n, int64_t ranks) {
   Dims dims = p.type(x).dims;
   int64_t k = dims[dim + 1] / n;
@@ -43,7 +44,7 @@ ValueId interleave(Program& p, ValueId x, size_t dim, int64_t n, int64_t ranks) 
   return build::reshape(p, build::move_dim(p, wide, 0, dim + 1), merged);
 }
 
-// Parts to the whole of all of it, or of the rank's own samples.
+// Gathers parts of equal size: to the whole value, or with sample_exchange to the rank's samples.
 ValueId gather_even(Program& p, ValueId x, const Cut& cut, const Member& me,
                     const char* kind = "all_gather") {
   const size_t dim = static_cast<size_t>(cut.dim);
@@ -58,7 +59,7 @@ ValueId gather_even(Program& p, ValueId x, const Cut& cut, const Member& me,
   return build::concat(p, wholes, cut.dim);
 }
 
-// Shares of unequal size travel with the cut dim first.
+// Gathers parts of unequal size: for the way, the cut dim becomes the first one.
 ValueId gather_uneven(Program& p, ValueId x, const Dims& dims, const Cut& cut, const Member& me) {
   const size_t dim = static_cast<size_t>(cut.dim);
   if (cut.segments.size() != 1)
@@ -80,8 +81,8 @@ ValueId gather_uneven(Program& p, ValueId x, const Dims& dims, const Cut& cut, c
   return build::move_dim(p, build::reshape(p, all, turned), 0, dim);
 }
 
-// What each rank holds of `from` to what it holds of `to`, in one exchange: every rank sends of its
-// part of one dim the other ranks' parts of the other dim.
+// Moves x from parts of one dim to parts of another in one exchange: every rank sends each other
+// rank the block in which the two ranks' parts meet.
 ValueId trade(Program& p, ValueId x, const Cut& from, const Cut& to, const Member& me) {
   const size_t dim = static_cast<size_t>(to.dim);
   const int64_t n = static_cast<int64_t>(to.segments.size()), k = to.segments[0] / me.ranks;
@@ -93,7 +94,7 @@ ValueId trade(Program& p, ValueId x, const Cut& from, const Cut& to, const Membe
                     static_cast<int64_t>(from.segments.size()), me.ranks);
 }
 
-// Summands to shares of the sum; own samples to shares of everyone's.
+// Turns summands into parts of the sum, or the rank's own samples into parts of everyone's samples.
 ValueId scatter(Program& p, ValueId x, const Cut& cut, const Member& me, const char* kind,
                 const Attrs& attrs = {}) {
   const size_t dim = static_cast<size_t>(cut.dim);
@@ -104,7 +105,7 @@ ValueId scatter(Program& p, ValueId x, const Cut& cut, const Member& me, const c
   return build::reshape(p, mine, with_dim(dims, dim, {n * k}));
 }
 
-// Whether one all_to_all does it.
+// Whether one all_to_all makes this move.
 bool trades(const Cut& from, const Cut& to, int ranks) {
   return from.kind == Cut::parts && to.kind == Cut::parts && from.dim != to.dim &&
          from.is_even(ranks) && to.is_even(ranks) && equal(from.segments) && equal(to.segments);
@@ -131,7 +132,7 @@ double move_cost(const Cut& from, const Cut& to, int ranks) {
 
 ValueId share(Program& p, ValueId x, const Cut& cut, const Member& from, const Member& to) {
   const size_t dim = static_cast<size_t>(cut.dim);
-  auto piece = [&](ValueId segment, int64_t n, int32_t at) {  // of a segment of n in all
+  auto piece = [&](ValueId segment, int64_t n, int32_t at) {  // n: the extent of the whole segment
     return build::slice(p, segment, at, to.begin(n) - from.begin(n), to.end(n) - from.begin(n));
   };
   const int64_t n = static_cast<int64_t>(cut.segments.size()), each = cut.segments[0];

@@ -1,21 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The ways to carry out an op on cut values, and the choice among them: the one that sends the
-// fewest bytes. The factor map gives most of them, the op's own rule some.
+// Finds the ways in which an op can be carried out on cut values, and chooses the one that sends
+// the fewest bytes. Most ways follow from the op's factor map, some from its own rule.
 #include <algorithm>
 #include <numeric>
 
 #include "base/error.h"
 #include "partition/cut/pass.h"
+#include "program/layouts.h"
 
 namespace orrery {
 namespace {
 
-bool draws(const Op& op) {
-  return op.attrs.count("rng_id") ||
-         std::any_of(op.expr.instrs.begin(), op.expr.instrs.end(),
-                     [](const orr_instr& i) { return i.fn == ORR_FN_RAND; });
-}
+bool draws(const Op& op) { return op.attrs.count("rng_id") || draws(op.expr); }
 
 }  // namespace
 
@@ -45,8 +42,9 @@ bool CutPass::scatters(const Op& op, ValueId v) const {
   return true;
 }
 
-// Whether v's parts should not be gathered: those of parameters, and of what is made of them alone,
-// stay where they are and activations travel; these stay too where a strategy has placed some.
+// Whether v's parts should not be gathered. Parts of parameters, and of values made of parameters
+// only, stay where they are, and activations travel. Activations stay too if a strategy has placed
+// some.
 bool CutPass::stays(const Op& op, ValueId v) const {
   const Batch batch = from.value(v).batch;
   const bool kind = batch == Batch::none || (batch == Batch::sharded && !asked_.empty());
@@ -66,7 +64,7 @@ double CutPass::cost_of(const Op& op, const Way& way) const {
       each = 2 * kNever;
     sum += each * bytes(v) * (held ? 1e3 : 1);
   }
-  for (size_t j = 0; j < op.out.size(); ++j)  // what is left to be summed
+  for (size_t j = 0; j < op.out.size(); ++j)  // completing a sum costs a move later
     if (way.out[j].kind == Cut::sum)
       sum += move_cost(way.out[j], Cut{}, n_parts) * bytes(op.out[j]);
   for (size_t i = 0; i < op.in.size(); ++i)
@@ -89,8 +87,8 @@ Way CutPass::whole(const Op& op) const {
   return way;
 }
 
-// Whether the op may cut what is whole along the factor, where inputs are in parts of other dims:
-// these then change the dim. Microbatches of the batch are dealt over other ranks.
+// Whether the op may cut whole inputs along the factor, if other inputs are in parts of other dims,
+// which are then moved to this one. It may not along the batch dim, which other axes deal.
 bool CutPass::opens(const Op& op, const Sharding& s, int factor) const {
   bool parts = false;
   for (size_t i = 0; i < op.in.size(); ++i) {
@@ -105,8 +103,9 @@ bool CutPass::opens(const Op& op, const Sharding& s, int factor) const {
   return parts && !asked_.empty();
 }
 
-// Where the axis deals the batch: whether samples stay samples, and what is made of parts has the
-// bits of one rank. Sums over a cut dim would not; nor do rows that fill up count in forward sums.
+// Where the axis deals the batch: whether in this way values of samples stay so, and the result has
+// the bits of one rank. Sums over a cut dim have not, nor have forward sums, which must not count
+// the rows that pad the batch.
 bool CutPass::keeps_samples(const Op& op, const Way& way) const {
   if (!deals) return true;
   auto dealt = [&](ValueId v) { return usual(v).kind == Cut::dealt; };
@@ -122,7 +121,9 @@ bool CutPass::keeps_samples(const Op& op, const Way& way) const {
   return true;
 }
 
-// What the inputs that are cut along the factor consist of; a new cut is one segment.
+// The segments of the dims that belong to the factor, taken from the first input that is cut along
+// it. If the op may choose the cut itself, a dim is one segment. Returns nothing if the op cannot
+// be cut along this factor.
 std::optional<Dims> CutPass::segments_along(const Op& op, const Sharding& s, int factor) const {
   std::optional<Dims> found;
   bool fresh = opens(op, s, factor);
@@ -155,7 +156,7 @@ std::optional<Way> CutPass::along(const Op& op, const Sharding& s, int factor) c
 }
 
 void CutPass::try_factors(const Op& op, Way& best) const {
-  if (draws(op)) return;  // random numbers count the elements of the whole
+  if (draws(op)) return;  // random numbers belong to the elements of the whole tensor
   Sharding s = op_def(op.kind).sharding(args_of(from, op), out_types(from, op));
   std::set<int> factors;
   for (auto& f : s.in) factors.insert(f.begin(), f.end());

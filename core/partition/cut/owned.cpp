@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Values of one rank alone (program/ops/shape.cpp has what makes them): what is computed of them is
-// computed there.
+// Values that one rank owns (ops in program/ops/shape.cpp make them). An op that reads them runs on
+// that rank only.
 #include "partition/cut/pass.h"
 
 namespace orrery {
 
-// Where all inputs that one rank alone has are one and the same rank's: which; else kNone.
+// The coordinate that owns all owned inputs of the op; kNone if there is none, or several.
 int CutPass::owner_among(const Op& op) const {
   int found = kNone;
   for (ValueId v : op.in) {
@@ -17,7 +17,7 @@ int CutPass::owner_among(const Op& op) const {
   return found;
 }
 
-// What the others have is read whole, which takes all ranks.
+// Runs the op on its owner. Inputs that are not owned are read whole, which all ranks take part in.
 void CutPass::run_at_owner(const Op& op, int owner) {
   Op copy = op;
   for (size_t i = 0; i < op.in.size(); ++i) {
@@ -30,7 +30,7 @@ void CutPass::run_at_owner(const Op& op, int owner) {
   if (owner == me.rank) p.append(std::move(copy));
 }
 
-// A copy for all ranks.
+// Copies an owned value to all ranks.
 ValueId CutPass::from_owner(ValueId v) {
   const Value& value = from.value(v);
   const int owner = cut(v).dim;

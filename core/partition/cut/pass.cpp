@@ -31,7 +31,8 @@ CutPass::CutPass(const Program& program, const Mesh& mesh, const Placing& placin
         readers_[static_cast<size_t>(v)].push_back(static_cast<OpId>(i));
 }
 
-// How a fused output is taken apart: the extents of the split that follows, the whole if none does.
+// The segments of a parameter's dim: the sizes of the split that the ops behind it end in (a fused
+// [q|k|v]), or the whole dim if there is none.
 Dims CutPass::segments_of(ValueId param, int dim) const {
   const int64_t extent = from.type(param).dims[static_cast<size_t>(dim)];
   std::vector<std::pair<ValueId, size_t>> todo;  // values with their dim of that extent
@@ -56,8 +57,8 @@ Dims CutPass::segments_of(ValueId param, int dim) const {
   return {extent};
 }
 
-// Cut parameters, and the states of their shape that lie beside them, such as moments: with the
-// parameter.
+// Cuts a parameter, or a state of the same shape that belongs to one, such as a moment, which is
+// cut as the parameter is.
 void CutPass::declare_state(ValueId v) {
   const Value& value = from.value(v);
   const std::string& name = value.role == Role::param ? value.name : value.state->beside;
@@ -94,7 +95,7 @@ void CutPass::declare_values() {
   place_given();
 }
 
-// Values that no op makes arrive whole.
+// Moves the values that no op makes (batch fields), which arrive whole.
 void CutPass::place_given() {
   p.set_phase(Phase::forward);
   for (auto& [v, how] : asked_)
@@ -183,7 +184,7 @@ ValueId CutPass::read(ValueId v, const Cut& to) {
   return at->second = move(p, x, from.type(v).dims, cut(v), to, me);
 }
 
-// Carries out an op in one way; what becomes a sum, on each chunk.
+// Carries out an op in one way. If an output becomes a sum, the op runs once on each chunk.
 void CutPass::emit(const Op& op, const Way& way) {
   const bool sums =
       std::any_of(way.out.begin(), way.out.end(), [](const Cut& c) { return c.kind == Cut::sum; });
@@ -225,7 +226,7 @@ void CutPass::append_fitted(const Op& op, const Way& way, const Member& part, Op
 }
 
 void CutPass::remark(const Op& op, const Way& way) {
-  if (deals) return;  // samples go back to their ranks
+  if (deals) return;  // here samples travel back to their ranks, and are not gathered
   for (const Cut& in : way.in)
     if (in.kind == Cut::parts) return;
   for (ValueId v : op.in)
@@ -247,7 +248,7 @@ void CutPass::translate(const Op& op) {
   on_wholes_ = varies || (owner != kNone && !all_owned);
   const PartsRule* rule = op_def(op.kind).parts;
   if (rule && rule->run && rule->run(*this, op)) {
-    // It has said what becomes of the outputs.
+    // The rule has carried the op out.
   } else if (varies) {
     emit(op, whole(op));
   } else if (owner != kNone) {
@@ -273,13 +274,13 @@ void CutPass::finish() {
   }
   for (Op& op : p.mutable_ops()) {
     if (op.twin != kNone) op.twin = ops_[static_cast<size_t>(op.twin)];
-    // What one rank needs for a value of its own alone, the others send, needed there or not.
+    // If one rank needs an exchange for a value that it owns, the others must take part in it.
     if (alone_ && is_exchange(op.kind)) op.attrs["always"] = int64_t{1};
   }
 }
 
-// Ops that nothing reads, such as those that a strategy has replaced, must not ask for layouts of
-// their own.
+// Ops whose results nothing reads, such as those that a strategy has replaced, are left out: they
+// must not ask for layouts.
 CutProgram CutPass::run() {
   declare_values();
   const std::vector<bool> needed = live_ops(from);

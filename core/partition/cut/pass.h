@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The walk behind partition/cut_program.h for one axis, op by op.
+// Carries out partition/cut_program.h for one axis: it walks over the ops and makes each rank's.
 #pragma once
 
 #include <optional>
@@ -13,12 +13,12 @@
 
 namespace orrery {
 
-// The dim of a tensor that runs over a factor (Sharding); kNone if none does.
+// The dim of a tensor that belongs to a factor (Sharding); kNone if none does.
 int dim_of(const std::vector<int>& factors, int factor);
 
 class CutPass : public OnParts {
  public:
-  // `asked`: of placing.values, by their ids in `from`.
+  // `asked`: placing.values, by their ids in `program`.
   CutPass(const Program& program, const Mesh& mesh, const Placing& placing,
           std::map<ValueId, PartsAsked> asked, int rank);
   CutProgram run();
@@ -44,12 +44,12 @@ class CutPass : public OnParts {
   void remark(const Op& op, const Way& way);
   void finish();
 
-  // One move serves all who want the same; a gathered sequence is gathered again in backward
-  // instead of being kept.
+  // A move is made once for all ops that read the same layout, but a gathered sequence is gathered
+  // again in backward instead of being kept.
   using Moved = std::tuple<ValueId, int, int, Dims, int>;  // value, kind, dim, segments, phase
   Moved move_of(ValueId v, const Cut& to) const;
-  // Of what an op makes of one input: its way to make v lie as `to` of the input as it has been
-  // moved already, and the moved input; kNone if there is none.
+  // For a v made by an op of one input: if that input has been moved already, and the op makes v in
+  // the layout `to` of it, that way of the op and the moved input; else kNone.
   std::pair<Way, ValueId> moved_before(ValueId v, const Cut& to) const;
   ValueId rename_moved(ValueId v, const Cut& to);
   bool is_moved(ValueId v, const Cut& to) const {
@@ -57,19 +57,20 @@ class CutPass : public OnParts {
   }
   ValueId known(ValueId v) const;
   const Cut& cut(ValueId v) const { return at_[static_cast<size_t>(v)]; }
-  // How v lies where nobody asks for anything: samples may be dealt over the axis.
+  // How v lies if no strategy asks for another layout: samples may be dealt over the axis.
   Cut usual(ValueId v) const {
     return deals && from.value(v).batch == Batch::sharded ? Cut::of_samples() : Cut{};
   }
 
-  // -- sums, of one summand for each chunk that this rank has (sums.cpp)
+  // -- sums: this rank has a summand for each of its chunks (sums.cpp)
   bool by_blocks(const Op& op);
   ValueId read_part(ValueId v, const Cut& to, const Member& part);
   std::vector<ValueId> summands(ValueId v);
 
   // -- options (options.cpp)
   Way choose(const Op& op) const;
-  std::vector<Way> options_of(const Op& op, const std::vector<Cut>& in) const;  // by its own rule
+  // The ways that the op's own rule offers (PartsRule::options).
+  std::vector<Way> options_of(const Op& op, const std::vector<Cut>& in) const;
   Way whole(const Op& op) const;
   void try_factors(const Op& op, Way& best) const;
   std::optional<Way> along(const Op& op, const Sharding& s, int factor) const;
@@ -86,16 +87,16 @@ class CutPass : public OnParts {
   int owner_among(const Op& op) const;
   void run_at_owner(const Op& op, int owner);
   ValueId from_owner(ValueId v);
-  bool alone_ = false;  // ops run on one rank and not on others
+  bool alone_ = false;  // some ops run on one rank only
 
   static inline const Cut kWhole{};
-  bool on_wholes_ = false;  // what at() says of the op at hand
+  bool on_wholes_ = false;  // at() says `whole` of every input of the op at hand
   const Mesh& mesh_;
   const Placing& ask_;
   const std::map<ValueId, PartsAsked> asked_;
   CutProgram out_;
   std::vector<Cut> at_;                     // by ValueId of the logical program
-  std::vector<ValueId> here_;               // its value in the new program, which lies as at_ says
+  std::vector<ValueId> here_;               // the value in the new program, which lies as at_ says
   std::vector<std::vector<OpId>> readers_;  // forward ops, by ValueId
   std::map<std::string, ValueId> params_;
   std::map<Moved, ValueId> moved_;

@@ -12,7 +12,8 @@
 namespace orrery {
 namespace {
 
-// What is asked of values on one axis, by their ids in what the axes before have made.
+// The placements of values that are asked for on one axis, by the ids of these values in the
+// program that the axes before have made.
 std::map<ValueId, PartsAsked> asked_here(const Program& logical, const std::vector<bool>& needed,
                                          const Placing& placing, const CutProgram& before) {
   std::map<ValueId, PartsAsked> asked;
@@ -30,7 +31,7 @@ std::map<ValueId, PartsAsked> asked_here(const Program& logical, const std::vect
   return asked;
 }
 
-// Lets ops that have to know their final share say what becomes of them (PartsRule::settle).
+// Lets ops that have to know their final share be appended in their final form (PartsRule::settle).
 void settle(Program& p) {
   std::vector<Op> ops;
   ops.swap(p.mutable_ops());

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sums over a dim that is cut. The dim consists of chunks, as many on every rank; a sum is one
-// summand for each of them, which linear ops are applied to one by one. Where the sum itself is
-// read, a rank adds its chunks in the binary tree and the exchange goes on with the ranks' nodes.
-// With a fixed number of chunks the bits depend on it alone, not on the ranks; else a rank is one
-// chunk.
+// Sums over a dim that is cut. The dim consists of chunks, equally many on every rank, and a sum
+// has one summand for each chunk. Linear ops are applied to each summand. Where an op reads the sum
+// itself, a rank adds its summands in the binary tree, and an exchange adds the ranks' nodes. If
+// the number of chunks is fixed, the bits depend on that number only, not on the ranks; else a rank
+// has one chunk.
 #include <orrery/ops.h>
 
 #include "partition/cut/pass.h"
@@ -22,7 +22,7 @@ void CutPass::become_same(ValueId out, ValueId v) {
   become(out, here_[static_cast<size_t>(v)], cut(v));
 }
 
-// A value that is the same everywhere counts as the first summand, and zeros.
+// The summands of v. A value that is the same on all ranks is the first summand; the others are 0.
 std::vector<ValueId> CutPass::summands(ValueId v) {
   if (cut(v).kind == Cut::sum) return summands_.at(v);
   std::vector<ValueId> found;
@@ -32,7 +32,7 @@ std::vector<ValueId> CutPass::summands(ValueId v) {
   return found;
 }
 
-// What an op on one part reads of what lies as `to`.
+// Reads v, moved to `to`, for an op that works on one part: the chunk's share if v lies in parts.
 ValueId CutPass::read_part(ValueId v, const Cut& to, const Member& part) {
   ValueId x = read(v, to);
   if (to.kind != Cut::parts || part.ranks == me.ranks) return x;
@@ -42,8 +42,9 @@ ValueId CutPass::read_part(ValueId v, const Cut& to, const Member& part) {
   return x;
 }
 
-// A reduction of all elements of what is cut along its first dim has the bits of one rank where
-// parts are whole blocks of the sum: each rank reduces its blocks, and all combine them.
+// Carries out a reduction of a whole tensor that is cut along its first dim, where the parts are
+// whole blocks of the sum: each rank reduces its blocks, and all ranks combine the results. So the
+// bits are those of one rank. Returns false, having done nothing, if the op is no such reduction.
 bool CutPass::by_blocks(const Op& op) {
   if (!deals || !is_whole_reduce(from, op)) return false;
   const Cut& rows = cut(op.in[0]);

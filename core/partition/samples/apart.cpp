@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A sum over the batch that both updates and reports need is made twice, and so is what is computed
-// of it before the update; ops of the update are not.
+// A sum over the batch that both updates and reports need is computed twice, and so are the values
+// computed from it before the update. Ops of the update are not doubled.
 #include "partition/apart.h"
 
 #include <algorithm>
@@ -24,7 +24,8 @@ class Separator {
     std::vector<ValueId> updated, reported;
     for (auto& [state, next] : p_.updates()) updated.push_back(next);
     for (auto& [name, id] : p_.outputs()) reported.push_back(id);
-    // What an update is made of is no report's unless asked.
+    // A report of a value of the update (a gradient's norm) is that of the value the update uses:
+    // what it is made of is not computed a second time for the report.
     const auto of_update = [&](ValueId v) {
       return p_.ops()[static_cast<size_t>(p_.value(v).producer)].phase == Phase::update;
     };
@@ -42,8 +43,8 @@ class Separator {
   }
 
  private:
-  // The coordinates that train apart and get samples, which are the first: the microbatches behind
-  // the last sample of a ragged batch are others'.
+  // How many of the coordinates that train apart get samples. They are the first ones: the last
+  // coordinates of a ragged batch may have only microbatches behind its last sample.
   int count_with_samples(int64_t microbatches) const {
     const std::vector<int64_t> first = deal_microbatches(microbatches, mesh_);
     const int ranks = mesh_.size_of(mesh_.apart), inner = mesh_.gradient_ranks();
@@ -53,7 +54,7 @@ class Separator {
     return n;
   }
 
-  // On a coordinate without samples, whose means are of nothing: `otherwise`.
+  // v, but `otherwise` on a coordinate without samples, where a mean is a division by 0.
   ValueId unless_empty(ValueId v, Operand otherwise) {
     if (with_samples_ == mesh_.size_of(mesh_.apart)) return v;
     if (has_samples_ == kNone) {
@@ -72,7 +73,7 @@ class Separator {
                        [&](ValueId v) { return batch(v) == Batch::sharded; });
   }
 
-  // v as updates read it.
+  // The version of v that updates read.
   ValueId own(ValueId v) const {
     auto found = own_.find(v);
     return found == own_.end() ? v : found->second;

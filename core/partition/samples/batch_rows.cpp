@@ -42,7 +42,7 @@ ValueId add_part(Program& p, ValueId flat, int64_t begin, int64_t n) {
 
 ValueId add_batch_gather(Program& p, const DealtSamples& samples, ValueId x, const Type& whole) {
   const int64_t width = whole.elements() / samples.batch, n = samples.here() * width;
-  std::vector<ValueId> own;  // empty where all rows fill up
+  std::vector<ValueId> own;  // empty if the rank has only rows that pad
   if (n) own = {add_part(p, add_reshape(p, x, {p.type(x).elements()}), 0, n)};
   const std::string& axis = samples.mesh.batch_axis;
   if (samples.mesh.size_of(axis) == 1) return add_reshape(p, own[0], whole.dims);
@@ -67,6 +67,25 @@ ValueId add_batch_slice(Program& p, const DealtSamples& samples, ValueId y, cons
   if (parts.size() > 1)
     parts = {append_op(p, "concat", {{"dim", int64_t{0}}}, parts, {own.dtype, {own.elements()}})};
   return of_samples(p, add_reshape(p, parts[0], own.dims));
+}
+
+static ValueId repeated(Program& p, ValueId x, const Dims& dims) {
+  Op op;
+  op.kind = "pointwise", op.in = {x}, op.attrs["dims"] = dims;
+  op.expr.outputs = {op.expr.push(ORR_FN_INPUT, p.type(x).dtype, 0)};
+  return of_samples(p, append_op(p, std::move(op), {p.type(x).dtype, dims}));
+}
+
+ValueId add_microbatch_sum(Program& p, ValueId x, int64_t microbatches) {
+  const Type type = p.type(x);
+  const Dims apart = {microbatches, type.dims[0] / microbatches,
+                      type.elements() / std::max<int64_t>(type.dims[0], 1)};
+  const Dims one = {apart[0], 1, apart[2]};
+  const Attrs sum = {{"fn", std::string("sum")}, {"begin", int64_t{1}}, {"end", int64_t{2}}};
+  ValueId y = of_samples(p, add_reshape(p, x, apart));
+  y = of_samples(p, append_op(p, "reduce", sum, {y}, {type.dtype, {apart[0], apart[2]}}));
+  y = repeated(p, of_samples(p, add_reshape(p, y, one)), apart);
+  return of_samples(p, add_reshape(p, y, type.dims));
 }
 
 ValueId add_sample_index(Program& p, const DealtSamples& samples, int64_t rows, ValueId first) {
@@ -136,13 +155,6 @@ std::vector<ValueId> split_samples(Program& p, ValueId x, int32_t batch_dim, int
   const std::vector<ValueId> parts = split.out;
   p.append(std::move(split));
   return parts;
-}
-
-static ValueId repeated(Program& p, ValueId x, const Dims& dims) {
-  Op op;
-  op.kind = "pointwise", op.in = {x}, op.attrs["dims"] = dims;
-  op.expr.outputs = {op.expr.push(ORR_FN_INPUT, ORR_F32, 0)};
-  return of_samples(p, append_op(p, std::move(op), {ORR_F32, dims}));
 }
 
 ValueId add_weighed(Program& p, ValueId x, int32_t batch_dim, int64_t rows, ValueId weights) {

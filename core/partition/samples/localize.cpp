@@ -50,8 +50,8 @@ class Localizer {
  private:
   Program& to() { return local_.program; }
 
-  // A state that a compiled program works on stays where it is; one of another tier travels through
-  // a window of its own.
+  // Does nothing for states that already have memory: those of a compiled program, and those of
+  // another tier, which are copied through buffers of their own.
   void seat(const Program::Together& list) {
     if (std::any_of(list.states.begin(), list.states.end(),
                     [&](ValueId v) { return from_.value(v).tier != Tier::device; }))
@@ -114,7 +114,7 @@ class Localizer {
   }
   static bool is_cut(const Op& op) { return op.kind == "total" && op.attrs.count("count"); }
 
-  // A sum over the batch of which this rank gets a piece.
+  // Declares the total of a sum over the batch of which this rank gets a piece.
   void cut_total(const Op& op) {
     if (auto known = totals_.find(op.in[0]); known != totals_.end())
       return cut_whole(op, known->second);
@@ -135,26 +135,27 @@ class Localizer {
     local_.totals.push_back(std::move(t));
   }
 
-  // The same of one that all ranks have, for samples read it.
+  // The same for a sum that all ranks have already, because samples read it: takes the piece of it.
   void cut_whole(const Op& op, ValueId whole) {
     const std::string axis = share_of(maker_of(op.in[0])).axis;
     const auto me = static_cast<size_t>(mesh_.coordinate(axis, rank_));
     const int64_t begin = attr_ints(op.attrs, "begin")[me], n = to().type(whole).elements();
     const int64_t count = attr_ints(op.attrs, "count")[me];
-    if (count == 0) return;  // nobody reads it
+    if (count == 0) return;  // this rank's piece is empty: nothing reads it
     const ValueId piece = add_part(to(), add_reshape(to(), whole, {n}), begin, count);
     map_[static_cast<size_t>(op.out[0])] = add_reshape(to(), piece, from_.type(op.out[0]).dims);
   }
 
-  // The old value of a state that may change as well, as another's new value or as a result: an op
-  // reads it first.
+  // For a new value or a result that is itself the old value of a state: that state may change in
+  // the same step, so an op copies the value first.
   ValueId own(ValueId next) {
     if (!to().value(next).state) return next;
     to().set_phase(Phase::update);
     return to().pointwise(ORR_FN_INPUT, {next});
   }
 
-  // Of the sum `here`, or a summand of it, by its rank alone until more is said.
+  // Adds the total of the sum, or summand, `here`. Until the caller names an axis, the rank
+  // completes it alone.
   Total& add_total(ValueId here, ValueId logical) {
     const Value& v = from_.value(logical);
     Total& t = local_.totals.emplace_back();
@@ -164,7 +165,7 @@ class Localizer {
     return t;
   }
 
-  // The whole of a sum over the batch.
+  // The completed sum over the batch.
   ValueId total_of(ValueId partial, bool early = false) {
     const Op& maker = maker_of(partial);
     if (!reads_any(from_, maker, Batch::sharded)) return value(partial);
@@ -215,12 +216,13 @@ class Localizer {
     to().append(std::move(copy));
   }
 
-  // v, or the total of a sum over the batch.
+  // v, or the completed sum if v is a sum over the batch.
   ValueId whole_of(ValueId v, bool early = false) {
     return from_.value(v).batch == Batch::partial ? total_of(v, early) : value(v);
   }
 
-  // What is the result of an op without kernel on this rank; kNone: it is no such op.
+  // The value that stands for the result of an op that needs no kernel on this rank; kNone if the
+  // op needs one.
   ValueId stand_in(const Op& op) {
     if (op.kind == "total") return whole_of(op.in[0]);
     if (op.kind == "stop_gradient" || op.kind == "user_gradient" || op.kind == "vary")
@@ -245,8 +247,8 @@ class Localizer {
            mesh_.size_of(attr_text(op.attrs, "axis", "")) == 1;
   }
 
-  // A sum over samples of several ranks, one microbatch after another: one for each rank, whose
-  // microbatches are no neighbours of the others'.
+  // Emits an op that sums over the samples of several ranks as one op for each of these ranks,
+  // because their microbatches are not neighbours in the batch.
   void emit_apart(const Op& op) {
     const int ranks = mesh_.size_of(mesh_.gathered_axis());
     for (int r = 0; r < ranks; ++r) {
@@ -264,7 +266,7 @@ class Localizer {
     }
   }
 
-  // Of a value with the samples of several ranks, those of one.
+  // The samples of one rank, taken from a value with the samples of several.
   ValueId samples_of(ValueId v, int rank) {
     std::vector<ValueId>& parts = samples_[v];
     if (parts.empty())
@@ -273,8 +275,8 @@ class Localizer {
     return parts[static_cast<size_t>(rank)];
   }
 
-  // The whole of such a sum: each rank's microbatches are a node of the tree, and so are those of
-  // all (check_gathered in edit/apply.cpp).
+  // The completed sum of one that emit_apart has taken apart: each rank's microbatches are a node
+  // of the tree, and so are those of all of them (check_gathered in edit/apply.cpp).
   ValueId join(ValueId partial, const Share& share) {
     std::vector<ValueId> nodes;
     for (ValueId sum : apart_.at(partial)) nodes.push_back(add_total(sum, partial).whole);
@@ -286,9 +288,14 @@ class Localizer {
                      {{"axis", share.axis}, {"origin", origin}, {"tree", int64_t{1}}});
   }
 
-  // kNone: the op is no such one.
+  // The result of an op that gathers the batch or takes samples of it; kNone for other ops.
   ValueId of_whole_batch(const Op& op) {
     if (op.kind == "batch_sum") return whole_of(op.in[0], true);
+    if (op.kind == "microbatch_sum") {
+      const int64_t ranks = is_gathered(op.in[0]) ? mesh_.size_of(mesh_.gathered_axis()) : 1;
+      const int64_t here = rows_ / microbatches_.rows * ranks;
+      return add_microbatch_sum(to(), value(op.in[0]), here);
+    }
     const DealtSamples samples{from_.batch_size(), microbatches_, dealt_, mesh_};
     if (op.kind == "batch_gather")
       return add_batch_gather(to(), samples, value(op.in[0]), from_.type(op.out[0]));
@@ -306,10 +313,10 @@ class Localizer {
            reads_any(from_, op, Batch::sharded);
   }
 
-  // A sum over the batch that the script wrote counts samples alone: what the rows behind the last
-  // one give is multiplied by their weight, 0. That is the last input of samples, in which reduce,
-  // matmul and scatter_add are linear, or sum squares; of norm_param_grad the cotangent, its first.
-  // In the gradients of a loss they weigh nothing already.
+  // A sum over the batch that the script wrote must not count the rows that pad the batch. One
+  // input of the op is multiplied by the samples' weights, which are 0 for these rows: the last
+  // input of samples, in which reduce, matmul and scatter_add are linear, or sum squares; for
+  // norm_param_grad the cotangent, its first. Gradients of a loss already have this weight in them.
   void leave_padding_out(const Op& op, Op& copy) {
     size_t last = op.kind == "norm_param_grad" ? 0 : op.in.size() - 1;
     while (from_.value(op.in[last]).batch != Batch::sharded) --last;
@@ -317,7 +324,7 @@ class Localizer {
         add_weighed(to(), copy.in[last], from_.value(op.in[last]).batch_dim, rows_, weight());
   }
 
-  // Of the samples here; one that the program may not have asked for.
+  // The weights of this rank's samples, added as an input if the program has none.
   ValueId weight() {
     for (size_t v = 0; v < from_.values().size(); ++v)
       if (from_.values()[v].role == Role::batch && from_.values()[v].name == "$weight")
@@ -349,7 +356,7 @@ class Localizer {
   const std::vector<int64_t>& dealt_;
   int rank_;
   int64_t rows_ = 0;
-  bool padded_ = false;  // there are more rows than samples, on some rank
+  bool padded_ = false;  // some rank has more rows than samples
   ValueId weight_ = kNone;
   const Turns turns_;
   LocalProgram local_;

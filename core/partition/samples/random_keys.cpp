@@ -13,8 +13,8 @@ void RandomKeys::set(const Op& op, Op& copy) {
   if (op.attrs.count("rng_id")) copy.in.back() = first_element(numbers_per_row(out, op), op);
 }
 
-// Of the random numbers that an op draws by its input `base`, the last one; attention has one for
-// each weight.
+// How many random numbers the op draws for each row of `out`. It draws one for each element, but
+// attention one for each of its weights.
 int64_t RandomKeys::numbers_per_row(const Value& out, const Op& op) const {
   const int64_t per_row = elements_per_row(out, op);
   if (op.kind == "categorical") return per_row;
@@ -24,7 +24,7 @@ int64_t RandomKeys::numbers_per_row(const Value& out, const Op& op) const {
   return per_row / rows[2] * keys[1] * attr_int(op.attrs, "head_total", heads);
 }
 
-// Random numbers are keyed by the global element: the register `base` becomes the first one's.
+// Makes the register `base` of a pointwise op the index of the rank's first element.
 void RandomKeys::key_random(Op& copy, orr_instr& base, const Value& out, const Op& op) {
   if (!microbatches_.one_by_one) {
     base.imm = static_cast<double>(microbatches_.first_row() * elements_per_row(out, op));
@@ -48,7 +48,7 @@ ValueId RandomKeys::first_element(int64_t per_row, const Op& op) {
     times.expr.outputs = {times.expr.push(ORR_FN_MUL, ORR_I64, row, width)};
     times.attrs["dims"] = Dims{};
     first = append_op(to_, std::move(times), {ORR_I64, {}});
-    to_.mutable_value(first).batch = Batch::sharded;  // another one for every microbatch
+    to_.mutable_value(first).batch = Batch::sharded;  // it differs for every microbatch
   } else {
     first = to_.constant(static_cast<double>(microbatches_.first_row() * per_row), ORR_I64);
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Random numbers are keyed by the element's index in the whole tensor (docs/design.md, "A
-// program"): what a rank's op draws for its samples begins at the first of them.
+// program"): a rank's op begins at the index of the first element of its samples.
 #pragma once
 
 #include <map>
@@ -13,13 +13,13 @@ namespace orrery {
 
 class RandomKeys {
  public:
-  // Ops of the program `from` on these microbatches, as they are appended to `to`. Borrows both.
+  // For ops of `from` that run on these microbatches and are appended to `to`. Borrows both.
   RandomKeys(const Program& from, const Microbatches& microbatches, Program& to)
       : from_(from), microbatches_(microbatches), to_(to) {}
 
-  // Has `copy` of an op of samples draw the numbers of this rank's.
+  // Makes `copy`, the rank's copy of an op of samples, draw the numbers of this rank's samples.
   void set(const Op& op, Op& copy);
-  // The global index of the first element that a call computes, as an i64 scalar.
+  // The index in the whole tensor of the first element that a call computes, as an i64 scalar.
   ValueId first_element(int64_t per_row, const Op& op);
 
  private:

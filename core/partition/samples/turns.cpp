@@ -25,7 +25,7 @@ class TurnFinder {
     return p_.ops()[static_cast<size_t>(p_.value(v).producer)];
   }
 
-  // The ops that lead from sums over the batch to what samples read of them run in their place.
+  // Ops that compute, from sums over the batch, what ops of samples read stay in their place.
   void mark_early() {
     turns_.early.assign(p_.ops().size(), false);
     std::vector<ValueId> todo;
@@ -43,8 +43,8 @@ class TurnFinder {
     group_early();
   }
 
-  // Sums that samples read travel together until one of them is read: the same ones on all ranks,
-  // whatever of the program a rank leaves out.
+  // Sums that samples read travel together until one of them is read. The groups are the same on
+  // all ranks, whatever part of the program a rank leaves out.
   void group_early() {
     std::set<ValueId> open;
     int64_t group = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// When the ops of a program run: while there are samples, or after all of them.
+// When the ops of a program run: among the ops of samples, or after all of these.
 #pragma once
 
 #include <map>
@@ -12,10 +12,10 @@ namespace orrery {
 
 struct Turns {
   std::vector<bool> live;  // by op (live_ops)
-  // Whether it leads from sums over the batch to what samples read of them, in its place; whether
-  // it waits for all samples, whatever phase wrote it.
+  // By op. `early`: it computes, from sums over the batch, what ops of samples read; it stays in
+  // its place among them. `late`: it waits for all samples, whatever its phase.
   std::vector<char> early, late;
-  std::map<ValueId, int64_t> group;  // of sums that samples read: which travel together
+  std::map<ValueId, int64_t> group;  // of sums that samples read; those of a group travel together
 };
 
 Turns find_turns(const Program& p);

@@ -5,7 +5,7 @@
 
 namespace orrery {
 
-// What keeps the batch from being complete within the pass, and what to do; "" if nothing does.
+// Why the whole batch cannot be complete within one call, and what the user can do; "" if it can.
 static std::string batch_in_parts(const Mesh& mesh) {
   if (mesh.one_by_one)
     return fmt::format("strategy.{} runs microbatches one after another: leave it out, or ",

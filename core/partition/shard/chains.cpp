@@ -13,8 +13,8 @@ namespace {
 
 size_t at(int32_t i) { return static_cast<size_t>(i); }
 
-// Whether this op is a sum over the batch that the ranks of the axis must add up, and no hook
-// exchanges it over some of them: that stays whole on the others.
+// Whether this op completes a sum over the batch by adding the summands of all ranks of the axis.
+// A sum that a hook completes over some of them ("among") does not count: it stays whole.
 bool is_exchanged_total(const Program& p, const Op& op, const std::string& axis) {
   if (op.kind != "total" || p.value(op.in[0]).batch != Batch::partial) return false;
   const OpId maker = p.value(op.in[0]).producer;
@@ -31,7 +31,8 @@ bool is_elementwise(const Op& op) {
   return kinds.count(op.kind) > 0;
 }
 
-// The ranks of one owner have all of both, whatever their sizes.
+// Whether the same ranks have the same parts of both. Tensors of any sizes are alike if one
+// coordinate holds both whole.
 bool alike(const Dims& one, const Dims& other) {
   const auto owner = [](const Dims& cuts) {
     return std::find(cuts.begin(), cuts.end(), cuts.back()) - cuts.begin();
@@ -49,7 +50,7 @@ Chains::Chains(const Program& p, const std::vector<Unit>& units, const std::stri
     gathers_.push_back(op.phase == Phase::update && op.kind != "total" && follow(op));
 }
 
-// Parameters that are cut, and the states of their shape beside them.
+// Begins a chain for each sharded parameter, with the states of its shape that lie beside it.
 void Chains::find_states(const std::vector<Unit>& units) {
   std::map<std::string, std::pair<int, Dims>> by_name;  // of parameters: chain, dims
   for (size_t u = 0; u < units.size(); ++u)
@@ -67,11 +68,11 @@ void Chains::find_states(const std::vector<Unit>& units) {
   }
 }
 
-// Sums over the batch, constants and other states that become such states through elementwise ops;
-// where one rank has all, through any.
+// Adds to the chains the sums over the batch, constants and other states from which their states'
+// new values are computed by elementwise ops; if one rank holds the chain whole, by any ops.
 void Chains::find_sources(const std::string& axis) {
   std::vector<int> becomes(chain_of_.size(), kNone);
-  std::vector<char> read_before(chain_of_.size());  // the update, and so whole
+  std::vector<char> read_before(chain_of_.size());  // read by forward or backward, and so whole
   for (auto& [state, next] : p_.updates()) becomes[at(next)] = chain_of_[at(state)];
   for (size_t i = p_.ops().size(); i-- > 0;) {
     const Op& op = p_.ops()[i];
@@ -95,7 +96,8 @@ void Chains::find_sources(const std::string& axis) {
       chain_of_[v] = becomes[v];
 }
 
-// Has what an op makes lie as what it reads does; returns whether it needs that whole instead.
+// Adds what the op makes to the chain of what it reads. Returns whether the op needs whole tensors
+// instead.
 bool Chains::follow(const Op& op) {
   int chain = kNone;
   bool whole = is_whole_reduce(p_, op) || op.attrs.count("whole");

@@ -13,7 +13,7 @@
 namespace orrery {
 namespace {
 
-constexpr int64_t kTogether = 1 << 20;  // bytes: from there on what is moved takes longer
+constexpr int64_t kTogether = 1 << 20;  // bytes; beyond, moving takes longer than starting
 
 size_t at(int32_t i) { return static_cast<size_t>(i); }
 
@@ -29,7 +29,8 @@ bool can_join(const Program& p, const Op& op) {
                      [](const auto& attr) { return plain.count(attr.first) > 0; });
 }
 
-// Deals the update's ops to levels: an op comes after all collectives that it needs.
+// Sorts the update's ops by level, the number of collectives that an op has to wait for one after
+// another. Collectives of one level do not depend on each other.
 class Grouper {
  public:
   explicit Grouper(Program& p) : p_(p), ready_(p.values().size()) {}
@@ -46,7 +47,7 @@ class Grouper {
  private:
   using Key = std::tuple<int, std::string, Attrs, int32_t>;  // level, kind, attributes, dtype
   struct Position {
-    int level, group;  // kNone: the op is in no group and comes before those of its level
+    int level, group;  // group kNone: the op is in no group, and runs before those of its level
   };
 
   void place(const Op& op) {
@@ -91,11 +92,11 @@ class Grouper {
   }
 
   Program& p_;
-  size_t first_ = 0;  // op
+  size_t first_ = 0;  // the first op that can join a group
   std::vector<int> ready_;
   std::vector<Position> positions_;              // by op, from the first on
-  std::map<Key, std::pair<int, int64_t>> open_;  // the group that is filled, and its bytes
-  std::vector<int> members_;                     // by group
+  std::map<Key, std::pair<int, int64_t>> open_;  // the group being filled, and its bytes
+  std::vector<int> members_;                     // how many, by group
 };
 
 class Merger {
@@ -135,7 +136,7 @@ class Merger {
     if (members.size() > 1) merge(members);
   }
 
-  // Elements for each rank lie in rows of their own.
+  // x as a matrix with one row for each rank (`rows`), or flat.
   ValueId as_rows(ValueId x, bool rows) {
     const Dims& dims = from_.type(x).dims;
     const int64_t n = from_.type(x).elements();
@@ -168,7 +169,7 @@ class Merger {
 
   const Program& from_;
   Program to_;
-  std::vector<Op> waiting_;  // of one group
+  std::vector<Op> waiting_;  // collectives of one group
 };
 
 }  // namespace

@@ -25,9 +25,9 @@ bool is_cast(const Op& op) {
 
 // How forward and backward read a parameter.
 struct Reads {
-  std::vector<ValueId> casts;     // to one narrower dtype, their results
-  std::set<int> coordinates;      // of the axis that deals the stages
-  std::optional<Site> otherwise;  // what reads it in another way
+  std::vector<ValueId> casts;     // the results of its casts, all to one narrower dtype
+  std::set<int> coordinates;      // the coordinates on the axis that deals the stages that read it
+  std::optional<Site> otherwise;  // where an op reads it in another way
 };
 
 class Reader {
@@ -48,7 +48,7 @@ class Reader {
     const Site site = p_.site();
     for (auto& [param, reads] : reads_) {
       State& s = *p_.value(param).state;
-      // What several stages read is whole on all of them.
+      // A parameter that several stages read gets no copy: it is whole on all of them.
       const bool can = !reads.casts.empty() && !reads.otherwise && reads.coordinates.size() <= 1;
       if (!s.copy && (s.bound || !can)) continue;
       if (reads.otherwise) refuse(s, *reads.otherwise);
@@ -96,7 +96,7 @@ class Reader {
       s.copy->name = s.name + ":" + dtype_name(dtype), s.copy->type = {dtype, s.type.dims};
       s.copy->role = Role::state, s.copy->site = s.site, s.copy->beside = s.name;
       s.copy->passing = true, s.copy->copy_of = &s;
-      s.copy->version = UINT64_MAX;  // other than the parameter's: it is still to be made
+      s.copy->version = UINT64_MAX;  // differs from the parameter's: the copy must still be made
     }
     p_.set_site(s.site);
     const ValueId copy = p_.state_value(s.copy);
@@ -106,7 +106,8 @@ class Reader {
     return copy;
   }
 
-  // Nobody reads the casts any more, and no rank computes them.
+  // Lets readers of the casts read the copies. Nothing reads the casts any more, so no rank
+  // computes them.
   void redirect() {
     const auto move = [&](ValueId& v) {
       if (at(v) < now_.size()) v = now_[at(v)];
@@ -119,7 +120,7 @@ class Reader {
   Program& p_;
   const Mesh& mesh_;
   std::map<ValueId, Reads> reads_;
-  std::vector<ValueId> now_;  // by value: what stands for it
+  std::vector<ValueId> now_;  // by value: the value that stands for it
 };
 
 }  // namespace

@@ -47,7 +47,8 @@ class RowGatherer {
     return p_.type(op.in[0]).elements() / local_.microbatches.in_shapes();
   }
 
-  // The sum is made where it is first read; with its partner, where the two are added.
+  // Plans the sum of `t` from gathered rows, if the tokens are few. It is computed before the op
+  // that first reads it; if that op only adds it to another gradient, in place of that op.
   void consider(const Total& t) {
     const Op* op = maker(t.partial);
     if (!op || op->kind != "scatter_add" || t.axis != mesh_.batch_axis || t.is_cut() ||
@@ -66,7 +67,7 @@ class RowGatherer {
     sums_[first].push_back({*op, t.whole, base, origin});
   }
 
-  // The other operand if `add` adds two values that nobody else reads.
+  // The other operand, if `add` adds v to it and nothing else reads either; else kNone.
   ValueId partner(ValueId v, const Op& add) {
     if (add.kind != "pointwise" || add.in.size() != 2 || add.expr.instrs.size() != 3 ||
         readers_[v].size() != 1)
@@ -103,7 +104,7 @@ class RowGatherer {
     p_.append(std::move(op));
   }
 
-  // All ranks' rows, in the order of the microbatches.
+  // The rows v of all ranks, in the order of the microbatches.
   ValueId gathered(ValueId v, const Sum& sum) {
     Dims dims = p_.type(v).dims;
     const int64_t microbatch = p_.type(v).elements() / local_.microbatches.in_shapes();
@@ -124,7 +125,7 @@ class RowGatherer {
   int rank_;
   std::map<ValueId, std::vector<size_t>> readers_;
   std::set<ValueId> kept_, partials_;
-  std::map<size_t, std::vector<Sum>> sums_;  // by the op before which they are made
+  std::map<size_t, std::vector<Sum>> sums_;  // by the op before which they are computed
 };
 
 }  // namespace

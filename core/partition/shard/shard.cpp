@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The update is emitted in rounds: norms and the like are scalars of whole tensors, for which block
-// sums are gathered once all that they need is there; what needs the scalar belongs to the next
-// round. The blocks and the tree over them are those of a sum in one process (orrery/ops.h, SUMS).
+// Shards training state in one rank's program (partition/passes.h). The update is emitted in
+// rounds. A round ends with its reductions of whole tensors, such as norms: ranks gather the sums
+// of blocks of their pieces, and ops that need the resulting scalar belong to the next round. The
+// blocks and the tree over them are those of a sum in one process (orrery/ops.h, SUMS).
 #include "partition/passes.h"
 
 #include <orrery/ops.h>
@@ -56,14 +57,14 @@ class Sharder {
   static size_t at(int32_t i) { return static_cast<size_t>(i); }
   const Unit& unit_of(const Chain& c) const { return units_[c.unit]; }
 
-  // What shard `s` holds of a chain's tensors, and what this rank does.
+  // The elements of a chain's tensors that shard `s` holds, and those that this rank holds.
   static Range held_by(const Dims& cuts, int s) { return {cuts[at(s)], cuts[at(s + 1)]}; }
   Range mine(const Chain& c) const {
     return held_by(*c.cuts, mesh_.coordinate(unit_of(c).how.axis, rank_));
   }
   bool has_all(const Chain& c) const { return mine(c).size() == c.cuts->back(); }
 
-  // Whether every rank has all of it, since forward reads it.
+  // Whether every rank has the whole state, because forward reads it.
   bool is_replicated(ValueId v) const {
     const Chain* c = chains_.of(v);
     return c && !unit_of(*c).in_pieces() && unit_of(*c).read[c->member] == v;
@@ -81,15 +82,16 @@ class Sharder {
       v.part = {{}, 0, 0};
   }
 
-  // Units that forward reads in pieces are gathered in each phase, unless they are kept: as many
-  // units ahead of the first op that reads one as it says.
+  // Finds where units that lie in pieces are gathered: in forward, and again in backward unless
+  // they are kept. A unit is gathered before the first op that reads the unit `ahead` places before
+  // it.
   void find_uses() {
     std::map<ValueId, size_t> unit_of;
     for (size_t u = 0; u < units_.size(); ++u)
       for (ValueId v : units_[u].read)
         if (units_[u].in_pieces()) unit_of[v] = u;
     std::set<std::pair<Phase, size_t>> seen;
-    std::map<Phase, std::vector<OpId>> first;  // the ops that use a unit first
+    std::map<Phase, std::vector<OpId>> first;  // the first op that reads each unit, in their order
     for (size_t i = 0; i < from_.ops().size(); ++i) {
       const Op& op = from_.ops()[i];
       std::set<size_t> read;
@@ -107,7 +109,7 @@ class Sharder {
     }
   }
 
-  // Forward and backward.
+  // Emits forward and backward.
   void emit_early() {
     std::vector<OpId> moved(from_.ops().size(), kNone);
     for (size_t i = 0; i < moved.size(); ++i) {
@@ -134,14 +136,14 @@ class Sharder {
       now_[unit.read[m]] = build::reshape(to_, wholes[m], from_.type(unit.read[m]).dims);
   }
 
-  // All of what lies as what forward reads of the unit does.
+  // Gathers values that lie in pieces as `unit.read` does.
   std::vector<ValueId> gathered(const Unit& unit, const std::vector<Pieces>& pieces,
-                                const std::string& home = "") {
+                                const std::string& row = "") {
     return gather_together(to_, pieces, from_.type(unit.read[0]).dtype,
-                           among(unit.how, mesh_, rank_), home);
+                           among(unit.how, mesh_, rank_), row);
   }
 
-  // Ops wait for the round in which their gathers are done; messages keep their order.
+  // An op belongs to the round after the gathers that it needs. Messages keep their order.
   void find_rounds() {
     int message = 0;
     std::vector<int> ready(from_.values().size(), 0);
@@ -158,8 +160,8 @@ class Sharder {
     }
   }
 
-  // Reductions of a round come last: those of a unit travel together, one for each of its
-  // parameters.
+  // Reductions of a round come last. Those of a unit, one for each of its parameters, travel
+  // together.
   void emit_round(int round) {
     std::vector<const Op*> last;
     for (size_t i = 0; i < from_.ops().size(); ++i) {
@@ -179,7 +181,7 @@ class Sharder {
       }
       const Chain& c = *chains_.of(op->in[0]);
       const int n = nth[{c.unit, c.member}]++;
-      const int32_t dtype =  // a tensor in one place is reduced there
+      const int32_t dtype =  // a tensor that one rank holds whole is reduced there
           cut_inside(*c.cuts) ? block_dtype(from_, *op) : from_.type(op->out[0]).dtype;
       groups[{c.unit, dtype, n}][c.member] = op;
     }
@@ -197,7 +199,7 @@ class Sharder {
       emit_piece(op, *c);
   }
 
-  // An op on tensors of which this rank has all, or gets it.
+  // Appends an op on tensors that this rank has whole, or that are gathered for it.
   void append(const Op& op) {
     to_.set_site(op.site);
     Op copy = op;
@@ -206,20 +208,21 @@ class Sharder {
     to_.append(std::move(copy));
   }
 
-  // The cuts of n elements: a chain of several shapes has one owner, whatever their sizes.
+  // The cuts of a tensor of n elements in a chain with these cuts. If n differs, the chain has one
+  // owner, which has the whole tensor.
   static Dims cut_as(const Dims& cuts, int64_t n) {
     return n == cuts.back() ? cuts : cut_alike(cuts, n);
   }
 
-  // What stands for a value on this rank: a whole gathered before, in the update its piece of what
-  // lies in pieces.
+  // The value that stands for v on this rank: the whole that was gathered before, or in the update
+  // the rank's piece.
   ValueId now(ValueId v) const {
     const auto found = now_.find(v);
     return found == now_.end() ? v : found->second;
   }
 
-  // A sum over the batch of which every rank gets its piece. All ranks give their nodes of all of
-  // it.
+  // Emits a total of which every rank gets its piece only. All ranks give their tree nodes of the
+  // whole tensor.
   void emit_total(const Op& op, const Chain& c) {
     const Unit& unit = unit_of(c);
     const Dims cuts = cut_as(unit.pieces[c.member], from_.type(op.out[0]).elements());
@@ -245,7 +248,7 @@ class Sharder {
     if (pieces_per_shard(mesh_, unit.how) > 1) from_replicas(op.out[0], c);
   }
 
-  // The pieces of a shard, which its replicas own, on all of them.
+  // Gathers a shard of a sum on all its replicas, of which each has one piece.
   void from_replicas(ValueId sum, const Chain& c) {
     const Unit& unit = unit_of(c);
     if (mine(c).size() == 0) return;
@@ -260,7 +263,7 @@ class Sharder {
     now_[sum] = has_all(c) ? build::reshape(to_, all, type.dims) : all;
   }
 
-  // An elementwise op on this rank's piece.
+  // Emits an elementwise op on this rank's piece.
   void emit_piece(const Op& op, const Chain& c) {
     const Range r = mine(c);
     Op cut = op;
@@ -274,15 +277,15 @@ class Sharder {
     to_.append(std::move(cut));
   }
 
-  // This rank's part, by a chain, of any tensor: flat, but in its shape if that is all; kNone if it
-  // has none.
+  // This rank's part of the tensor v, as chain `c` is cut: flat, or in v's shape if it is all of v;
+  // kNone if the rank has no element.
   ValueId part(ValueId v, const Chain& c) {
     const Chain* its = chains_.of(v);
     const ValueId all = its && *its->cuts != *c.cuts ? everywhere(v) : now(v);
     const Range r = mine(c);
     if (r.size() == 0) return kNone;
     if (has_all(c) || to_.type(all) != from_.type(v)) return all;
-    auto [at, fresh] = slices_.try_emplace({all, c.cuts}, kNone);
+    auto [at, fresh] = parts_.try_emplace({all, c.cuts}, kNone);
     if (fresh) {
       const ValueId flat = build::reshape(to_, all, {to_.type(all).elements()});
       at->second = build::slice(to_, flat, 0, r.begin, r.end);
@@ -290,7 +293,7 @@ class Sharder {
     return at->second;
   }
 
-  // All of a tensor, on all ranks.
+  // The whole tensor v, on all ranks.
   ValueId everywhere(ValueId v) {
     const Chain* c = chains_.of(v);
     if (!c || is_replicated(v)) return now(v);
@@ -367,7 +370,7 @@ class Sharder {
   Program to_;
   std::map<OpId, std::vector<size_t>> gathered_before_;  // units, by op
   std::map<ValueId, ValueId> now_;
-  std::map<std::pair<ValueId, const Dims*>, ValueId> slices_;  // of what all ranks have
+  std::map<std::pair<ValueId, const Dims*>, ValueId> parts_;  // parts of values that are whole
   std::map<ValueId, ValueId> everywhere_;  // tensor of a chain -> all of it, for the update
   std::map<std::pair<size_t, size_t>, int64_t> uses_;
   std::vector<int> round_of_;

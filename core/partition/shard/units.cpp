@@ -13,7 +13,7 @@
 namespace orrery {
 namespace {
 
-// Every element in the piece of one owner.
+// The cuts that give every element to one owner.
 std::vector<Dims> cut_for(const Dims& sizes, int pieces, int owner) {
   std::vector<Dims> cuts;
   for (int64_t n : sizes) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which piece of which parameter belongs to which rank: flat pieces or whole tensors
-// (docs/design.md, "Placements and axes"). Parameters of a unit travel together; their
-// concatenation, in the natural order of their names, is cut into pieces of about equal size.
-// Inside a tensor a cut lies on a multiple of ORR_SUM_BLOCK elements, so that block sums are the
-// same on any number of ranks.
+// Which piece of each parameter belongs to which rank: a flat piece or the whole tensor
+// (docs/design.md, "Placements and axes"). Parameters of a unit travel together: their
+// concatenation, in the natural order of their names, is cut into pieces of about equal size. A cut
+// inside a tensor lies on a multiple of ORR_SUM_BLOCK elements, so that sums of blocks are the same
+// on any number of ranks.
 #pragma once
 
 #include <orrery/strategy.h>
@@ -17,41 +17,45 @@
 
 namespace orrery {
 
-// A parameter's cuts: piece i is its elements [cuts[i], cuts[i + 1]). There is one piece for each
-// rank of the axis that gradients are summed over, which owns it of these sums; the ranks with
-// coordinate s on Sharded::axis, one or several, hold shard s, which is the pieces of all of them.
+// Parameters that travel together, and the cuts of each: piece i is the elements from cuts[i] to
+// cuts[i + 1]. There is one piece for each rank of the axis that gradients are summed over; the
+// rank gets that piece of the sums. The ranks with coordinate s on Sharded::axis, one or several,
+// all hold shard s, which consists of the pieces of all of them.
 struct Unit {
   Sharded how;
   std::vector<ValueId> params;       // in the natural order of names
-  std::vector<Dims> pieces, shards;  // their cuts, parallel to params
-  // What forward reads of them, parallel to params: their compute copies, which then travel, and
-  // the parameters lie in pieces in any case; or they themselves.
+  std::vector<Dims> pieces, shards;  // the cuts of each, parallel to params
+  // What forward reads, parallel to params: each parameter itself, or its compute copy. In that
+  // case the copy travels, and the parameter always lies in pieces.
   std::vector<ValueId> read;
 
-  // Whether what forward reads lies in pieces.
+  // Whether `read` lies in pieces.
   bool in_pieces() const { return how.what >= ORR_SHARD_PARAM; }
 };
 
-// The cuts of tensors with these numbers of elements.
+// The cuts of tensors with these numbers of elements into pieces of about equal total size.
 std::vector<Dims> cut_evenly(const Dims& sizes, int pieces);
 
-// The units of a program: parameters that a strategy shards and that this rank's stage has, but no
-// scalars. Equal on all ranks that share the batch, and in every program that names the parameters.
+// The units of a program: the parameters that a strategy shards and that this rank's stage has,
+// without scalars. They are equal on all ranks that share the batch, and in every program that
+// names the parameters.
 std::vector<Unit> find_units(const Program& p, const Mesh& mesh);
 
-// The most bytes that a rank keeps of what forward reads of a unit.
+// The bytes of Unit::read on the rank that keeps most of it.
 uint64_t most_held(const Program& p, const Unit& unit);
 
-// The piece of the ranks with this coordinate on the axis that gradients are summed over.
+// The index of the piece that the ranks with this coordinate own; the coordinate is that on the
+// axis that gradients are summed over.
 int piece_of(const Mesh& mesh, const Sharded& how, int coordinate);
-// The axes over which gradients are summed, but that of the shards: who differs there alone holds
-// the same shard.
+// The axes over which gradients are summed, without the axis of the shards. Ranks that differ only
+// on these axes hold the same shard.
 std::string replicas_of(const Mesh& mesh, const Sharded& how);
 int pieces_per_shard(const Mesh& mesh, const Sharded& how);
 
 // Whether a cut lies inside the tensor.
 bool cut_inside(const Dims& cuts);
-// Cuts of n elements, of which one piece has all: the one that has the last of `like`.
+// Cuts of n elements that give all of them to one piece: the last piece of `like` that is not
+// empty.
 Dims cut_alike(const Dims& like, int64_t n);
 
 }  // namespace orrery

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reductions of whole tensors put together from those of blocks (orrery/ops.h, SUMS).
+// Reductions of whole tensors in two steps: first each block, then the results of the blocks
+// (orrery/ops.h, SUMS).
 #pragma once
 
 #include <vector>
@@ -12,14 +13,14 @@ namespace orrery {
 // Whether this op of the update turns a whole tensor into a scalar.
 bool is_whole_reduce(const Program& p, const Op& op);
 
-// What `op`, a reduce of a whole tensor, makes of a block: sums keep the accumulator's width.
+// The dtype of a block's result, where `op` reduces a whole tensor: sums keep the accumulator's.
 int32_t block_dtype(const Program& p, const Op& op);
 
-// What `op` makes of each block of x, which is flat and begins with one, or of all of x at once, in
-// any shape; in `dtype`, one result after another.
+// Applies `op` to each block of x, which is flat and begins at a block's boundary (`each`), or to
+// all of x at once, in any shape. Returns the results in `dtype`, one after another.
 std::vector<ValueId> reduce_blocks(Program& p, const Op& op, ValueId x, bool each, int32_t dtype);
 
-// op's result of all blocks' results: sums in the tree over the block index.
+// The result of `op` from those of all blocks: sums are added in the tree over the block index.
 ValueId combine_blocks(Program& p, const Op& op, ValueId blocks);
 
 }  // namespace orrery

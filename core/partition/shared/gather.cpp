@@ -9,7 +9,7 @@
 namespace orrery {
 
 std::vector<ValueId> gather_together(Program& p, const std::vector<Pieces>& tensors, int32_t dtype,
-                                     const Among& among, const std::string& home) {
+                                     const Among& among, const std::string& row) {
   Dims counts(tensors[0].cuts.size() - 1, 0), sizes;
   std::vector<ValueId> own;
   for (const Pieces& t : tensors) {
@@ -24,7 +24,7 @@ std::vector<ValueId> gather_together(Program& p, const std::vector<Pieces>& tens
                  {"counts", counts},
                  {"me", int64_t{among.me}},
                  {"always", int64_t{1}}};
-  if (!home.empty()) attrs["home"] = home;
+  if (!row.empty()) attrs["home"] = row;
   if (!own.empty()) own = {build::concat(p, own, 0)};
   const int64_t n = std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
   const ValueId all = append_op(p, "all_gather", attrs, own, {dtype, {n}});

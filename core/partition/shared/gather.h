@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pieces into wholes, several tensors together.
+// Gathers tensors that lie in pieces, several of them by one message.
 #pragma once
 
 #include <string>
@@ -26,11 +26,11 @@ inline Among among(const Sharded& how, const Mesh& mesh, int rank) {
   return {how.axis, how.origin, mesh.coordinate(how.axis, rank)};
 }
 
-// All of each tensor, flat, on all of these ranks, by one message in which every rank's pieces
-// follow one another. Carried out on every rank, also where nobody needs the result (int "always").
-// `home`: the name of the first of the states that the wholes are to lie in
-// (lower/kernels/row_places.h).
+// Returns each whole tensor, flat, on all of these ranks. One message carries a rank's pieces of
+// all tensors, one after another. It is carried out on every rank, also where the result is not
+// needed (int "always"). `row`: the whole tensors are to lie in the memory of consecutive states;
+// this is the name of the first (lower/kernels/row_places.h).
 std::vector<ValueId> gather_together(Program& p, const std::vector<Pieces>& tensors, int32_t dtype,
-                                     const Among& among, const std::string& home = "");
+                                     const Among& among, const std::string& row = "");
 
 }  // namespace orrery

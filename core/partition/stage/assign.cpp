@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -13,7 +14,7 @@
 namespace orrery {
 namespace {
 
-// "blocks.1" of the region "GPT.blocks.1.mlp.3": the unit that balancing does not cut.
+// "blocks.1" of the region "GPT.blocks.1.mlp.3": balancing never splits such a unit.
 std::string unit_of(const std::string& region) {
   std::vector<std::string> parts = orr::path::cut(orr::path::inside(region), '.');
   if (parts.empty()) return "";
@@ -45,8 +46,8 @@ class Assigner {
   }
 
  private:
-  // Gradients travel from the last stage to the first: where one of a later stage meets one that an
-  // earlier stage has made, as under a loss of several layers, they are added on the earlier one.
+  // Gradients travel from the last stage to the first. So an op that adds gradients of several
+  // stages, as under a loss of several layers, belongs to the earliest of them.
   int first_gradient(const Op& op) const {
     int first = chunks_ - 1;
     for (ValueId v : op.in)
@@ -83,7 +84,7 @@ class Assigner {
     return named;
   }
 
-  // What is computed from the batch alone goes where it is used first.
+  // Ops that depend on the batch only, and on no module, go to the first chunk that reads them.
   void settle_floating() {
     std::vector<int> first_use(p_.values().size(), chunks_ - 1);
     for (size_t i = p_.ops().size(); i-- > 0;) {
@@ -130,13 +131,26 @@ class Assigner {
                did_you_mean(pattern, units), join(units, ", "));
   }
 
-  // Cuts the row of units so that the costliest chunk costs least.
+  // Modules that compute something between their parts, such as a relu, and are not taken apart.
+  std::set<std::string> whole_modules() const {
+    std::set<std::string> found;
+    for (const Op& op : p_.ops())
+      if (const std::string path = orr::path::inside(op.site.region);
+          op.phase == Phase::forward && path.find('.') == path.npos)
+        found.insert(path);
+    return found;
+  }
+
+  // Cuts the sequence of units into chunks so that the costliest chunk costs least.
   void balance() {
+    const std::set<std::string> whole = whole_modules();
     std::vector<std::string> units;
     std::vector<double> cost;
     for (const Op& op : p_.ops()) {
       std::string unit = unit_of(op.site.region);
       if (unit.empty() || op.phase != Phase::forward) continue;
+      if (const std::string module = unit.substr(0, unit.find('.')); whole.count(module))
+        unit = module;
       auto at = std::find(units.begin(), units.end(), unit);
       if (at == units.end()) units.push_back(unit), cost.push_back(0), at = units.end() - 1;
       Cost c = op_def(op.kind).cost(args_of(p_, op), out_types(p_, op));
@@ -177,7 +191,7 @@ class Assigner {
   int chunks_;
   std::vector<std::vector<std::string>> patterns_;
   std::map<std::string, bool> used_;
-  std::vector<char> floating_;  // by op: nothing decides its chunk but its users
+  std::vector<char> floating_;  // by op: only its readers decide its chunk
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One coordinate's program: the ops that it runs, and messages for what crosses.
+// Makes one coordinate's program: the ops that it runs, and messages for values that cross.
 #include <algorithm>
 #include <map>
 #include <tuple>
@@ -15,10 +15,10 @@ namespace {
 
 class Splitter {
  public:
-  Splitter(const Program& p, const Mesh& mesh, const StageHomes& homes, int me)
+  Splitter(const Program& p, const Mesh& mesh, const StageRanks& stage_ranks, int me)
       : from_(p),
         mesh_(mesh),
-        homes_(homes),
+        stage_ranks_(stage_ranks),
         me_(static_cast<size_t>(me)),
         to_(p.without_ops([this](ValueId v) { return concerns(v); })) {
     held_back_.assign(p.values().size(), false);
@@ -30,24 +30,26 @@ class Splitter {
     flush();
     drop_foreign();
     StageShare share{std::move(to_), {}};
-    for (auto& [v, ranks] : homes_.homes())
+    for (auto& [v, ranks] : stage_ranks_.holders())
       if (ranks.count() > 1) share.held_twice.insert(value(v).name);
     return share;
   }
 
  private:
   const Value& value(ValueId v) const { return from_.value(v); }
-  // Given to all, or made or needed here: a stage of many has few of the values.
+  // Whether v is given to all ranks, or computed or needed here. With many stages, a stage has few
+  // of the values.
   bool concerns(ValueId v) const {
     OpId maker = value(v).producer;
-    return maker == kNone || homes_.needed(v).test(me_) ||
-           homes_.run_at(static_cast<size_t>(maker)).test(me_);
+    return maker == kNone || stage_ranks_.needed(v).test(me_) ||
+           stage_ranks_.run_at(static_cast<size_t>(maker)).test(me_);
   }
 
-  // Ops of scalars alone wait, with the messages that they need, until a tensor needs one of them.
+  // Emits op i. Ops that make scalars only are delayed, with the messages that they need, until
+  // another op reads one of the scalars, so that these messages travel together.
   void emit(size_t i) {
     const Op& op = from_.ops()[i];
-    if (homes_.for_everyone(i)) {
+    if (stage_ranks_.for_everyone(i)) {
       delayed_.push_back(i);
       for (ValueId v : op.out) held_back_[static_cast<size_t>(v)] = true;
       return;
@@ -58,21 +60,21 @@ class Splitter {
 
   void emit_now(size_t i) {
     const Op& op = from_.ops()[i];
-    bool mine = homes_.run_at(i).test(me_);
+    bool mine = stage_ranks_.run_at(i).test(me_);
     if (mine) {
       Op copy = op;
-      if (homes_.is_late(i)) copy.stage = 0;
+      if (stage_ranks_.is_late(i)) copy.stage = 0;
       append(std::move(copy));
     }
-    if (homes_.run_at(i).none()) return;
-    for (ValueId v : op.out) move(i, v, homes_.run_at(i).find_first());
+    if (stage_ranks_.run_at(i).none()) return;
+    for (ValueId v : op.out) move(i, v, stage_ranks_.run_at(i).find_first());
   }
 
-  // From the first who has v to those who need it and do not make it, as far as it concerns this
-  // rank.
+  // Emits this rank's part of moving v from `source`, the first coordinate that has it, to those
+  // that need it and do not compute it.
   void move(size_t i, ValueId v, size_t source) {
-    if (!homes_.travels(v)) return;
-    const bool together = homes_.is_late(i) && homes_.scalar(v);
+    if (!stage_ranks_.travels(v)) return;
+    const bool together = stage_ranks_.is_late(i) && stage_ranks_.scalar(v);
     if (together) held_back_[static_cast<size_t>(v)] = true;
     auto to = [&](size_t there) {
       if (together)
@@ -83,16 +85,16 @@ class Splitter {
         receive(i, v, static_cast<int>(source));
     };
     if (source != me_) {
-      if (homes_.needed(v).test(me_) && !homes_.run_at(i).test(me_)) to(me_);
+      if (stage_ranks_.needed(v).test(me_) && !stage_ranks_.run_at(i).test(me_)) to(me_);
       return;
     }
-    const Ranks away = homes_.needed(v) - homes_.run_at(i);
+    const Ranks away = stage_ranks_.needed(v) - stage_ranks_.run_at(i);
     for (size_t there = away.find_first(); there != Ranks::npos; there = away.find_next(there))
       to(there);
   }
 
-  // Keeps producer links right while ops are left out. What reads a message of the update belongs
-  // to the update, whatever phase wrote it.
+  // Appends an op. One that reads a result of the update belongs to the update, whatever its phase
+  // was.
   void append(Op op) {
     op.twin = kNone;
     for (ValueId v : op.in)
@@ -104,8 +106,8 @@ class Splitter {
   Op message(size_t i, ValueId v, const char* kind, int peer) const {
     const Op& op = from_.ops()[i];
     Op m;
-    m.kind = kind, m.phase = homes_.is_late(i) ? Phase::update : op.phase, m.site = op.site;
-    m.stage = homes_.is_late(i) ? 0 : op.stage;
+    m.kind = kind, m.phase = stage_ranks_.is_late(i) ? Phase::update : op.phase, m.site = op.site;
+    m.stage = stage_ranks_.is_late(i) ? 0 : op.stage;
     m.attrs = {{"axis", mesh_.pipe_axis},         {"origin", mesh_.scheduler},
                {"peer", int64_t{peer}},           {"tag", int64_t{v}},
                {"from_chunk", int64_t{op.stage}}, {"from_phase", static_cast<int64_t>(m.phase)}};
@@ -118,8 +120,7 @@ class Splitter {
     append(std::move(m));
   }
 
-  // Scalars of the update (norms) wait for one another and travel together, until someone reads
-  // one.
+  // Scalars of the update (norms) travel together: each waits until an op reads one of them.
   struct Waiting {
     size_t maker;
     ValueId v;
@@ -147,7 +148,7 @@ class Splitter {
   void move_together(const std::vector<Waiting>& scalars, int32_t dtype, int peer, bool away) {
     int64_t n = static_cast<int64_t>(scalars.size());
     Op all = message(scalars[0].maker, scalars[0].v, away ? "send" : "recv", peer);
-    // No part of any tensor's update (partition/shard/chains.h).
+    // Says that the op is not part of any tensor's update (partition/shard/chains.h).
     all.attrs["moves_scalars"] = int64_t{1};
     std::vector<ValueId> parts;
     for (size_t k = 0; k < scalars.size(); ++k)
@@ -178,18 +179,19 @@ class Splitter {
     for (size_t k = 0; k < scalars.size(); ++k) shape(parts[k], scalars[k].v);
   }
 
-  // Where the first of this rank's chunks needs it: forward in order, backward in reverse.
+  // Emits the receiving of v in the first of this rank's chunks that needs it: chunks run in order
+  // in forward, and in reverse in backward.
   void receive(size_t i, ValueId v, int peer) {
     Op m = message(i, v, "recv", peer);
     m.attrs["dtype"] = int64_t{value(v).type.dtype};
     m.attrs["dims"] = value(v).type.dims;
     if (gathered_[static_cast<size_t>(v)]) m.attrs["gathered"] = int64_t{1};
     m.out = {v};
-    if (!homes_.is_late(i)) {
+    if (!stage_ranks_.is_late(i)) {
       int forward = INT32_MAX, backward = -1, made = from_.ops()[i].stage;
-      for (size_t r : homes_.readers(v)) {
+      for (size_t r : stage_ranks_.readers(v)) {
         const Op& reader = from_.ops()[r];
-        if (homes_.is_late(r) || !homes_.run_at(r).test(me_)) continue;
+        if (stage_ranks_.is_late(r) || !stage_ranks_.run_at(r).test(me_)) continue;
         if (reader.phase == Phase::forward || reader.stage > made)
           forward = std::min(forward, reader.stage);
         else
@@ -204,29 +206,30 @@ class Splitter {
 
   void drop_foreign() {
     std::erase_if(to_.mutable_updates(),
-                  [&](auto& update) { return !homes_.homes().at(update.first).test(me_); });
-    for (auto& [v, ranks] : homes_.homes()) {
-      if (ranks.any() && !ranks.test(me_)) to_.mutable_value(v).part = {{}, 0, 0};  // nothing
+                  [&](auto& update) { return !stage_ranks_.holders().at(update.first).test(me_); });
+    for (auto& [v, ranks] : stage_ranks_.holders()) {
+      if (ranks.any() && !ranks.test(me_)) to_.mutable_value(v).part = {{}, 0, 0};  // no element
       if (ranks.none() && value(v).role == Role::state)
-        to_.mutable_value(v).state = nullptr;  // nobody reads it: others say where it lies
+        to_.mutable_value(v).state = nullptr;  // nothing here reads it; other programs place it
     }
   }
 
   const Program& from_;
   const Mesh& mesh_;
-  const StageHomes& homes_;
+  const StageRanks& stage_ranks_;
   size_t me_;
   Program to_;
   std::map<Route, std::vector<Waiting>> waiting_;
   std::vector<size_t> delayed_;
-  std::vector<char> held_back_;  // values that wait to travel or to be computed
+  std::vector<char> held_back_;  // by value: it waits to travel or to be computed
   std::vector<char> gathered_;
 };
 
 }  // namespace
 
-StageShare split_stages(const Program& p, const Mesh& mesh, const StageHomes& homes, int rank) {
-  return Splitter(p, mesh, homes, mesh.coordinate(mesh.pipe_axis, rank)).run();
+StageShare split_stages(const Program& p, const Mesh& mesh, const StageRanks& stage_ranks,
+                        int rank) {
+  return Splitter(p, mesh, stage_ranks, mesh.coordinate(mesh.pipe_axis, rank)).run();
 }
 
 }  // namespace orrery

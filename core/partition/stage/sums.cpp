@@ -35,7 +35,8 @@ class Completer {
   }
 
  private:
-  // The sums that ops read whose results somebody needs: a cast that nobody reads has none summed.
+  // Finds the sums that are read by ops whose results are needed. A cast that nothing reads does
+  // not count.
   void find_readers(const std::vector<Op>& ops) {
     std::vector<char> needed(p_.values().size());
     for (auto& [name, v] : p_.outputs()) needed[static_cast<size_t>(v)] = true;
@@ -52,13 +53,14 @@ class Completer {
     }
   }
 
-  // `v`, or its total where it has one.
+  // v, or its total if it has one.
   ValueId whole(ValueId v) const {
     auto found = wholes_.find(v);
     return found == wholes_.end() ? v : found->second;
   }
 
-  // What is made of wholes is no sum over the batch any more, and is its own total.
+  // Lets the op read totals. What it makes of totals is no sum over the batch any more, and needs
+  // no total itself.
   void read_wholes(Op& op) {
     if (op.kind == "total") {
       if (p_.value(op.in[0]).batch != Batch::partial) op.in[0] = whole(op.in[0]);
@@ -83,7 +85,7 @@ class Completer {
   }
 
   Program& p_;
-  std::set<ValueId> wanted_;  // sums over the batch that more than totals read
+  std::set<ValueId> wanted_;  // sums over the batch that ops other than totals read
   std::map<ValueId, ValueId> wholes_;
 };
 

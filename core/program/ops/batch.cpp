@@ -15,6 +15,8 @@
 //   batch_slice    y[B*n, ...], one value for all samples -> each sample's own rows; those that
 //                  fill up get zeros. Each is the other's gradient, but that what samples give to
 //                  one value is summed first
+//   microbatch_sum x[B*n, ...] -> the same dims: each row is the sum of the rows of its sample's
+//                  microbatch, those that fill up among them. It is its own gradient
 //   sample_index   -> i64[B] (ints "dims"), each sample's number in the batch from 0; rows that
 //                  fill up repeat the last one
 #include <stdexcept>
@@ -42,6 +44,16 @@ void mean_gradient(Gradient& g, const Op& op) {
   if (g.wanted(op.in[0])) g.add(op.in[0], g.dy());
 }
 
+// dx of what the backward function was given, as one of x, which the op reads: a strategy may have
+// put a cast between them.
+ValueId as_read(Program& p, ValueId dx, ValueId x) {
+  const OpId maker = p.value(x).producer;
+  if (maker == kNone || p.type(dx) == p.type(x)) return dx;
+  const Op& op = p.ops()[static_cast<size_t>(maker)];
+  const bool cast = op.kind == "pointwise" && op.expr.instrs.back().fn == ORR_FN_CAST;
+  return cast && p.type(op.in[0]) == p.type(dx) ? p.cast(dx, p.type(x).dtype) : dx;
+}
+
 void user_gradient(Gradient& g, const Op& op) {
   const Site site = g.p.site();
   std::vector<ValueId> dx = g.p.user_gradient(attr_int(op.attrs, "index", 0))(g.dy());
@@ -53,6 +65,7 @@ void user_gradient(Gradient& g, const Op& op) {
   for (size_t i = 0; i < dx.size(); ++i) {
     ValueId x = op.in[i + 1];
     if (dx[i] == kNone || !g.wanted(x)) continue;
+    dx[i] = as_read(g.p, dx[i], x);
     if (g.p.type(dx[i]) != g.p.type(x))
       g.p.fail_here("the backward function returned " + to_string(g.p.type(dx[i])) + " for input " +
                     std::to_string(i + 1) + ", which is " + to_string(g.p.type(x)) +
@@ -72,6 +85,10 @@ Sharding behind_rows(const OpArgs& args, const std::vector<Type>& out) {
 std::vector<Type> infer_rows(const OpArgs& args) {
   if (args.in[0].dims.empty()) throw std::invalid_argument("a scalar has no rows");
   return {args.in[0]};
+}
+
+void microbatch_gradient(Gradient& g, const Op& op) {
+  if (g.wanted(op.in[0])) g.add(op.in[0], g.p.add1("microbatch_sum", {g.dy()}));
 }
 
 std::vector<Type> infer_index(const OpArgs& args) {
@@ -109,6 +126,8 @@ extern const OpDef batch_gather_op{"batch_gather",  infer_rows, behind_rows,
                                    gather_gradient, no_cost,    nullptr};
 extern const OpDef batch_slice_op{"batch_slice",  infer_rows, behind_rows,
                                   slice_gradient, no_cost,    nullptr};
+extern const OpDef microbatch_sum_op{"microbatch_sum",    infer_rows, behind_rows,
+                                     microbatch_gradient, no_cost,    nullptr};
 extern const OpDef sample_index_op{"sample_index", infer_index, behind_rows,
                                    nullptr,        no_cost,     nullptr};
 extern const OpDef total_op{"total", infer_first, same_dims_sharding, nullptr,

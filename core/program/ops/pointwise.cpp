@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "program/build.h"
+#include "program/layouts.h"
 #include "program/on_parts.h"
 
 namespace orrery {
@@ -54,17 +55,17 @@ Sharding sharding(const OpArgs& args, const std::vector<Type>& out) {
   return s;
 }
 
-KernelForm form(const Op&, const std::vector<Layout>& in, const std::vector<Layout>& out) {
+KernelForm form(const Op& op, const std::vector<Layout>& in, const std::vector<Layout>& out) {
   KernelForm f;
   const Dims& dims = out[0].dims;
   std::vector<Dims> strides;
   for (const Layout& x : in) strides.push_back(strides_in(x, dims));
   for (const Layout& x : out) strides.push_back(x.strides);
-  // Merge neighbours that every tensor walks as one.
+  // In the order in which memory holds the result; neighbours that every tensor walks as one merge.
   Dims merged;
   std::vector<Dims> kept(strides.size());
-  for (size_t i = 0; i < dims.size(); ++i) {
-    if (dims[i] == 1) continue;
+  const bool any_order = !draws(op.expr);
+  for (size_t i : order_in_memory(any_order ? out[0] : Layout::contiguous({0, dims}))) {
     bool join = !merged.empty();
     for (size_t t = 0; join && t < strides.size(); ++t)
       join = kept[t].back() == strides[t][i] * dims[i];

@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "program/build.h"
+#include "program/layouts.h"
 #include "program/on_parts.h"
 
 namespace orrery {
@@ -41,10 +42,7 @@ Sharding transpose_sharding(const OpArgs& args, const std::vector<Type>&) {
 
 void transpose_gradient(Gradient& g, const Op& op) {
   if (!g.wanted(op.in[0])) return;
-  Dims perm = attr_ints(op.attrs, "perm"), inverse(perm.size());
-  for (size_t i = 0; i < perm.size(); ++i)
-    inverse[static_cast<size_t>(perm[i])] = static_cast<int64_t>(i);
-  g.add(op.in[0], build::transpose(g.p, g.dy(), inverse));
+  g.add(op.in[0], build::transpose(g.p, g.dy(), inverse(attr_ints(op.attrs, "perm"))));
 }
 
 std::vector<Type> infer_split(const OpArgs& args) {

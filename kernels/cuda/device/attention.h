@@ -5,32 +5,32 @@
 
 namespace orr_cuda {
 
-// One operand [B,H,L,D] whose last stride is 1; strides in elements.
+// An operand [B,H,L,D] whose last stride is 1. Strides are in elements.
 struct Heads {
   void* data;
   int64_t batch, head, row;
 };
 
-// attention: q, k, v -> o, lse. attention_grad: do, q, k, v, o, lse -> dq, dk, dv, by way of delta,
-// the row sums of do * o. lse and delta are [B,H,T].
+// attention: q, k, v -> o, lse. attention_grad: do, q, k, v, o, lse -> dq, dk, dv. The gradient
+// first computes delta, the row sums of do * o. lse and delta are [B,H,T].
 struct AttentionArgs {
   Heads q, k, v, o, d_o, dq, dk, dv;
   void *lse, *delta;
   const int64_t *seed, *step, *base;  // null: no dropout
-  int64_t first_row;                  // of the first head in the numbering of weights
+  int64_t first_row;                  // the row of the first head in the numbering of weights
   int32_t head_total;
   uint32_t rng_id;
   float dropout;
-  double keep;  // factor of the weights that stay
+  double keep;  // the factor of the weights that are kept
   int32_t heads, queries, keys, depth;
   double scale;
   bool causal;
   bool wide_lse;  // f64
-  bool packets;   // all rows lie on 16 bytes
+  bool packets;   // all rows are aligned to 16 bytes
 };
 
-// Plain kernels work on tiles of 32 queries by as many keys, or of 16 where heads are deep; on the
-// tensor cores it is kFlashQueries by kFlashKeys. The sizes are part of the order of sums.
+// Plain kernels work on tiles of 32 queries by 32 keys, or 16 by 16 for deep heads; kernels on
+// tensor cores on kFlashQueries by kFlashKeys. These sizes determine the order of sums.
 enum { kPlainThreads = 128 };
 enum { kFlashQueries = 64, kFlashKeys = 64, kFlashThreads = 128 };
 

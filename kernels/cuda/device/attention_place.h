@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which keys a query sees, which of their weights are left out, and where the rows of a head lie.
+// Which keys a query sees, which weights dropout sets to 0, and where the rows of a head lie.
 #pragma once
 
 #include <orrery/ops.h>
@@ -10,7 +10,7 @@
 
 namespace orr_cuda {
 
-// Query t sees the keys [0, seen(t)).
+// The number of keys that query t sees: [0, seen).
 __device__ inline int seen(const AttentionArgs& a, int t) {
   if (!a.causal) return a.keys;
   const int n = t + 1 + a.keys - a.queries;
@@ -29,7 +29,7 @@ __device__ T* head_row(const AttentionArgs& a, const Heads& x, int row) {
   return static_cast<T*>(x.data) + b * x.batch + h * x.head + row * x.row;
 }
 
-// Where the statistics of the block's head begin.
+// The index at which the statistics of the block's head begin.
 __device__ inline int64_t first_statistic(const AttentionArgs& a) {
   return int64_t(blockIdx.y) * a.queries;
 }
@@ -48,7 +48,7 @@ struct Dropout {
   __device__ bool leaves_out(int t, int s) const {
     return orr_uniform(seed, id, step, element(t, s)) < rate;
   }
-  // The same of keys s and s + 1, which mostly have their numbers from one counter.
+  // The same for keys s and s + 1, whose random numbers usually come from the same counter.
   __device__ void leaves_out_two(int t, int s, bool* out) const {
     const uint64_t e = element(t, s);
     const int at = int(e & 3);

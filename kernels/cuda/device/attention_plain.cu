@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// attention without tensor cores, for f32, f64 and heads of any size: a block takes 32
-// queries and goes over the keys 32 at a time with a running maximum, or 16 and 16 where heads are
-// deep. No product is fused with a sum.
+// attention without tensor cores, for f32, f64 and heads of any size. A block works on 32 queries,
+// and goes over the keys 32 at a time with a running maximum; for deep heads it is 16 and 16. No
+// product is fused with a sum.
 #include "attention_place.h"
 #include "attention_plain.h"
 

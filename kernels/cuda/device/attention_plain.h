@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tiles of 16 or 32 rows in shared memory, as accumulators, and the products of them that plain
-// attention takes: each thread makes a small block of a product, so that what it loads serves
-// twice.
+// Tiles of 16 or 32 rows in shared memory, as accumulators, and the products of tiles for plain
+// attention. Each thread computes a small block of a product, so that it uses each loaded element
+// more than once.
 #pragma once
 
 #include "attention_place.h"
 
 namespace orr_cuda {
 
-// Tiles of rows come first, then tiles of scores.
+// The layout of shared memory: first tiles of rows, then tiles of scores.
 template <class Number, int tile_rows>
 struct PlainTiles {
   using A = Number;
@@ -24,7 +24,7 @@ struct PlainTiles {
   __device__ A* square(int tiles, int i) const { return rows(tiles) + i * tile * square_stride; }
 };
 
-// f(row, column) of a tile of rows, each by one thread.
+// Calls f(row, column) for each element of a tile of rows, on one thread each.
 template <class Tiles, class F>
 __device__ void each_element(const Tiles& t, F f) {
   for (int e = int(threadIdx.x); e < Tiles::tile * t.depth; e += kPlainThreads)
@@ -36,7 +36,7 @@ __device__ void clear_tile(const Tiles& t, typename Tiles::A* to) {
   each_element(t, [=](int i, int c) { to[i * t.stride + c] = 0; });
 }
 
-// Rows from `first` on of a head; zeros beyond `count` rows.
+// Loads the rows of a head from `first` on; zeros beyond `count` rows.
 template <class T, class Tiles>
 __device__ void load_tile(const Tiles& t, const AttentionArgs& a, const Heads& x, int first,
                           int count, typename Tiles::A* to) {
@@ -46,7 +46,7 @@ __device__ void load_tile(const Tiles& t, const AttentionArgs& a, const Heads& x
   });
 }
 
-// f(i, j, x[i] . y[j]) for the rows of two tiles, the products added in order.
+// Calls f(i, j, x[i] . y[j]) for the rows of two tiles; the dot product is added in order.
 template <class Tiles, class F>
 __device__ void dot_tiles(const Tiles& t, const typename Tiles::A* x, const typename Tiles::A* y,
                           F f) {
@@ -87,7 +87,7 @@ __device__ void add_rows(const Tiles& t, typename Tiles::A* to, Factor factor, W
   }
 }
 
-// lse and delta are f32, or f64 beside f64 operands.
+// lse and delta are f32, or f64 for f64 operands.
 template <class A>
 __device__ void store_statistic(void* to, bool wide, int64_t at, A x) {
   if (wide)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The gradient of attention without tensor cores. One launch has a block for each 32 queries
-// and makes dq, another has one for each 32 keys and makes dk and dv (16 where heads are deep), so
-// that every sum has one thread and one order. Scores are made again in both.
+// The gradient of attention without tensor cores. One launch has a block for every 32 queries and
+// computes dq, another has one for every 32 keys and computes dk and dv (16 for deep heads). So
+// each sum is computed by one thread, in one order. Both compute the scores again.
 #include "attention_plain.h"
 
 namespace orr_cuda {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// cross_entropy and its gradient, one team for each row: the logits are read once, forward into
-// shared memory where they fit, and the gradient may be written over them.
+// cross_entropy and its gradient, one team for each row. The logits are read once, in forward into
+// shared memory if they fit; the gradient may overwrite them.
 #include "cross_entropy.h"
 #include "row_team.h"
 

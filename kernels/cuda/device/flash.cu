@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// attention on tensor cores: a warp keeps 16 queries' sums in registers while keys and values go
-// by, 64 at a time, the next ones on their way. Probabilities are rounded to elements for their
-// product with the values; their sum is not.
+// attention on tensor cores. A warp keeps the sums of 16 queries in registers, and goes over keys
+// and values 64 at a time, while the next ones are loaded. Probabilities are rounded to the element
+// type for their product with the values; their sum is not rounded.
 #include "flash_tile.h"
 
 namespace orr_cuda {

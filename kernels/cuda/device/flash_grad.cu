@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The gradient of attention on tensor cores. One launch has a block for each 64 queries and makes
-// dq, another has one for each 64 keys and makes dk and dv: scores are made twice, and every sum
-// has one order and no atomics. Rows are queries in the first, keys in the second.
+// The gradient of attention on tensor cores. One launch has a block for every 64 queries and
+// computes dq, another has one for every 64 keys and computes dk and dv. Scores are computed twice,
+// but every sum has one order and needs no atomics. Rows are queries in the first launch, keys in
+// the second.
 #include "flash_tile.h"
 
 namespace orr_cuda {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tiles of rows of 16-bit elements in shared memory and the products that attention takes of them.
-// Rows are 8 elements further apart than they are long, so that eight rows of a column of packets
-// lie in different banks; columns beyond the head's depth are zeros.
+// Tiles of rows of 16-bit elements in shared memory, and their products for attention. The distance
+// of rows is 8 elements more than their length, so that the packets of one column in eight rows are
+// in different banks. Columns beyond the head's depth are zeros.
 #pragma once
 
 #include "attention_place.h"
@@ -17,7 +17,7 @@ struct Tile {
 
   __device__ T* row(int r) const { return at + r * stride; }
 
-  // Starts to load rows [first, first + count) of a head of which `all` exist; zeros for others.
+  // Starts to load rows [first, first + count) of a head that has `all` rows; zeros for others.
   __device__ void load(const AttentionArgs& a, const Heads& x, int first, int count,
                        int all) const {
     constexpr int packets = width / 8;
@@ -37,21 +37,21 @@ struct Tile {
     x[1] = {{four[2], four[3]}};
   }
 
-  // Rows [r, r + 16), columns [c, c + 16) as the left operand.
+  // The rows [r, r + 16), columns [c, c + 16) as the left operand.
   __device__ OperandA left(int r, int c) const {
     const int lane = int(threadIdx.x) % 32;
     OperandA x;
     load_matrices(x.x, row(r + lane % 16) + c + lane / 16 * 8);
     return x;
   }
-  // The same rows as columns of the right operand: 16 of the product's columns.
+  // The same rows as columns of the right operand, for 16 columns of the product.
   __device__ void right_rows(int r, int c, OperandB* x) const {
     const int lane = int(threadIdx.x) % 32;
     uint32_t four[4];
     load_matrices(four, row(r + lane % 8 + lane / 16 * 8) + c + lane / 8 % 2 * 8);
     split(four, x);
   }
-  // Rows [r, r + 16) are the right operand's rows, columns [c, c + 16) the product's.
+  // The right operand: its rows are the rows [r, r + 16), its columns the columns [c, c + 16).
   __device__ void right(int r, int c, OperandB* x) const {
     const int lane = int(threadIdx.x) % 32;
     uint32_t four[4];
@@ -60,7 +60,7 @@ struct Tile {
   }
 };
 
-// to[n] = 16 rows of `a` from row r on times the rows of b, columns of the product 8 by 8.
+// Computes the product of 16 rows of `a`, from row r on, with the rows of b; to[n] has 8 columns.
 template <int rows, class T, int width>
 __device__ void product_of_rows(const Tile<T, width>& a, int r, const Tile<T, width>& b,
                                 Result* to) {
@@ -79,7 +79,7 @@ __device__ void product_of_rows(const Tile<T, width>& a, int r, const Tile<T, wi
   }
 }
 
-// to += p times the rows of b; p is 16 x rows.
+// Adds to `to` the product of p, which is 16 x rows, with the rows of b.
 template <int rows, class T, int width>
 __device__ void add_product(const Result* p, const Tile<T, width>& b, Result* to) {
 #pragma unroll
@@ -95,8 +95,8 @@ __device__ void add_product(const Result* p, const Tile<T, width>& b, Result* to
   }
 }
 
-// Stores 16 rows of results, scaled by `low` and `high` for the two rows of this lane, by way of
-// rows [r, r + 16) of a tile that the warp has for itself.
+// Stores 16 rows of results, scaled by `low` and `high` for the two rows of this lane. They pass
+// through the rows [r, r + 16) of a tile that only this warp uses.
 template <class T, int width>
 __device__ void store_rows(const AttentionArgs& a, const Heads& to, int first, int all,
                            const Tile<T, width>& tile, int r, const Result* x, float low,
@@ -122,8 +122,8 @@ __device__ void store_rows(const AttentionArgs& a, const Heads& to, int first, i
   }
 }
 
-// Weights, or their gradients, of a tile of 16 queries by `keys` keys: those left out become 0, the
-// others are scaled. `first` is the tile's first key, `t` this lane's first query, the other one is
+// Applies dropout to the weights, or their gradients, of a tile of 16 queries by `keys` keys: some
+// become 0, the others are scaled. `first` is the tile's first key. This lane has the queries t and
 // t + 8.
 template <int keys>
 __device__ void leave_out(const Dropout& dropout, int first, int t, float factor, Result* x) {
@@ -139,7 +139,7 @@ __device__ void leave_out(const Dropout& dropout, int first, int t, float factor
     }
 }
 
-// The fold of the four lanes that share a row.
+// Folds the values of the four lanes that share a row.
 template <class F>
 __device__ float fold_row(float x, F f) {
   x = f(x, __shfl_xor_sync(0xffffffffu, x, 1));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Later stages of sums: entries are folded 64 at a time; leaves are folded in the end.
+// The later stages of sums: entries are folded 64 at a time, leaves at the end.
 #include "fold_block.h"
 
 namespace orr_cuda {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sums in stages: what the stages hand on. An array of partial results is [segments, entries,
-// columns] of accumulators; entries are added in the binary tree of ops.h, 64 at a time; segments
-// are leaves or outer rows. Up to two arrays of one shape go together, blockIdx.y says which.
+// The data that the stages of a sum pass on. An array of partial results is [segments, entries,
+// columns] of accumulators. A stage adds 64 entries at a time, in the binary tree of ops.h;
+// segments are leaves or outer rows. A launch works on up to two arrays of the same shape;
+// blockIdx.y is the array.
 #pragma once
 
 #include <stdint.h>
@@ -25,13 +26,13 @@ struct FoldArgs {
   int32_t fn;
 };
 
-// Nodes of the tree over leaves: each is `count` leaves from `first` on, of this call.
+// Nodes of the tree over leaves: each has `count` leaves of this call, from `first` on.
 enum { kMaxNodes = 64 };
 struct LeafNode {
   int32_t first, count;
 };
 
-// [leaves, columns] of accumulators, which are spoilt, to [nodes, columns].
+// Adds [leaves, columns] of accumulators, which are overwritten, to [nodes, columns].
 struct LeafTreeArgs {
   void* in[2];
   FoldOutput out;
@@ -40,8 +41,8 @@ struct LeafTreeArgs {
   LeafNode node[kMaxNodes];
 };
 
-// First stage of reduce: x[segments, length, columns] of elements to one entry for each block of
-// ORR_SUM_BLOCK elements (columns = 1) or for each eight blocks of ORR_SUM_ROWS rows.
+// The first stage of reduce: makes of the elements x[segments, length, columns] one entry for each
+// block of ORR_SUM_BLOCK elements (columns = 1), or for every eight blocks of ORR_SUM_ROWS rows.
 struct ReduceArgs {
   const void* x;
   FoldOutput out;
@@ -49,7 +50,7 @@ struct ReduceArgs {
   int32_t fn;
 };
 
-// First stage of norm_param_grad: array 0 is dw, array 1 db; without mean (rms) there is no db.
+// The first stage of norm_param_grad: array 0 is dw, array 1 db; without mean (rms) there is no db.
 struct NormParamArgs {
   const void *dy, *x, *mean, *rstd;
   FoldOutput out;

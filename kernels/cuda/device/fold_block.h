@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A block of 32 columns by 8 rows of threads that folds one partial result of each row; and the
-// functions that reduce knows.
+// A block of threads, 32 columns by 8 rows, that folds the partial results of its rows; and the
+// functions of reduce.
 #pragma once
 
 #include <orrery/ops.h>
@@ -81,7 +81,7 @@ __device__ void store_fold(const FoldOutput& out, int array, int64_t at, Acc<T> 
     static_cast<Acc<T>*>(out.array[array])[at] = x;
 }
 
-// Where a block stands in [segments, entries, columns].
+// The place of a block in [segments, entries, columns].
 struct FoldPlace {
   int64_t segment, entry, column;
   int x, y;
@@ -97,8 +97,8 @@ struct FoldPlace {
   }
 };
 
-// The tree over the first `count` rows of threads; row 0 has the result. For all threads of a
-// block.
+// Folds the values of the first `count` rows of threads in the tree; row 0 gets the result. All
+// threads of the block must call it.
 template <class Fn, class A>
 __device__ A fold_rows(const FoldPlace& place, A mine, int count) {
   __shared__ A part[kFoldRows][kFoldColumns];
@@ -112,7 +112,7 @@ __device__ A fold_rows(const FoldPlace& place, A mine, int count) {
   return part[place.y][place.x];
 }
 
-// The rows [first, end) of a segment that this row of threads adds in a first stage, and how many
+// The rows [first, end) of a segment that this row of threads adds in the first stage, and how many
 // rows of threads have any.
 struct ColumnRows {
   int64_t first, end;

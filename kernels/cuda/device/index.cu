@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows and slices at run-time indices: gather, slice_at, update_slice; and iota. What is moved is
-// moved in the largest units that its addresses allow.
+// Rows and slices at run-time indices: gather, slice_at, update_slice; and iota. Elements are moved
+// in the largest units that their addresses allow.
 #include "index.h"
 #include "kernel.h"
 

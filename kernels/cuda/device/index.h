@@ -9,7 +9,7 @@ namespace orr_cuda {
 
 enum { kIndexThreads = 256 };
 
-// Where an op on indices tells of a bad one.
+// Where an op on indices reports a bad index.
 struct LateArgs {
   LateWord* word;
   unsigned op;
@@ -25,12 +25,13 @@ struct GatherArgs {
 };
 
 // In units of 1 to 16 bytes: slice_at reads part[outer, length] from whole[outer, dim] at `at`;
-// update_slice writes it to y, whose other units are whole's, or stay if y is whole.
+// update_slice writes part to y there. The other units of y are copied from `whole`, unless y is
+// `whole`.
 struct SliceArgs {
   const void *whole, *part;
   void* y;
   const int64_t* at;
-  int64_t outer, dim, length, units;  // units of one index of dim
+  int64_t outer, dim, length, units;  // units: per index of dim
   LateArgs late;
 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What every device function shares: how one is declared, and element types with their
-// accumulators. A function takes one struct of arguments, declared in a header that the host reads
-// too. The tests compile these files for the host as well (tests/gpu/emulator), with their own
+// What all device functions share: how they are declared, and element types with their
+// accumulators. A function takes one struct of arguments, declared in a header that the host
+// includes too. Tests compile these files for the host as well (tests/gpu/emulator), with their own
 // ORR_KERNEL.
 #pragma once
 
@@ -11,9 +11,9 @@
 #include <math.h>
 #include <stdint.h>
 
-// extern "C" name(Args) with at most `threads` threads in a block; what follows is the template
-// that does the work. Where blocks are large ptxas would rather spill than have fewer of them;
-// asked for one it does not. Small blocks are left to it (0).
+// Defines extern "C" name(Args) with at most `threads` threads in a block; the last argument is the
+// template that does the work. For large blocks ptxas would spill registers so that more blocks
+// fit; a minimum of 1 block prevents that. For small blocks ptxas decides (0).
 #ifndef ORR_KERNEL
 #define ORR_BLOCKS(threads) ((threads) >= 512 ? 1 : 0)
 #define ORR_KERNEL(name, threads, Args, ...)                                 \
@@ -30,7 +30,7 @@ __device__ inline char* dynamic_shared() {
 }  // namespace orr_cuda
 #endif
 
-// The function for each real dtype, and for each dtype that holds numbers.
+// Define a function for each real dtype, and for each dtype of numbers.
 #define ORR_REAL_KERNELS(name, threads, Args)         \
   ORR_KERNEL(name##_f32, threads, Args, name<float>)  \
   ORR_KERNEL(name##_f64, threads, Args, name<double>) \
@@ -115,7 +115,8 @@ __device__ inline double log_of(double x) { return log(x); }
 __device__ inline float root_of(float x) { return sqrtf(x); }
 __device__ inline double root_of(double x) { return sqrt(x); }
 
-// exp of a number made of elements T: those of 16 bits need no more than 2^-20 of it.
+// exp of a number that comes from elements of type T. For 16-bit types an accuracy of 2^-20 is
+// enough.
 template <class T>
 __device__ inline Acc<T> exp_for(Acc<T> x) {
   return exp_of(x);

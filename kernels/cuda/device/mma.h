@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a warp does with the tensor cores, for 16-bit elements: products of 16x16 by 16x8 with f32
-// sums, their operands from shared memory, and copies into it that run beside. Lane l holds of a
-// 16x8 result the rows l/4 (x[0], x[1]) and l/4 + 8 (x[2], x[3]) at the columns 2*(l%4) and the
-// next; operands lie alike, two elements in a word.
+// Tensor cores, as used by a warp for 16-bit elements: products of 16x16 by 16x8 with f32 sums,
+// loading operands from shared memory, and asynchronous copies to it. Of a 16x8 result, lane l has
+// the rows l/4 (x[0], x[1]) and l/4 + 8 (x[2], x[3]) at the columns 2*(l%4) and 2*(l%4) + 1.
+// Operands are laid out in the same way, with two elements in a word.
 #pragma once
 
 #include "kernel.h"
@@ -63,7 +63,7 @@ __device__ inline void multiply<F16>(Result& c, const OperandA& a, const Operand
 }
 #undef ORR_MULTIPLY
 
-// 16 bytes from global to shared memory, or zeros. REQUIRES: both lie on 16 bytes.
+// Copies 16 bytes from global to shared memory, or zeros. REQUIRES: both are aligned to 16 bytes.
 __device__ inline void copy_async(void* to, const void* from, bool present) {
   const unsigned at = unsigned(__cvta_generic_to_shared(to));
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(from),
@@ -72,7 +72,7 @@ __device__ inline void copy_async(void* to, const void* from, bool present) {
 }
 // Ends a group of copies of this thread.
 __device__ inline void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-// Waits for all groups but for the newest `pending`.
+// Waits for all groups but the newest `pending`.
 template <int pending>
 __device__ inline void wait_copies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
@@ -86,7 +86,7 @@ __device__ inline float exp2_fast(float x) {
 
 #endif
 
-// Two elements as they lie in memory.
+// Two elements in one word, as in memory.
 __device__ inline uint32_t pack(Bf16, float a, float b) {
   const __nv_bfloat162 both = __floats2bfloat162_rn(a, b);
   return *reinterpret_cast<const uint32_t*>(&both);

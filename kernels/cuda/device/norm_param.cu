@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// First stage of norm_param_grad: both column sums in one pass over dy and x.
+// The first stage of norm_param_grad: both column sums in one pass over dy and x.
 #include "fold_block.h"
 
 namespace orr_cuda {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Elements moved 16 bytes at a time.
+// Moves elements 16 bytes at a time.
 #pragma once
 
 #include "kernel.h"
@@ -24,7 +24,8 @@ __device__ Packet<T> load_packet(const T* from) {
   return p;
 }
 
-// Copies `width` elements; 16 bytes of them at once. REQUIRES: then both lie on 16 bytes.
+// Copies `width` elements, at once if they are 16 bytes. REQUIRES: both are then aligned to 16
+// bytes.
 template <int width, class T>
 __device__ inline void copy_elements(T* to, const T* from) {
   if constexpr (width * sizeof(T) == 16)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// First stage of reduce: half a warp takes one block of a row sum, a thread one block of a
-// column's.
+// The first stage of reduce: half a warp computes one block of a row sum, a thread one block of a
+// column sum.
 #include "fold_block.h"
 #include "row_sum.h"
 

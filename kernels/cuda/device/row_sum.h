@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One block of a row sum in the order of ops.h: half a warp is its 16 lanes.
+// A block of a row sum in the order of ops.h; half a warp computes its 16 lanes.
 #pragma once
 
 #include <orrery/ops.h>
@@ -9,7 +9,8 @@
 
 namespace orr_cuda {
 
-// Fn over term(c) for c in [first, end), at most ORR_SUM_BLOCK of them, by 16 threads; each has it.
+// Folds term(c) by Fn for c in [first, end), at most ORR_SUM_BLOCK of them, with 16 threads; each
+// gets the result.
 template <class Fn, class A, class Index, class Term>
 __device__ A block_fold(Index first, Index end, Term term) {
   const unsigned half = 0xffffu << (threadIdx.x & 16);

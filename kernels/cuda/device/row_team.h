@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A team of threads on one row: staging, maxima, sums in the order of ops.h, results in packets of
-// 16 bytes. Half a warp carries the 16 lanes of a block of sums, so the order costs nothing.
+// A team of threads that works on one row: staging, maxima, sums in the order of ops.h, results in
+// packets of 16 bytes. Half a warp computes the 16 lanes of a block of a sum, so the prescribed
+// order costs no time.
 #pragma once
 
 #include "fold_block.h"
@@ -12,9 +13,9 @@
 namespace orr_cuda {
 
 struct Team {
-  int size, rank;  // threads of the team, and this one
-  unsigned mask;   // of the warp's threads that belong to it
-  char* shared;    // the team's own
+  int size, rank;  // the number of threads, and the index of this one
+  unsigned mask;   // the warp's threads that belong to the team
+  char* shared;    // shared memory of the team
   int64_t row;
 
   __device__ explicit Team(const Rows& r) : size(r.team), rank(int(threadIdx.x) % r.team) {
@@ -31,8 +32,9 @@ struct Team {
   }
 };
 
-// The row of n elements at `from`, copied to the given slot, or `from` itself if rows are not
-// staged. The copy lies as the row does relative to 16 bytes. To be followed by team.sync().
+// Copies the row of n elements at `from` to the given slot and returns the copy; returns `from` if
+// rows are not staged. The copy has the same offset to a multiple of 16 bytes as the row. The
+// caller must call team.sync() before it reads the copy.
 template <class T>
 __device__ const T* stage(const Team& team, const Rows& r, int slot, const T* from) {
   if (r.slot_bytes == 0) return from;
@@ -51,7 +53,8 @@ __device__ const T* stage(const Team& team, const Rows& r, int slot, const T* fr
   return to;
 }
 
-// fold(a, b) over the whole team, for a fold whose order does not matter; every thread has it.
+// Folds a value of each thread of the team, if the order does not matter; every thread gets the
+// result.
 template <class A, class Fold>
 __device__ A fold_all(const Team& team, A x, Fold fold) {
   for (int d = (team.size < 32 ? team.size : 32) / 2; d > 0; d /= 2)
@@ -66,7 +69,7 @@ __device__ A fold_all(const Team& team, A x, Fold fold) {
   return x;
 }
 
-// The row sum of term(c) for c in [0, n); every thread has it.
+// The row sum of term(c) for c in [0, n); every thread gets it.
 template <class A, class Term>
 __device__ A row_sum(const Team& team, int n, Term term) {
   const int blocks = (n + ORR_SUM_BLOCK - 1) / ORR_SUM_BLOCK;
@@ -105,8 +108,8 @@ __device__ void map_packet(T* to, int c, F f, const Packets&... from) {
   *reinterpret_cast<Packet<T>*>(to + c) = result;
 }
 
-// to[c] = f(c, from[c]...) for c in [0, n), in packets where the first row and `to` lie alike
-// relative to 16 bytes. `to` may be one of the rows.
+// Computes to[c] = f(c, from[c]...) for c in [0, n), in packets if the first row and `to` have the
+// same offset to a multiple of 16 bytes. `to` may be one of the rows.
 template <class T, class F, class... More>
 __device__ void map_row(const Team& team, int n, T* to, F f, const T* from, const More*... more) {
   const auto a = reinterpret_cast<uintptr_t>(from), b = reinterpret_cast<uintptr_t>(to);

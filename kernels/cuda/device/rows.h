@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How rows are shared out; filled by the host (ops/row_launch.h), read by row_team.h. A team of 16,
-// 32 or all threads of a block takes one row. Its shared memory is the partial sums of blocks, then
-// one slot for each staged row; rows too long for shared memory are not staged, slot_bytes is 0.
+// How rows are divided among threads; set by the host (ops/row_launch.h), read by row_team.h. A
+// team of 16, 32 or all threads of a block works on one row. Its shared memory has the partial sums
+// of blocks, and then a slot for each staged row. Rows that are too long for shared memory are not
+// staged: slot_bytes is 0.
 #pragma once
 
 #include <stdint.h>

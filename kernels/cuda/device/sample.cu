@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Choosing from rows: argmax, topk, and a draw from a categorical distribution. A NaN counts as the
-// largest.
+// Ops that choose from rows: argmax, topk, categorical. A NaN counts as the largest.
 #include "row_team.h"
 #include "sample.h"
 

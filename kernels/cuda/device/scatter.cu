@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The sums of scatter_add: a warp takes one row and as many columns as it has lanes, or packets of
-// columns where all lies on 16 bytes, and adds the row's tokens in order.
+// The sums of scatter_add. A warp works on one row and as many columns as it has lanes, or packets
+// of columns if all tensors are aligned to 16 bytes; it adds the row's tokens in order.
 #include "kernel.h"
 #include "packet.h"
 #include "scatter.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// scatter_add sorts tokens by row: counts, where each row's tokens begin, the tokens of a row in
-// any order, then in ascending order; and adds each row's in that order.
+// scatter_add sorts tokens by row: it counts them, finds where each row's tokens begin, puts the
+// tokens of a row there in any order, and then in ascending order. It adds them in that order.
 #pragma once
 
 #include <stdint.h>
@@ -19,12 +19,12 @@ struct ScatterSortArgs {
   int64_t tokens, rows;
   int32_t* start;   // [rows + 1]: counts, then where each row's tokens begin
   int32_t* cursor;  // [rows]
-  int32_t* loose;   // [tokens]: of each row in any order
-  int32_t* order;   // [tokens]: of each row ascending
+  int32_t* loose;   // [tokens]: by row, in any order
+  int32_t* order;   // [tokens]: by row, ascending
   LateArgs late;
 };
 
-// y[nodes, rows, columns]; base may be y or null. A row without tokens is base's, or 0.
+// y[nodes, rows, columns]; base may be y or null. A row without tokens is that of base, or 0.
 struct ScatterArgs {
   const int32_t *start, *order;
   const void *dy, *base;

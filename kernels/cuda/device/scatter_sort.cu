@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tokens sorted by row. Atomics only count and give out places: what they leave open, the order of
-// a row's tokens, the last step settles by counting for each token those before it.
+// Sorts tokens by row. Atomics only count tokens and assign places, so that the order of a row's
+// tokens is random at first; the last step sorts them, by counting for each token those before it.
 #include "kernel.h"
 #include "scatter.h"
 

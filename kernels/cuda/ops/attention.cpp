@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// attention and its gradient: on tensor cores for 16-bit heads of up to 128 elements, plainly for
-// all others.
+// attention and its gradient: on tensor cores for 16-bit heads of up to 128 elements, without them
+// for all others.
 #include "../device/attention.h"
 
 #include <orrery/sdk/attention.hpp>
@@ -20,7 +20,7 @@ constexpr int64_t kSharedLimit = 160 << 10;  // what sm_80 has, nearly
 constexpr int64_t kFlashDepth = 128;
 
 struct Shape {
-  // Of q and k, which `do` precedes in the gradient.
+  // Reads the shape from q and k. In the gradient `do` comes before them.
   explicit Shape(const orr_op& op) {
     const orr_tensor* q = op.in + (std::string_view(op.kind) == "attention" ? 0 : 1);
     heads = q[0].dims[0] * q[0].dims[1];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The host's side of device/fold.h: after a first stage has left [segments, entries, columns]
-// partial results, folds them to one entry and the leaves to their nodes.
+// The host's side of device/fold.h. After the first stage there are [segments, entries, columns]
+// partial results; the later stages fold them to one entry, and the leaves to their nodes.
 #pragma once
 
 #include <vector>
@@ -13,23 +13,23 @@
 
 namespace orr_cuda {
 
-// "f32", "u8": of the device functions for a dtype that holds numbers; BOOL is one byte like U8.
+// "f32", "u8", as in the names of device functions for dtypes of numbers; BOOL is one byte like U8.
 inline const char* number_name(int32_t dtype) {
   return dtype_name(dtype == ORR_BOOL ? ORR_U8 : dtype);
 }
 
-// Blocks for `threads` threads of kFoldThreads.
+// The number of blocks of kFoldThreads threads for `threads` threads.
 inline Extent fold_grid(int64_t threads) {
   return {unsigned((threads + kFoldThreads - 1) / kFoldThreads)};
 }
 
-// Rows that one block of threads folds.
+// How many rows a block of threads folds.
 constexpr int64_t kColumnBlock = int64_t{ORR_SUM_ROWS} * kFoldRows;
 
-// Shapes alone; pure.
+// The shapes of the stages; pure.
 struct FoldPlan {
-  // Of `arrays` sums over x[outer, length, columns], cut into leaves; each entry of the first stage
-  // is one over `block` rows.
+  // For `arrays` sums over x[outer, length, columns], cut into leaves. Each entry of the first
+  // stage is a sum over `block` rows.
   FoldPlan(const orr_op& op, int64_t outer, int64_t length, int64_t columns, int arrays,
            int64_t block);
 
@@ -47,9 +47,9 @@ struct FoldLaunch {
   // the device is open.
   FoldLaunch(const FoldPlan& plan, int32_t dtype, int32_t fn, bool rounded);
 
-  // Where the first stage writes.
+  // Where the first stage must write.
   FoldOutput first(const Buffers& b) const;
-  // Enqueues the later stages, from what `first` said to b.out.
+  // Enqueues the later stages, which read what the first has written, and write b.out.
   void rest(CUstream stream, const Buffers& b) const;
 
  private:

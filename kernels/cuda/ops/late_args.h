@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What ops on indices and scalars share: the report of a bad index, and checks.
+// What ops on indices and scalars share: reporting a bad index, and checks.
 #pragma once
 
 #include "../device/index.h"

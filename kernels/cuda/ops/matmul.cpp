@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// matmul by cuBLASLt; sums of leaves by a pointwise kernel in tree order, each node rounded to the
-// output's type.
+// matmul by cuBLASLt. A pointwise kernel adds leaves in the order of the tree, and rounds each node
+// to the output's type.
 #include <numeric>
 #include <optional>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// matmul_pointwise by an epilogue of cuBLASLt. Where the library has no algorithm with it for this
-// shape, or addresses are less aligned than it wants, a launch does the two ops.
+// matmul_pointwise by an epilogue of cuBLASLt. If the library has no algorithm with that epilogue
+// for this shape, or addresses are not aligned enough, a launch runs the two ops instead.
 #include <algorithm>
 #include <optional>
 #include <vector>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An address of the device as the arguments of device functions hold it.
+// Converts a device address to the pointer type in the arguments of device functions.
 #pragma once
 
 #include <cuda.h>

@@ -24,7 +24,7 @@ FoldPlan plan_of(const orr_op& op) {
   return FoldPlan(op, x.dims[0], x.dims[1], x.dims[2], 1, block);
 }
 
-// Of what the accumulators are rounded to.
+// The dtype of the accumulators for values of this dtype.
 int32_t accumulator(int32_t dtype) { return is_real(dtype) ? wide_dtype(dtype) : int32_t{ORR_I64}; }
 
 void supports(const orr_op& op, orr_support& out) {

@@ -7,8 +7,8 @@
 
 namespace orr_cuda {
 
-// Throws Unsupported unless `t` ends in `dims` and what stands before is the number of nodes, or 1
-// where the op is declared as it would be without leaves.
+// Throws Unsupported unless `t` ends in `dims`, and the dims before them multiply to the number of
+// nodes, or to 1 if the op is declared as without leaves.
 inline void require_nodes(const orr_op& op, const orr_tensor& t,
                           std::initializer_list<int64_t> dims, const char* name) {
   require(Leaves(op).total < int64_t{1} << 30, "2^30 leaves, or more");  // kMaxNodes nodes at most

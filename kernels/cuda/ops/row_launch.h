@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The host's side of device/row_team.h: how many threads take a row, and how much of it lies in
-// shared memory.
+// The host's side of device/row_team.h: how many threads work on a row, and how much shared memory
+// they use.
 #pragma once
 
 #include <string>
@@ -24,8 +24,7 @@ inline std::string function_name(const std::string& kind, int32_t dtype) {
 }
 
 struct RowLaunch {
-  // For x[R,C], whose rows are staged `staged` times.
-  // REQUIRES: the device is open.
+  // For x[R,C], with shared memory for `staged` rows per team. REQUIRES: the device is open.
   RowLaunch(const std::string& function, const orr_tensor& x, int staged);
 
   template <class Args>

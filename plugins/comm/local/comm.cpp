@@ -20,16 +20,12 @@ Comm::Comm(std::shared_ptr<Family> family, Segment segment, std::vector<int> wor
            uint64_t id)
     : Group(std::move(family), std::move(world_of), rank, id),
       segment_(std::move(segment)),
-      far_(size_, false),
-      inbound_(size_),
-      outbound_(size_) {
+      streams_(size_) {
   Member& me = segment_.member(rank_);
-  me.world_rank = world_of_[rank_];
   me.process = getpid();
   CPU_ZERO(&me.cpus);
   sched_getaffinity(0, sizeof me.cpus, &me.cpus);
-  publish();
-  await_step();
+  step(0, false, nullptr, 0);
   for (int r = 0; r < size_; ++r) {
     cpu_set_t both;
     CPU_AND(&both, &me.cpus, &segment_.member(r).cpus);

@@ -10,6 +10,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <memory>
@@ -23,12 +25,8 @@ namespace {
 
 constexpr size_t most_visitors = 512;  // who comes and says nothing makes room for the next
 
-struct Secret {
-  unsigned char key[crypto_auth_KEYBYTES];
-};
-struct Nonce {
-  unsigned char bytes[32];
-};
+using Secret = std::array<unsigned char, crypto_auth_KEYBYTES>;
+using Nonce = std::array<unsigned char, 32>;
 
 // What a rank sends first, after it has received a nonce.
 struct Hello {
@@ -45,14 +43,16 @@ struct Claim {
 Hello hello_of(const Secret& secret, const Claim& claim) {
   Hello hello{claim.from, {}};
   crypto_auth(hello.proof, reinterpret_cast<const unsigned char*>(&claim), sizeof claim,
-              secret.key);
+              secret.data());
   return hello;
 }
 
 class Connector {
  public:
-  explicit Connector(const orr_comm_boot& boot)
+  Connector(const orr_comm_boot& boot, const std::vector<int>& ranks, const std::string& name)
       : boot_(boot),
+        ranks_(ranks),
+        prefix_("comm.local/" + name + "/"),
         sockets_(static_cast<size_t>(boot.world_size), -1),
         end_(shared::now_ns() + boot.deadline_ns) {}
   ~Connector();
@@ -64,10 +64,10 @@ class Connector {
     Nonce nonce;
   };
   std::string fetch(const std::string& key) const;
+  void put(const std::string& key, const void* value, uint64_t bytes) const;
   void agree_on_secret();
   void open();
   void reach(int rank, const std::string& place);
-  void introduce(int rank, const std::string& place);
   void receive_all();
   void let_in();
   bool hear(const Visitor& visitor);
@@ -78,6 +78,8 @@ class Connector {
   [[noreturn]] void fail_waiting(int rank, const std::string& place) const;
 
   const orr_comm_boot& boot_;
+  const std::vector<int>& ranks_;
+  const std::string prefix_;  // of keys
   std::vector<int> sockets_;  // by rank
   std::vector<Visitor> visitors_;
   Secret secret_;
@@ -92,8 +94,6 @@ Connector::~Connector() {
   if (listener_ >= 0) close(listener_);
 }
 
-std::string key_of(const char* name, int rank) { return name + std::to_string(rank); }
-
 std::string Connector::fetch(const std::string& key) const {
   char value[256];
   uint64_t bytes = 0;
@@ -101,16 +101,21 @@ std::string Connector::fetch(const std::string& key) const {
   return std::string(value, bytes);
 }
 
+void Connector::put(const std::string& key, const void* value, uint64_t bytes) const {
+  orr::check(boot_.put(boot_.store, key.c_str(), value, bytes));
+}
+
 void Connector::agree_on_secret() {
   if (sodium_init() < 0) throw orr::Error(ORR_FAILED, "no random numbers from this machine");
-  if (boot_.rank == 0) {
-    randombytes_buf(&secret_, sizeof secret_);
-    return orr::check(boot_.put(boot_.store, "comm.local/secret", &secret_, sizeof secret_));
+  if (boot_.rank == ranks_[0]) {
+    randombytes_buf(secret_.data(), sizeof secret_);
+    return put(prefix_ + "secret", secret_.data(), sizeof secret_);
   }
-  const std::string got = fetch("comm.local/secret");
+  const std::string got = fetch(prefix_ + "secret");
   if (got.size() != sizeof secret_)
-    throw orr::Error(ORR_FAILED, "rank 0 has another version of comm 'local'");
-  std::memcpy(&secret_, got.data(), sizeof secret_);
+    throw orr::Error(ORR_FAILED,
+                     "rank " + std::to_string(ranks_[0]) + " has another version of comm 'local'");
+  std::memcpy(secret_.data(), got.data(), sizeof secret_);
 }
 
 using Address = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
@@ -146,7 +151,7 @@ void tune(int socket) {
 }
 
 void Connector::open() {
-  const std::string host = fetch(key_of("address/", boot_.rank));
+  const std::string host = fetch("address/" + std::to_string(boot_.rank));
   const Address at = parse(host, "0");
   listener_ = new_socket(at->ai_family);
   sockaddr_storage bound{};
@@ -158,8 +163,7 @@ void Connector::open() {
   char port[NI_MAXSERV];
   getnameinfo(reinterpret_cast<sockaddr*>(&bound), bytes, nullptr, 0, port, sizeof port,
               NI_NUMERICSERV);
-  orr::check(boot_.put(boot_.store, key_of("comm.local/port/", boot_.rank).c_str(), port,
-                       std::strlen(port)));
+  put(prefix_ + "port/" + std::to_string(boot_.rank), port, std::strlen(port));
 }
 
 void Connector::fail_waiting(int rank, const std::string& place) const {
@@ -170,33 +174,26 @@ void Connector::fail_waiting(int rank, const std::string& place) const {
           ": do the hosts reach each other at these addresses, and no firewall between?");
 }
 
+// Who is called speaks first.
 void Connector::reach(int rank, const std::string& place) {
   const size_t colon = place.rfind(':');
   const Address at = parse(place.substr(0, colon), place.substr(colon + 1));
   const int fd = sockets_[rank] = new_socket(at->ai_family);
   tune(fd);
-  pollfd ready{fd, POLLOUT, 0};
-  int error = connect(fd, at->ai_addr, at->ai_addrlen) == 0 ? 0 : errno;
-  if (error == EINPROGRESS) {
+  Claim claim{{}, boot_.rank, rank};
+  pollfd ready{fd, POLLIN, 0};
+  ssize_t got = connect(fd, at->ai_addr, at->ai_addrlen);
+  if (got == 0 || errno == EINPROGRESS) {
     if (poll(&ready, 1, left_ms()) <= 0) fail_waiting(rank, " at " + place);
-    socklen_t bytes = sizeof error;
-    getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &bytes);
+    got = recv(fd, claim.nonce.data(), sizeof claim.nonce, MSG_DONTWAIT);
   }
-  if (error != 0)
+  if (got < 0)
     throw orr::Error(ORR_RETRY, "rank " + std::to_string(boot_.rank) +
                                     " cannot connect with rank " + std::to_string(rank) + " at " +
-                                    place + ": " + std::strerror(error));
-}
-
-void Connector::introduce(int rank, const std::string& place) {
-  const int socket = sockets_[rank];
-  Claim claim{{}, boot_.rank, rank};
-  pollfd ready{socket, POLLIN, 0};
-  if (poll(&ready, 1, left_ms()) <= 0) fail_waiting(rank, " at " + place);
-  const bool met =
-      recv(socket, &claim.nonce, sizeof claim.nonce, MSG_DONTWAIT) == sizeof claim.nonce;
+                                    place + ": " + std::strerror(errno));
   const Hello hello = hello_of(secret_, claim);
-  if (!met || send(socket, &hello, sizeof hello, MSG_NOSIGNAL | MSG_DONTWAIT) != sizeof hello)
+  if (got != sizeof claim.nonce ||
+      send(fd, &hello, sizeof hello, MSG_NOSIGNAL | MSG_DONTWAIT) != sizeof hello)
     throw orr::Error(ORR_RETRY,
                      "rank " + std::to_string(rank) + " died while forming communicators");
 }
@@ -205,8 +202,9 @@ void Connector::let_in() {
   Visitor v{accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK), {}};
   if (v.socket < 0) return;
   tune(v.socket);
-  randombytes_buf(&v.nonce, sizeof v.nonce);
-  if (send(v.socket, &v.nonce, sizeof v.nonce, MSG_NOSIGNAL | MSG_DONTWAIT) != sizeof v.nonce) {
+  randombytes_buf(v.nonce.data(), sizeof v.nonce);
+  if (send(v.socket, v.nonce.data(), sizeof v.nonce, MSG_NOSIGNAL | MSG_DONTWAIT) !=
+      sizeof v.nonce) {
     close(v.socket);
     return;
   }
@@ -222,11 +220,12 @@ bool Connector::hear(const Visitor& v) {
   Hello hello;
   const ssize_t n = recv(v.socket, &hello, sizeof hello, MSG_DONTWAIT);
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return false;
-  const bool whole = n == sizeof hello && hello.rank > boot_.rank && hello.rank < boot_.world_size;
+  const bool whole = n == sizeof hello && hello.rank > boot_.rank &&
+                     std::find(ranks_.begin(), ranks_.end(), hello.rank) != ranks_.end();
   const Claim claim{v.nonce, hello.rank, boot_.rank};
   if (!whole || sockets_[hello.rank] >= 0 ||
       crypto_auth_verify(hello.proof, reinterpret_cast<const unsigned char*>(&claim), sizeof claim,
-                         secret_.key) != 0)
+                         secret_.data()) != 0)
     close(v.socket);
   else
     sockets_[hello.rank] = v.socket;
@@ -234,8 +233,8 @@ bool Connector::hear(const Visitor& v) {
 }
 
 int Connector::first_missing() const {
-  for (int r = boot_.rank + 1; r < boot_.world_size; ++r)
-    if (sockets_[r] < 0) return r;
+  for (int r : ranks_)
+    if (r > boot_.rank && sockets_[r] < 0) return r;
   return -1;
 }
 
@@ -256,15 +255,15 @@ void Connector::receive_all() {
   }
 }
 
-// Lower ranks are called, higher ones call: rank 0 only receives, so that nobody waits in a circle.
+// Lower ranks are called, higher ones call: the lowest only receives, so that nobody waits in a
+// circle.
 std::vector<int> Connector::form() {
   agree_on_secret();
   open();
-  for (int r = 0; r < boot_.rank; ++r) {
-    const std::string place =
-        fetch(key_of("address/", r)) + ":" + fetch(key_of("comm.local/port/", r));
-    reach(r, place);
-    introduce(r, place);
+  for (int r : ranks_) {
+    if (r >= boot_.rank) continue;
+    const std::string rank = std::to_string(r);
+    reach(r, fetch("address/" + rank) + ":" + fetch(prefix_ + "port/" + rank));
   }
   receive_all();
   return std::exchange(sockets_, {});
@@ -272,6 +271,9 @@ std::vector<int> Connector::form() {
 
 }  // namespace
 
-std::vector<int> connect_all(const orr_comm_boot& boot) { return Connector(boot).form(); }
+std::vector<int> connect_all(const orr_comm_boot& boot, const std::vector<int>& ranks,
+                             const std::string& name) {
+  return Connector(boot, ranks, name).form();
+}
 
 }  // namespace local

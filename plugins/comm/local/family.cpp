@@ -6,12 +6,9 @@
 #include <orrery/sdk/plugin.hpp>
 
 #include "../shared/blame.h"
-#include "mesh.h"
+#include "../shared/operation.h"
 
 namespace local {
-
-Family::Family() = default;
-Family::~Family() = default;
 
 // The store's word counts; where it says nothing in time, as when it has gone, this rank's own.
 void Family::kill(int32_t code, const std::string& text) {
@@ -42,17 +39,17 @@ void Family::die_of(int dead_rank, const orr_coll* current) {
   die(ORR_RETRY, "rank " + std::to_string(dead_rank) + " died" + shared::in_operation(current));
 }
 
-Mapping Family::open(int64_t card, int rank) try {
-  return Mapping::open(card);
-} catch (const orr::Error&) {
-  if (has_ended(boot, rank)) die_of(rank, nullptr);
-  throw;
-}
-
-bool has_ended(const orr_comm_boot& boot, int rank) {
+bool Family::has_ended(int rank) const {
   for (int i = 0; i < 200; ++i, usleep(5000))
     if (boot.dead(boot.store, rank)) return true;
   return false;
+}
+
+Mapping Family::open(int64_t card, int rank) try {
+  return Mapping::open(card);
+} catch (const orr::Error&) {
+  if (has_ended(rank)) die_of(rank, nullptr);
+  throw;
 }
 
 }  // namespace local

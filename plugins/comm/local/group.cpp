@@ -9,7 +9,6 @@
 
 #include "comm.h"
 #include "connect.h"
-#include "hosts.h"
 #include "wide.h"
 
 namespace local {
@@ -27,16 +26,10 @@ int index_of(const std::vector<int>& ranks, int rank) {
   return static_cast<int>(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin());
 }
 
-Mapping open_first(const orr_comm_boot& boot, int64_t card, int rank) try {
-  return Mapping::open(card);
-} catch (const orr::Error&) {
-  if (!has_ended(boot, rank)) throw;
-  throw orr::Error(ORR_RETRY, "rank " + std::to_string(rank) + " died while the world was forming");
-}
-
 // The first rank of a host makes its segment and keeps the card open until all have published their
 // first step.
-Segment meet(const orr_comm_boot& boot, const std::vector<int>& here) {
+Segment meet(Family& family, const std::vector<int>& here) {
+  const orr_comm_boot& boot = family.boot;
   const std::string key = "comm.local/segment/" + std::to_string(here[0]);
   const int n = static_cast<int>(here.size());
   if (boot.rank == here[0]) {
@@ -48,27 +41,32 @@ Segment meet(const orr_comm_boot& boot, const std::vector<int>& here) {
   int64_t card = 0;
   uint64_t bytes = 0;
   orr::check(boot.get(boot.store, key.c_str(), &card, sizeof card, &bytes, boot.deadline_ns));
-  Mapping mapping = open_first(boot, card, here[0]);
+  Mapping mapping = family.open(card, here[0]);
   if (mapping.bytes() != Segment::bytes(n))
     throw orr::Error(ORR_FAILED, "rank " + std::to_string(here[0]) +
                                      " forms a world of another size or version of comm 'local'");
   return Segment(std::move(mapping), n);
 }
 
+// Nobody may go its way, and end perhaps, while others still look for their connections.
 std::unique_ptr<Group> widen(std::shared_ptr<Family> family, std::vector<int> world_of, uint64_t id,
                              std::unique_ptr<Comm> host) {
   if (host->size() == static_cast<int>(world_of.size())) return host;
+  std::vector<int> sockets;
+  try {
+    sockets = connect_all(family->boot, world_of, std::to_string(id));
+  } catch (const orr::Error& e) {
+    family->die(e.code, e.what());
+  }
   const int rank = index_of(world_of, family->boot.rank);
-  return std::make_unique<Wide>(std::move(family), std::move(world_of), rank, id, std::move(host));
-}
-
-// Nobody may go its way, and end perhaps, while others still look for their connections.
-void meet_all(Group& world) {
+  auto wide = std::make_unique<Wide>(std::move(family), std::move(world_of), rank, id,
+                                     std::move(host), std::move(sockets));
   orr_coll c{};
   c.size = sizeof c;
   c.op = ORR_COLL_BARRIER;
-  c.name = "forming the world";
-  world.run(&c, 1);
+  c.name = "forming";
+  wide->run(&c, 1);
+  return wide;
 }
 
 }  // namespace
@@ -78,7 +76,10 @@ Group::Group(std::shared_ptr<Family> family, std::vector<int> world_of, int rank
       world_of_(std::move(world_of)),
       rank_(rank),
       size_(static_cast<int>(world_of_.size())),
-      id_(id) {}
+      id_(id),
+      far_(size_, false),
+      inbound_(size_),
+      placed_(size_, 0) {}
 
 std::unique_ptr<Group> form_world(const orr_comm_boot& boot) {
   if (boot.world_size > max_ranks)
@@ -92,15 +93,11 @@ std::unique_ptr<Group> form_world(const orr_comm_boot& boot) {
   std::vector<int> all(boot.world_size);
   for (int r = 0; r < boot.world_size; ++r) all[r] = r;
   const std::vector<int> here = neighbours(*family, all);
-  family->world = meet(boot, here);
-  auto host = std::make_unique<Comm>(family, family->world, here, index_of(here, boot.rank), 1);
+  auto host =
+      std::make_unique<Comm>(family, meet(*family, here), here, index_of(here, boot.rank), 1);
   family->spin = host->has_own_cpus();
   family->attach = host->can_attach();
-  if (here.size() < all.size()) family->mesh = std::make_unique<Mesh>(*family, connect_all(boot));
-  const bool is_wide = family->mesh != nullptr;
-  auto world = widen(family, all, 1, std::move(host));
-  if (is_wide) meet_all(*world);
-  return world;
+  return widen(family, all, 1, std::move(host));
 }
 
 std::unique_ptr<Group> Group::split(int32_t color, int32_t key) {

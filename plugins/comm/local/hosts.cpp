@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "hosts.h"
-
+//
+// Which ranks share a host.
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,6 +8,8 @@
 #include <fstream>
 #include <orrery/sdk/plugin.hpp>
 #include <string>
+
+#include "family.h"
 
 namespace local {
 namespace {
@@ -38,24 +40,16 @@ std::vector<int> find_hosts(const orr_comm_boot& boot) {
   const std::string own = host_identity(boot.rank), key = "comm.local/host/";
   orr::check(
       boot.put(boot.store, (key + std::to_string(boot.rank)).c_str(), own.data(), own.size()));
-  const uint64_t all_bytes = host_of.size() * sizeof(int);
-  uint64_t bytes = 0;
-  if (boot.rank > 0) {
-    orr::check(boot.get(boot.store, "comm.local/hosts", host_of.data(), all_bytes, &bytes,
-                        boot.deadline_ns));
-    if (bytes != all_bytes) throw orr::Error(ORR_FAILED, "rank 0 forms a world of another size");
-    return host_of;
-  }
   std::vector<std::string> known;
   for (int r = 0; r < boot.world_size; ++r) {
     char name[256];
+    uint64_t bytes = 0;
     orr::check(boot.get(boot.store, (key + std::to_string(r)).c_str(), name, sizeof name, &bytes,
                         boot.deadline_ns));
     const auto at = std::find(known.begin(), known.end(), std::string(name, bytes));
     host_of[r] = static_cast<int>(at - known.begin());
     if (at == known.end()) known.emplace_back(name, bytes);
   }
-  orr::check(boot.put(boot.store, "comm.local/hosts", host_of.data(), all_bytes));
   return host_of;
 }
 

@@ -32,7 +32,7 @@ std::vector<Node> nodes_of(const orr_coll& c, int first, int last, int ranks) {
   return nodes;
 }
 
-orr_buffer part(const orr_buffer& b, int64_t at, int64_t bytes) {
+orr_buffer part_of(const orr_buffer& b, int64_t at, int64_t bytes) {
   return {b.memory, b.offset + static_cast<uint64_t>(at), static_cast<uint64_t>(bytes)};
 }
 
@@ -89,19 +89,14 @@ bool Wide::goes_in_layers(const orr_coll& c) const {
 
 void Wide::in_layers(const orr_coll& c) {
   exchange({}, {});
-  if (c.op == ORR_COLL_TREE_ALL_REDUCE)
-    tree_all_reduce(c);
-  else if (c.op == ORR_COLL_TREE_REDUCE_SCATTER)
-    tree_reduce_scatter(c);
-  else
-    all_gather(c);
+  if (c.op == ORR_COLL_ALL_GATHER) return all_gather(c);
+  c.op == ORR_COLL_TREE_ALL_REDUCE ? tree_all_reduce(c) : tree_reduce_scatter(c);
 }
 
 // Adds this host's nodes, as far as this rank is to have them: element by element of the slices
 // [at[i], at[i] + n[i]) for the i-th rank of the host. The j-th node goes to `to` of j.
 template <class F>
-void Wide::add_here(const orr_coll& c, const std::vector<int64_t>& n,
-                    const std::vector<int64_t>& at, F&& to) {
+void Wide::add_here(const orr_coll& c, const int64_t* n, const int64_t* at, F&& to) {
   const int k = host_->size(), first = rank_ - host_->rank();
   const int64_t unit = orr_dtype_bytes(c.dtype), own = n[host_->rank()];
   int64_t sent = 0;  // nodes of this rank
@@ -112,41 +107,35 @@ void Wide::add_here(const orr_coll& c, const std::vector<int64_t>& n,
       leaf_first[i] = std::clamp(c.leaf_first[first + i], node.lo, node.hi) - node.lo;
     orr_coll sum = c;
     sum.op = ORR_COLL_TREE_REDUCE_SCATTER;
-    sum.counts = n.data();
-    sum.recv_counts = at.data();
+    sum.counts = n;
+    sum.recv_counts = at;
     sum.leaf_first = leaf_first.data();
     const int64_t owned = orr::traffic::nodes(sum, host_->rank(), k);
-    sum.send = part(c.send, sent * c.count * unit, owned * c.count * unit);
+    sum.send = part_of(c.send, sent * c.count * unit, owned * c.count * unit);
     sum.recv = to(j++, own * unit);
     sent += owned;
     host_->run(&sum, 1);
   }
 }
 
+// Each rank gets a share of the sum, and all gather these.
 void Wide::tree_all_reduce(const orr_coll& c) {
-  const int k = host_->size(), hosts = size_ / k, first = rank_ - host_->rank();
-  const int64_t unit = orr_dtype_bytes(c.dtype);
-  std::vector<int64_t> n(k), at(k), leaf_first(hosts + 1);
-  for (int i = 0; i < k; ++i) {
-    at[i] = orr::traffic::share_begin(c.count, i, k);
-    n[i] = orr::traffic::share_begin(c.count, i + 1, k) - at[i];
+  std::vector<int64_t> n(size_), at(size_);
+  for (int r = 0; r < size_; ++r) {
+    at[r] = orr::traffic::share_begin(c.count, r, size_);
+    n[r] = orr::traffic::share_begin(c.count, r + 1, size_) - at[r];
   }
-  for (int h = 0; h <= hosts; ++h) leaf_first[h] = c.leaf_first[h * k];
-  const int64_t own = n[host_->rank()] * unit;
-  const Scratch scratch(own * static_cast<int64_t>(nodes_of(c, first, first + k, size_).size()));
-  add_here(c, n, at, [&](int j, int64_t bytes) { return scratch.part(j * own, bytes); });
+  const int64_t unit = orr_dtype_bytes(c.dtype);
   orr_coll sum = c;
-  sum.count = n[host_->rank()];
-  sum.leaf_first = leaf_first.data();
-  sum.send = scratch.part(0, static_cast<int64_t>(scratch.bytes.size()));
-  sum.recv = part(c.recv, at[host_->rank()] * unit, own);
-  Counterparts others(*this);
-  orr::exchange::reduce(sum, rank_ / k, hosts, others);
-  orr_coll share = c;
+  sum.counts = n.data();
+  sum.recv_counts = at.data();
+  sum.recv = part_of(c.recv, at[rank_] * unit, n[rank_] * unit);
+  tree_reduce_scatter(sum);
+  orr_coll share = sum;
   share.op = ORR_COLL_ALL_GATHER;
-  share.counts = n.data();
   share.send = sum.recv;
-  host_->run(&share, 1);
+  share.recv = c.recv;
+  all_gather(share);
 }
 
 // This rank adds, of its host's nodes, the slices of all its counterparts.
@@ -165,10 +154,10 @@ void Wide::tree_reduce_scatter(const orr_coll& c) {
   const Scratch scratch(row * unit *
                         static_cast<int64_t>(nodes_of(c, first, first + k, size_).size()));
   for (int h = 0; h < hosts; ++h)
-    add_here(c, {c.counts + h * k, c.counts + (h + 1) * k},
-             {c.recv_counts + h * k, c.recv_counts + (h + 1) * k},
+    add_here(c, c.counts + h * k, c.recv_counts + h * k,
              [&](int j, int64_t bytes) { return scratch.part((j * row + at[h]) * unit, bytes); });
   orr_coll sum = c;
+  sum.op = ORR_COLL_TREE_REDUCE_SCATTER;
   sum.count = row;
   sum.counts = n.data();
   sum.recv_counts = at.data();
@@ -184,7 +173,7 @@ void Wide::all_gather(const orr_coll& c) {
   const int k = host_->size(), hosts = size_ / k;
   const int64_t unit = orr_dtype_bytes(c.dtype);
   const auto place = [&](int r) {
-    return part(c.recv, orr::traffic::sum(c.counts, r) * unit, c.counts[r] * unit);
+    return part_of(c.recv, orr::traffic::sum(c.counts, r) * unit, c.counts[r] * unit);
   };
   std::vector<orr::exchange::Message> sends, recvs;
   for (int h = 0; h < hosts; ++h) {
@@ -199,8 +188,8 @@ void Wide::all_gather(const orr_coll& c) {
     orr_coll share = c;
     share.counts = c.counts + h * k;
     share.send = r == rank_ ? c.send : place(r);
-    share.recv = part(c.recv, orr::traffic::sum(c.counts, h * k) * unit,
-                      orr::traffic::sum(share.counts, k) * unit);
+    share.recv = part_of(c.recv, orr::traffic::sum(c.counts, h * k) * unit,
+                         orr::traffic::sum(share.counts, k) * unit);
     host_->run(&share, 1);
   }
 }

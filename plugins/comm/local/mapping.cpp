@@ -10,7 +10,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <new>
 #include <string>
 #include <utility>
 
@@ -94,13 +93,6 @@ Mapping Mapping::open(int64_t card) {
   made.base_ = map(made.fd_, made.bytes_);
   made.close_card();
   return made;
-}
-
-Pages take_huge_pages(uint64_t bytes) {
-  Pages pages(static_cast<char*>(std::aligned_alloc(huge_page, bytes)));
-  if (!pages) throw std::bad_alloc();
-  madvise(pages.get(), bytes, MADV_HUGEPAGE);  // advice
-  return pages;
 }
 
 }  // namespace local

@@ -5,8 +5,6 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdlib>
-#include <memory>
 
 namespace local {
 
@@ -35,13 +33,5 @@ class Mapping {
   uint64_t bytes_ = 0;
   int fd_ = -1;
 };
-
-// Private memory on huge pages, where the system has them: the kernel copies from another process
-// page by page. REQUIRES: bytes is a multiple of huge_page.
-struct FreePages {
-  void operator()(char* pages) const { std::free(pages); }
-};
-using Pages = std::unique_ptr<char, FreePages>;
-Pages take_huge_pages(uint64_t bytes);
 
 }  // namespace local

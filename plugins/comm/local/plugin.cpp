@@ -8,7 +8,6 @@
 #include <orrery/sdk/comm.hpp>
 
 #include "comm.h"
-#include "hosts.h"
 
 namespace {
 

@@ -4,9 +4,8 @@
 // every rank's part of which is mapped here, or in a rank's own, from and to which the kernel
 // copies (process_vm_readv, process_vm_writev) where it lets ranks do so.
 #include <algorithm>
-#include <bit>
 #include <cerrno>
-#include <chrono>
+#include <cstring>
 #include <orrery/sdk/plugin.hpp>
 
 #include "comm.h"
@@ -14,21 +13,17 @@
 
 namespace local {
 
-Place Comm::place_of(const orr_buffer& b) const {
-  if (!b.memory || b.memory->tier != ORR_TIER_COMM) return {};
-  for (const auto& region : family_->regions)
-    if (&region->memory == b.memory && std::all_of(world_of_.begin(), world_of_.end(), [&](int w) {
-          return region->base[w] != nullptr;
-        }))
-      return {region->id, b.offset};
-  return {};
-}
-
-// Of what lies at `data`, which is the buffer's unless that is empty.
-Place Comm::source_of(const orr_buffer& b, const void* data) const {
-  const Place place = place_of(b);
-  if (place.region != 0 || !family_->attach) return place;
-  return {Place::own_memory, reinterpret_cast<uint64_t>(data)};
+// `attach`: in a rank's own memory, too, where that is allowed.
+Place Comm::place_of(const void* data, bool attach) const {
+  const auto at = reinterpret_cast<uint64_t>(data);
+  for (const auto& region : family_->regions) {
+    const auto begin = reinterpret_cast<uint64_t>(region->memory.host);
+    const bool reached = std::all_of(world_of_.begin(), world_of_.end(),
+                                     [&](int w) { return region->base[w] != nullptr; });
+    if (at >= begin && at - begin < region->memory.bytes && reached)
+      return {region->id, at - begin};
+  }
+  return attach && family_->attach ? Place{Place::own_memory, at} : Place{};
 }
 
 char* Comm::peer_address(const Place& place, int peer) const {
@@ -51,46 +46,32 @@ bool Comm::copy_own(Copy copy, int peer, uint64_t address, void* here, uint64_t 
   return true;
 }
 
-void Comm::fetch(void* to, const Place& place, int peer, uint64_t bytes) {
-  if (place.registered())
-    take(to, peer_address(place, peer), bytes, bytes);
-  else if (!copy_own(process_vm_readv, peer, place.offset, to, bytes))
+// Where the bytes can be read here: in place, or in `scratch`, which they are copied to.
+const char* Comm::reach(const Place& place, int peer, uint64_t bytes, char* scratch) {
+  if (place.registered()) return peer_address(place, peer);
+  if (!copy_own(process_vm_readv, peer, place.offset, scratch, bytes))
     blame_copy("read", peer, bytes);
+  return scratch;
+}
+
+void Comm::fetch(const Place& place, int peer, void* to, uint64_t bytes) {
+  const char* const from = reach(place, peer, bytes, static_cast<char*>(to));
+  if (from != to) take(to, from, bytes, bytes);
 }
 
 // REQUIRES: the peer leaves the place alone until this rank's next step.
 void Comm::store(const Place& place, int peer, const void* from, uint64_t bytes) {
-  if (place.registered())
-    put(peer_address(place, peer), from, bytes);
-  else if (!copy_own(process_vm_writev, peer, place.offset, const_cast<void*>(from), bytes))
+  if (!copy_own(process_vm_writev, peer, place.offset, const_cast<void*>(from), bytes))
     blame_copy("write", peer, bytes);
 }
 
 void Comm::blame_copy(const char* what, int peer, uint64_t bytes) {
   const int error = errno, other = world_of_[peer];
   family_->check_alive();
-  if (has_ended(family_->boot, other)) family_->die_of(other, current_);
+  if (family_->has_ended(other)) family_->die_of(other, current_);
   family_->die(ORR_FAILED, "rank " + std::to_string(world_of_[rank_]) + " cannot " + what + " " +
                                std::to_string(bytes) + " bytes of rank " + std::to_string(other) +
-                               ": " + std::strerror(error) + here());
-}
-
-// Bytes of a peer's operand at a time: so many that the kernel's call for them is cheap beside what
-// it copies, and no more, for pieces are to be folded and delivered while a cache has them.
-int64_t Comm::choose_piece(int peer, uint64_t address) const {
-  using Clock = std::chrono::steady_clock;
-  constexpr int64_t least = 256 << 10, most = 1 << 20;
-  constexpr int64_t bytes_for_each_ns = 768;  // `most` from 1.4 us on
-  auto cost = Clock::duration::max();
-  for (int i = 0; i < 8; ++i) {  // the least: a rank may lose its CPU in between
-    int64_t word = 0;
-    const auto begin = Clock::now();
-    copy_own(process_vm_readv, peer, address, &word, sizeof word);
-    cost = std::min(cost, Clock::now() - begin);
-  }
-  const int64_t ns = std::chrono::nanoseconds(cost).count();
-  return std::clamp(static_cast<int64_t>(std::bit_floor<uint64_t>(bytes_for_each_ns * ns)), least,
-                    most);
+                               ": " + std::strerror(error) + shared::in_operation(current_));
 }
 
 // Each tries a word of its neighbour.
@@ -104,7 +85,6 @@ bool Comm::can_attach() {
   const bool can = copy_own(process_vm_readv, next, place, &seen, sizeof seen) &&
                    seen == words[next] &&
                    copy_own(process_vm_writev, next, place, &seen, sizeof seen);
-  if (can) family_->piece_bytes = choose_piece(next, place);
   const auto all = gather_words(can, "forming the world");
   return std::all_of(all.begin(), all.end(), [](int64_t one) { return one != 0; });
 }

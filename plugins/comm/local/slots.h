@@ -9,14 +9,27 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 
 namespace local {
 
+// Below, to wait for memory takes longer than for the lines.
+constexpr uint64_t worth_streaming = 8 << 10;
+// What is received is used soon, if it fits a cache.
+constexpr uint64_t worth_bypassing = 4 << 20;
+
+// Copies past the caches.
+void stream(void* to, const void* from, uint64_t bytes);
+
 // Copies into shared memory; a release store that follows publishes it.
-void put(void* slot, const void* from, uint64_t bytes);
+inline void put(void* slot, const void* from, uint64_t bytes) {
+  bytes < worth_streaming ? void(std::memcpy(slot, from, bytes)) : stream(slot, from, bytes);
+}
 
 // Copies out of shared memory bytes of a message or of a rank's piece of `all` bytes.
-void take(void* to, const void* from, uint64_t bytes, uint64_t all);
+inline void take(void* to, const void* from, uint64_t bytes, uint64_t all) {
+  all < worth_bypassing ? void(std::memcpy(to, from, bytes)) : put(to, from, bytes);
+}
 
 // Brings a line that peers have read back to this CPU, ahead of the store that would wait for it.
 inline void claim(const void* line) {

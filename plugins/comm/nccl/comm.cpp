@@ -12,6 +12,7 @@ namespace {
 
 constexpr int64_t ms = 1000000;
 constexpr int64_t time_to_stop = 1000 * ms;
+constexpr int64_t time_to_say = 50 * ms;  // a wait that ends within it is of no interest to others
 
 ncclConfig_t not_blocking() {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
@@ -148,39 +149,25 @@ void Comm::look_for_dead() {
 }
 
 // Once a millisecond of waiting: has somebody ended the world, is a peer gone, is it too late?
-void Comm::look_around(int64_t waited) {
-  family_->check_alive();
+void Comm::look_around(Waited& w, int64_t waited) {
+  family_->listen();
   look_for_dead();
   ncclResult_t state = ncclSuccess;
   if (comm_) check_nccl(library().ncclCommGetAsyncError(comm_, &state), "ncclCommGetAsyncError");
   check_nccl(state, "asynchronous error");
-  if (waited - beat_at_ > family_->beat_ns()) {
-    beat_at_ = waited;
-    family_->beat(own_beat());
-    family_->listen();
-  }
-  using shared::Patience;
-  const Patience::Step step =
-      patience_.step(waited, shared::deadline_of(current_, family_->boot()));
-  if (step == Patience::ask) asked_ = family_->beats();
-  if (step == Patience::judge) blame(patience_.waited_ns());
+  if (waited <= 0) return;
+  if (!w.wait) w.wait.emplace(family_->boot(), current_);
+  if (waited > time_to_say && !w.said) family_->say(own_awaited()), w.said = true;
+  const bool named = current_ && shared::paired(*current_);
+  const int other = world_of_.front() == family_->rank() ? world_of_.back() : world_of_.front();
+  const std::string verdict = w.wait->look(named ? world_of_[current_->root_or_peer] : other);
+  if (verdict.empty()) return;
+  compare_waits(family_->all_awaited());
+  family_->fail(ORR_DEADLINE, verdict);
 }
 
-// Who waits has beaten since. Who has not is frozen, or computes. Returns if it is to be waited
-// for.
-void Comm::blame(int64_t waited) {
-  const std::vector<Beat> now = family_->beats();
-  std::vector<int> silent;
-  for (int r = 0; r < family_->size(); ++r)
-    if (r != family_->rank() && now[r].number == asked_[r].number) silent.push_back(r);
-  if (silent.empty()) compare_waits(now);
-  const std::string verdict =
-      shared::judge_wait(family_->boot(), silent, waited, current_, world_of_);
-  if (!verdict.empty()) family_->fail(ORR_DEADLINE, verdict);
-}
-
-Beat Comm::own_beat() const {
-  Beat b{};
+Awaited Comm::own_awaited() const {
+  Awaited b{};
   if (!current_) return b;
   b.comm = id_;
   b.card = shared::card_of(*current_, size_);

@@ -7,7 +7,7 @@
 //   buffers of the host     pass through Staging in pieces, on our own stream, done at return
 //
 //   library.cpp     the two libraries;  device.cpp  the GPU, its memory
-//   family.cpp      poison, and what ranks tell each other past NCCL
+//   family.cpp      the end of the world, and what ranks tell each other past NCCL
 //   comm.cpp        forming, splitting, parting, the one wait, whom to blame
 //   collective.cpp  agreement; host buffers through NCCL's reductions or, in tree order,
 //   shared/reduce enqueue.cpp     device buffers pair.cpp        messages of host buffers
@@ -18,6 +18,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -68,11 +69,14 @@ class Comm : public orr::exchange::Messenger {
 
   template <class F>
   void await(int64_t bytes, F&& done);
-  void look_around(int64_t waited);
+  struct Waited {
+    std::optional<shared::Wait> wait;
+    bool said = false;  // what for
+  };
+  void look_around(Waited& w, int64_t waited);
   void look_for_dead();
-  void blame(int64_t waited);
-  void compare_waits(const std::vector<Beat>& beats);
-  Beat own_beat() const;
+  void compare_waits(const std::vector<Awaited>& all);
+  Awaited own_awaited() const;
   // Runs `body`; what it throws kills the world, and what is under way with it.
   template <class F>
   void guarded(F&& body);
@@ -118,10 +122,6 @@ class Comm : public orr::exchange::Messenger {
   std::atomic<uint64_t> bytes_sent_{0};
 
   const orr_coll* current_ = nullptr;
-  // Of the wait under way.
-  int64_t beat_at_ = 0;  // in the time waited
-  shared::Patience patience_;
-  std::vector<Beat> asked_;
 };
 
 ncclDataType_t type_of(int32_t dtype);
@@ -129,9 +129,10 @@ ncclRedOp_t operation_of(int32_t redop);
 
 template <class F>
 void Comm::await(int64_t bytes, F&& done) {
-  patience_ = {}, beat_at_ = 0;
+  Waited w;
   shared::wait_until(family_->has_own_cpu(), bytes, done,
-                     [&](int64_t waited) { look_around(waited); });
+                     [&](int64_t waited) { look_around(w, waited); });
+  if (w.said) family_->say({});
 }
 
 template <class F>

@@ -5,15 +5,15 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
 #include <cstring>
 
 #include <orrery/sdk/plugin.hpp>
 
+#include "../shared/blame.h"
+
 namespace nccl {
 namespace {
 
-constexpr int64_t ms = 1000000;
 constexpr uint64_t most_value = 2048;
 constexpr const char* store_keeper = "the keeper of the job's store (rank 0 or the launcher)";
 
@@ -29,9 +29,7 @@ Family::Family(const orr_comm_boot& boot)
       world_(count_worlds()),
       has_own_cpu_(boot.local_size <= sysconf(_SC_NPROCESSORS_ONLN)),
       device_(boot.local_rank) {
-  const Beat none{};
-  put(key("beat", rank()), &none, sizeof none);
-  if (rank() == 0) put(key("poison"), "", 0);
+  say({});
   put(key("device", rank()), device_.identity().data(), device_.identity().size());
   refuse_shared_devices();
 }
@@ -87,41 +85,28 @@ ncclUniqueId Family::meet() {
     const std::string got = get(key("id"), "rank 0");
     std::memcpy(&id, got.data(), std::min(got.size(), sizeof id));
   }
-  for (int r = 0; r < size(); ++r) get_first("beat", r);
-  get(key("poison"), "rank 0");
+  for (int r = 0; r < size(); ++r) get_first("awaited", r);
   return id;
 }
 
 void Family::tell_peers(int32_t code, const std::string& text) {
-  try {
-    const std::string value = std::to_string(code) + " " + text;
-    put(key("poison"), value.data(), std::min<uint64_t>(value.size(), most_value));
-  } catch (const orr::Error&) {
-    // Who served the store is gone: the peers see that by themselves.
-  }
+  shared::tell_end(boot_, code, text);
 }
 
 void Family::listen() {
-  check_alive();
-  const std::string value = get(key("poison"), store_keeper);
-  if (value.empty()) return;
-  const size_t blank = value.find(' ');
-  end(std::atoi(value.c_str()), value.substr(blank + 1));
+  std::string why;
+  if (const int32_t code = shared::told_end(boot_, why)) end(code, why);
   check_alive();
 }
 
-int64_t Family::beat_ns() const { return std::clamp(boot_.deadline_ns / 8, 50 * ms, 400 * ms); }
+void Family::say(const Awaited& mine) const { put(key("awaited", rank()), &mine, sizeof mine); }
 
-void Family::beat(Beat b) {
-  b.number = ++beats_;
-  put(key("beat", rank()), &b, sizeof b);
-}
-
-std::vector<Beat> Family::beats() const {
-  std::vector<Beat> all(static_cast<size_t>(size()));
+std::vector<Awaited> Family::all_awaited() const {
+  std::vector<Awaited> all(static_cast<size_t>(size()));
   for (int r = 0; r < size(); ++r) {
-    const std::string value = get(key("beat", r), store_keeper);
-    std::memcpy(&all[static_cast<size_t>(r)], value.data(), std::min(value.size(), sizeof(Beat)));
+    const std::string value = get(key("awaited", r), store_keeper);
+    std::memcpy(&all[static_cast<size_t>(r)], value.data(),
+                std::min(value.size(), sizeof(Awaited)));
   }
   return all;
 }

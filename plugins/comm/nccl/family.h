@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What all communicators of one world share: the GPU, one poison (after a lost peer none can be
+// What all communicators of one world share: the GPU, one end (after a lost peer none can be
 // trusted), and what ranks tell each other past NCCL, through the job's store:
 //
 //   nccl/W/id          the identifier of the world's communicator, from rank 0; W counts worlds
 //   nccl/W/device/R    the GPU of rank R
-//   nccl/W/poison      empty, or the code and the sentence that ended the world
-//   nccl/W/beat/R      what rank R waits for (Beat), put again and again while it waits
+//   nccl/W/awaited/R   what rank R waits for, if it has waited for some time
 //
 // Every key is put while the world forms, so that no later look at one has to wait.
 #pragma once
@@ -22,10 +21,9 @@
 
 namespace nccl {
 
-// Sign of life of a rank that waits. Travels between processes.
-struct Beat {
-  uint64_t number;
-  uint64_t comm;  // in which communicator; 0: none yet
+// What a rank waits for. Travels between processes.
+struct Awaited {
+  uint64_t comm;  // in which communicator; 0: it does not wait
   int32_t message, peer, tag;
   shared::Card card;
 };
@@ -43,13 +41,11 @@ class Family : public shared::Ending {
   Staging& staging() { return staging_; }
   ncclUniqueId meet();
 
-  // Fails by what a peer has put, if it has.
+  // Throws when the world has ended, here or on a peer.
   void listen();
 
-  // The time between beats: several within a deadline, few in a second.
-  int64_t beat_ns() const;
-  void beat(Beat b);  // its number is filled in
-  std::vector<Beat> beats() const;
+  void say(const Awaited& mine) const;
+  std::vector<Awaited> all_awaited() const;
 
  private:
   void tell_peers(int32_t code, const std::string& text) override;
@@ -64,7 +60,6 @@ class Family : public shared::Ending {
   bool has_own_cpu_;
   Device device_;
   Staging staging_;
-  uint64_t beats_ = 0;
 };
 
 }  // namespace nccl

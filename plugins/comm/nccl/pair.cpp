@@ -64,7 +64,7 @@ std::string end_of(int64_t count, int32_t dtype, const shared::Label& label, int
   return shared::end_of_message(count, dtype, label) + (tag ? ", tag " + std::to_string(tag) : "");
 }
 std::string end_of(const Head& h) { return end_of(h.count, h.dtype, h.label, h.tag); }
-std::string end_of(const Beat& b) {
+std::string end_of(const Awaited& b) {
   return end_of(b.card.count, b.card.dtype, b.card.label, b.tag);
 }
 
@@ -179,12 +179,12 @@ void Comm::transfer(const std::vector<orr_coll>& ops) {
 }
 
 // All wait. Do two of them wait for things that never meet?
-void Comm::compare_waits(const std::vector<Beat>& beats) {
+void Comm::compare_waits(const std::vector<Awaited>& all) {
   if (!current_) return;
-  const Beat mine = own_beat();
+  const Awaited mine = own_awaited();
   const int me = family_->rank();
   for (int r : world_of_) {
-    const Beat& b = beats[static_cast<size_t>(r)];
+    const Awaited& b = all[static_cast<size_t>(r)];
     if (r == me || b.comm != id_) continue;
     const bool out = mine.card.op == ORR_COLL_SEND, messages = mine.message && b.message;
     const bool ends = messages && mine.peer == r && b.peer == me && mine.card.op != b.card.op;

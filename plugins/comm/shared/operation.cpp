@@ -15,7 +15,7 @@ namespace {
 void cut(char* to, size_t capacity, const char* from) {
   const size_t n = std::min(from ? std::strlen(from) : 0, capacity - 1);
   std::memcpy(to, from ? from : "", n);
-  to[n] = 0;
+  std::memset(to + n, 0, capacity - n);
 }
 
 uint64_t mix(uint64_t h, uint64_t word) {
@@ -53,14 +53,10 @@ std::string said(const Card& card) {
 }  // namespace
 
 Label label_of(const orr_coll& c) {
-  Label label{};
-  write_label(c, label);
-  return label;
-}
-
-void write_label(const orr_coll& c, Label& label) {
+  Label label;
   cut(label.name, sizeof label.name, c.name);
   cut(label.where, sizeof label.where, c.where);
+  return label;
 }
 
 Card card_of(const orr_coll& c, int ranks) {

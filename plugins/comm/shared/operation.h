@@ -19,7 +19,6 @@ struct Label {
   char where[104];
 };
 Label label_of(const orr_coll& c);
-void write_label(const orr_coll& c, Label& label);
 
 // Everything in which ranks must agree. Travels between processes: fixed-width fields only.
 // `digest` covers what has no field of its own.

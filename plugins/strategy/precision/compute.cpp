@@ -17,7 +17,7 @@ bool is_real(int32_t dtype) {
   return dtype == ORR_F32 || dtype == ORR_F64 || dtype == ORR_F16 || dtype == ORR_BF16;
 }
 
-// Which values are to be short.
+// Chooses the values that are computed in 16 bits.
 class Chooser {
  public:
   Chooser(const OpsOf& program, const std::vector<std::string>& keep)
@@ -46,12 +46,14 @@ class Chooser {
     return found;
   }
 
-  // Products, attention and norms, whose kernels add in f32; and within modules what follows them.
-  // The loss, sums and statistics stay in f32.
+  // Whether an op may compute in 16 bits: products, attention and norms, whose kernels add in f32,
+  // and inside modules the pointwise ops that read such a result. The loss, sums and statistics
+  // stay in f32.
   bool fits(const Op& op) const {
     static const std::set<std::string> heavy = {"matmul",  "attention", "layernorm",
                                                 "rmsnorm", "softmax",   "gather"};
-    static const std::set<std::string> shape = {"reshape", "transpose", "split", "concat"};
+    static const std::set<std::string> shape = {"reshape", "transpose", "split",        "concat",
+                                                "windows", "fold",      "user_gradient"};
     if (heavy.count(op.kind)) return true;
     if (!shape.count(op.kind) && (op.kind != "pointwise" || op.region.empty())) return false;
     return std::any_of(op.in.begin(), op.in.end(),
@@ -74,7 +76,8 @@ class Caster {
   }
 
  private:
-  // Casts that the script wrote stay casts, of what there is.
+  // Casts what the op reads to the type that it computes in. A cast that the script wrote reads its
+  // input in whatever type that has now.
   void translate(int64_t number, const Op& op) {
     const bool low = low_[static_cast<size_t>(op.out[0])];
     const int32_t from = traced_.dtype[static_cast<size_t>(op.out[0])];

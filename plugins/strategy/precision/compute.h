@@ -10,10 +10,10 @@
 
 namespace precision {
 
-// Makes the ops of all modules but those that `keep` names compute in `dtype`, before
-// differentiation: what they read is cast, parameters once for each op that reads them, so that
-// gradients stay apart by use; all else reads what it was traced with. Throws orr::Error for a
-// pattern that names no module, and if nothing computes in f32.
+// Makes the ops of all modules compute in `dtype`, except the modules that `keep` names. Must run
+// before differentiation. What these ops read is cast; a parameter is cast once for each op that
+// reads it, so that it has one gradient for each use. All other ops read the types that they were
+// traced with. Throws orr::Error if a pattern names no module or if nothing computes in f32.
 void compute_in(const orr::Program& program, int32_t dtype, const std::vector<std::string>& keep);
 
 }  // namespace precision

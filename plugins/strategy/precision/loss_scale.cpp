@@ -20,7 +20,8 @@ orr::Value counter(const orr::Program& p, const char* name) {
   return p.state({.name = name, .dtype = ORR_I64, .dims = std::vector<int64_t>{}});
 }
 
-// A mean over the batch is known when this asks for it.
+// Returns v as a number of the whole step. A sum or mean over the batch is completed over the ranks
+// first.
 orr::Value known(const orr::Program& p, orr::Value v) {
   return p.info(v).batch == ORR_BATCH_NONE ? v : p.op("total", {v});
 }
@@ -29,7 +30,8 @@ orr::Value choice(orr::Value condition, orr::Operand yes, orr::Operand no) {
   return condition.in->pointwise(ORR_FN_SELECT, {condition, yes, no});
 }
 
-// What is updated and by what, in the order in which that is computed.
+// Returns each parameter and state that the step updates, with its new value, in the order in which
+// the new values are computed.
 std::vector<std::pair<orr::Value, orr::Value>> updates_of(const orr::Program& p) {
   std::vector<std::pair<orr::Value, orr::Value>> updates;
   p.each(1u << ORR_ROLE_PARAM | 1u << ORR_ROLE_STATE, [&](orr::Value v, const orr_value_info&) {
@@ -41,7 +43,8 @@ std::vector<std::pair<orr::Value, orr::Value>> updates_of(const orr::Program& p)
   return updates;
 }
 
-// Half after a step that was taken back, double after so many good ones since the last change.
+// Halves the scale after a step that was taken back. Doubles it after `growth_interval` good steps
+// since it last changed.
 void adapt(const orr::Program& p, const LossScale& how, orr::Value scale, orr::Value good,
            orr::Value finite) {
   const orr::Value up = p.pointwise(ORR_FN_MIN, {scale * 2.0, kLargestScale});
@@ -60,7 +63,7 @@ void guard(const orr::Program& p, const LossScale& how, orr::Value loss, orr::Va
     finite = p.pointwise(ORR_FN_AND, {finite, p.pointwise(ORR_FN_ISFINITE, {norm})});
   for (auto& [state, next] : updates_of(p)) p.update(state, choice(finite, known(p, next), state));
   const orr::Value scale = scale_of(p, how);
-  p.output("loss_scale", p.same(scale));  // the state changes in place
+  p.output("loss_scale", p.same(scale));  // a copy, because the state changes in place
   if (how.growth_interval > 0) adapt(p, how, scale, counter(p, "good_steps"), finite);
   const orr::Value skipped = counter(p, "skipped_steps"),
                    now = choice(finite, skipped, skipped + 1.0);

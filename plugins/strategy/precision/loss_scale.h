@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Gradients of a multiple of the loss, so that 16-bit values do not vanish, and steps that are
-// taken back when they overflow (Micikevicius et al., "Mixed Precision Training", ICLR 2018).
+// Multiplies the loss by a scale, so that gradients in 16 bits do not vanish, and takes back steps
+// whose gradients overflow (Micikevicius et al., "Mixed Precision Training", ICLR 2018).
 #pragma once
 
 #include <orrery/sdk/program.hpp>
 
 namespace precision {
 
-constexpr double kLargestScale = 0x1p24;  // and its reciprocal the smallest
+constexpr double kLargestScale = 0x1p24;  // the smallest is its reciprocal
 
-// Powers of two: with no overflow a scaled step has the bits of one that is not.
+// Scales are powers of two, so that without overflow a scaled step gives the bits of an unscaled
+// one.
 struct LossScale {
   double initial = 0;           // 0: none
-  int64_t growth_interval = 0;  // good steps before it doubles; 0: it stays what it is
+  int64_t growth_interval = 0;  // good steps before the scale doubles; 0: it never changes
 };
 
-// Before differentiation: multiplies the loss by the scale, a state of the run.
+// Multiplies the loss by the scale, which is a state of the run. Must run before differentiation.
 void scale_loss(const orr::Program& program, const LossScale& how);
 
-// Makes the step one that changes nothing but the scale unless the loss and the squared norm of all
-// gradients are finite: a choice in every update, the same on every rank. Results: "loss_scale" and
-// "skipped_steps".
+// Lets a step change nothing but the scale if the loss or the squared norm of all gradients is not
+// finite. Every update then chooses between old and new value, the same on every rank. The step
+// gets the results "loss_scale" and "skipped_steps".
 void guard_updates(const orr::Program& program, const LossScale& how);
 
 }  // namespace precision

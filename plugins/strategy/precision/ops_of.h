@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// All ops of a program, in its order, with what the rewriting of element types asks of them.
+// All ops of a program, in the program's order, with the facts that a change of element types
+// needs.
 #pragma once
 
 #include <map>
@@ -14,8 +15,8 @@ namespace precision {
 struct Op {
   std::string kind, region;
   std::vector<int32_t> in, out;
-  bool is_cast = false;        // a pointwise op whose last instruction is a cast,
-  bool is_plain_cast = false;  // and its only one
+  bool is_cast = false;        // a pointwise op whose last instruction is a cast
+  bool is_plain_cast = false;  // a pointwise op that does nothing but cast
 };
 
 struct OpsOf {
@@ -43,14 +44,14 @@ struct OpsOf {
     }
   }
 
-  // The op that makes a value; null if it is given.
+  // Returns the op that makes a value; null if no op makes it (a parameter, a batch field).
   const Op* maker(int32_t value) const {
     const auto at = number.find(value);
     return at == number.end() ? nullptr : &ops.at(at->second);
   }
 
   std::map<int64_t, Op> ops;
-  std::map<int32_t, int64_t> number;  // of the op that makes a value
+  std::map<int32_t, int64_t> number;  // by value: the number of the op that makes it
   std::vector<int32_t> dtype, batch;  // by value
   std::vector<bool> state;
 };

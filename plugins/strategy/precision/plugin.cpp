@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Mixed precision: modules compute in 16 bits, with f32 master weights, optimizer state and loss.
-// Micikevicius et al., "Mixed Precision Training", ICLR 2018; Kalamkar et al., "A Study of BFLOAT16
-// for Deep Learning Training", 2019, for why bf16 needs no loss scale and f16 does.
+// Micikevicius et al., "Mixed Precision Training", ICLR 2018. Why bf16 needs no loss scale and f16
+// does: Kalamkar et al., "A Study of BFLOAT16 for Deep Learning Training", 2019.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -46,11 +46,11 @@ int32_t dtype_of(const char* option, const std::string& name) {
   refuse(std::string(option) + " '" + name + "': there are bf16, f16 and f32");
 }
 
-// What a stack's entry asks for.
+// The options of the stack's entry, read.
 struct Asked {
   int32_t compute = ORR_F32;
   std::vector<std::string> keep;
-  int32_t wire = 0;  // 0: gradients as they are made
+  int32_t wire = 0;  // the type in which gradients travel; 0: the type they are computed in
   precision::LossScale scale;
 };
 
@@ -63,7 +63,7 @@ int32_t wire_of(int32_t compute, const std::string& name) {
   return dtype;
 }
 
-// The power of two from 2^-24 to 2^24 that is nearest in logarithm.
+// Returns the power of two from 2^-24 to 2^24 whose logarithm is nearest to that of x.
 double nearest_scale(double x) {
   if (!(x > 0)) return 1;
   return std::clamp(std::exp2(std::round(std::log2(x))), 1 / kLargestScale, kLargestScale);
@@ -74,7 +74,7 @@ std::string text_of(double x) {
   return std::string(text, std::to_chars(text, text + sizeof text, x).ptr);
 }
 
-// The fixed scale that was asked for, 0 if it is dynamic or none.
+// Returns the fixed scale that the options ask for; 0 if they ask for a dynamic one or none.
 double fixed_scale(const orr_options* options) {
   const double fixed = options->real(options->self, "loss_scale", 0);
   const std::string text = options->text(options->self, "loss_scale", "");
@@ -130,7 +130,8 @@ orr_status* transform(void*, orr_program* program, const orr_edit* edit,
   });
 }
 
-// Nothing travels for it; what others send of 16-bit values is theirs.
+// This strategy sends nothing itself. Bytes of 16-bit values that other strategies send are counted
+// by those.
 constexpr orr_strategy_api kApi = [] {
   orr_strategy_api table = orr::strategy_table(describe, transform, orr::predict_nothing);
   table.transform_forward = transform_forward;

@@ -19,7 +19,7 @@ constexpr size_t kCheck = 17;  // characters: a space and the hash
 
 std::string log_of(const std::string& path) { return "the log of arrivals '" + path + "'"; }
 
-// A pipe might never end.
+// Reads a regular file. Other kinds are refused: a pipe might never end.
 std::string whole_file(const std::string& path) {
   struct stat facts;
   if (stat(path.c_str(), &facts) != 0)

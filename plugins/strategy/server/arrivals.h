@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The order in which a server handled what reached it, as text:
+// The log of arrivals: a text file with the order in which a server handled its messages. A later
+// run can replay it and gets the same bits. Its lines:
 //
 //   orrery arrivals 1 <what ran> <check>
 //   session <steps done before> <check>
@@ -8,8 +9,9 @@
 //   push <worker> <clock> <version> <check>
 //   end <worker> <clock> <version> <check>     once per worker, at the end of each session
 //
-// clock: the worker's steps in this session before. version: updates of the session before. check:
-// xxh3 of all lines up to there, so that no line can be changed, lost or added.
+// clock: how many steps the worker had done in this session. version: how many updates the server
+// had made in this session. check: the xxh3 hash of all lines up to this one, so that a line that
+// was changed, lost or added is found.
 #pragma once
 
 #include <xxhash.h>
@@ -29,7 +31,7 @@ struct Arrival {
 };
 std::string to_string(const Arrival& arrival);
 
-// Of all lines so far.
+// The hash of all lines so far.
 class Check {
  public:
   Check() : state_(XXH3_createState(), XXH3_freeState) { XXH3_64bits_reset(state_.get()); }
@@ -43,7 +45,8 @@ class Check {
 // [one thread at a time]
 class ArrivalLog {
  public:
-  // Begins the file, and says what runs. Throws orr::Error, as `add` does, if it cannot be written.
+  // Begins the file with a line that describes the run. Throws orr::Error, as `add` does, if the
+  // file cannot be written.
   ArrivalLog(const std::string& path, const std::string& heading);
   void begin(int64_t steps_done);
   void add(const Arrival& arrival);
@@ -58,14 +61,16 @@ class ArrivalLog {
   Check check_;
 };
 
-// A log to be followed. [one thread at a time]
+// A log that this run repeats. [one thread at a time]
 class Replay {
  public:
-  // Throws orr::Error if the file is damaged, ends within a session, or is of another run.
+  // Reads the file. Throws orr::Error if it is damaged, ends within a session, or if its heading is
+  // another one.
   Replay(const std::string& path, const std::string& heading, int workers);
-  // Throws orr::Error if the log has no further session, or it begins after other steps.
+  // Goes to the next session. Throws orr::Error if there is none, or if the log's session begins
+  // after another number of steps.
   void begin(int64_t steps_done);
-  // What comes next; null at the end of the session.
+  // Returns the message that must be handled next; null at the end of the session.
   const Arrival* next() const;
   void pass() { ++at_; }
   const std::string& path() const { return path_; }
@@ -78,7 +83,8 @@ class Replay {
   void read_line(const std::string& line, int number);
   std::string path_;
   std::vector<Session> sessions_;
-  size_t session_ = 0, at_ = 0;  // session: from 1 while one is open
+  size_t session_ = 0;  // counted from 1; 0: none was begun
+  size_t at_ = 0;       // the next arrival of the session
 };
 
 }  // namespace server

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a worker and a server say to each other, over a group of the two. The worker speaks first:
+// The messages between a worker and a server, over a group of these two ranks. The worker sends
+// first. Requests and answers:
 //
 //   request push   numbers, then values        no answer
 //   request pull   or end                      the version; if it is not -1, the weights
@@ -18,10 +19,10 @@ struct Request {
   int64_t kind, clock, read;  // Arrival::Kind; steps done before; version that a push's weights had
 };
 
-// One end, driven by one thread.
+// One end of the connection. Only one thread uses it.
 class Channel {
  public:
-  // `group` is of this rank and `other`, in the order of their ranks.
+  // `group` contains this rank and `other`, in the order of their ranks.
   Channel(const orr_driver_host& host, int32_t group, int other)
       : host_(host), group_(group), peer_(host.rank < other ? 1 : 0) {}
   void send(const void* bytes, size_t count, const char* what) const {

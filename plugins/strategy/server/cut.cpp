@@ -10,7 +10,7 @@
 namespace server {
 namespace {
 
-// A state of the strategy's own, which nobody saves.
+// Makes a state that belongs to this strategy and is not saved in checkpoints.
 int32_t own_state(const orr::Program& program, const std::string& name, const orr_tensor& type) {
   orr::StateOf how{name.c_str()};
   how.dtype = type.dtype, how.dims = std::vector<int64_t>(type.dims, type.dims + type.rank);
@@ -53,23 +53,23 @@ class Cutter {
     bool is_param = false;
   };
 
-  // Whether the server holds it: a parameter, or what its update keeps.
+  // Whether the server holds this state: a parameter, or optimizer state of a parameter.
   bool is_own(const Changed& c, int32_t server) const {
     auto owner = pace_.owner.find(c.beside.empty() ? c.name : c.beside);
     return owner != pace_.owner.end() && owner->second == server;
   }
 
-  // Whether workers push the value.
+  // Whether workers push the value: without a bound a gradient, with one a sum over the batch.
   bool is_pushed(int32_t v) const {
     if (!pace_.bounded()) return gradients_.count(v) > 0;
     if (step_.info(v).batch != ORR_BATCH_SUM) return false;
-    // Linear ops on sums over the batch come after the sum, as in one process.
+    // Linear ops on sums over the batch run on the server, after the sum, as in one process.
     const std::vector<int32_t> in = step_.inputs(v);
     return std::any_of(in.begin(), in.end(),
                        [&](int32_t x) { return step_.info(x).batch == ORR_BATCH_SAMPLES; });
   }
 
-  // What is pushed of all that a server's updates are made of.
+  // Returns the pushed values that the updates of a server read.
   std::set<int32_t> wanted_of(int32_t server) const {
     std::set<int32_t> wanted, seen;
     std::vector<int32_t> todo;
@@ -91,7 +91,8 @@ class Cutter {
     return wanted;
   }
 
-  // Its number among all that are pushed, which is that of batches of any shape.
+  // Appends to the name the number of v among all pushed values. That is the same for programs of
+  // any batch shape, which their values' numbers are not.
   std::string numbered(const std::string& name, int32_t v) const {
     return text(name, ".", std::distance(pushed_.begin(), pushed_.find(v)));
   }
@@ -118,7 +119,8 @@ class Cutter {
     return share;
   }
 
-  // A pushed value: the canonical sum of what has arrived for each range of leaves.
+  // Writes the server's side of a pushed value: a state for each range of leaves, where its push is
+  // put, and their canonical sum, which is returned.
   int32_t arrive(const orr::Program& to, Share& share, int32_t v) const {
     std::vector<int32_t> each;
     for (size_t n = 0; n < nodes_.size(); ++n) {
@@ -130,8 +132,8 @@ class Cutter {
     return nodes_.size() == 1 ? each[0] : sum(to, each, 0, width);
   }
 
-  // The tree over the leaves [first, first + width), of which the arrived nodes are the leaves
-  // here; -1 if there are none.
+  // Returns the sum over the leaves [first, first + width) in the canonical tree. It goes down the
+  // tree to the nodes that workers push. -1 if the batch has none of these leaves.
   int32_t sum(const orr::Program& to, const std::vector<int32_t>& each, int64_t first,
               int64_t width) const {
     if (first >= leaves_) return -1;
@@ -143,7 +145,8 @@ class Cutter {
     return right < 0 ? left : int32_t{to.add(left, right)};
   }
 
-  // What servers update is theirs; a model's buffers stay the workers'.
+  // Takes the updates of parameters and optimizer state out of the workers' step, and adds states
+  // for what they push. Buffers of the model are still updated by the workers.
   void edit_step() const {
     for (auto& [v, c] : changed_)
       if (!c.beside.empty() || (c.is_param && step_.gradient(v).exists())) step_.update(v, v);
@@ -157,7 +160,7 @@ class Cutter {
   const Pace& pace_;
   const int64_t leaves_;
   std::map<int32_t, Changed> changed_;
-  std::vector<LeafRange> nodes_;  // whose sums arrive
+  std::vector<LeafRange> nodes_;  // the ranges of leaves that workers push
   std::set<int32_t> gradients_, pushed_;
 };
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A training step cut in two for servers that take gradients as they come (Dean et al., "Large
-// Scale Distributed Deep Networks", NIPS 2012): what a worker does with its leaves, and what a
-// server does with what it is pushed. The cut goes through the gradients, or, where the server adds
-// those of one step in the canonical tree (ops.h, LEAVES), through the sums over the batch.
+// Cuts a training step in two for servers that take gradients as they come (Dean et al., "Large
+// Scale Distributed Deep Networks", NIPS 2012): what a worker computes from its leaves
+// (microbatches), and what a server does with the values that workers push. Without a bound workers
+// push gradients. With a bound the server adds the gradients of one step in the canonical tree
+// (ops.h, LEAVES), so workers push sums over the batch.
 #pragma once
 
 #include <string>
@@ -15,17 +16,19 @@
 
 namespace server {
 
-// One server's part. Names of states; parallel where several lists are.
+// One server's part. The lists hold names of states.
 struct Share {
-  std::string program;                            // applies what has arrived
-  std::vector<std::string> pushed;                // where workers leave what they push to it
-  std::vector<std::vector<std::string>> arrived;  // by range of leaves: where it puts that
-  std::vector<std::string> params, masters;       // the workers' parameters, and its own
+  std::string program;              // the server runs it to apply what has arrived
+  std::vector<std::string> pushed;  // states in which workers put the values for this server
+  std::vector<std::vector<std::string>> arrived;  // by range of leaves: the server's states for
+                                                  // them, in the order of `pushed`
+  std::vector<std::string> params;                // parameters as workers have them
+  std::vector<std::string> masters;               // the server's copies, in the same order
 };
 
-// Edits the step into a worker's, which updates no parameter, but leaves what servers want, or, if
-// several steps are pushed together, adds that to what it has left; and writes the servers'
-// programs beside it. Returns the servers' parts.
+// Edits the step into a worker's: it updates no parameter, but puts the values for the servers into
+// states, or adds to these if several steps are pushed together. Writes the servers' programs
+// beside the step, and returns the servers' parts.
 std::vector<Share> cut(const orr::Program& step, const Pace& pace,
                        const std::vector<int64_t>& leaf_first);
 

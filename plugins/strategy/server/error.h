@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Errors in sentences.
+// Makes the texts of errors.
 #pragma once
 
 #include <sstream>
@@ -10,7 +10,7 @@
 
 namespace server {
 
-// Its arguments, one after another.
+// Returns its arguments as text, one after another.
 template <class... Args>
 std::string text(const Args&... args) {
   std::ostringstream out;

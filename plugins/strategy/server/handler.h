@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A server's side of one remote worker: a thread that receives its requests and has the reactor
-// answer them.
+// A server's side of the connection to one worker on another rank: a thread that receives the
+// worker's requests and answers them from the reactor.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@ namespace server {
 
 class Handler {
  public:
-  // Opens at once; closes itself when the worker has ended, or with an error, which stops the
-  // reactor.
+  // Starts the thread. It ends when the worker has ended its session, or with an error, which also
+  // stops the reactor.
   Handler(Reactor& reactor, const Channel& channel, int worker, const orr_driver_host& host)
       : reactor_(reactor), channel_(channel), worker_(worker) {
     thread_ = std::thread([this, &host] {
@@ -32,7 +32,8 @@ class Handler {
   ~Handler() { close(); }
   Handler(const Handler&) = delete;
 
-  // Waits for that. Returns how often it has put the worker off (Reactor::weights).
+  // Waits until the thread has ended. Returns how often it has put the worker off
+  // (Reactor::weights).
   uint64_t close() {
     if (thread_.joinable()) thread_.join();
     return put_off_;
@@ -55,7 +56,8 @@ class Handler {
     }
   }
 
-  // Whether it has given the weights.
+  // Answers a request for weights. Returns whether the weights were sent; if not, the worker is
+  // told to ask again.
   bool answer(const Request& request) {
     std::vector<std::byte> weights(reactor_.weight_bytes());
     const int64_t version = reactor_.weights(static_cast<Arrival::Kind>(request.kind), worker_,

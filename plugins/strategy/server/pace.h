@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How workers and servers keep pace where no step is common to all, and who serves what.
+// The options of modes in which ranks share no common step: how often workers push and pull, how
+// far they may run ahead, and which server owns which parameter.
 #pragma once
 
 #include <orrery/ops.h>
@@ -16,7 +17,7 @@ namespace server {
 constexpr const char* kRemedy = "give mode = \"sync\"";
 
 struct Pace {
-  int32_t servers = 1;         // the first ranks
+  int32_t servers = 1;         // how many; servers are the first ranks
   int32_t push = 1, pull = 1;  // steps between two pushes of gradients, two pulls of weights
   int32_t bound = -1;  // -1: gradients are applied as they come. Else those of one step are applied
                        // together, and a worker is at most this many steps ahead of the weights
@@ -28,9 +29,9 @@ struct Pace {
 
 using LeafRange = std::pair<int64_t, int64_t>;  // [first, last)
 
-// What each push of a rank sums the gradients of, as ranges of microbatches (leaves of the tree of
-// sums, orrery/ops.h), in their order: its nodes of the tree if servers add these, else all that it
-// has. `leaf_first` as in orr_driver_host.
+// Returns the ranges of microbatches (leaves of the tree of sums, orrery/ops.h) that a rank pushes
+// separately, in their order. If servers add in the tree, each range is a node of the tree; else
+// there is one range, all microbatches of the rank. `leaf_first` as in orr_driver_host.
 inline std::vector<LeafRange> pushed_leaves(const Pace& pace,
                                             const std::vector<int64_t>& leaf_first, int rank) {
   int64_t at = leaf_first[static_cast<size_t>(rank)];

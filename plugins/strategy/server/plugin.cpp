@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A parameter server: every parameter lives on one of a few servers, dealt by size. Workers push
-// their gradients there, the server steps, workers pull the new weights. Servers work too, unless
-// they are dedicated: they are the first ranks that share the batch. Three modes:
+// A parameter server: every parameter belongs to one of a few servers, which share them by size.
+// Workers push gradients to the server, the server updates the parameter, and workers pull the new
+// weights. Servers are the first ranks that share the batch. They also work, unless they are
+// dedicated. There are three modes:
 //
-//   sync   a step is common to all, and a server adds in the canonical tree: EXACT
-//   async  a server applies what comes when it comes: as the log of arrivals says
-//   stale  a server adds the gradients of one step of all; who is `bound` steps ahead of them waits
+//   sync   all ranks take the same steps, and a server adds in the canonical tree: EXACT
+//   async  a server applies gradients in the order in which they arrive, which a log can record
+//   stale  a server adds the gradients of one step from all workers; a worker that is `bound` steps
+//          ahead of the weights waits
 //
 // Li et al., "Scaling Distributed Machine Learning with the Parameter Server", OSDI 2014; Dean et
 // al., "Large Scale Distributed Deep Networks", NIPS 2012; Ho et al., "More Effective Distributed
@@ -50,7 +52,7 @@ orr_status* describe(void*, orr_strategy_info* out) {
   });
 }
 
-// Of each parameter, in their order.
+// Returns the owner of each parameter, in the order of the parameters.
 std::vector<orr::Owned> owners_of(const std::vector<orr::Param>& params, int32_t servers,
                                   int64_t bucket) {
   std::vector<int64_t> bytes;
@@ -58,8 +60,8 @@ std::vector<orr::Owned> owners_of(const std::vector<orr::Param>& params, int32_t
   return orr::deal_to_owners(bytes, servers, bucket);
 }
 
-// Servers that take part in every step. Gradients that no server can own alone, of scalars and of
-// weights that several stages use, are summed for all.
+// Mode sync: servers take part in every step. Gradients of scalars, and of weights that several
+// stages use, cannot belong to one server; they are summed on all ranks.
 void train_together(const orr::Program& p, int32_t servers, int64_t bucket) {
   p.each(1u << ORR_ROLE_GRAD,
          [&](orr::Value gradient, const orr_value_info&) { p.reduce(gradient, "data", bucket); });
@@ -76,7 +78,7 @@ template <class... Args>
   server::fail(ORR_INVALID, why...);
 }
 
-// An option of other modes than the chosen one.
+// Refuses an option that was given but belongs to another mode than the chosen one.
 void refuse_given(const orr_options* o, const char* name, const std::string& remedy) {
   constexpr int64_t unset = INT64_MIN;
   int64_t whole = o->integer(o->self, name, unset);
@@ -91,7 +93,8 @@ int32_t at_least(int64_t least, const orr_options* o, const char* name) {
   return static_cast<int32_t>(given);
 }
 
-// How workers and servers keep pace, but for how many there are; none: by a common step.
+// Reads the options of modes async and stale, except the number of servers. Returns nothing for
+// mode sync.
 std::optional<server::Pace> pace_of(const orr_options* o) {
   std::string mode = o->text(o->self, "mode", "sync");
   server::Pace how;
@@ -115,7 +118,8 @@ std::optional<server::Pace> pace_of(const orr_options* o) {
   return how;
 }
 
-// The ranks that share the batch, and those that do not. Returns the number of servers.
+// Makes the axis of the ranks that share the batch. Dedicated servers are on it, but get no share.
+// Returns the number of servers.
 int32_t make_axis(const orr::Program& p, const orr_options* o) {
   int64_t servers = o->integer(o->self, "servers", 1),
           dedicated = o->integer(o->self, "dedicated", 0);
@@ -153,7 +157,7 @@ void remark_traffic(const orr::Program& p, const server::Pace& how) {
   p.remark(text + memory);
 }
 
-// Servers of their own time.
+// Modes async and stale: workers and servers run without a common step.
 void train_apart(const orr::Program& p, int32_t servers, int64_t bucket, server::Pace how) {
   const std::vector<orr::Param> params = orr::params_of(p.raw(), p.edit());
   const std::vector<orr::Owned> dealt = owners_of(params, servers, bucket);
@@ -174,8 +178,8 @@ orr_status* transform(void*, orr_program* program, const orr_edit* edit, const o
   });
 }
 
-// Push and pull in exchanges of a common step; what no server owns, and the loss, is summed for all
-// as under strategy.data.
+// Predicts mode sync: push and pull are exchanges of the common step. What no server owns, and the
+// loss, is summed on all ranks as under strategy.data.
 orr_status* predict(void*, const orr_predict_query* query, orr_prediction* out) {
   return orr::guard([&] {
     out->bytes_sent = query->counts ? orr::bytes_of_pieces(*query) : orr::bytes_of_sum(*query);

@@ -11,7 +11,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// The file of a server: that of the first has the name as it is given.
+// Returns the name of a server's log: the given path for the first server, with the server's number
+// appended for others.
 std::string file_of(const std::string& path, int server) {
   return server == 0 ? path : text(path, ".", server);
 }
@@ -46,8 +47,8 @@ void Reactor::open(int64_t steps_done) {
   if (replay_) replay_->begin(steps_done);
 }
 
-// Waits for a part of the deadline; true if it is ready. Fails when nothing at all has come for all
-// of it.
+// Waits until `ready`, but only for a part of the deadline, and returns whether it is. Throws if no
+// message at all has been handled for a whole deadline.
 template <class Ready>
 bool Reactor::await(Lock& lock, Ready ready) {
   constexpr int parts = 4;
@@ -59,7 +60,7 @@ bool Reactor::await(Lock& lock, Ready ready) {
   if (events_ != quiet_since_)
     quiet_since_ = events_, quiet_ = 0, ticked_ = now;
   else if (now - ticked_ >= part)
-    ++quiet_, ticked_ = now;  // one of all who wait here counts
+    ++quiet_, ticked_ = now;  // several threads may wait here: only one of them counts a part
   if (quiet_ > parts)
     fail(ORR_DEADLINE, "rank ", slowest(), " has not reached server ", host_.rank, " for ",
          host_.deadline_ns / 1000000000, " s");
@@ -116,7 +117,7 @@ void Reactor::push(int rank, int64_t clock, int64_t read, Facts facts, const std
   changed_.notify_all();
 }
 
-// Where the values of a push belong.
+// Puts the values of a push into the states that they belong to.
 void Reactor::put(int rank, const std::byte* values) {
   size_t first = 0;
   for (int r = 0; pace_.bounded() && r < rank; ++r)
@@ -133,7 +134,7 @@ void Reactor::apply(const Facts& facts, int64_t clock) {
   ++version_;
 }
 
-// With a bound: the steps that all workers have pushed.
+// With a bound: applies the steps that all workers have pushed.
 void Reactor::apply_complete() {
   for (;;) {
     const Facts* facts = nullptr;
@@ -148,7 +149,8 @@ void Reactor::apply_complete() {
   }
 }
 
-// With a bound, what one worker has done all others must do.
+// With a bound: throws if a worker has ended before others have, because their steps would wait for
+// it forever.
 void Reactor::check_can_come() const {
   const Worker& behind = at(slowest());
   for (int r = 0; r < host_.ranks && pace_.bounded() && behind.ended; ++r)
@@ -174,7 +176,8 @@ int64_t Reactor::weights(Arrival::Kind kind, int rank, int64_t clock, std::byte*
   };
   if (!await(lock, ready)) return -1;
   if (kind == Arrival::pull) handled({kind, rank, clock, version_});
-  if (!pace_.bounded()) w.steps = std::max(w.steps, clock);  // a step without samples is not pushed
+  if (!pace_.bounded())
+    w.steps = std::max(w.steps, clock);  // steps without samples were not pushed
   masters_.pack(to);
   return version_;
 }
@@ -193,7 +196,7 @@ Facts Reactor::outputs_of(int64_t steps) {
   int told = 0;
   for (Worker& w : workers_) {
     auto after = w.told.upper_bound(due);
-    if (after == w.told.begin()) continue;  // it had no samples
+    if (after == w.told.begin()) continue;  // this worker had no samples
     const auto newest = w.told.erase(w.told.begin(), std::prev(after));
     const Facts& facts = newest->second;
     if (std::isnan(facts[scalars])) continue;

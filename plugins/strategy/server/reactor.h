@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One server: its copy of the parameters that it owns, and the program that applies what workers
-// push. Every message is handled as a whole, one after another, in the order in which they come, or
-// in that of a log. A session lasts from `open` until all ranks have said `end`. Any thread may
-// call; the message of one worker comes from one thread at a time.
+// One server: it has its own copy of the parameters that it owns, and runs the program that applies
+// what workers push. It handles one message after another, in the order of their arrival or in that
+// of a log. A session lasts from `open` until all ranks have sent `end`. Any thread may call, but
+// for each worker only one at a time.
 #pragma once
 
 #include <chrono>
@@ -23,30 +23,34 @@
 
 namespace server {
 
-// Numbers as they come with a push: those that the step was given, then its outputs.
+// The numbers that come with a push: first the scalars that the worker's step was given, then the
+// step's outputs.
 using Facts = std::vector<double>;
 
 class Reactor {
  public:
-  // `heading`: of logs: what runs.
+  // `heading` describes the run, for the log of arrivals.
   Reactor(const Share& share, const Pace& pace, const std::string& heading,
           const orr_driver_host& host);
 
-  // Begins a session: takes over the parameters as they are. [main thread, nobody else is here]
+  // Begins a session, with the parameters as they are now. [main thread, no other thread calls]
   void open(int64_t steps_done);
-  // The gradients of a worker's step; `values`: its arrived states, range by range. `read`: the
-  // version of the weights they were computed on.
+  // Takes the gradients of a worker's step. `values`: for each range of the worker's leaves, what
+  // belongs into the `arrived` states. `read`: the version of the weights that the step used.
   void push(int worker, int64_t clock, int64_t read, Facts facts, const std::byte* values);
-  // The weights for a worker's next step (pull), or when all are done (end), and their version. -1:
-  // not for a while; ask again, so that nobody takes either side for frozen.
+  // Writes the weights for a worker's next step (kind pull), or the last ones when all workers have
+  // ended (kind end), and returns their version. -1: they are not ready after a part of the
+  // deadline, and the worker must ask again. So messages keep coming, and no rank takes another for
+  // frozen.
   int64_t weights(Arrival::Kind kind, int worker, int64_t clock, std::byte* to);
-  // The mean of what workers pushed when they had done `steps` steps, as soon as all have. On a
-  // rank that only serves, which asks for more steps each time.
+  // Waits until all workers have done `steps` steps, and returns the mean of the outputs that they
+  // pushed then. For a dedicated server, which must ask for more steps each time.
   Facts outputs_of(int64_t steps);
-  // Ends all waits, here and later, with this error; `check` throws it.
+  // Makes all waits, now and later, throw this error. `check` throws it, too.
   void stop(std::exception_ptr error);
   void check();
-  // Updates of a session by their staleness: how many other updates came between read and push.
+  // Returns how many pushes of the session had which staleness, and forgets them. Staleness is the
+  // number of other updates between reading the weights and the push.
   std::map<int64_t, int64_t> take_staleness() { return std::exchange(staleness_, {}); }
 
   size_t value_bytes(int rank) const {
@@ -62,17 +66,18 @@ class Reactor {
     std::vector<std::byte> values;
   };
   struct Worker {
-    int64_t steps = 0;  // pushed
-    // On a rank that only serves: of pushes by the steps done, until it asks for later ones.
+    int64_t steps = 0;  // that the worker has pushed
+    // On a dedicated server: by the number of steps done, the numbers of that push, until
+    // outputs_of is asked for later ones.
     std::map<int64_t, Facts> told;
-    // With a bound: pushes that wait for the others', step s at s modulo bound + 1.
+    // With a bound: pushes that wait for those of other workers. Step s is at s modulo (bound + 1).
     std::vector<Kept> kept;
     bool ended = false;
   };
   bool works(int rank) const { return ranges_[static_cast<size_t>(rank)] > 0; }
   Worker& at(int rank) { return workers_[static_cast<size_t>(rank)]; }
   const Worker& at(int rank) const { return workers_[static_cast<size_t>(rank)]; }
-  int slowest() const;  // of those that work
+  int slowest() const;  // the rank with the fewest steps among those that work
   template <class Ready>
   bool await(Lock& lock, Ready ready);
   bool its_turn(const Arrival& arrival) const;
@@ -85,8 +90,8 @@ class Reactor {
   const Pace& pace_;
   const orr_driver_host& host_;
   const std::string program_;
-  std::vector<int> ranges_;                 // by rank: pushes of a step, one for each range
-  std::vector<orr::PackedStates> arrived_;  // by range of leaves
+  std::vector<int> ranges_;                 // by rank: how many ranges of leaves it pushes
+  std::vector<orr::PackedStates> arrived_;  // by range of leaves: the states for its values
   orr::PackedStates params_, masters_;
   std::unique_ptr<ArrivalLog> log_;
   std::unique_ptr<Replay> replay_;
@@ -95,7 +100,8 @@ class Reactor {
   std::condition_variable changed_;
   std::vector<Worker> workers_;  // by rank
   int64_t base_ = 0, version_ = 0;
-  // Messages handled; those when last looked; looks without any since.
+  // For the deadline (await): messages handled so far, how many those were when a message was last
+  // noticed, and the parts of the deadline that have passed since.
   int64_t events_ = 0, quiet_since_ = 0, quiet_ = 0;
   std::chrono::steady_clock::time_point ticked_;
   std::map<int64_t, int64_t> staleness_;

@@ -10,8 +10,9 @@
 namespace server {
 namespace {
 
-// Threads of one server drive several groups at once, beside the device: a backend of one host, or
-// one for many threads.
+// Throws unless device and comm backend can carry this mode. The threads of a server use several
+// groups at the same time, on host memory, so the backend must be one for ranks of one host or one
+// that allows many threads.
 void check_place(const orr_driver_host& host) {
   if (std::string(host.device) != "host")
     fail(ORR_UNAVAILABLE, "servers of their own time work on the host and not on device '",
@@ -26,7 +27,7 @@ void check_place(const orr_driver_host& host) {
 
 }  // namespace
 
-// What runs, equal on all ranks and in every run of the same.
+// Describes the run in one line: the same on all ranks and in every run of the same script.
 std::string Worker::heading() const {
   char program[17];
   std::snprintf(program, sizeof program, "%016llx",
@@ -50,7 +51,7 @@ void Worker::open(const orr_driver_host& host) {
         std::make_unique<Reactor>(shares_[static_cast<size_t>(host.rank)], pace_, heading(), host);
 }
 
-// A group of two for each server and each other rank.
+// Makes a group of two ranks for each pair of a server and another rank.
 void Worker::connect() {
   channels_.resize(static_cast<size_t>(host_->ranks));
   for (int s = 0; s < pace_.servers; ++s) {
@@ -92,9 +93,9 @@ void Worker::step(const orr_driver_step& step, double* outputs) {
   }
 }
 
-// Leaves the gradients, and the numbers that go with them; outputs are means over the samples, NaN
-// if there are none. Then there is no gradient, either: only sums, which with a bound all servers
-// await.
+// Computes the gradients and keeps them, with the numbers that go with them, for the next push.
+// `outputs` become the means over the samples; NaN if this rank has no samples. Without samples
+// there is nothing to push, except with a bound, where servers wait for the sums of every rank.
 void Worker::compute(const orr_driver_step& step, double* outputs) {
   const auto n = static_cast<size_t>(host_->n_outputs);
   double all = 0;
@@ -116,7 +117,7 @@ void Worker::compute(const orr_driver_step& step, double* outputs) {
 void Worker::push() {
   ++pushes_;
   for (Link& link : links_) push_to(link);
-  for (Link& link : links_)  // the next ones are added
+  for (Link& link : links_)  // gradients of the next steps are added to these states
     if (pace_.push > 1) link.values.clear();
   pending_ = false;
 }
@@ -141,7 +142,7 @@ void Worker::pull(Arrival::Kind kind) {
   }
 }
 
-// As Reactor::weights.
+// Asks a server for weights, on this rank or another. Returns what Reactor::weights returns.
 int64_t Worker::weights_of(Link& link, Arrival::Kind kind, std::byte* to) {
   if (!link.channel) return reactor_->weights(kind, host_->rank, clock_, to);
   const Request request{kind, clock_, 0};
@@ -167,8 +168,8 @@ void Worker::settle() {
                   static_cast<double>(times));
 }
 
-// Bytes of the messages if all ranks took the same steps; but who had to ask again, and whom this
-// rank has put off, is not known before.
+// Predicts the bytes that this rank sent, if all ranks took the same steps. How often it asked
+// again and put others off cannot be known before, so these counts are taken from the session.
 uint64_t Worker::sent_in_session(uint64_t put_off) const {
   const auto steps = static_cast<uint64_t>(clock_);
   const uint64_t pulls = steps > 0 ? (steps - 1) / static_cast<uint64_t>(pace_.pull) : 0;
@@ -186,7 +187,7 @@ uint64_t Worker::sent_in_session(uint64_t put_off) const {
   return bytes;
 }
 
-// A handler may wait for its turn in vain: no message would wake it.
+// The reactor is stopped because a handler may be waiting in it for a message that never comes.
 void Worker::stop(const std::string& why) {
   if (reactor_) reactor_->stop(std::make_exception_ptr(orr::Error(ORR_RETRY, why)));
   handlers_.clear();

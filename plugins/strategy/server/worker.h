@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// This rank's part where no step is common to all: as a worker, which computes gradients of its
-// leaves, pushes them to the servers and pulls weights; and as a server, if it is one.
+// What one rank does in the modes without a common step. As a worker it computes gradients of its
+// leaves (microbatches), pushes them to the servers and pulls weights. If it is a server, it also
+// runs the server.
 #pragma once
 
 #include <memory>
@@ -26,11 +27,11 @@ class Worker : public orr::Driver {
   uint64_t predicted() const override { return predicted_; }
 
  private:
-  struct Link {                        // to one server
-    std::unique_ptr<Channel> channel;  // null: it is on this rank
+  struct Link {                        // the worker's side of the connection to one server
+    std::unique_ptr<Channel> channel;  // null: the server is on this rank
     orr::PackedStates values, weights;
-    std::vector<std::byte> outgoing;  // values, range by range
-    int64_t version = 0;              // of the weights here
+    std::vector<std::byte> outgoing;  // the values of all ranges of leaves, one after another
+    int64_t version = 0;              // of the weights that this rank has
   };
   bool works() const { return !pieces_.empty(); }
   std::string heading() const;
@@ -46,14 +47,16 @@ class Worker : public orr::Driver {
   const Pace pace_;
   std::vector<Share> shares_;  // by server
   const orr_driver_host* host_ = nullptr;
-  std::vector<int32_t> pieces_;       // of this rank: one for each range of leaves that it pushes
+  std::vector<int32_t> pieces_;       // pieces of the batch: one for each range that it pushes
   std::vector<Link> links_;           // by server
   std::unique_ptr<Reactor> reactor_;  // null: this rank is no server
-  std::vector<std::unique_ptr<Channel>> channels_;  // of the reactor, by rank
+  std::vector<std::unique_ptr<Channel>> channels_;  // by rank: the server's side of connections
   std::vector<std::unique_ptr<Handler>> handlers_;
-  bool open_ = false, pending_ = false;    // pending: gradients that are not pushed yet
-  int64_t begun_at_ = 0, clock_ = 0;       // steps before this session; of it
-  uint64_t pushes_ = 0, asked_again_ = 0;  // of this session
+  bool open_ = false;                      // a session is
+  bool pending_ = false;                   // there are gradients that were not pushed
+  int64_t begun_at_ = 0;                   // how many steps the run had done before this session
+  int64_t clock_ = 0;                      // how many steps this rank has done in this session
+  uint64_t pushes_ = 0, asked_again_ = 0;  // in this session
   Facts facts_;                            // of the newest step
   uint64_t predicted_ = 0;
 };

@@ -45,7 +45,7 @@ std::vector<int32_t> Finder::rule(int32_t v, int32_t input) const {
   return factors;
 }
 
-// The parameter that v is a cast of, or v.
+// Returns the parameter if v is a cast of one, else v.
 int32_t Finder::bare(int32_t v) const {
   if (known(v).kind != "pointwise") return v;
   const std::vector<int32_t> in = inputs(v);
@@ -54,7 +54,8 @@ int32_t Finder::bare(int32_t v) const {
   return cast ? in[0] : v;
 }
 
-// Casts have higher numbers than what reads them, so numbers alone are no order.
+// Recursive: the numbers of values are not an order of computation, because casts that were added
+// later have higher numbers than the ops that read them.
 const Source& Finder::source(int32_t v) {
   if (!source_[at(v)]) {
     Source found = trace(v);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The linear layers of a program, and which of them follow one another through ops that work on
-// parts of the width, so that the first can be cut by its outputs and the second by its inputs.
+// Finds the linear layers of a program, and pairs of them with nothing between but ops that can
+// work on a part of the width. In such a pair the first layer can be cut by its outputs and the
+// second by its inputs.
 #pragma once
 
 #include <map>
@@ -14,7 +15,7 @@
 
 namespace tensor {
 
-struct Known {  // of a value
+struct Known {  // the facts about one value
   int32_t role = 0, phase = 0;
   std::string kind, name, path;
   std::vector<int64_t> dims;
@@ -27,8 +28,8 @@ struct Linear {
   std::set<int32_t> biases;
 };
 
-// What a value was computed from: constants and parameters alone, or linear layers through ops that
-// work on parts of the width, or anything else.
+// What a value was computed from. fixed: only constants and parameters. open: linear layers,
+// through ops that can work on a part of the width. closed: anything else.
 struct Source {
   enum { fixed, open, closed } kind = fixed;
   std::set<size_t> linears;
@@ -36,15 +37,17 @@ struct Source {
 
 class Finder {
  public:
-  // Borrows both.
+  // Both must outlive this object.
   Finder(orr_program* program, const orr_edit* edit);
 
   const std::vector<Linear>& linears() const { return linears_; }
   const Known& known(int32_t v) const { return known_[at(v)]; }
-  const std::set<size_t>& columns() const { return columns_; }  // as found
+  // Numbers in linears(): layers that can be cut by outputs, those that can be cut by inputs, and
+  // those whose outputs are the classes of the loss.
+  const std::set<size_t>& columns() const { return columns_; }
   const std::set<size_t>& rows() const { return rows_; }
-  const std::set<size_t>& heads() const { return heads_; }  // whose outputs are the classes
-  // Tables of `rows` rows that are read by index.
+  const std::set<size_t>& heads() const { return heads_; }
+  // Returns the parameters with `rows` rows that are read by index (embeddings).
   std::set<int32_t> tables(int64_t rows) const;
 
  private:

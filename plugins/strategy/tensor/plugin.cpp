@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Tensor parallelism: the ranks of an axis share the work on every sample. A linear layer is cut by
-// its outputs (column), the one that reads what it made by its inputs (row); between them nothing
-// travels. Shoeybi et al., "Megatron-LM", 2019; Korthikanti et al., "Reducing Activation
-// Recomputation in Large Transformer Models", MLSys 2023, for `sequence`.
+// its outputs (column), and the layer that reads its result is cut by its inputs (row), so that
+// nothing travels between the two. Shoeybi et al., "Megatron-LM", 2019. The option `sequence`:
+// Korthikanti et al., "Reducing Activation Recomputation in Large Transformer Models", MLSys 2023.
 #include <algorithm>
 #include <set>
 
@@ -35,7 +35,7 @@ orr_status* describe(void*, orr_strategy_info* out) {
   });
 }
 
-// The layers that a list of patterns names.
+// Returns the layers that a list of patterns matches. Throws if a pattern matches none.
 std::set<size_t> named(const Finder& found, const char* option, const char* list) {
   std::set<size_t> layers;
   for (const std::string& pattern : orr::path::cut(list, ',')) {
@@ -106,7 +106,7 @@ class Cutter {
   int64_t size_, parts_;
 };
 
-// Embeddings and the layer that gives the classes.
+// Cuts embeddings, and the layer whose outputs are the classes, by the vocabulary.
 bool cut_vocabulary(orr_program* program, const orr_edit* edit, const Finder& found,
                     Cutter& cutter) {
   for (size_t head : found.heads()) {
@@ -147,8 +147,9 @@ orr_status* transform(void*, orr_program* program, const orr_edit* edit,
   });
 }
 
-// The papers' volumes, with the shares of N elements over P ranks as they are: all_gather and
-// reduce_scatter (P-1)/P N each, all_reduce both; all_to_all (P-1)/P of the N that a rank holds.
+// Predicts the volumes that the papers give, but with the exact shares of N elements over P ranks:
+// all_gather and reduce_scatter (P-1)/P N each; all_reduce their sum; all_to_all (P-1)/P of the N
+// elements that a rank holds.
 orr_status* predict(void*, const orr_predict_query* query, orr_prediction* out) {
   return orr::guard([&] {
     const int64_t n = static_cast<int64_t>(query->reduced_elements), peers = query->axis_size - 1;

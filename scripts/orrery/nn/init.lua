@@ -26,29 +26,39 @@ function init.uniform(low, high) return { kind = "uniform", a = low, b = high } 
 ---@return orrery.Initial
 function init.normal(deviation, mean) return { kind = "normal", a = mean or 0, b = deviation } end
 
+-- Of weights [out, in] or, in a convolution, [out, in, size...]: so many channels at all places of the window.
+local function fan(dims, channels)
+  for i = 3, #dims do channels = channels * dims[i] end
+  return channels
+end
+local function inputs(dims) return fan(dims, dims[2] or dims[1]) end
+
 --- nn.init.fan_in(dims)
---- Uniform within 1/sqrt(inputs), for weights [out, in]. Layers take the function itself: {init = nn.init.fan_in}.
+--- Uniform within 1/sqrt(inputs), for weights [out, in] and [out, in, size...].
+--- Layers take the function itself: {init = nn.init.fan_in}.
 ---@param dims integer[]
 ---@return orrery.Initial
 function init.fan_in(dims)
-  local bound = 1 / math.sqrt(dims[#dims])
+  local bound = 1 / math.sqrt(inputs(dims))
   return init.uniform(-bound, bound)
 end
 
 --- nn.init.xavier(dims)
---- Glorot and Bengio's uniform, for weights [out, in]. Layers take the function itself: {init = nn.init.xavier}.
+--- Glorot and Bengio's uniform, for weights [out, in] and [out, in, size...].
+--- Layers take the function itself: {init = nn.init.xavier}.
 ---@param dims integer[]
 ---@return orrery.Initial
 function init.xavier(dims)
-  local bound = math.sqrt(6 / (dims[1] + dims[#dims]))
+  local bound = math.sqrt(6 / (fan(dims, dims[1]) + inputs(dims)))
   return init.uniform(-bound, bound)
 end
 
 --- nn.init.kaiming(dims)
---- He's normal for layers before a relu, for weights [out, in]. Layers take the function itself: {init = nn.init.kaiming}.
+--- He's normal for layers before a relu, for weights [out, in] and [out, in, size...].
+--- Layers take the function itself: {init = nn.init.kaiming}.
 ---@param dims integer[]
 ---@return orrery.Initial
-function init.kaiming(dims) return init.normal(math.sqrt(2 / dims[#dims])) end
+function init.kaiming(dims) return init.normal(math.sqrt(2 / inputs(dims))) end
 
 --- nn.init.resolve(given, dims)
 --- The initialiser for these dims, of one or of a function that makes one.

@@ -37,6 +37,7 @@ std::vector<Case> norm_cases();    // and softmax
 std::vector<Case> attention_cases();
 std::vector<Case> cross_entropy_cases();
 std::vector<Case> index_cases();  // and iota, categorical
+std::vector<Case> window_cases();
 
 std::vector<Case> all_cases();
 

@@ -101,7 +101,8 @@ std::vector<Values> make_inputs(const Case& c, bool exact, uint32_t seed) {
 
 AbiOp::AbiOp(const Case& c) {
   for (const Attr& a : c.attrs)
-    attrs.push_back({a.name.c_str(), a.type, 0, a.i, a.f, a.text.c_str(), nullptr});
+    attrs.push_back(
+        {a.name.c_str(), a.type, int32_t(a.list.size()), a.i, a.f, a.text.c_str(), a.list.data()});
   expr = {sizeof(orr_expr), int32_t(c.instrs.size()), int32_t(c.stored.size()), 0,
           c.instrs.data(),  c.stored.data()};
   op = {sizeof(orr_op),

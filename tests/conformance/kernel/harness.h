@@ -23,11 +23,16 @@ struct Attr {
   int64_t i = 0;
   double f = 0;
   std::string text = {};
+  std::vector<int64_t> list = {};
 };
 inline Attr integer(std::string name, int64_t i) { return {std::move(name), ORR_ATTR_INT, i}; }
 inline Attr real(std::string name, double f) { return {std::move(name), ORR_ATTR_REAL, 0, f}; }
 inline Attr text(std::string name, std::string t) {
   return {std::move(name), ORR_ATTR_TEXT, 0, 0, std::move(t)};
+}
+
+inline Attr list(std::string name, std::vector<int64_t> l) {
+  return {std::move(name), ORR_ATTR_INTS, 0, 0, {}, std::move(l)};
 }
 
 // How an input is filled. `kIntegers` are small integers, `kNormal` reals; in an exact run reals of

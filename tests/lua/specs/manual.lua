@@ -17,13 +17,17 @@ local function add(owner, shelf)
     if type(value) == "function" then callable[owner .. "." .. name] = true end
   end
 end
-local internal = { module_tree = true, init = true }
+local internal = { module_tree = true, init = true, spatial = true }
 for _, owner in ipairs { "nn", "optim", "strategy" } do
   for _, path in ipairs(orrery.data.files(engine.library() .. "/orrery/" .. owner, { ".lua" })) do
     local name = path:match "([^/]+)%.lua$"
     if not internal[name] then
-      assert(orrery[owner][name])
-      callable[owner .. "." .. name] = true
+      local found = assert(orrery[owner][name])
+      if type(found) == "table" then -- for one to three dims
+        for dims in ipairs(found) do callable[("%s.%s%dd"):format(owner, name, dims)] = true end
+      else
+        callable[owner .. "." .. name] = true
+      end
     end
   end
 end

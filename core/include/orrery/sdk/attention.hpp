@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The dropout of attention and attention_grad (orrery/ops.h): which weights it leaves out.
+// The dropout of attention and attention_grad (orrery/ops.h): it says which weights count as 0.
 #pragma once
 
 #include <orrery/kernel.h>
@@ -11,11 +11,10 @@
 
 namespace orr {
 
-// Everywhere `operands` says how many inputs the op has before seed, step and base: 3, the gradient
-// 6.
+// `operands` is how many inputs the op has before seed, step and base: 3, or 6 for the gradient.
 class AttentionDropout {
  public:
-  // Whether the op has its operands, or them and three i64 scalars.
+  // Whether the op has only its operands, or three more inputs that are i64 scalars.
   static bool fits(const orr_op& op, int operands) {
     if (op.n_in != operands && op.n_in != operands + 3) return false;
     for (int i = operands; i < op.n_in; ++i)
@@ -34,11 +33,11 @@ class AttentionDropout {
   bool on() const { return on_; }
   float rate() const { return rate_; }
   uint32_t rng_id() const { return rng_id_; }
-  int64_t heads() const { return heads_; }  // of a batch row, those of other ranks included
+  int64_t heads() const { return heads_; }  // of a sample, including those of other ranks
   int64_t head_lo() const { return head_lo_; }
-  // Factor of the weights that stay; 1 without dropout.
+  // The factor of the weights that are kept; 1 without dropout.
   double scale() const { return 1.0 / (1.0 - double{rate_}); }
-  // How many rows of keys come before that of query 0 of a head, in the numbering of weights.
+  // In the numbering of weights: the index of the row of query 0 of this head.
   int64_t row(int64_t batch, int64_t head, int64_t queries) const {
     return (batch * heads_ + head_lo_ + head) * queries;
   }

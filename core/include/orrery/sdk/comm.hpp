@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What every comm plugin in C++ would write again: the part of its table that a class can serve,
-// and its entry.
+// Helpers for comm plugins in C++: most of the table from a class, and the entry function.
 #pragma once
 
 #include <orrery/comm.h>
@@ -11,13 +10,13 @@
 
 namespace orr {
 
-// A table that serves an orr_comm by a class C with
+// A table whose orr_comm is an object of a class C with
 //
 //   std::unique_ptr<C> split(int32_t color, int32_t key);  // null for color -1
 //   int rank() const, size() const;  uint64_t bytes_sent() const;
 //
-// and by std::unique_ptr<C> form_world(const orr_comm_boot&). Set the rest: post, wait, abort,
-// async_error, and allocate and free where the backend has them.
+// std::unique_ptr<C> form_world(const orr_comm_boot&) makes the first one. Set the other slots:
+// post, wait, abort, async_error, and allocate and free if the backend has them.
 template <class C, auto form_world>
 constexpr orr_comm_api comm_table(decltype(orr_comm_api::probe) probe) {
   orr_comm_api t{};
@@ -38,13 +37,14 @@ constexpr orr_comm_api comm_table(decltype(orr_comm_api::probe) probe) {
   return t;
 }
 
-// The class behind an orr_comm of such a table.
+// The object behind an orr_comm of such a table.
 template <class C>
 C& comm_of(orr_comm* comm) {
   return *reinterpret_cast<C*>(comm);
 }
 
-// `post` and `wait` of a backend whose run(ops, n) is done at return: a work handle says nothing.
+// Sets `post` and `wait` for a backend whose run(ops, n) completes the operations: work handles are
+// only placeholders.
 template <class C>
 constexpr void set_host_ordered(orr_comm_api& t) {
   t.post = [](orr_comm* comm, const orr_coll* ops, int32_t n, orr_work** out) {
@@ -56,7 +56,7 @@ constexpr void set_host_ordered(orr_comm_api& t) {
   t.wait = [](orr_comm*, orr_work*) -> orr_status* { return nullptr; };
 }
 
-// Every operation and every dtype, on host memory.
+// The caps of a backend with every operation and every dtype, in host memory.
 inline orr_comm_caps host_caps(uint32_t flags) {
   orr_comm_caps caps{};
   caps.size = sizeof caps;
@@ -68,7 +68,7 @@ inline orr_comm_caps host_caps(uint32_t flags) {
   return caps;
 }
 
-// The entry of a plugin that is one backend.
+// The entry function of a plugin with one backend.
 template <const orr_comm_api& table>
 orr_status* comm_entry(const orr_bootstrap* boot, orr_exports* out) {
   attach(boot);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether a descriptor of comm.h can be run, before a byte moves.
+// Checks an operation of comm.h before any byte moves.
 #pragma once
 
 #include <orrery/comm.h>
@@ -44,7 +44,7 @@ inline std::string missing_bytes(const orr_coll& c, const char* which, const orr
          std::to_string(need);
 }
 
-// Owners write while others read: no element has two.
+// Whether no element is in the slices of two ranks: a rank writes its slice while others read.
 inline bool slices_are_apart(const orr_coll& c, int ranks) {
   std::vector<std::pair<int64_t, int64_t>> slices;
   for (int r = 0; r < ranks; ++r)
@@ -78,9 +78,9 @@ inline std::string why_not(const orr_coll& c, int rank, int ranks, bool any_sour
 
 }  // namespace descriptor
 
-// Why this rank cannot run the descriptor, "all_reduce 'bucket 3': no rank 7 among 4", or "".
-// `any_source`: a receive may name peer -1. `device`: buffers may lie in device memory.
-// REQUIRES: an operation that comm.h knows.
+// Why this rank cannot run the operation, such as "all_reduce 'bucket 3': no rank 7 among 4"; "" if
+// it can. `any_source`: a receive may name peer -1. `device`: buffers may lie in device memory.
+// REQUIRES: c.op is an operation of comm.h.
 inline std::string refusal(const orr_coll& c, int rank, int ranks, bool any_source,
                            bool device = false) {
   const std::string why =

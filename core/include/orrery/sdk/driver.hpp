@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A driver as a class: the table of driver.h by its methods, and the host's calls with errors as
-// exceptions.
+// A driver as a class: its methods are the slots of driver.h, and errors are exceptions.
 #pragma once
 
 #include <orrery/driver.h>
@@ -17,7 +16,7 @@
 
 namespace orr {
 
-// Each method is the slot of orr_driver of its name; what it throws is an error of that call.
+// Each method is the slot of orr_driver with its name; an exception becomes an error of that call.
 class Driver {
  public:
   virtual ~Driver() = default;
@@ -29,7 +28,7 @@ class Driver {
   virtual uint64_t predicted() const = 0;
 };
 
-// Hands it over to the host. `remedy` lives as long as the plugin.
+// Passes the driver to the host. `remedy` must live as long as the plugin.
 inline void drive(const Program& program, std::unique_ptr<Driver> driver, const char* remedy) {
   static constexpr auto of = [](void* arg) { return static_cast<Driver*>(arg); };
   orr_driver table{};
@@ -52,8 +51,8 @@ inline void drive(const Program& program, std::unique_ptr<Driver> driver, const 
   check(program.edit()->drive(program.raw(), &table));
 }
 
-// Several states as the bytes of one message: one after another, without gaps. REQUIRES: they lie
-// in host memory.
+// Packs several states into one message, one after another without gaps. REQUIRES: they lie in host
+// memory.
 class PackedStates {
  public:
   PackedStates() = default;
@@ -65,7 +64,7 @@ class PackedStates {
     }
   }
   size_t bytes() const { return bytes_; }
-  // The other end has bytes().
+  // `to` and `from` have bytes() bytes.
   void pack(std::byte* to) const {
     for (const orr_buffer& part : parts_) {
       std::memcpy(to, data<std::byte>(part), part.bytes);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Collectives over messages between pairs of ranks: for backends that have nothing better, and for
-// the core where a backend has none at all. Whatever adds folds in the order of fold.hpp, so that
-// the bits are those of every other backend.
+// Collectives composed of messages between pairs of ranks: for backends that have nothing faster,
+// and for the core if a backend lacks a collective. Sums are added in the order of fold.hpp, so the
+// bits are those of every other backend.
 #pragma once
 
 #include <orrery/comm.h>
@@ -17,29 +17,29 @@
 
 namespace orr::exchange {
 
-// One end of a message; never to oneself, never empty.
+// One end of a message; never to the same rank, never empty.
 template <class Address>
 struct MessageAt {
   int peer;
   Address data;
   int64_t bytes;
-  bool fresh = false;  // its sender has just written it, and may deliver it while caches have it
+  bool fresh = false;  // the sender has just written the bytes, so they may still be in its cache
 };
 using Message = MessageAt<char*>;
 
 class Messenger {
  public:
   virtual ~Messenger() = default;
-  // Starts all of them together and returns when all are done. Messages between the same two ranks
-  // match in the order of the lists. Throws when a peer is lost.
+  // Starts all messages together and returns when all are done. Messages between the same two ranks
+  // match in the order of the lists. Throws if a peer is lost.
   virtual void exchange(const std::vector<Message>& sends, const std::vector<Message>& recvs) = 0;
 };
 
-// Rank r folds the elements [begin[r], begin[r] + length[r]) out of `total`, the elements of an
-// operand.
+// Rank r adds the elements [begin[r], begin[r] + length[r]) of all operands, which have `total`
+// elements each.
 struct Shares {
   int64_t total;
-  bool scattered;  // each rank keeps its own share; else all shares make one result
+  bool scattered;  // each rank keeps its share; else all shares together are the result
   std::vector<int64_t> begin, length;
 };
 
@@ -57,18 +57,19 @@ inline Shares shares_of(const orr_coll& c, int ranks) {
   return s;
 }
 
-// Reductions. The elements are cut into one share per rank. In round k the slices of chunk k of
-// each share go to its owner, and the results of chunk k - 1 to whom they belong; between rounds
-// the owner folds. Scratch is bounded by the chunk. What is small goes to everybody at once.
+// Reductions. The elements are cut into one share per rank, and each share into chunks. In round k,
+// every rank sends its operands of chunk k of each share to the share's owner, and owners send the
+// results of chunk k - 1 to the ranks that need them; between rounds the owners add. So scratch
+// memory is bounded by the size of a chunk. Small operands are sent to all ranks in one round.
 inline constexpr int64_t small_bytes = 8 << 10;  // of one rank's operands
 
-// What a reduction works with: buffers somewhere, and who moves and folds what is in them. `Hands`
+// The environment of a reduction: where its buffers are, and how bytes are moved and added. `Hands`
 // has
-//   Address                         a place; bytes can be added to it, and the empty one is nowhere
-//   most_scratch                    bytes of its peers' operands that an owner holds at a time
+//   Address                         a place; bytes can be added to it; Address{} is no place
+//   most_scratch                    bytes of other ranks' operands that an owner holds at a time
 //   Address send(), recv(), scratch(int64_t bytes)
-//   void exchange(sends, recvs)     of vectors of MessageAt<Address>, as Messenger's
-//   void fold(in, out, int64_t n)   all operands, a vector of Address, to `out`, maybe one of them
+//   void exchange(sends, recvs)     as Messenger's, with vectors of MessageAt<Address>
+// void fold(in, out, int64_t n)   adds all operands, a vector of Address; `out` may be one of them
 //   const FoldOrder& order()
 template <class Hands>
 class Reduction {
@@ -106,9 +107,9 @@ class Reduction {
   const int64_t unit_;
   const Shares shares_;
   const int64_t total_;
-  const int root_;  // -1: all are
+  const int root_;  // -1: all ranks get the result
   int64_t width_ = 1, chunks_ = 0;
-  Address send_, recv_, scratch_{}, result_{};  // result_: of a rank that gets none
+  Address send_, recv_, scratch_{}, result_{};  // result_: for a rank that gets no result
 };
 
 template <class Hands>
@@ -135,7 +136,7 @@ void Reduction<Hands>::run() {
   }
 }
 
-// One round: every rank that gets the result folds all of it.
+// Reduces in one round: every rank that gets the result adds all operands itself.
 template <class Hands>
 void Reduction<Hands>::run_small() {
   const int64_t bytes = total_ * unit_;
@@ -194,18 +195,18 @@ void Reduction<Hands>::fold_chunk(int64_t k) {
   hands_.fold(in, result(k), part(k, rank_));
 }
 
-// Buffers of the host.
+// The environment for buffers in memory of the host.
 class HostHands {
  public:
   using Address = char*;
-  static constexpr int64_t most_scratch = 1 << 20;  // stays in the owner's cache
+  static constexpr int64_t most_scratch = 1 << 20;  // so that it stays in the owner's cache
 
   HostHands(const orr_coll& c, int ranks, Messenger& messenger)
       : c_(c), messenger_(messenger), folding_(c, ranks) {}
   const FoldOrder& order() const { return folding_; }
   char* send() const { return place(c_.send); }
   char* recv() const { return place(c_.recv); }
-  // Kept from call to call, for fresh memory costs more than what is done with it.
+  // The memory is kept for the next call: fresh memory costs more than the work on it.
   static char* scratch(int64_t bytes) {
     thread_local std::unique_ptr<char[]> memory;
     thread_local int64_t capacity = 0;
@@ -231,14 +232,14 @@ class HostHands {
   Folding folding_;
 };
 
-// all_reduce, reduce, reduce_scatter and their trees: slices go to their owners, who fold them and
-// deliver the result. REQUIRES: `c` is well-formed; the other ranks call this too.
+// Carries out all_reduce, reduce, reduce_scatter and their trees. REQUIRES: `c` is well-formed; the
+// other ranks call this too.
 inline void reduce(const orr_coll& c, int rank, int ranks, Messenger& messenger) {
   HostHands hands(c, ranks, messenger);
   Reduction(c, rank, ranks, hands).run();
 }
 
-// What a rank gets from each rank and gives to each, in bytes.
+// The bytes that a rank receives from each rank (`in`), and sends to each (`out`).
 struct Pieces {
   std::vector<int64_t> in, out;
 };
@@ -261,7 +262,8 @@ inline Pieces pieces_of(const orr_coll& c, int rank, int ranks) {
   return p;
 }
 
-// broadcast, all_gather and all_to_all: every piece straight from who has it to who wants it.
+// Carries out broadcast, all_gather and all_to_all: every piece is sent directly from its source to
+// each rank that needs it.
 inline void move(const orr_coll& c, int rank, int ranks, Messenger& messenger) {
   const Pieces p = pieces_of(c, rank, ranks);
   char* from = c.send.memory ? static_cast<char*>(orr_buffer_host(&c.send)) : nullptr;
@@ -270,7 +272,7 @@ inline void move(const orr_coll& c, int rank, int ranks, Messenger& messenger) {
   int64_t given = 0, got = 0;
   for (int64_t bytes : p.out) given = same ? bytes : given + bytes;
   for (int64_t bytes : p.in) got += bytes;
-  std::vector<char> copy;  // of what is to be sent, where receiving would overwrite it
+  std::vector<char> copy;  // of the bytes to send, if receiving would overwrite them
   if (!same && given > 0 && got > 0 && from < to + got && to < from + given) {
     copy.assign(from, from + given);
     from = copy.data();

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The adds of host backends, and how the operands of a reduction become one: left to right in rank
-// order, or along the binary tree over the leaves (ops.h, LEAVES). The order is a property of
-// the operation, never of the way the bytes take: every backend that folds by this gives the same
-// bits.
+// Folds the operands of a reduction into one, for host backends: left to right in rank order, or
+// along the binary tree over the leaves (ops.h, LEAVES). The order depends on the operation only,
+// not on how bytes travel, so every backend that uses this gives the same bits.
 //
 // 16-bit floats are folded in f32 and rounded once, to nearest even; integers wrap; NaN wins in min
-// and max. Plain loops that the compiler vectorises, for the baseline and for AVX2: they are bound
-// by memory, so wider vectors gain nothing, and elementwise arithmetic gives equal bits in both.
+// and max. The loops are plain; the compiler vectorises them, for the baseline and for AVX2. They
+// are bound by memory, so wider vectors would gain nothing, and elementwise arithmetic gives equal
+// bits in both.
 #pragma once
 
 #include <orrery/comm.h>
@@ -74,7 +74,7 @@ ORR_FOLD_INLINE A apply(A a, A b) {
     return a * b;
   } else if constexpr (std::is_integral_v<A>) {
     return Op == ORR_RED_MIN ? std::min(a, b) : std::max(a, b);
-  } else {  // by bits, for of a != a in f16 GCC 12 makes a call
+  } else {  // NaN is tested by its bits: for a != a in f16, GCC 12 emits a function call
     using I = std::conditional_t<sizeof(A) == 8, int64_t, int32_t>;
     constexpr I infinity = std::bit_cast<I>(std::numeric_limits<A>::infinity());
     const bool is_nan = (std::bit_cast<I>(a) & std::numeric_limits<I>::max()) > infinity;
@@ -105,7 +105,7 @@ ORR_FOLD_INLINE void fold_few(To* out, const From* first, const void* const* in,
   }
 }
 
-// Further operands of one pass. More are quicker, and compile slowly: sums alone have them.
+// How many further operands a pass adds. More are faster, but compile slowly: only sums have more.
 template <class T, int Op>
 constexpr int few = Op == ORR_RED_SUM && !std::is_integral_v<T> ? 3 : 1;
 
@@ -122,7 +122,7 @@ ORR_FOLD_INLINE void fold_last(T* out, const From* first, const void* const* in,
 
 template <class T, int Op>
 ORR_FOLD_INLINE void fold_body(void* out, const void* const* in, int k, int64_t n) {
-  constexpr int64_t block = 512;  // elements whose passes stay in the first cache
+  constexpr int64_t block = 512;  // elements; so that the passes over a block stay in L1 cache
   constexpr int most = few<T, Op>;
   T* const to = static_cast<T*>(out);
   const T* const first = static_cast<const T*>(in[0]);
@@ -135,7 +135,7 @@ ORR_FOLD_INLINE void fold_body(void* out, const void* const* in, int k, int64_t 
     int j = 1 + most;
     for (; k - j > most; j += most) {
       fold_few<T, Op, most>(acc, acc, in + j, at, m);
-      asm volatile("" ::: "memory");  // without it GCC 12 makes no vectors of these passes
+      asm volatile("" ::: "memory");  // without it GCC 12 does not vectorise these passes
     }
     fold_last<T, Op>(to + at, acc, in + j, k - j, at, m);
   }
@@ -175,7 +175,7 @@ Fold by_op(int32_t redop) {
 #undef ORR_FOLD_INLINE
 }  // namespace folds
 
-// The kernel for a dtype and ORR_RED_, or null when there is none.
+// The function for a dtype and an ORR_RED_*; null if there is none.
 inline Fold fold_for(int32_t dtype, int32_t redop) {
   switch (dtype) {
     case ORR_F32: return folds::by_op<float>(redop);
@@ -189,11 +189,12 @@ inline Fold fold_for(int32_t dtype, int32_t redop) {
   }
 }
 
-// The operands of all ranks stand in rank order; rank r's are [first(r), first(r + 1)). They become
-// one left to right or, where they are nodes of a tree, by sums of two.
+// The order in which the operands of all ranks are folded. They are numbered in rank order: rank r
+// has [first(r), first(r + 1)). They are folded left to right or, if they are nodes of a tree, by
+// sums of two.
 class FoldOrder {
  public:
-  // The number of a sum's result follows those of the operands and of earlier sums.
+  // The results of sums are numbered behind the operands, in the order of the sums.
   struct Sum {
     int a, b;
   };
@@ -230,8 +231,8 @@ inline int FoldOrder::most_owned() const {
   return most;
 }
 
-// Plans the sums of the node over leaves [lo, lo + width) and returns its operand number. `first`
-// and `last` bound the leaves of each input.
+// Plans the sums for the node over the leaves [lo, lo + width) and returns the node's number.
+// Operand i is the node over the leaves [first[i], last[i]).
 inline int FoldOrder::plan_node(int64_t lo, int64_t width, int64_t total,
                                 const std::vector<int64_t>& first,
                                 const std::vector<int64_t>& last) {
@@ -263,16 +264,16 @@ inline void FoldOrder::plan_tree(const orr_coll& c, int ranks) {
 // Folds in memory of the host.
 class Folding : public FoldOrder {
  public:
-  // REQUIRES: as for the order.
+  // REQUIRES: `c` adds and is well-formed.
   Folding(const orr_coll& c, int ranks);
 
-  // Folds n elements at each address of `in` into all of `out`, block by block. out[0] may be any
-  // of the operands' places. REQUIRES: in has operands() addresses.
+  // Folds n elements of the operands at `in`, block by block, and writes the result to every
+  // address of `out`. out[0] may be one of the operands. REQUIRES: in has operands() addresses.
   void run(const std::vector<const char*>& in, const std::vector<char*>& out, int64_t n);
 
  private:
-  static constexpr int64_t block_bytes =
-      8 << 10;  // of one operand: a block's operands stay in the first cache
+  // The size of a block of one operand. The blocks of all operands together fit into L1 cache.
+  static constexpr int64_t block_bytes = 8 << 10;
   void run_tree(const std::vector<const char*>& in, char* out, int64_t at, int64_t n);
 
   int64_t unit_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What every plugin of ops in C++ would write again: ops appended by functions that return values,
-// an op's table by the names of its functions, and the entry.
+// Helpers for op plugins in C++: functions that append ops and return values, and the entry
+// function.
 #pragma once
 
 #include <orrery/op.h>
@@ -13,12 +13,12 @@
 
 namespace orr {
 
-// Throws Error where the host refuses an op. Lives as long as the call.
+// Appends ops; throws Error if the host refuses one. Valid during the call of the plugin.
 class Writer : public Ops<Writer, int32_t> {
  public:
   Writer(orr_program* program, const orr_writer* writer) : program_(program), writer_(writer) {}
 
-  // The first output.
+  // Appends an op and returns its first output.
   int32_t op(const char* kind, const std::vector<int32_t>& in,
              const std::vector<orr_attr>& attrs = {}, const orr_expr* expr = nullptr) const {
     orr_op_desc desc{};
@@ -42,7 +42,7 @@ class Writer : public Ops<Writer, int32_t> {
   const orr_writer* writer_;
 };
 
-// The entry of a plugin whose ops are in one table.
+// The entry function of a plugin whose ops are in one table.
 template <const orr_op_api& table>
 orr_status* op_entry(const orr_bootstrap* boot, orr_exports* out) {
   attach(boot);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whole tensors for owners: the largest first, each to the owner that has least, and what one owner
-// has in units of about equal size that travel together.
+// Deals whole tensors to owners: the largest first, each to the owner that has the fewest bytes.
+// The tensors of an owner are grouped in units of about equal size that travel together.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@ struct Owned {
   int32_t owner = 0, unit = 0;
 };
 
-// By tensor. Units are numbered from 0, over all owners.
+// The owner and unit of each tensor. Units are numbered from 0, over all owners.
 inline std::vector<Owned> deal_to_owners(const std::vector<int64_t>& bytes, int32_t owners,
                                          int64_t unit_bytes) {
   struct Owner {

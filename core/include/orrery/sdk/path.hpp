@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Module paths and the patterns that options name them by. A pattern is compared part by part with
-// the front of a path: "blocks.*" is every element of blocks, "blocks.1-6" the first six, "mlp*"
-// any part that begins so. Lists of patterns are text with commas between.
+// Module paths, and the patterns by which options name them. A pattern is compared part by part
+// with the beginning of a path: "blocks.*" matches every element of blocks, "blocks.1-6" the first
+// six, "mlp*" any part that begins with mlp. Lists of patterns are texts with commas between.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +26,7 @@ inline std::vector<std::string> cut(std::string_view text, char at) {
   return parts;
 }
 
-// The module's path as its parameters have it: without the name of the outermost module.
+// The module's path as in names of parameters: without the name of the outermost module.
 inline std::string inside(std::string_view region) {
   size_t dot = region.find('.');
   return dot == std::string_view::npos ? std::string() : std::string(region.substr(dot + 1));
@@ -37,7 +37,7 @@ inline bool whole_number(std::string_view text, long& out) {
   return !text.empty() && error == std::errc() && end == text.data() + text.size();
 }
 
-// One part of a path against one part of a pattern.
+// Whether one part of a pattern matches one part of a path.
 inline bool part_matches(std::string_view pattern, std::string_view part) {
   long first, last, at;
   size_t dash = pattern.find('-');
@@ -53,7 +53,7 @@ inline bool part_matches(std::string_view pattern, std::string_view part) {
   return false;
 }
 
-// The front of `path` that `pattern` describes, "" if it does not.
+// The beginning of `path` that the pattern matches; "" if it does not match.
 inline std::string front(std::string_view pattern, std::string_view path) {
   std::vector<std::string> want = cut(pattern, '.'), have = cut(path, '.');
   if (want.empty() || have.size() < want.size()) return "";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What strategies that share the batch have in common: the parameters of a program, and the traffic
-// of sums over the batch and of exchanges in which ranks own pieces.
+// Helpers for strategies whose ranks share the batch: the parameters of a program, and the traffic
+// of sums over the batch and of exchanges in which each rank owns a piece.
 #pragma once
 
 #include <orrery/comm.h>
@@ -21,7 +21,7 @@ struct Param {
   int64_t bytes;
 };
 
-// In the natural order of names.
+// All parameters, in the natural order of names.
 inline std::vector<Param> params_of(orr_program* program, const orr_edit* edit) {
   std::vector<Param> params;
   check(edit->each(program, 1u << ORR_ROLE_PARAM, &params,
@@ -33,8 +33,9 @@ inline std::vector<Param> params_of(orr_program* program, const orr_edit* edit) 
   return params;
 }
 
-// Bytes that a rank sends in a sum that all get: its tree nodes to the owners of the other shares,
-// its finished share to all others. Shares are even, cut at multiples of 16 elements.
+// The bytes that a rank sends in a sum that all ranks get: its tree nodes to the owners of the
+// other shares, and its finished share to all others. Shares are even, cut at multiples of 16
+// elements.
 inline uint64_t bytes_of_sum(const orr_predict_query& q) {
   if (q.axis_size <= 1 || q.reduced_elements == 0) return 0;
   uint64_t n = q.reduced_elements, p = static_cast<uint64_t>(q.axis_size),
@@ -45,8 +46,9 @@ inline uint64_t bytes_of_sum(const orr_predict_query& q) {
          static_cast<uint64_t>(q.element_bytes);
 }
 
-// Bytes that a rank sends: gradients, its nodes of what others own; gathers, its pieces to all
-// others. 0 for exchanges without pieces.
+// The bytes that a rank sends in an exchange in which each rank owns a piece: of gradients, its
+// tree nodes of the pieces of others; in a gather, its own piece to all others. 0 for other
+// exchanges.
 inline uint64_t bytes_of_pieces(const orr_predict_query& q) {
   if (!q.counts) return 0;
   uint64_t all = 0, own = static_cast<uint64_t>(q.counts[q.rank]),

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The thin C++20 layer for plugin authors: whole-function exception guards, error making, typed
-// views of buffers and attributes. Header-only; uses nothing but the ABI and the standard library.
+// The thin C++20 layer for plugin authors: guards that turn exceptions into statuses, errors, typed
+// access to buffers and attributes. Header-only; it uses only the plugin interface and the standard
+// library.
 #pragma once
 
 #include <orrery/host.h>
@@ -26,8 +27,8 @@ struct Error : std::runtime_error {
   int32_t code;
 };
 
-// Runs `body` and turns whatever it throws into a status. Every function that the host can call and
-// that returns a status is one guard around its whole body.
+// Runs `body` and turns an exception into a status. Every function that the host can call and that
+// returns a status should be one guard around its whole body.
 template <class Body>
 orr_status* guard(Body&& body) noexcept {
   try {
@@ -42,7 +43,7 @@ orr_status* guard(Body&& body) noexcept {
   }
 }
 
-// Throws the status as an Error, releasing it.
+// Throws the status as an Error and releases it; does nothing for NULL.
 inline void check(orr_status* status) {
   if (!status) return;
   Error error(host->error_code(status), host->error_message(status));
@@ -94,7 +95,7 @@ void parallel_for(int64_t n, Fn&& fn) {
       n, [](void* arg, int64_t i) { (*static_cast<std::remove_reference_t<Fn>*>(arg))(i); }, &fn);
 }
 
-// Copies text into a fixed char array of the ABI.
+// Copies text into a char array of fixed size, cut if need be.
 template <size_t N>
 void copy_text(char (&to)[N], std::string_view from) {
   size_t n = from.size() < N - 1 ? from.size() : N - 1;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A program under edit, for strategies in C++: the editing calls of strategy.h as methods that
-// throw, hooks as functions, and values that can be added and multiplied.
+// The program that a strategy in C++ edits: the editing calls of strategy.h as methods that throw,
+// hooks as functions, and values with arithmetic operators.
 #pragma once
 
 #include <functional>
@@ -17,7 +17,7 @@ namespace orr {
 
 class Program;
 
-// A value of a program. REQUIRES: for arithmetic, the Program that gave it is there.
+// A value of a program. REQUIRES: for arithmetic, the Program that returned it still exists.
 struct Value {
   int32_t id = -1;
   const Program* in = nullptr;
@@ -25,7 +25,7 @@ struct Value {
   bool exists() const { return id >= 0; }
 };
 
-// What `state` makes (orr_state_desc).
+// The description of a state for Program::state (orr_state_desc).
 struct StateOf {
   const char* name;
   int32_t like = -1;
@@ -38,7 +38,7 @@ struct StateOf {
   bool passing = false;
 };
 
-// Lives as long as the call that it is made in.
+// Valid during the call of the strategy in which it is made.
 class Program : public Ops<Program, Value> {
  public:
   Program(orr_program* program, const orr_edit* edit) : program_(program), edit_(edit) {}
@@ -79,7 +79,7 @@ class Program : public Ops<Program, Value> {
   }
 
   // -- ops ---------------------------------------------------------------------------------------
-  // The first output.
+  // Adds an op and returns its first output.
   Value op(const char* kind, const std::vector<int32_t>& in,
            const std::vector<orr_attr>& attrs = {}, const orr_expr* expr = nullptr) const {
     return ops(kind, in, attrs, expr)[0];
@@ -98,7 +98,7 @@ class Program : public Ops<Program, Value> {
       return edit_->op(program_, &desc, out, capacity, n);
     });
   }
-  // Where ops that are added next belong; without a value, nowhere in particular.
+  // Says where ops that are added from now on belong (orr_edit.beside).
   void beside(int32_t value, int32_t phase) const { check(edit_->beside(program_, value, phase)); }
   std::vector<Value> copy(int32_t value, int32_t phase, const std::vector<int32_t>& in) const {
     return collect([&](int32_t* out, int32_t capacity, int32_t* n) {
@@ -133,7 +133,7 @@ class Program : public Ops<Program, Value> {
 
   // -- ranks -------------------------------------------------------------------------------------
   int32_t ranks_left() const { return edit_->ranks_left(program_); }
-  // Returns the ranks on it.
+  // Makes an axis and returns its number of ranks.
   int32_t axis(const char* name, int32_t size) const {
     check(edit_->axis(program_, name, size));
     return axis_size(name);
@@ -149,13 +149,14 @@ class Program : public Ops<Program, Value> {
   void remark(const std::string& text) const { check(edit_->diag(program_, text.c_str())); }
 
   // -- drivers -----------------------------------------------------------------------------------
-  // For a Program of its own.
+  // Adds a program that `rank` runs. Make a Program of the result.
   orr_program* program(const std::string& name, int32_t rank) const {
     orr_program* made = nullptr;
     check(edit_->program(program_, name.c_str(), rank, &made));
     return made;
   }
-  // What the wanted values of `from` are here, where those of `as` stand for those of `given`.
+  // Copies the ops that compute the wanted values of `from` into this program, where the values
+  // `as` stand for `given`. Returns the values that stand for the wanted ones.
   std::vector<Value> copy_part(const Program& from, const std::vector<int32_t>& given,
                                const std::vector<int32_t>& as,
                                const std::vector<int32_t>& wanted) const {
@@ -203,7 +204,8 @@ class Program : public Ops<Program, Value> {
     check(edit_->every(program_, steps, rounds, &given));
   }
 
-  // `what`: what one for all ranks is decided over the step; NULL where nothing is.
+  // `what`: if the hook decides whether the step counts, the name of the number that all ranks must
+  // share for that; else NULL (orr_complete_hook).
   using Complete = std::function<void(const Program&, Value loss, Value norm)>;
   void complete(const char* what, Complete hook) const {
     const orr_complete_hook given = {
@@ -227,7 +229,7 @@ class Program : public Ops<Program, Value> {
     delete static_cast<Hook*>(arg);
   }
 
-  // What `add(out, capacity, n)` makes: few ops have many outputs.
+  // Calls add(out, capacity, n) and returns the values that it has written to `out`.
   template <class Add>
   std::vector<Value> collect(Add&& add) const {
     int32_t out[64], n = 0;

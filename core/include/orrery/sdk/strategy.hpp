@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What every strategy plugin in C++ would write again: its table by the names of its functions, so
-// that older plugins still build when the table grows, and its entry.
+// Helpers for strategy plugins in C++: the table from its functions, so that plugins still build
+// when the table grows, and the entry function.
 #pragma once
 
 #include <orrery/comm.h>
@@ -21,18 +21,18 @@ constexpr orr_strategy_api strategy_table(decltype(orr_strategy_api::describe) d
   return table;
 }
 
-// `predict` of a strategy that causes no traffic.
+// The `predict` of a strategy that causes no traffic.
 inline orr_status* predict_nothing(void*, const orr_predict_query*, orr_prediction* out) {
   return guard([&] { out->bytes_sent = 0; });
 }
 
-// `predict` of a strategy that causes messages alone: one is sent once, who receives it sends
-// nothing.
+// The `predict` of a strategy that causes only messages: the sender sends one once, the receiver
+// sends nothing.
 inline orr_status* predict_messages(void*, const orr_predict_query* q, orr_prediction* out) {
   return guard([&] { out->bytes_sent = q->op == ORR_COLL_SEND ? q->reduced_bytes : 0; });
 }
 
-// The entry of a plugin that is one strategy.
+// The entry function of a plugin with one strategy.
 template <const orr_strategy_api& table>
 orr_status* strategy_entry(const orr_bootstrap* boot, orr_exports* out) {
   attach(boot);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a rank sends, by definition: the bytes of its data that other ranks read. Backends
-// count by these formulas, whatever path the bytes take, so that a plan can predict the
-// counter exactly. With P ranks, N elements and
+// Defines the traffic of operations: a rank sends the bytes of its data that other ranks read.
+// Backends count by these formulas, however the bytes travel, so that a plan predicts the count
+// exactly. With P ranks, N elements and
 //
 //   share r = [b(r), b(r+1)),  b(r) = min(N, roundup16(ceil(N * r / P)))
 //
@@ -26,7 +26,7 @@
 
 namespace orr::traffic {
 
-// How messages and plans call an operation.
+// The name of an operation in messages and plans.
 inline const char* name(int32_t op) {
   constexpr const char* names[] = {
       "nothing",    "barrier", "broadcast", "all_reduce", "reduce_scatter",  "all_gather",
@@ -38,7 +38,7 @@ inline bool is_tree(int32_t op) {
   return op == ORR_COLL_TREE_ALL_REDUCE || op == ORR_COLL_TREE_REDUCE_SCATTER;
 }
 
-// First element of rank r's share of n elements; b(P) = n. Shares start on cache lines.
+// The first element b(r) of rank r's share of n elements; b(P) = n. Shares begin on cache lines.
 inline int64_t share_begin(int64_t n, int64_t r, int64_t ranks) {
   const int64_t even = n / ranks * r + (n % ranks * r + ranks - 1) / ranks;
   return std::min(n, (even + 15) / 16 * 16);
@@ -55,7 +55,7 @@ inline int64_t nodes(const orr_coll& c, int rank, int ranks) {
   return orr_tree_nodes(c.leaf_first[rank], c.leaf_first[rank + 1], c.leaf_first[ranks]);
 }
 
-// Elements that `rank` gives and gets: the lengths of `send` and `recv`.
+// The lengths of `send` and `recv` of `rank`, in elements.
 struct Extent {
   int64_t in = 0, out = 0;
 };
@@ -76,10 +76,10 @@ inline Extent extent(const orr_coll& c, int rank, int ranks) {
   }
 }
 
-// Bytes that `rank` sends in one operation.
+// The bytes that `rank` sends in one operation.
 inline uint64_t bytes_sent(const orr_coll& c, int rank, int ranks) {
   const int64_t n = c.count, peers = ranks - 1;
-  const auto share = [&] {  // divides, which short messages would feel
+  const auto share = [&] {  // called only if needed: its divisions would slow down short messages
     return share_begin(n, rank + 1, ranks) - share_begin(n, rank, ranks);
   };
   int64_t elements = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ops as calls that return values, for whoever may add them to a program: plugins of ops
-// (sdk/op.hpp) and strategies (sdk/program.hpp).
+// Functions that add ops to a program and return values, for op plugins (sdk/op.hpp) and strategies
+// (sdk/program.hpp).
 #pragma once
 
 #include <orrery/ops.h>
@@ -13,7 +13,7 @@
 
 namespace orr {
 
-// A value, or a number that stands where one is expected.
+// A value, or a number in its place.
 struct Operand {
   Operand(int32_t value) : value(value) {}    // NOLINT: meant to convert
   Operand(double number) : number(number) {}  // NOLINT
@@ -52,13 +52,14 @@ inline orr_instr instr(int32_t fn, int32_t dtype, int32_t a = -1, int32_t b = -1
   return i;
 }
 
-// What follows from `Self::op(kind, in, attrs, expr)`, which adds an op and returns its first
-// output, a V, and `Self::type(value)`.
+// A base class with such functions. Self must have op(kind, in, attrs, expr), which adds an op and
+// returns its first output, a V, and type(value).
 template <class Self, class V>
 class Ops {
  public:
-  // A function of ops.h of operands of one dtype, the result's unless it is a truth; of SELECT the
-  // first operand is one. Shapes are broadcast from the right. REQUIRES: one operand is a value.
+  // Adds a function of ops.h. All operands have one dtype, which the result has too unless it is
+  // BOOL; the first operand of SELECT is BOOL. Shapes are broadcast from the right. REQUIRES: one
+  // operand is a value.
   V pointwise(int32_t fn, std::initializer_list<Operand> operands) const {
     const bool logic = fn >= ORR_FN_AND && fn <= ORR_FN_NOT, select = fn == ORR_FN_SELECT;
     const bool truth = logic || fn == ORR_FN_ISFINITE || (fn >= ORR_FN_EQ && fn <= ORR_FN_GE);
@@ -85,7 +86,7 @@ class Ops {
   V mul(Operand a, Operand b) const { return pointwise(ORR_FN_MUL, {a, b}); }
   V div(Operand a, Operand b) const { return pointwise(ORR_FN_DIV, {a, b}); }
 
-  // A copy of x in memory of its own.
+  // A copy of x, with memory of its own.
   V same(int32_t x) const {
     return expression({x}, {instr(ORR_FN_INPUT, self().type(x).dtype, 0)});
   }
@@ -106,7 +107,7 @@ class Ops {
   V reshape(int32_t x, const std::vector<int64_t>& dims) const {
     return self().op("reshape", {x}, {ints_attr("dims", dims)});
   }
-  // The sum over the last dim, which stays with extent 1.
+  // The sum over the last dim, which is kept with extent 1.
   V sum_of_rows(int32_t x) const {
     std::vector<int64_t> shape = dims(x);
     const auto rank = static_cast<int64_t>(shape.size());
@@ -126,7 +127,7 @@ class Ops {
     return static_cast<int32_t>(at - in.begin());
   }
 
-  // The last instruction is the result.
+  // Adds a pointwise op whose result is the last instruction.
   V expression(const std::vector<int32_t>& in, const std::vector<orr_instr>& instrs,
                const std::vector<orr_attr>& attrs = {}) const {
     const auto last = static_cast<int32_t>(instrs.size()) - 1;

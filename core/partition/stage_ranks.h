@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which coordinates of the pipeline run each op, need each value and hold each state: the same for
-// all of them, so it is found once. Forward and backward follow Op::stage. In the update, an op of
-// tensors runs wherever its result is needed, with the same bits everywhere; a sum that makes a
-// scalar of a tensor (the norm of a gradient) runs once, where the tensor is, and the scalar
-// travels.
+// Which coordinates of the pipeline run each op, need each value and hold each state. All ranks
+// find the same answer. Forward and backward follow Op::stage. In the update, an op of tensors runs
+// wherever its result is needed, with the same bits everywhere. A sum that makes a scalar of a
+// tensor (the norm of a gradient) runs once, where the tensor is, and the scalar travels.
 #pragma once
 
 #include <boost/dynamic_bitset.hpp>
@@ -18,22 +17,22 @@ namespace orrery {
 
 using Ranks = boost::dynamic_bitset<>;  // coordinates on the axis that deals the stages
 
-class StageHomes {
+class StageRanks {
  public:
   // REQUIRES: the program outlives this.
-  StageHomes(const Program& p, const Mesh& mesh);
+  StageRanks(const Program& p, const Mesh& mesh);
 
   const Ranks& run_at(size_t op) const { return run_at_[op]; }
   const Ranks& needed(ValueId v) const { return needed_[static_cast<size_t>(v)]; }
-  // Whether someone needs v who does not make it.
+  // Whether a coordinate needs v and does not compute it.
   bool travels(ValueId v) const { return travels_[static_cast<size_t>(v)]; }
-  const std::map<ValueId, Ranks>& homes() const { return homes_; }  // of states
+  const std::map<ValueId, Ranks>& holders() const { return holders_; }  // of states
   const std::vector<size_t>& readers(ValueId v) const { return readers_[static_cast<size_t>(v)]; }
 
-  // Ops that wait for all microbatches, whatever phase wrote them (localize runs them late as
-  // well).
+  // Whether the op waits for all microbatches, whatever its phase; localize runs it late as well.
   bool is_late(size_t op) const { return late_[op]; }
-  // Ops of the update that everyone runs, of whole values and making scalars alone.
+  // Whether every coordinate runs this op of the update: it reads completed values and makes
+  // scalars only.
   bool for_everyone(size_t op) const { return for_everyone_[op]; }
   bool scalar(ValueId v) const { return value(v).type.dims.empty(); }
 
@@ -62,7 +61,7 @@ class StageHomes {
   Ranks everyone_, nobody_;
   std::vector<char> late_, travels_, for_everyone_;
   std::vector<Ranks> run_at_, needed_;
-  std::map<ValueId, Ranks> homes_;
+  std::map<ValueId, Ranks> holders_;
   std::vector<std::vector<size_t>> readers_;
 };
 

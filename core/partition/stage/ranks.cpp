@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partition/stage_homes.h"
+#include "partition/stage_ranks.h"
 
 #include <algorithm>
 
@@ -7,7 +7,7 @@
 
 namespace orrery {
 
-StageHomes::StageHomes(const Program& p, const Mesh& mesh)
+StageRanks::StageRanks(const Program& p, const Mesh& mesh)
     : from_(p),
       mesh_(mesh),
       everyone_(static_cast<size_t>(mesh.size_of(mesh.pipe_axis))),
@@ -18,15 +18,15 @@ StageHomes::StageHomes(const Program& p, const Mesh& mesh)
   readers_.resize(p.values().size());
   travels_.assign(p.values().size(), false);
   for (size_t v = 0; v < p.values().size(); ++v)
-    if (p.values()[v].state) homes_[static_cast<ValueId>(v)] = nobody_;
+    if (p.values()[v].state) holders_[static_cast<ValueId>(v)] = nobody_;
   find_early();
   find_held();
   for (auto& [name, v] : p.outputs())
     if (!scalar(v)) need(v, everyone_);
   settle_update();
   for (auto& [state, next] : from_.updates())
-    if (homes_[state].none()) homes_[state] = only(0);  // nobody reads it
-  for (size_t before = SIZE_MAX; before != held();) {   // a scalar's tensor may read more states
+    if (holders_[state].none()) holders_[state] = only(0);  // nothing reads it
+  for (size_t before = SIZE_MAX; before != held();) {  // placing a scalar may add holders of states
     settle_update();
     before = held();
     place_scalars();
@@ -37,17 +37,17 @@ StageHomes::StageHomes(const Program& p, const Mesh& mesh)
                             all_scalars(p.ops()[i]));
 }
 
-bool StageHomes::all_scalars(const Op& op) const {
+bool StageRanks::all_scalars(const Op& op) const {
   return std::all_of(op.out.begin(), op.out.end(), [&](ValueId v) { return scalar(v); });
 }
 
-Ranks StageHomes::only(size_t rank) const {
+Ranks StageRanks::only(size_t rank) const {
   Ranks one = nobody_;
   one.set(rank);
   return one;
 }
 
-void StageHomes::find_early() {
+void StageRanks::find_early() {
   late_.resize(from_.ops().size());
   for (size_t i = 0; i < from_.ops().size(); ++i) {
     const Op& op = from_.ops()[i];
@@ -57,24 +57,25 @@ void StageHomes::find_early() {
       late_[i] = late_[i] || value(v).batch == Batch::partial ||
                  (maker != kNone && late_[static_cast<size_t>(maker)]);
     }
-    if (late_[i]) {  // sums over the batch stay where they are made until they are whole
+    if (late_[i]) {  // sums over the batch stay where they are made until they are complete
       if (const ValueId* sum = partial_input(op)) run_at_[i] = available(*sum);
       continue;
     }
     run_at_[i] = only(at(op));
     for (ValueId v : op.in)
-      if (value(v).state) homes_[v].set(at(op));
+      if (value(v).state) holders_[v].set(at(op));
   }
 }
 
-// A periodic program has what the step has where that has it, a strategy's own states beside their
-// parameters; an evaluation has everything where programs that are compiled already have it, which
-// may read it where it does not. Parameters lie where their compute copies do.
-void StageHomes::find_held() {
+// Finds where states are that forward and backward do not place. A periodic program has the states
+// of the step where the step has them, and a strategy's own states beside their parameters. An
+// evaluation has states where the programs that were compiled before have them. Parameters lie
+// where their compute copies do.
+void StageRanks::find_held() {
   std::map<const State*, Ranks> copies;
-  for (auto& [v, ranks] : homes_)
+  for (auto& [v, ranks] : holders_)
     if (const State* param = value(v).state->copy_of) copies[param] = ranks;
-  for (auto& [v, ranks] : homes_) {
+  for (auto& [v, ranks] : holders_) {
     const State& s = *value(v).state;
     if (auto copy = copies.find(&s); copy != copies.end()) ranks |= copy->second;
     for (const std::string& name : {value(v).name, s.beside})
@@ -87,43 +88,44 @@ void StageHomes::find_held() {
   }
 }
 
-const ValueId* StageHomes::partial_input(const Op& op) const {
+const ValueId* StageRanks::partial_input(const Op& op) const {
   for (const ValueId& v : op.in)
     if (value(v).batch == Batch::partial) return &v;
   return nullptr;
 }
 
-// What is there without the update: early results, inputs, states.
-Ranks StageHomes::available(ValueId v) const {
+// The coordinates that have v before the update: early results, inputs, states.
+Ranks StageRanks::available(ValueId v) const {
   OpId maker = value(v).producer;
   if (maker != kNone) return run_at_[static_cast<size_t>(maker)];
   if (!value(v).state) return everyone_;
-  auto home = homes_.find(v);
-  return home == homes_.end() ? nobody_ : home->second;
+  auto holder = holders_.find(v);
+  return holder == holders_.end() ? nobody_ : holder->second;
 }
 
-void StageHomes::need(ValueId v, const Ranks& ranks) {
+void StageRanks::need(ValueId v, const Ranks& ranks) {
   needed_[static_cast<size_t>(v)] |= ranks;
-  if (value(v).state) homes_[v] |= ranks;
+  if (value(v).state) holders_[v] |= ranks;
 }
 
-// What an update reads has a home where it is made; that may be where more is updated.
-void StageHomes::settle_update() {
+// Repeats place_update until no state gets a new holder: a coordinate where an update runs becomes
+// a holder of the states that the update reads, and these are then updated there too.
+void StageRanks::settle_update() {
   for (size_t before = SIZE_MAX; before != held();) {
     before = held();
     place_update();
   }
 }
 
-size_t StageHomes::held() const {
+size_t StageRanks::held() const {
   size_t n = 0;
-  for (auto& [v, ranks] : homes_) n += ranks.count();
+  for (auto& [v, ranks] : holders_) n += ranks.count();
   return n;
 }
 
-// Tensors of the update, backwards from the states that they become.
-void StageHomes::place_update() {
-  for (auto& [state, next] : from_.updates()) need(next, homes_[state]);
+// Places the ops on tensors of the update, backwards from the states' new values.
+void StageRanks::place_update() {
+  for (auto& [state, next] : from_.updates()) need(next, holders_[state]);
   for (size_t i = from_.ops().size(); i-- > 0;) {
     const Op& op = from_.ops()[i];
     if (!is_late(i) || partial_input(op) || all_scalars(op)) continue;
@@ -133,8 +135,8 @@ void StageHomes::place_update() {
   }
 }
 
-// Scalars: made where their tensors are, or by everyone out of other scalars.
-void StageHomes::place_scalars() {
+// Places the ops that make scalars: where their tensor is, or everywhere if they read scalars only.
+void StageRanks::place_scalars() {
   for (auto& [name, v] : from_.outputs()) need(v, everyone_);
   for (size_t i = 0; i < from_.ops().size(); ++i) {
     const Op& op = from_.ops()[i];
@@ -145,7 +147,7 @@ void StageHomes::place_scalars() {
     run_at_[i] = everyone_;
     if (!tensor) continue;
     Ranks there = available(*tensor);
-    if (there.none()) {  // a tensor for this alone
+    if (there.none()) {  // only this op reads the tensor
       there = only(at_hand(*tensor).find_first());
       need_chain(*tensor, there);
     }
@@ -153,8 +155,9 @@ void StageHomes::place_scalars() {
   }
 }
 
-// Who has what v is made of: of its first tensors, if nobody has all.
-Ranks StageHomes::at_hand(ValueId v) const {
+// The coordinates that have the tensors from which v is computed; if none has all of them, those
+// that have the first ones.
+Ranks StageRanks::at_hand(ValueId v) const {
   Ranks there = available(v);
   if (there.any()) return there;
   there = everyone_;
@@ -165,8 +168,9 @@ Ranks StageHomes::at_hand(ValueId v) const {
   return there;
 }
 
-// Computes v, and the tensors that it is made of, on these ranks as well; scalars travel.
-void StageHomes::need_chain(ValueId v, const Ranks& ranks) {
+// Has v, and the tensors from which it is computed, computed on these ranks as well. Scalars
+// travel.
+void StageRanks::need_chain(ValueId v, const Ranks& ranks) {
   if (scalar(v)) return;
   need(v, ranks);
   OpId maker = value(v).producer;
@@ -177,11 +181,11 @@ void StageHomes::need_chain(ValueId v, const Ranks& ranks) {
   for (ValueId in : from_.ops()[static_cast<size_t>(maker)].in) need_chain(in, ranks);
 }
 
-void StageHomes::find_readers() {
+void StageRanks::find_readers() {
   for (size_t i = 0; i < from_.ops().size(); ++i)
     for (ValueId v : from_.ops()[i].in) {
       needed_[static_cast<size_t>(v)] |= run_at_[i];
-      if (value(v).state) homes_[v] |= run_at_[i];
+      if (value(v).state) holders_[v] |= run_at_[i];
       readers_[static_cast<size_t>(v)].push_back(i);
     }
   for (size_t i = 0; i < from_.ops().size(); ++i)

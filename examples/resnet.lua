@@ -1,0 +1,100 @@
+-- SPDX-License-Identifier: Apache-2.0
+--
+-- ResNet-18 for small images (He et al., 2015, with the stem for CIFAR), data parallel. Images are those of DIR/x.npy,
+-- f32 [count, 3, size, size], and the classes in DIR/y.npy, or gratings that the script draws itself. With sync=1
+-- batchnorm takes the statistics of the whole batch instead of each microbatch's. Any number of ranks gives the same
+-- digest.
+--
+--   orrery run -n 2 examples/resnet.lua
+--   orrery run -n 2 examples/resnet.lua data=DIR steps=2000 sync=1
+local orrery = require "orrery"
+local nn, optim, strategy = orrery.nn, orrery.optim, orrery.strategy
+local args = orrery.args {
+  data = "", steps = 50, batch = 32, width = 64, blocks = 2, size = 32, images = 256, classes = 10, lr = 0.05,
+  microbatches = 2, sync = 0, every = 10, seed = 1,
+}
+orrery.seed(args.seed)
+
+local function conv(inputs, outputs, size, stride)
+  return nn.conv2d(inputs, outputs, size, { stride = stride, padding = size // 2, bias = false, init = nn.init.kaiming })
+end
+local function norm(channels) return nn.batchnorm(channels, { sync = args.sync == 1 }) end
+
+local Block = nn.module("Block", function(m, inputs, outputs, stride)
+  m.conv1, m.norm1 = conv(inputs, outputs, 3, stride), norm(outputs)
+  m.conv2, m.norm2 = conv(outputs, outputs, 3, 1), norm(outputs)
+  local shortcut
+  if stride ~= 1 or inputs ~= outputs then
+    shortcut = nn.sequential { conv(inputs, outputs, 1, stride), norm(outputs) }
+    m.shortcut = shortcut
+  end
+  return function(x)
+    local y = m.norm2(m.conv2(nn.relu(m.norm1(m.conv1(x)))))
+    return nn.relu(y + (shortcut and shortcut(x) or x))
+  end
+end)
+
+local function resnet()
+  local parts, inputs = { conv(3, args.width, 3, 1), norm(args.width), nn.relu }, args.width
+  for stage = 1, 4 do
+    local outputs = args.width << (stage - 1)
+    for i = 1, args.blocks do
+      parts[#parts + 1] = Block(inputs, outputs, stage > 1 and i == 1 and 2 or 1)
+      inputs = outputs
+    end
+  end
+  for _, part in ipairs { nn.adaptive_avg_pool2d(1), nn.flatten, nn.linear(inputs, args.classes) } do
+    parts[#parts + 1] = part
+  end
+  return nn.sequential(parts)
+end
+
+-- Waves across the image, whose direction and colour tell the class, with noise.
+local function gratings(count)
+  local x, y = {}, {}
+  for i = 1, count do
+    local class = (i - 1) % args.classes
+    local angle, phase = class * math.pi / args.classes, math.random() * 2 * math.pi
+    y[i], x[i] = class, {}
+    for channel = 1, 3 do
+      x[i][channel] = {}
+      for row = 1, args.size do
+        local line = {}
+        for column = 1, args.size do
+          local along = row * math.cos(angle) + column * math.sin(angle)
+          line[column] = math.sin(along * 0.9 + phase + channel * class) + 0.5 * (math.random() - 0.5)
+        end
+        x[i][channel][row] = line
+      end
+    end
+  end
+  return { x = orrery.tensor(x, "f32"), y = y }
+end
+
+local data = orrery.data.arrays(args.data == "" and gratings(args.images)
+  or { x = args.data .. "/x.npy", y = args.data .. "/y.npy" })
+local model = resnet()
+
+local function loss(batch)
+  local logits = model(batch.x)
+  return nn.cross_entropy(logits, batch.y), { accuracy = logits:argmax():eq(batch.y):cast("f32"):mean() }
+end
+
+local run = orrery.compile(loss, {
+  params = model, microbatches = args.microbatches, strategy = strategy.data {},
+  optimizer = optim.momentum {
+    lr = optim.cosine { peak = args.lr, warmup = math.max(1, args.steps // 10), steps = args.steps },
+    momentum = 0.9, nesterov = true, decay = 5e-4,
+  },
+})
+local start = orrery.time()
+for step, batch in data:batches { size = args.batch, steps = args.steps } do
+  local result = run:step(batch)
+  if step % args.every == 0 then
+    orrery.log("step %d loss %.4f accuracy %.3f  %.1f ms", step, result:mean(), result:get "accuracy",
+      (orrery.time() - start) * 1000 / step)
+  end
+end
+local seen = run:eval(data:batch(1, { size = math.min(args.images, data.samples), shuffle = false }))
+orrery.log("in evaluation: loss %.4f accuracy %.3f", seen:mean(), seen:get "accuracy")
+orrery.log("digest %s", orrery.digest(model))

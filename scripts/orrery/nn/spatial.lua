@@ -1,0 +1,145 @@
+-- SPDX-License-Identifier: Apache-2.0
+--
+-- What layers over one to three spatial dims share. They take [batch, channels, dims...] as PyTorch's do and compute
+-- on [batch, dims..., channels], where the windows of neighbouring positions are views of the same memory; the two
+-- are permutations of each other, which move nothing.
+local _, orrery = ...
+local M = {}
+
+-- An option as a list of n integers, of one for all dims or of such a list.
+function M.each(what, name, value, n, least)
+  local list = type(value) == "table" and value or {}
+  for i = 1, n do
+    if type(value) ~= "table" then list[i] = value end
+    if #list > n or math.type(list[i]) ~= "integer" or list[i] < least then
+      orrery.fail(("%s: %s is %s, expected %d integers of at least %d, or one for all"):format(
+        what, name, type(value) == "table" and "{" .. table.concat(value, ", ") .. "}" or tostring(value), n, least))
+    end
+  end
+  return list
+end
+
+function M.check(what, x, n, channels)
+  if #x.shape ~= n + 2 or channels and x.shape[2] ~= channels then
+    orrery.fail(("%s: x is %s, expected [batch, %s%s]"):format(
+      what, tostring(x.shape), channels or "channels", (", length"):rep(n)))
+  end
+end
+
+function M.check_groups(what, groups, inputs, outputs)
+  for name, channels in pairs { inputs = inputs, outputs = outputs } do
+    if math.type(groups) ~= "integer" or groups < 1 or channels % groups ~= 0 then
+      orrery.fail(("%s: %s groups do not divide %d %s"):format(what, tostring(groups), channels, name))
+    end
+  end
+end
+
+-- f(x, weight) of each group's share of the last dim of x and of the weight's first, joined along the last dim.
+function M.in_groups(groups, x, weight, f)
+  if groups == 1 then return f(x, weight) end
+  local xs, weights = { x:split(-1, groups) }, { weight:split(1, groups) }
+  for i = 1, groups do xs[i] = f(xs[i], weights[i]) end
+  return orrery.concat(xs, -1)
+end
+
+function M.product(list)
+  local product = 1
+  for _, factor in ipairs(list) do product = product * factor end
+  return product
+end
+
+-- The list of all arguments, numbers or lists of them.
+function M.join(...)
+  local joined = {}
+  for _, part in ipairs { ... } do
+    if type(part) ~= "table" then part = { part } end
+    for _, each in ipairs(part) do joined[#joined + 1] = each end
+  end
+  return joined
+end
+
+-- The integers from first to last.
+function M.range(first, last)
+  local list = {}
+  for i = first, last do list[#list + 1] = i end
+  return list
+end
+
+-- n times the same number.
+function M.filled(n, number)
+  local list = {}
+  for i = 1, n do list[i] = number end
+  return list
+end
+
+-- [a, channels, dims...] as [a, dims..., channels] and back.
+function M.to_last(x, n) return x:permute(M.join(1, M.range(3, n + 2), 2)) end
+function M.to_first(x, n) return x:permute(M.join(1, n + 2, M.range(2, n + 1))) end
+
+-- The spatial dims of [batch, dims..., channels].
+function M.lengths(x, n)
+  local list = {}
+  for i = 1, n do list[i] = x.shape[1 + i] end
+  return list
+end
+
+-- Zeros, or `value`, so many times before and behind each spatial dim.
+function M.pad(x, before, behind, value)
+  for i, count in ipairs(before) do
+    local size = x.shape[1 + i] + count + behind[i]
+    if size > x.shape[1 + i] then x = x:pad(1 + i, size, { before = count, value = value or 0 }) end
+  end
+  return x
+end
+
+-- Of windows [batch, positions..., size..., channels] the n dims of the size taken apart: views [batch, positions...,
+-- 1..., channels], one for each element of a window, the last dim fastest.
+function M.taps(windows, n)
+  local list = { windows }
+  for dim = n + 2, 2 * n + 1 do
+    local apart = {}
+    for _, part in ipairs(list) do
+      for _, tap in ipairs { part:split(dim, part.shape[dim]) } do apart[#apart + 1] = tap end
+    end
+    list = apart
+  end
+  return list
+end
+
+-- Windows of this size from their taps.
+function M.untap(taps, size)
+  for dim = #size, 1, -1 do
+    local joined = {}
+    for first = 1, #taps, size[dim] do
+      joined[#joined + 1] = orrery.concat({ table.unpack(taps, first, first + size[dim] - 1) }, #size + 1 + dim)
+    end
+    taps = joined
+  end
+  return taps[1]
+end
+
+-- orrery.gradient, where a strategy may have the forward function compute in another dtype than its inputs': the backward
+-- one gets them in that of dy, and its gradients become the inputs'.
+function M.gradient(functions)
+  return orrery.gradient {
+    forward = functions.forward,
+    backward = function(dy, y, ...)
+      local own, alike = { ... }, {}
+      for i, x in ipairs(own) do alike[i] = x:cast(dy.dtype) end
+      local found = { functions.backward(dy, y, table.unpack(alike)) }
+      for i, x in ipairs(own) do found[i] = found[i]:cast(x.dtype) end
+      return table.unpack(found)
+    end,
+  }
+end
+
+-- The list of layers for one to three dims: nn.NAME1d, nn.NAME2d, nn.NAME3d (scripts/orrery/init.lua).
+function M.layers(name, build)
+  local layers = {}
+  for n = 1, 3 do
+    layers[n] = orrery.nn.module(("%s%dd"):format(name, n), function(m, ...) return build(m, n, ...) end)
+  end
+  return layers
+end
+
+return M

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# PyTorch's layers of layer_cases.lua, and their figures: sums of squares and products with a pattern of the result
+# and of the gradients by the input, the bias and the weight.
+import math
+
+import torch
+from torch import nn
+
+# Of batchnorm the evaluation, whose statistics are those of no step: mean 0 and variance 1.
+CASES = {
+    "conv1d": (nn.Conv1d(3, 4, 3, stride=2, padding=1), (2, 3, 9)),
+    "conv2d": (nn.Conv2d(3, 4, (3, 2), stride=(2, 1), padding=(1, 0), dilation=(1, 2)), (2, 3, 7, 6)),
+    "conv2d point": (nn.Conv2d(5, 3, 1, bias=False, stride=2), (2, 5, 5, 4)),
+    "conv2d groups": (nn.Conv2d(4, 6, 3, groups=2, padding=1), (2, 4, 5, 5)),
+    "conv2d depthwise": (nn.Conv2d(5, 5, 3, groups=5, padding=1, stride=2), (2, 5, 6, 7)),
+    "conv2d same": (nn.Conv2d(2, 3, (4, 3), padding="same", dilation=(1, 2)), (2, 2, 5, 6)),
+    "conv3d": (nn.Conv3d(2, 3, 2, padding=1, stride=(1, 2, 1)), (2, 2, 3, 4, 3)),
+    "conv3d groups": (nn.Conv3d(4, 6, 2, groups=2), (2, 4, 3, 4, 3)),
+    "conv3d depthwise": (nn.Conv3d(3, 3, 2, groups=3, bias=False), (2, 3, 3, 4, 3)),
+    "conv_transpose1d": (nn.ConvTranspose1d(3, 2, 4, stride=3, padding=1, output_padding=2), (2, 3, 4)),
+    "conv_transpose2d": (nn.ConvTranspose2d(4, 6, (3, 2), stride=2, padding=(1, 0), dilation=(2, 1), groups=2),
+                         (2, 4, 3, 4)),
+    "conv_transpose3d": (nn.ConvTranspose3d(2, 2, 2, stride=2, bias=False), (1, 2, 2, 3, 2)),
+    "conv_transpose3d groups": (nn.ConvTranspose3d(4, 4, 2, groups=2, stride=(1, 2, 1)), (2, 4, 2, 3, 2)),
+    "max_pool1d": (nn.MaxPool1d(3, stride=1, dilation=2), (2, 3, 9)),
+    "max_pool2d": (nn.MaxPool2d(3, stride=2, padding=1), (2, 3, 7, 6)),
+    "max_pool2d ceil": (nn.MaxPool2d((3, 2), stride=(2, 3), padding=1, ceil_mode=True), (2, 3, 8, 6)),
+    "max_pool2d no more": (nn.MaxPool2d(2, stride=3, padding=1, ceil_mode=True), (1, 2, 6, 5)),
+    "max_pool3d": (nn.MaxPool3d(2), (1, 2, 4, 4, 6)),
+    "avg_pool1d": (nn.AvgPool1d(2), (2, 3, 8)),
+    "avg_pool2d": (nn.AvgPool2d(3, stride=2, padding=1), (2, 3, 7, 6)),
+    "avg_pool2d counted": (nn.AvgPool2d((3, 2), stride=1, padding=1, count_include_pad=False), (2, 3, 5, 4)),
+    "avg_pool3d": (nn.AvgPool3d(2, stride=1), (1, 2, 3, 3, 3)),
+    "adaptive_avg_pool1d": (nn.AdaptiveAvgPool1d(3), (2, 3, 7)),
+    "adaptive_avg_pool2d": (nn.AdaptiveAvgPool2d((1, 3)), (2, 3, 5, 6)),
+    "adaptive_avg_pool3d": (nn.AdaptiveAvgPool3d(2), (1, 2, 5, 4, 3)),
+    "batchnorm": (nn.BatchNorm2d(3).eval(), (4, 3, 3, 2)),
+    "groupnorm": (nn.GroupNorm(2, 4), (2, 4, 3, 2)),
+    "instancenorm": (nn.InstanceNorm2d(3, affine=True), (2, 3, 4, 5)),
+}
+
+
+def numbers(dims, seed, scale=1.0, shift=0.0):
+    count = math.prod(dims)
+    values = [math.sin(1 + seed + i * 1.7) * scale + shift for i in range(count)]
+    return torch.tensor(values, dtype=torch.float64).float().reshape(dims)
+
+
+def measures(values, pattern):
+    values, pattern = values.detach().double(), pattern.double()
+    return [(values * values).sum().item(), (values * pattern).sum().item()]
+
+
+def figures_of(layer, dims):
+    states = [p for _, p in sorted(layer.named_parameters())]
+    with torch.no_grad():
+        for i, state in enumerate(states, 1):
+            state.copy_(numbers(state.shape, 10 * i, 0.5))
+    x = numbers(dims, 0, 2, 0.25).requires_grad_()
+    y = layer(x)
+    pattern = numbers(y.shape, 5)
+    (y * pattern).sum().backward()
+    found = measures(y, pattern)
+    for i, each in enumerate([x] + states):
+        found += measures(each.grad, numbers(each.shape, 6 + i))
+    return found
+
+
+def figures():
+    return {name: figures_of(*case) for name, case in CASES.items()}

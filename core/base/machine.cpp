@@ -48,6 +48,13 @@ std::vector<int> allowed_cpus() {
   return cpus;
 }
 
+void run_on(const std::vector<int>& cpus) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (int cpu : cpus) CPU_SET(cpu, &set);
+  sched_setaffinity(0, sizeof set, &set);  // 0: this thread
+}
+
 std::string cpu_model() {
   std::string model = proc_field("/proc/cpuinfo", "model name");
   return model.empty() ? "unknown CPU" : model;

@@ -13,6 +13,10 @@ namespace orrery {
 // kept, so later pinning of threads does not change it.
 std::vector<int> allowed_cpus();
 
+// Lets the calling thread run on these CPUs only. Refused (a CPU taken offline), it only costs
+// speed.
+void run_on(const std::vector<int>& cpus);
+
 // "AMD EPYC 7B13", or "unknown CPU".
 std::string cpu_model();
 

@@ -158,7 +158,8 @@ const std::vector<Api>& api() {
          {math_api,       shape_api,     reduce_api,     comm_api,       layer_api,
           make_api,       host_api,      state_api,      run_api,        func_api,
           gradient_api,   plugin_op_api, draft_view_api, draft_edit_api, draft_program_api,
-          draft_hook_api, world_api,     collective_api, data_api,       tool_api}) {
+          draft_hook_api, world_api,     collective_api, weights_api,    data_api,
+          dataset_api,    tool_api}) {
       const std::vector<Api> more = part();
       all.insert(all.end(), more.begin(), more.end());
     }
@@ -177,8 +178,8 @@ void install(lua_State* L, const std::string& owner) {
 }
 
 void define_classes(lua_State* L) {
-  define<Tensor, Host, RunRef, Result, Field, Compiled, Draft, World, Handle, DatasetRef, Region>(
-      L);
+  define<Tensor, Host, RunRef, Result, Field, Compiled, Draft, World, Handle, DatasetRef,
+         TokenizerRef, WeightsRef, Region>(L);
   define_as_tensor<StateRef, Scalar>(L);
 }
 

@@ -72,7 +72,9 @@ std::vector<Api> draft_program_api();
 std::vector<Api> draft_hook_api();
 std::vector<Api> world_api();
 std::vector<Api> collective_api();
+std::vector<Api> weights_api();
 std::vector<Api> data_api();
+std::vector<Api> dataset_api();
 std::vector<Api> tool_api();
 
 // Sets all functions of `owner` in the table on top of the stack.

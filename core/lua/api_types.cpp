@@ -46,6 +46,8 @@ const ApiType kTypes[] = {
     {"StepResult", "orrery.StepResult", "a step's result", object<Result>},
     {"Program", "orrery.Program", "a compiled function", object<Compiled>},
     {"Dataset", "orrery.Dataset", "a dataset", object<DatasetRef>},
+    {"Tokenizer", "orrery.Tokenizer", "a tokenizer", object<TokenizerRef>},
+    {"Weights", "orrery.Weights", "a file of weights", object<WeightsRef>},
     {"World", "orrery.World", "a world or a group of it", object<World>},
     {"Handle", "orrery.Handle", "a handle of an async call", object<Handle>},
     {"Draft", "orrery.Draft", "a program under edit", object<Draft>},

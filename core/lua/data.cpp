@@ -1,21 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Datasets in Lua: made from text and arrays, cut, sharded, and asked for batches.
+// orrery.data: datasets made of files, arrays and text.
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
-#include <limits>
 
 #include "base/text_file.h"
+#include "data/bpe.h"
+#include "data/cifar.h"
+#include "data/columns.h"
+#include "data/csv.h"
+#include "data/idx.h"
+#include "data/images.h"
+#include "data/joined.h"
+#include "data/npy.h"
+#include "data/text.h"
+#include "data/tokens.h"
 #include "lua/call.h"
-#include "lua/dataset.h"
-#include "lua/host_tensor.h"
-#include "run/runtime.h"
 
 namespace fs = std::filesystem;
 
 namespace orrery::lua {
 namespace {
+
+DatasetRef whole(DatasetPtr data) { return {{std::move(data)}}; }
+
+// A name, of a file or a column, or a list of names.
+std::vector<std::string> names_at(lua_State* L, int index) {
+  if (!lua_istable(L, index)) return {to_text(L, index, "name")};
+  std::vector<std::string> names = texts_at(L, index, "name");
+  if (names.empty()) fail(ORR_INVALID, "an empty list of names; give at least one");
+  return names;
+}
 
 std::string read_file(const std::string& path) {
   const std::string text = read_text(path, path, ORR_INVALID);
@@ -23,155 +38,130 @@ std::string read_file(const std::string& path) {
   return text;
 }
 
-DatasetRef shared(Dataset data) { return {std::make_shared<const Dataset>(std::move(data))}; }
-
 // `source` is a path, a list of paths (joined in order), or with options.string the text itself.
 DatasetRef text(lua_State* L, Index source, const Table& options) {
-  std::string all, name;
+  std::string all, name = "text";
   if (options.flag("string")) {
     all = to_text(L, source, "text");
-    name = "text";
-  } else if (lua_istable(L, source)) {
-    for (const std::string& path : texts_at(L, source, "path")) all += read_file(path);
-    name = fmt::format("{} files", lua_rawlen(L, source));
   } else {
-    name = to_text(L, source, "path");
-    all = read_file(name);
+    const std::vector<std::string> paths = names_at(L, source);
+    for (const std::string& path : paths) all += read_file(path);
+    name = paths.size() == 1 ? paths[0] : fmt::format("{} files", paths.size());
   }
-  return shared(text_dataset(all, options.text("tokens"), options.integer("ctx"), name));
+  const auto tokenizer = options.with("tokens", [&](lua_State*, int index) {
+    const auto* made = test<TokenizerRef>(L, index);
+    return made ? made->tokenizer : text_tokenizer(to_text(L, index, "tokens"), all, name);
+  });
+  return whole(text_dataset(all, tokenizer, options.integer("ctx"), name));
 }
 
-Column array_column(const std::string& name, const HostTensor& tensor) {
-  if (tensor.type.dims.empty() || tensor.type.dims[0] == 0) {
+TokenizerRef bpe(const std::string& vocab, const std::string& merges) {
+  return {load_bpe(vocab, merges)};
+}
+
+const StoredKind& kind_in(const Table& options) {
+  const std::string name = options.text("dtype");
+  const StoredKind* kind = stored_by_name(name);
+  if (!kind || is_real(kind->dtype) || kind->dtype == ORR_BOOL)
+    fail(ORR_INVALID, "dtype is '{}': token files hold u8, u16, u32, u64, i8, i16, i32 or i64",
+         name);
+  return *kind;
+}
+
+DatasetRef tokens(lua_State* L, Index paths, const Table& options) {
+  return whole(token_files(names_at(L, paths), kind_in(options).kind, options.integer("length")));
+}
+
+DatasetRef idx(const std::string& images, const std::string& labels, const Table& options) {
+  return whole(idx_files(images, labels, options.with("dtype", to_dtype)));
+}
+
+DatasetRef cifar(lua_State* L, Index paths, const Table& options) {
+  return whole(
+      cifar_files(names_at(L, paths), options.integer("classes"), options.with("dtype", to_dtype)));
+}
+
+DatasetRef images(const std::string& directory, const Table& options) {
+  return whole(
+      image_directory(directory, options.integer("size"), options.with("dtype", to_dtype)));
+}
+
+// "f32", or "class" for texts.
+void set_dtype(CsvField& field, lua_State* L, int index) {
+  field.is_class = lua_type(L, index) == LUA_TSTRING && to_text(L, index, "") == "class";
+  if (field.is_class && field.columns.size() > 1)
+    fail(ORR_INVALID, "csv: '{}' has {} columns: a class is of one", field.name,
+         field.columns.size());
+  field.dtype = field.is_class ? ORR_I32 : to_dtype(L, index);
+}
+
+DatasetRef csv(lua_State* L, const std::string& path, const Table& given, const Table& options) {
+  std::vector<CsvField> fields;
+  for (const std::string& name : sorted_keys(L, given.index)) {
+    const bool is_list = given.with(name, lua_type) == LUA_TTABLE;
+    fields.push_back({name, given.with(name, names_at), is_list});
+  }
+  if (fields.empty())
+    fail(ORR_INVALID, "csv: no fields; write {{x = {{\"a\", \"b\"}}, y = \"c\"}}");
+  options.with("dtypes", [&](lua_State* state, int index) {
+    std::vector<std::string> known;
+    for (const CsvField& field : fields) known.push_back(field.name);
+    refuse_unknown(state, index, "csv: dtypes", known);
+    for (CsvField& field : fields) {
+      const Table dtypes{state, index};
+      if (dtypes.has(field.name))
+        dtypes.with(field.name, [&](lua_State*, int at) { return set_dtype(field, state, at), 0; });
+    }
+    return 0;
+  });
+  return whole(csv_file(path, fields));
+}
+
+NpyFile array_at(lua_State* L, int index) {
+  if (lua_type(L, index) == LUA_TSTRING) return open_npy(to_text(L, index, "path"));
+  const HostTensor tensor = host_at(L, index);
+  return {Bytes(tensor.bytes), tensor.type, {stored_as(tensor.type.dtype)}, 0};
+}
+
+Column array_column(const std::string& name, const NpyFile& array) {
+  if (array.type.dims.empty() || array.type.dims[0] == 0) {
     fail(ORR_INVALID, "arrays: '{}' is {}: its first dim counts the samples and is at least 1",
-         name, to_string(tensor.type));
+         name, to_string(array.type));
   }
-  Column column{name, tensor.type, tensor.bytes, 0, 0};
-  column.row.dims.erase(column.row.dims.begin());
-  column.stride = static_cast<int64_t>(column.row.bytes());
-  return column;
-}
-
-HostTensor array_at(lua_State* L, int index) {
-  return lua_type(L, index) == LUA_TSTRING ? load_npy(to_text(L, index, "path"))
-                                           : host_at(L, index);
+  Type row = array.type;
+  row.dims.erase(row.dims.begin());
+  const auto stride = stored_kind(array.elements.kind).bytes * row.elements();
+  return {{name, row}, array.bytes, array.elements, array.offset, static_cast<uint64_t>(stride)};
 }
 
 DatasetRef arrays(const Table& fields) {
-  Dataset data;
-  std::string first;
+  std::vector<Column> columns;
+  int64_t samples = 0;
   for (const std::string& name : sorted_keys(fields.L, fields.index)) {
-    const HostTensor tensor = fields.with(name, array_at);
-    data.columns.push_back(array_column(name, tensor));
-    const int64_t samples = tensor.type.dims[0];
-    if (first.empty()) {
-      first = name;
-      data.samples = samples;
-    } else if (samples != data.samples) {
-      fail(ORR_INVALID, "arrays: '{}' has {} samples and '{}' has {}", first, data.samples, name,
-           samples);
-    }
+    const NpyFile array = fields.with(name, array_at);
+    columns.push_back(array_column(name, array));
+    if (columns.size() == 1) samples = array.type.dims[0];
+    if (array.type.dims[0] != samples)
+      fail(ORR_INVALID, "arrays: '{}' has {} samples and '{}' has {}", columns[0].field.name,
+           samples, name, array.type.dims[0]);
   }
-  if (first.empty()) fail(ORR_INVALID, "arrays: the table is empty; write {{x = ..., y = ...}}");
-  return shared(std::move(data));
+  if (columns.empty()) fail(ORR_INVALID, "arrays: the table is empty; write {{x = ..., y = ...}}");
+  return whole(std::make_shared<Columns>(std::move(columns), samples));
 }
 
-BatchOrder order_in(const Table& options, int64_t step) {
-  const bool own = options.has("seed");
-  const BatchOrder order{
-      step, options.integer("size"), options.flag("shuffle"),
-      own ? static_cast<uint64_t>(options.integer("seed")) : runtime_options().seed};
-  if (order.size < 1 || order.step < 1) {
-    fail(ORR_INVALID, "batches: step {} and size {}: both are at least 1", order.step, order.size);
-  }
-  return order;
-}
-
-Pushed batch(lua_State* L, DatasetRef& self, int64_t step, const Table& options) {
-  lua_newtable(L);
-  for (auto& [name, field] : make_batch(self.data, order_in(options, step))) {
-    push(L, Field{std::move(field)});
-    lua_setfield(L, -2, name.c_str());
-  }
-  return {1};
-}
-
-// upvalues: dataset, options, next step, last step
-int next_batch(lua_State* L) {
-  return guard(L, [](lua_State* state) {
-    const lua_Integer step = lua_tointeger(state, lua_upvalueindex(3));
-    if (step > lua_tointeger(state, lua_upvalueindex(4))) return 0;
-    lua_pushinteger(state, step + 1);
-    lua_replace(state, lua_upvalueindex(3));
-    lua_pushinteger(state, step);
-    auto& self = check<DatasetRef>(state, lua_upvalueindex(1));
-    return 1 + batch(state, self, step, {state, lua_upvalueindex(2)}).count;
-  });
-}
-
-Pushed batches(lua_State* L, DatasetRef&, const Table& options) {
-  const int64_t first = options.integer("from");
-  const bool ends = options.has("steps");
-  const int64_t last = ends ? options.integer("steps") : std::numeric_limits<int64_t>::max();
-  order_in(options, first);
-  Runtime::get().set_planned_steps(ends ? last : 0);
-  lua_pushinteger(L, first);
-  lua_pushinteger(L, last);
-  lua_pushcclosure(L, next_batch, 4);
-  return {1};
-}
-
-Pushed split(lua_State* L, DatasetRef& from, double fraction) {
-  const Dataset& self = *from.data;
-  const int64_t all = self.samples + self.overlap;
-  const auto cut = static_cast<int64_t>(std::floor(static_cast<double>(all) * fraction));
-  Dataset head = self, tail = self;
-  head.samples = cut - self.overlap;
-  tail.begin = self.begin + cut;
-  tail.samples = all - cut - self.overlap;
-  if (head.samples < 1 || tail.samples < 1) {
-    fail(ORR_INVALID, "split: {} of {} samples leaves a part without a sample", fraction,
-         self.samples);
-  }
-  push(L, shared(std::move(head)));
-  push(L, shared(std::move(tail)));
-  return {2};
-}
-
-DatasetRef shard(DatasetRef& self, int64_t rank, int64_t size) {
-  Dataset part = *self.data;
-  if (size < 1 || rank < 0 || rank >= size)
-    fail(ORR_INVALID, "shard: {} of {}: ranks are 0..size-1", rank, size);
-  part.shard = part.shard + rank * part.shards;
-  part.shards *= size;
-  if (part.items() < 1)
-    fail(ORR_INVALID, "shard: {} samples do not fill {} shards", part.samples, size);
-  return shared(std::move(part));
-}
-
-const Dataset& text_of(const DatasetRef& self) {
-  if (!self.data->symbols) fail(ORR_INVALID, "this dataset holds arrays, not text");
-  return *self.data;
-}
-
-HostTensor encode_text(DatasetRef& self, const std::string& text) {
-  const std::vector<int32_t> ids = encode(text_of(self), text);
-  HostTensor tensor = HostTensor::make({ORR_I32, {static_cast<int64_t>(ids.size())}});
-  std::copy(ids.begin(), ids.end(), tensor.data<int32_t>());
-  return tensor;
-}
-
-std::string decode_text(lua_State* L, DatasetRef& self, Index ids) {
-  return decode(text_of(self), to_integers(L, ids, "token"));
-}
-
-int64_t samples(DatasetRef& self) { return self.data->items(); }
-
-// Only text has one.
-Pushed vocab(lua_State* L, DatasetRef& self) {
-  if (!self.data->symbols) return {0};
-  push_value(L, self.data->symbols->size());
-  return {1};
+DatasetRef mixed(lua_State* L, Index parts, Index weights) {
+  const auto dataset = [](lua_State* state, int at) {
+    const Samples& samples = check<DatasetRef>(state, at).samples;
+    if (samples.shards > 1) fail(ORR_INVALID, "mix: a part is sharded; shard the mixture instead");
+    return samples.data;
+  };
+  const auto all = list_at(L, parts, dataset);
+  const auto shares = list_at(
+      L, weights, [](lua_State* state, int at) { return to_number(state, at, "mix: a weight"); });
+  if (all.empty() || all.size() != shares.size())
+    fail(ORR_INVALID, "mix: {} parts and {} weights: give one weight for each part", all.size(),
+         shares.size());
+  return whole(mix(all, shares));
 }
 
 // Adds the non-empty files below `root` whose names end so. The order is set by the caller.
@@ -204,42 +194,61 @@ std::vector<Api> data_api() {
       {"data.text(source: any, options) -> Dataset; Text as fields x and y (x one token later); a "
        "path, a list of paths or text. "
        "@option ctx: integer; tokens in a sample "
-       "@option tokens: string = 'chars'; 'chars' or 'bytes' "
+       "@option tokens: any = 'chars'; 'chars', 'bytes' or a tokenizer, such as data.bpe's "
        "@option string: boolean = false; source is the text itself",
        call<text>},
+      {"data.bpe(vocab: string, merges: string) -> Tokenizer; GPT-2's byte-level BPE, from "
+       "vocab.json "
+       "and merges.txt.",
+       call<bpe>},
+      {"data.tokens(paths: any, options) -> Dataset; Files of token ids alone, such as nanoGPT's "
+       "train.bin, as fields x and y (x one token later); a path or a list of them. They are read "
+       "a window at a time and may be larger than the memory. "
+       "@option length: integer; tokens in a sample "
+       "@option dtype: string = 'u16'; how a token is stored: u8, u16, u32, u64, i8, i16, i32, i64",
+       call<tokens>},
       {"data.arrays(fields: table) -> Dataset; Fields from HostTensors, lists or .npy paths; the "
-       "first dim counts the samples.",
+       "first dim counts the samples. Files are read a sample at a time.",
        call<arrays>},
+      {"data.idx(images: string, labels: string, options?) -> Dataset; MNIST's idx files, "
+       "unpacked: "
+       "x the images [C,H,W], y the labels. "
+       "@option dtype: dtype = 'f32'; of x: bytes divided by 255 where it is real, 'u8' as they "
+       "are",
+       call<idx>},
+      {"data.cifar(paths: any, options?) -> Dataset; Binary files of CIFAR-10 or CIFAR-100: x the "
+       "images [3,32,32], y the labels, of CIFAR-100 the fine ones and coarse; a path or a list of "
+       "them. "
+       "@option classes: integer = 10; 10 or 100 "
+       "@option dtype: dtype = 'f32'; of x: bytes divided by 255 where it is real, 'u8' as they "
+       "are",
+       call<cifar>},
+      {"data.images(directory: string, options) -> Dataset; A directory with one for each class, "
+       "in "
+       "which PNG and JPEG files are: x the images [3,size,size], y the class by the order of the "
+       "names, which are data.classes. A file is read when its sample is. "
+       "@option size: integer; edge of the square in the middle, the shorter edge resized to it "
+       "@option dtype: dtype = 'f32'; of x: bytes divided by 255 where it is real, 'u8' as they "
+       "are",
+       call<images>},
+      {"data.csv(path: string, fields: table, options?) -> Dataset; A table of text with column "
+       "names "
+       "in its first line, kept in memory: fields {x = {'height', 'width'}, y = 'kind'} are "
+       "columns "
+       "by name, a list of them or one. "
+       "@option dtypes: table = {}; of fields, {y = 'i32'}, f32 else; 'class' makes numbers of "
+       "texts, "
+       "by their order in data.classes",
+       call<csv>},
+      {"data.mix(parts: table, weights: table) -> Dataset; Several datasets of the same fields, "
+       "each "
+       "with its share of the samples. An epoch is as long as it takes to see all of every part.",
+       call<mixed>},
       {"data.files(directory: string, endings: table) -> string[]; Files below a directory with "
        "these endings, sorted.",
        call<files>},
       {"orrery.sources() -> string[]; Orrery's own sources and documents, as text to train on.",
        library<"orrery.paths", "sources">},
-      {"Dataset.samples: integer", call<samples>},
-      {"Dataset.vocab: integer", call<vocab>},
-      {"Dataset:batch(step: integer, options) -> table; The batch of a step: lazy fields, each "
-       "rank loads its rows. "
-       "@option size: integer; samples in the whole batch, over all ranks "
-       "@option shuffle: boolean = true; a new order in every epoch; random windows of text "
-       "@option seed?: integer; the job's seed if left out",
-       call<batch>},
-      {"Dataset:batches(options) -> fun(): integer, table; for step, batch in data:batches{size = "
-       "32} do. "
-       "@option size: integer; samples in the whole batch, over all ranks "
-       "@option steps?: integer; last step; goes on for ever if left out "
-       "@option from: integer = 1; first step; run.steps + 1 continues a run "
-       "@option shuffle: boolean = true; a new order in every epoch; random windows of text "
-       "@option seed?: integer; the job's seed if left out",
-       call<batches>},
-      {"Dataset:split(fraction: number) -> orrery.Dataset, orrery.Dataset; The first part and the "
-       "rest.",
-       call<split>},
-      {"Dataset:shard(rank: integer, size: integer) -> Dataset; Every size-th sample, from the "
-       "rank-th on.",
-       call<shard>},
-      {"Dataset:encode(text: string) -> HostTensor; The token ids of a text.", call<encode_text>},
-      {"Dataset:decode(ids: integers) -> string; The text of a list of token ids.",
-       call<decode_text>},
   };
 }
 

@@ -1,95 +1,220 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lua/dataset.h"
+//
+// Datasets in Lua: cut, sharded, and asked for batches.
+#include <cmath>
+#include <limits>
 
-#include <orrery/ops.h>
-
-#include <cstring>
-#include <numeric>
-
-#include "base/error.h"
+#include "data/augment.h"
+#include "data/batch_reader.h"
+#include "data/random.h"
+#include "data/slice.h"
+#include "lua/call.h"
+#include "run/runtime.h"
 #include "store/digest.h"
 
 namespace orrery::lua {
 namespace {
 
-// Random numbers for one purpose: philox of (seed, purpose, epoch, element).
-uint64_t draw(uint64_t seed, uint32_t purpose, int64_t epoch, uint64_t element, uint64_t below) {
-  const uint64_t high = orr_philox(seed, purpose, static_cast<uint32_t>(epoch), 2 * element);
-  const uint64_t low = orr_philox(seed, purpose, static_cast<uint32_t>(epoch), 2 * element + 1);
-  return ((high << 32) | low) % below;
-}
+// A loop over batches. The one under way and the next exist: the next is read ahead.
+struct Batches {
+  static constexpr const char* kClass = "Batches";
+  Samples samples;
+  BatchOrder order;  // of the next
+  int64_t last;
+  std::shared_ptr<BatchReader> current, next;
+};
 
-constexpr uint32_t kWindows = 0x7e57da7a, kOrder = 0x0bdeba7c;
-
-// The order of an epoch; kept for the next batch.
-const std::vector<int64_t>& permutation(uint64_t seed, int64_t epoch, int64_t count) {
-  static std::vector<int64_t> order;
-  static uint64_t of_seed = 0;
-  static int64_t of_epoch = -1;
-  if (of_seed == seed && of_epoch == epoch && static_cast<int64_t>(order.size()) == count) {
-    return order;
+BatchOrder order_in(const Table& options, int64_t step) {
+  const bool own = options.has("seed");
+  const BatchOrder order{
+      step, options.integer("size"), options.flag("shuffle"),
+      own ? static_cast<uint64_t>(options.integer("seed")) : runtime_options().seed};
+  if (order.size < 1 || order.step < 1) {
+    fail(ORR_INVALID, "batches: step {} and size {}: both are at least 1", order.step, order.size);
   }
-  order.resize(static_cast<size_t>(count));
-  std::iota(order.begin(), order.end(), int64_t{0});
-  for (size_t i = order.size(); i > 1; --i) {
-    std::swap(order[i - 1], order[draw(seed, kOrder, epoch, i, i)]);
-  }
-  of_seed = seed;
-  of_epoch = epoch;
   return order;
 }
 
-void load_rows(const Column& column, const std::vector<int64_t>& samples, int64_t begin,
-               int64_t end, std::byte* to) {
-  const auto bytes = static_cast<size_t>(column.row.bytes());
-  for (int64_t i = begin; i < end; ++i, to += bytes) {
-    const int64_t at = column.offset + samples[static_cast<size_t>(i)] * column.stride;
-    std::memcpy(to, column.bytes->data() + at, bytes);
+std::shared_ptr<BatchReader> make_batch(const Samples& samples, const BatchOrder& order) {
+  return std::make_shared<BatchReader>(samples.data, batch_picks(samples, order));
+}
+
+// {field = Field}.
+void push_batch(lua_State* L, const std::shared_ptr<BatchReader>& batch) {
+  Digest identity;
+  for (const Pick& pick : batch->picks()) identity.add(&pick.sample, sizeof pick.sample);
+  lua_newtable(L);
+  const std::vector<DataField>& fields = batch->data()->fields();
+  for (size_t i = 0; i < fields.size(); ++i) {
+    Type type = fields[i].sample;
+    type.dims.insert(type.dims.begin(), static_cast<int64_t>(batch->picks().size()));
+    push(L, Field{{type,
+                   [batch, i](int64_t begin, int64_t end, std::byte* to) {
+                     batch->load(i, begin, end, to);
+                   },
+                   identity.number()}});
+    lua_setfield(L, -2, fields[i].name.c_str());
   }
+}
+
+Pushed batch(lua_State* L, DatasetRef& self, int64_t step, const Table& options) {
+  push_batch(L, make_batch(self.samples, order_in(options, step)));
+  return {1};
+}
+
+// upvalue: Batches
+int next_batch(lua_State* L) {
+  return guard(L, [](lua_State* state) {
+    auto& loop = check<Batches>(state, lua_upvalueindex(1));
+    if (loop.current) loop.current->release();
+    if (loop.order.step > loop.last) return 0;
+    loop.current = loop.next ? loop.next : make_batch(loop.samples, loop.order);
+    lua_pushinteger(state, loop.order.step++);
+    loop.next = loop.order.step > loop.last ? nullptr : make_batch(loop.samples, loop.order);
+    loop.current->set_next(loop.next);
+    push_batch(state, loop.current);
+    return 2;
+  });
+}
+
+Pushed batches(lua_State* L, DatasetRef& self, const Table& options) {
+  const bool ends = options.has("steps");
+  const int64_t last = ends ? options.integer("steps") : std::numeric_limits<int64_t>::max() - 1;
+  const BatchOrder order = order_in(options, options.integer("from"));
+  Runtime::get().set_planned_steps(ends ? last : 0);
+  push(L, Batches{self.samples, order, last, {}, {}});
+  lua_pushcclosure(L, next_batch, 1);
+  return {1};
+}
+
+Pushed split(lua_State* L, DatasetRef& self, double fraction) {
+  const DatasetPtr& data = self.samples.data;
+  const int64_t overlap = data->window(), all = data->samples() + overlap;
+  const auto cut = static_cast<int64_t>(std::floor(static_cast<double>(all) * fraction));
+  const int64_t head = cut - overlap, tail = all - cut - overlap;
+  if (head < 1 || tail < 1) {
+    fail(ORR_INVALID, "split: {} of {} samples leaves a part without a sample", fraction,
+         data->samples());
+  }
+  for (const auto& part : {slice(data, 0, head), slice(data, cut, tail)})
+    push(L, DatasetRef{{part, self.samples.shard, self.samples.shards}});
+  return {2};
+}
+
+DatasetRef shard(DatasetRef& self, int64_t rank, int64_t size) {
+  Samples part = self.samples;
+  if (size < 1 || rank < 0 || rank >= size)
+    fail(ORR_INVALID, "shard: {} of {}: ranks are 0..size-1", rank, size);
+  part.shard = part.shard + rank * part.shards;
+  part.shards *= size;
+  if (part.items() < 1)
+    fail(ORR_INVALID, "shard: {} samples do not fill {} shards", part.data->samples(), size);
+  return {part};
+}
+
+DatasetRef augmented(DatasetRef& self, const Table& options) {
+  const auto numbers = [](lua_State* L, int index) {
+    return list_at(L, index, [](lua_State* state, int at) { return to_number(state, at, ""); });
+  };
+  Samples changed = self.samples;
+  changed.data =
+      augment(self.samples.data,
+              {options.text("field"), options.integer("crop"), options.integer("pad"),
+               options.flag("flip"), options.with("mean", numbers), options.with("std", numbers)});
+  return {changed};
+}
+
+const Tokenizer& tokenizer_of(const DatasetRef& self) {
+  const auto& tokenizer = self.samples.data->tokenizer();
+  if (!tokenizer) fail(ORR_INVALID, "this dataset was not made of text: it knows no tokens' texts");
+  return *tokenizer;
+}
+
+const Tokenizer& tokenizer_of(const TokenizerRef& self) { return *self.tokenizer; }
+
+template <class T>
+HostTensor encode(T& self, const std::string& text) {
+  const std::vector<int32_t> ids = tokenizer_of(self).encode(text, "encode");
+  HostTensor tensor = HostTensor::make({ORR_I32, {static_cast<int64_t>(ids.size())}});
+  std::copy(ids.begin(), ids.end(), tensor.data<int32_t>());
+  return tensor;
+}
+
+template <class T>
+std::string decode(lua_State* L, T& self, Index ids) {
+  return tokenizer_of(self).decode(to_integers(L, ids, "token"));
+}
+
+int64_t vocab_of(TokenizerRef& self) { return self.tokenizer->vocab(); }
+
+std::vector<std::string> classes(DatasetRef& self) { return self.samples.data->classes(); }
+int64_t draw(int64_t seed, int64_t ordinal, int64_t below) {
+  constexpr uint32_t purpose = 0x57ea3b0f;
+  return static_cast<int64_t>(
+      random_bits(static_cast<uint64_t>(seed), purpose, 0, static_cast<uint64_t>(ordinal)) %
+      static_cast<uint64_t>(below));
+}
+
+int64_t samples(DatasetRef& self) { return self.samples.items(); }
+
+// Only text has one.
+Pushed vocab(lua_State* L, DatasetRef& self) {
+  if (!self.samples.data->tokenizer()) return {0};
+  push_value(L, tokenizer_of(self).vocab());
+  return {1};
 }
 
 }  // namespace
 
-int64_t Dataset::items() const {
-  const int64_t windows = (samples + window - 1) / window;
-  return (windows - shard + shards - 1) / shards;
-}
-
-std::vector<int64_t> batch_samples(const Dataset& data, const BatchOrder& order) {
-  std::vector<int64_t> chosen(static_cast<size_t>(order.size));
-  const int64_t items = data.items();
-  for (int64_t i = 0; i < order.size; ++i) {
-    const int64_t ordinal = (order.step - 1) * order.size + i;
-    int64_t& sample = chosen[static_cast<size_t>(i)];
-    if (order.shuffle && data.window > 1) {
-      const auto element = static_cast<uint64_t>(ordinal * data.shards + data.shard);
-      sample = data.begin + static_cast<int64_t>(draw(order.seed, kWindows, 0, element,
-                                                      static_cast<uint64_t>(data.samples)));
-      continue;
-    }
-    int64_t item = ordinal % items;
-    if (order.shuffle)
-      item = permutation(order.seed, ordinal / items, items)[static_cast<size_t>(item)];
-    sample = data.begin + (item * data.shards + data.shard) * data.window;
-  }
-  return chosen;
-}
-
-BatchFields make_batch(const std::shared_ptr<const Dataset>& data, const BatchOrder& order) {
-  auto samples = std::make_shared<const std::vector<int64_t>>(batch_samples(*data, order));
-  Digest identity;
-  identity.add(samples->data(), samples->size() * sizeof(int64_t));
-  BatchFields batch;
-  for (const Column& column : data->columns) {
-    Type type = column.row;
-    type.dims.insert(type.dims.begin(), order.size);
-    batch[column.name] = {type,
-                          [data, samples, &column](int64_t begin, int64_t end, std::byte* to) {
-                            load_rows(column, *samples, begin, end, to);
-                          },
-                          identity.number()};
-  }
-  return batch;
+std::vector<Api> dataset_api() {
+  return {
+      {"Dataset.samples: integer", call<samples>},
+      {"Dataset.vocab: integer", call<vocab>},
+      {"Dataset.classes: string[]", call<classes>},
+      {"Dataset:batch(step: integer, options) -> table; The batch of a step: lazy fields, each "
+       "rank loads its rows. "
+       "@option size: integer; samples in the whole batch, over all ranks "
+       "@option shuffle: boolean = true; a new order in every epoch; random windows of text "
+       "@option seed?: integer; the job's seed if left out",
+       call<batch>},
+      {"Dataset:batches(options) -> fun(): integer, table; for step, batch in data:batches{size = "
+       "32} do. Files are read ahead while a step is under way. "
+       "@option size: integer; samples in the whole batch, over all ranks "
+       "@option steps?: integer; last step; goes on for ever if left out "
+       "@option from: integer = 1; first step; run.steps + 1 continues a run "
+       "@option shuffle: boolean = true; a new order in every epoch; random windows of text "
+       "@option seed?: integer; the job's seed if left out",
+       call<batches>},
+      {"Dataset:split(fraction: number) -> orrery.Dataset, orrery.Dataset; The first part and the "
+       "rest.",
+       call<split>},
+      {"Dataset:shard(rank: integer, size: integer) -> Dataset; Every size-th sample, from the "
+       "rank-th on.",
+       call<shard>},
+      {"engine.draw(seed: integer, ordinal: integer, below: integer) -> integer; A random number "
+       "from "
+       "0, the same for the same seed and ordinal.",
+       call<draw>},
+      {"Dataset:augment(options) -> Dataset; Images [C,H,W] changed at random: the same for the "
+       "same "
+       "seed, epoch and sample, on any number of ranks. "
+       "@option field: string = 'x'; which field holds them "
+       "@option crop: integer = 0; edge of a random square; 0: the whole image "
+       "@option pad: integer = 0; zeros around the image before it is cropped "
+       "@option flip: boolean = false; every second one is mirrored, left and right "
+       "@option mean: table = {}; one number for each channel, subtracted "
+       "@option std: table = {}; one number for each channel, by which is divided then",
+       call<augmented>},
+      {"Dataset:encode(text: string) -> HostTensor; The token ids of a text.",
+       call<encode<DatasetRef>>},
+      {"Dataset:decode(ids: integers) -> string; The text of a list of token ids.",
+       call<decode<DatasetRef>>},
+      {"Tokenizer.vocab: integer", call<vocab_of>},
+      {"Tokenizer:encode(text: string) -> HostTensor; The token ids of a text.",
+       call<encode<TokenizerRef>>},
+      {"Tokenizer:decode(ids: integers) -> string; The text of a list of token ids.",
+       call<decode<TokenizerRef>>},
+  };
 }
 
 }  // namespace orrery::lua

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // HostTensor in Lua: making it from lists and files, and reading it as lists and numbers.
-#include "lua/host_tensor.h"
-
 #include <cstring>
 
+#include "data/npy.h"
 #include "lua/call.h"
 #include "program/elements.h"
 
@@ -155,7 +154,6 @@ std::vector<Api> host_api() {
       {"orrery.tensor(values: any, dtype?: dtype) -> HostTensor; A concrete tensor from a number "
        "or nested lists; integers give i64, other numbers f32.",
        call<tensor>},
-      {"orrery.load(path: string) -> HostTensor; Reads a .npy file.", call<load_npy>},
       {"HostTensor.shape: integer[]", call<shape>},
       {"HostTensor.dtype: orrery.DType", call<dtype>},
       {"HostTensor:tolist() -> table; The elements as nested lists.", call<tolist>},

@@ -9,14 +9,14 @@
 #include <string>
 #include <vector>
 
+#include "data/order.h"
 #include "lua/conditions.h"
 #include "lua/layer.h"
 #include "lua/trace_record.h"
 #include "run/run.h"
+#include "store/weights.h"
 
 namespace orrery::lua {
-
-struct Dataset;  // lua/dataset.h
 
 // A value of the program that is being traced. Using it in another trace is an error.
 struct Tensor {
@@ -77,7 +77,17 @@ struct Draft {
 
 struct DatasetRef {
   static constexpr const char* kClass = "Dataset";
-  std::shared_ptr<const Dataset> data;
+  Samples samples;
+};
+
+struct TokenizerRef {
+  static constexpr const char* kClass = "Tokenizer";
+  std::shared_ptr<const Tokenizer> tokenizer;
+};
+
+struct WeightsRef {
+  static constexpr const char* kClass = "Weights";
+  std::shared_ptr<const Weights> file;
 };
 
 // While it is open, ops are made in this module (Site::region).

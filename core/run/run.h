@@ -139,6 +139,11 @@ HostTensor read_of(State& state, int32_t coordinate);
 // every coordinate gets one value, made of all by the rule State::leave.
 void write_each(State& state, const std::vector<HostTensor>& values);
 
+// Writes the states to a safetensors file under these names; rank 0 does. Collective; throws Error,
+// on all ranks, with `line`.
+void save_weights(const std::string& path, const std::vector<std::shared_ptr<State>>& states,
+                  const std::vector<std::string>& names, const std::string& line);
+
 // The world, and collectives that the core itself posts in the same order on all ranks. In a world
 // of one rank they return x; `line` names the call. comm/collectives.h has those of scripts.
 struct WorldInfo {

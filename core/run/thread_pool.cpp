@@ -5,8 +5,6 @@
 #include "run/thread_pool.h"
 
 #include <linux/futex.h>
-#include <pthread.h>
-#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -30,14 +28,6 @@ void pause_cpu() {
 #else
   std::this_thread::yield();
 #endif
-}
-
-// Lets the calling thread run on `cpus` only. A failure (a CPU went offline) only costs speed.
-void allow(const std::vector<int>& cpus) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  for (int cpu : cpus) CPU_SET(cpu, &set);
-  pthread_setaffinity_np(pthread_self(), sizeof set, &set);
 }
 
 // A futex word with the number of its sleepers: no thread is woken if none sleeps.
@@ -89,7 +79,7 @@ class Team {
 
   int threads() const { return threads_; }
 
-  void unpin() const { allow(cpus_); }
+  void unpin() const { run_on(cpus_); }
 
   void run(const Job& job) {
     if (job.n <= 1 || threads_ == 1 || busy_.exchange(true)) {
@@ -122,7 +112,7 @@ class Team {
     for (int t = 1; t < threads_; ++t) workers_.emplace_back([this, t, now] { work(t, now); });
   }
 
-  void pin(int thread) const { allow({cpus_[size_t(thread) % cpus_.size()]}); }
+  void pin(int thread) const { run_on({cpus_[size_t(thread) % cpus_.size()]}); }
 
   void stop() {
     if (workers_.empty()) return;

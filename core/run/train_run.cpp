@@ -62,6 +62,7 @@ class TrainRun : public Run {
       double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
       for (const std::string& name : result->names())
         runtime_.observers().metric(steps_, name, result->get(name));
+      if (variant) runtime_.observers().metric(steps_, "data_seconds", data_seconds_);
       runtime_.observers().step_end(steps_, seconds);
     }
     return result;
@@ -187,7 +188,9 @@ class TrainRun : public Run {
                                           const std::map<std::string, double>& scalars,
                                           int64_t step, bool evaluation) {
     variant.set_scalars(scalars, step);
+    const auto begin = Clock::now();
     variant.set_batch(batch);
+    data_seconds_ = std::chrono::duration<double>(Clock::now() - begin).count();
     if (evaluation) {
       variant.run();
       return fetched(variant, step, true);
@@ -361,6 +364,7 @@ class TrainRun : public Run {
   int64_t steps_ = 0, microbatches_ = 0, saved_microbatches_ = 0;
   LossCheck loss_check_;
   std::string failed_step_;  // the failed step that may have left states half updated; "": none
+  double data_seconds_ = 0;  // what this rank waited for its rows of the last batch
   bool compared_ = false;    // the ranks have compared their states since they began or were loaded
   std::map<const Variant*, std::unique_ptr<FiniteCheck>> checks_;
   Counters counters_;

@@ -35,7 +35,7 @@ void write_tensor(File& file, const std::string& name, const Type& type, const H
   file.write(tensor.bytes->data(), tensor.bytes->size());
 }
 
-std::string read_header(const File& file, Digest& digest) {
+std::string read_header_text(const File& file, Digest& digest) {
   const char* remedy = "; restore the file from a copy or save it again";
   if (file.size() < kPrefix)
     fail(ORR_FAILED, "{} is truncated: {} bytes, fewer than the {} that hold the header's length{}",
@@ -55,6 +55,32 @@ std::string read_header(const File& file, Digest& digest) {
   return header;
 }
 
+struct Header {
+  std::vector<SafetensorsEntry> entries;
+  uint64_t data_at;
+};
+
+Header read_header(const File& file, Digest& digest) {
+  const std::string text = read_header_text(file, digest);
+  const uint64_t data_at = kPrefix + text.size();
+  return {parse_safetensors_header(text, file.size() - data_at, file.label()), data_at};
+}
+
+HostTensor read_tensor(const File& file, uint64_t data_at, const SafetensorsEntry& entry,
+                       int32_t dtype, Digest& digest) {
+  HostTensor tensor = HostTensor::make({dtype, entry.type.dims});
+  const bool direct = same_bytes({entry.kind}, dtype);
+  std::vector<std::byte> raw(direct ? 0 : entry.end - entry.begin);
+  std::vector<std::byte>& bytes = direct ? *tensor.bytes : raw;
+  file.read(bytes.data(), bytes.size(), data_at + entry.begin);
+  digest.add(bytes.data(), bytes.size());
+  if (!direct)
+    convert_elements({entry.kind}, raw.data(), static_cast<size_t>(entry.type.elements()), dtype,
+                     tensor.data<std::byte>(),
+                     fmt::format("{}: tensor '{}'", file.label(), entry.name));
+  return tensor;
+}
+
 }  // namespace
 
 bool earlier_in_file(const std::string& a, const Type& type_of_a, const std::string& b,
@@ -71,7 +97,7 @@ void write_safetensors(File& file, NamedTensors tensors) {
   std::vector<SafetensorsEntry> entries;
   uint64_t at = 0;
   for (auto& [name, tensor] : tensors) {
-    entries.push_back({name, tensor.type, at, at + tensor.type.bytes()});
+    entries.push_back(SafetensorsEntry::of_engine(name, tensor.type, at));
     at = entries.back().end;
   }
   std::string header = render_safetensors_header(entries);
@@ -84,17 +110,24 @@ void write_safetensors(File& file, NamedTensors tensors) {
   for (auto& [name, tensor] : tensors) write_tensor(file, name, tensor.type, tensor.read());
 }
 
+SafetensorsFile::SafetensorsFile(File file) : file_(std::move(file)) {
+  Digest unused;
+  Header header = read_header(file_, unused);
+  data_at_ = header.data_at, entries_ = std::move(header.entries);
+}
+
+HostTensor SafetensorsFile::read(const SafetensorsEntry& entry, int32_t dtype) const {
+  Digest unused;
+  return read_tensor(file_, data_at_, entry, dtype, unused);
+}
+
 SafetensorsContents read_safetensors(const File& file) {
   Digest digest;
-  std::string header = read_header(file, digest);
-  uint64_t data_at = kPrefix + header.size();
   SafetensorsContents contents;
-  for (auto& entry : parse_safetensors_header(header, file.size() - data_at, file.label())) {
-    HostTensor tensor = HostTensor::make(entry.type);
-    file.read(tensor.bytes->data(), tensor.bytes->size(), data_at + entry.begin);
-    digest.add(tensor.bytes->data(), tensor.bytes->size());  // tensors are in order, without gaps
-    contents.tensors.emplace(std::move(entry.name), std::move(tensor));
-  }
+  const Header header = read_header(file, digest);
+  for (const SafetensorsEntry& entry : header.entries)  // tensors are in order, without gaps
+    contents.tensors.emplace(entry.name,
+                             read_tensor(file, header.data_at, entry, entry.type.dtype, digest));
   contents.digest = digest.text();
   return contents;
 }

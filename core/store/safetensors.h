@@ -12,6 +12,7 @@
 
 #include "program/state.h"
 #include "store/file.h"
+#include "store/safetensors_header.h"
 
 namespace orrery {
 
@@ -35,13 +36,29 @@ bool earlier_in_file(const std::string& a, const Type& type_of_a, const std::str
 // Error for names that are empty, repeated, reserved or not UTF-8, and for writes that fail.
 void write_safetensors(File& file, NamedTensors tensors);
 
+// A file whose tensors are read one by one.
+class SafetensorsFile {
+ public:
+  // Reads the header. Throws Error, naming file, tensor and field, for any file that the
+  // specification does not allow. No length is believed before it fits in the file.
+  explicit SafetensorsFile(File file);
+
+  const std::vector<SafetensorsEntry>& entries() const { return entries_; }  // as they lie
+  // An entry as a tensor of `dtype`. Throws Error for numbers that it cannot hold.
+  HostTensor read(const SafetensorsEntry& entry, int32_t dtype) const;
+
+ private:
+  File file_;
+  uint64_t data_at_ = 0;
+  std::vector<SafetensorsEntry> entries_;
+};
+
 struct SafetensorsContents {
   std::map<std::string, HostTensor> tensors;
   std::string digest;  // of the whole file
 };
 
-// Reads every tensor of a file just opened. Throws Error that names file, tensor and field for any
-// file that the specification does not allow. Every length is checked against the file's.
+// Reads every tensor of a file just opened. Throws Error as above.
 SafetensorsContents read_safetensors(const File& file);
 
 }  // namespace orrery

@@ -21,15 +21,9 @@ using Json = nlohmann::json;
 constexpr const char* kMetadata = "__metadata__";
 constexpr const char* kRemedy = "; restore the file from a copy or save it again";
 
-// The dtypes in the order of the specification, by alignment.
-constexpr std::array<std::pair<int32_t, const char*>, 8> kDtypes = {{{ORR_BOOL, "BOOL"},
-                                                                     {ORR_U8, "U8"},
-                                                                     {ORR_F16, "F16"},
-                                                                     {ORR_BF16, "BF16"},
-                                                                     {ORR_I32, "I32"},
-                                                                     {ORR_F32, "F32"},
-                                                                     {ORR_F64, "F64"},
-                                                                     {ORR_I64, "I64"}}};
+// What the engine writes, in the order of the specification, by alignment.
+constexpr std::array<int32_t, 8> kOrder = {ORR_BOOL, ORR_U8,  ORR_F16, ORR_BF16,
+                                           ORR_I32,  ORR_F32, ORR_F64, ORR_I64};
 
 // A name from the file for messages: control characters are escaped, and long names are cut.
 std::string shown(const std::string& name) {
@@ -73,12 +67,11 @@ class HeaderReader {
   bool string(string_t& value) {
     if (place_ == Place::metadata) return true;
     if (place_ != Place::tensor || field_ != "dtype") unexpected();
-    auto known =
-        std::find_if(kDtypes.begin(), kDtypes.end(), [&](auto& d) { return d.second == value; });
-    if (known == kDtypes.end())
-      bad("tensor {}: dtype {} is not one of BOOL, U8, F16, BF16, I32, F32, F64, I64", shown(name_),
-          shown(value));
-    dtype_ = known->first;
+    kind_ = stored_by_safetensors(value);
+    if (!kind_)
+      bad("tensor {}: dtype {} is not one of BOOL, U8, I8, U16, I16, U32, I32, U64, I64, F8_E5M2, "
+          "F8_E4M3, BF16, F16, F32, F64",
+          shown(name_), shown(value));
     return true;
   }
 
@@ -163,10 +156,11 @@ class HeaderReader {
   }
 
   int64_t packed_bytes() const {
-    int64_t product = 1;
+    int64_t product = 1, held = 0;
     bool over = false;
     for (int64_t dim : dims_) over |= __builtin_mul_overflow(product, dim, &product);
-    over |= __builtin_mul_overflow(product, orr_dtype_bytes(dtype_), &product);
+    over |= __builtin_mul_overflow(product, orr_dtype_bytes(kind_->dtype), &held);
+    over |= __builtin_mul_overflow(product, kind_->bytes, &product);
     if (over) bad("tensor {}: shape {} overflows 64 bits", shown(name_), to_string(dims_));
     return product;
   }
@@ -180,15 +174,15 @@ class HeaderReader {
     auto [begin, end] = std::pair(offsets_[0], offsets_[1]);
     if (begin > end || end - begin != static_cast<uint64_t>(bytes))
       bad("tensor {}: data_offsets [{},{}] do not span the {} bytes of {}", shown(name_), begin,
-          end, bytes, to_string(Type{dtype_, dims_}));
-    entries_.push_back({name_, {dtype_, dims_}, begin, end});
+          end, bytes, to_string(Type{kind_->dtype, dims_}));
+    entries_.push_back({name_, {kind_->dtype, dims_}, begin, end, kind_->kind});
   }
 
   const std::string& label_;
   Place place_ = Place::nowhere;
   std::string name_, field_;  // the tensor, and its field, that are being read
   std::unordered_set<std::string> names_, fields_;
-  int32_t dtype_ = 0;
+  const StoredKind* kind_ = nullptr;
   Dims dims_;
   std::vector<uint64_t> offsets_;
   std::vector<SafetensorsEntry> entries_;
@@ -211,14 +205,8 @@ void check_places(const std::vector<SafetensorsEntry>& entries, uint64_t data_by
 
 }  // namespace
 
-const char* safetensors_dtype(int32_t dtype) {
-  return kDtypes.at(static_cast<size_t>(safetensors_order(dtype))).second;
-}
-
 int safetensors_order(int32_t dtype) {
-  auto known =
-      std::find_if(kDtypes.begin(), kDtypes.end(), [&](auto& d) { return d.first == dtype; });
-  return static_cast<int>(known - kDtypes.begin());
+  return static_cast<int>(std::find(kOrder.begin(), kOrder.end(), dtype) - kOrder.begin());
 }
 
 std::vector<SafetensorsEntry> parse_safetensors_header(std::string_view text, uint64_t data_bytes,
@@ -248,7 +236,7 @@ std::string render_safetensors_header(const std::vector<SafetensorsEntry>& entri
       fail(ORR_INVALID, "tensor {}: the name is not UTF-8; rename it", shown(e.name));
     }
     text += fmt::format(R"(,{}:{{"dtype":"{}","shape":{},"data_offsets":[{},{}]}})", name,
-                        safetensors_dtype(e.type.dtype), to_string(e.type.dims), e.begin, e.end);
+                        stored_kind(e.kind).safetensors, to_string(e.type.dims), e.begin, e.end);
   }
   text += '}';
   text.append((8 - text.size() % 8) % 8, ' ');

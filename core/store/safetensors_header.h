@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "program/types.h"
+#include "store/stored.h"
 
 namespace orrery {
 
@@ -17,12 +18,15 @@ constexpr uint64_t kMostHeaderBytes = 100'000'000;
 
 struct SafetensorsEntry {
   std::string name;
-  Type type;
+  Type type;                    // as the engine holds it
   uint64_t begin = 0, end = 0;  // bytes after the header
+  Stored kind = Stored::u8;     // as the file does
+
+  static SafetensorsEntry of_engine(std::string name, const Type& type, uint64_t begin) {
+    return {std::move(name), type, begin, begin + type.bytes(), stored_as(type.dtype)};
+  }
 };
 
-// "BF16" for ORR_BF16; every dtype of the ABI has a name.
-const char* safetensors_dtype(int32_t dtype);
 // The position of `dtype` in the order of the specification. Writers put the highest first.
 int safetensors_order(int32_t dtype);
 

@@ -39,6 +39,7 @@ class Progress {
       case ORR_EVENT_METRIC:
         if (std::string_view(event.text) == "loss") take_loss(event.value);
         if (std::string_view(event.text) == "skipped_steps") skipped_ = int64_t(event.value);
+        if (std::string_view(event.text) == "data_seconds") waited_ += event.value;
         break;
       case ORR_EVENT_STEP_END: end_step(event); break;
       case ORR_EVENT_LOG: erase(); break;  // the log then writes its own line in place of this one
@@ -95,6 +96,8 @@ class Progress {
       text += part;
     }
     if (skipped_ > 0) text += " skipped " + std::to_string(skipped_);
+    if (const int share = elapsed > 0 ? int(100 * waited_ / elapsed) : 0; share > 0)
+      text += " waiting for data " + std::to_string(share) + "%";
     return text;
   }
 
@@ -115,6 +118,7 @@ class Progress {
   bool shown_ = false, terminal_ = false, has_loss_ = false, finished_ = false;
   int64_t total_ = 0, step_ = 0, steps_ = 0, skipped_ = 0;
   double begun_ = 0, now_ = 0, last_shown_ = 0, loss_ = 0, mean_ = 0;
+  double waited_ = 0;  // seconds, for rows of batches
 };
 
 Progress progress;

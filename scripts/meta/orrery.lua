@@ -153,11 +153,6 @@ function orrery.uniform(dims_or_tensor) end
 ---@return orrery.HostTensor
 function orrery.tensor(values, dtype) end
 
----Reads a .npy file.
----@param path string
----@return orrery.HostTensor
-function orrery.load(path) end
-
 ---@class orrery.parameter.Options
 ---@field init? any a number, a HostTensor, or nn.init's
 ---@field dtype? orrery.DType element type (default 'f32')
@@ -207,6 +202,11 @@ function orrery.init(options) end
 ---Seeds data order, math.random, and the random numbers of parameters, runs and functions made after it: the n-th of them draws alike whenever the seed is the same.
 ---@param seed integer
 function orrery.seed(seed) end
+
+---A .npy file as a HostTensor; a .safetensors file, or the index of several (model.safetensors.index.json), as a table of them by name.
+---@param path string
+---@return any
+function orrery.load(path) end
 
 ---Orrery's own sources and documents, as text to train on.
 ---@return string[]
@@ -848,6 +848,24 @@ function orrery.engine.world() end
 ---@return string
 function orrery.engine.gather_bytes(world, bytes, name) end
 
+---A file of weights, whose tensors are read one by one.
+---@param path string
+---@return orrery.Weights
+function orrery.engine.weights(path) end
+
+---Writes a safetensors file.
+---@param path string
+---@param states table
+---@param names table
+function orrery.engine.save_weights(path, states, names) end
+
+---A random number from 0, the same for the same seed and ordinal.
+---@param seed integer
+---@param ordinal integer
+---@param below integer
+---@return integer
+function orrery.engine.draw(seed, ordinal, below) end
+
 ---Names of the strategy plugins.
 ---@return string[]
 function orrery.engine.strategies() end
@@ -1397,12 +1415,26 @@ function Handle:wait() end
 ---@return boolean
 function Handle:poll() end
 
+---@class orrery.Weights
+local Weights = {}
+
+---Of all tensors, sorted.
+---@return string[]
+function Weights:names() end
+
+---A tensor as the state wants it.
+---@param name string
+---@param to orrery.State
+---@param transpose boolean
+---@return orrery.HostTensor
+function Weights:read(name, to, transpose) end
+
 ---@class orrery.data
 orrery.data = {}
 
 ---@class orrery.data.text.Options
 ---@field ctx integer tokens in a sample
----@field tokens? string 'chars' or 'bytes' (default 'chars')
+---@field tokens? any 'chars', 'bytes' or a tokenizer, such as data.bpe's (default 'chars')
 ---@field string? boolean source is the text itself (default false)
 
 ---Text as fields x and y (x one token later); a path, a list of paths or text.
@@ -1411,10 +1443,72 @@ orrery.data = {}
 ---@return orrery.Dataset
 function orrery.data.text(source, options) end
 
----Fields from HostTensors, lists or .npy paths; the first dim counts the samples.
+---GPT-2's byte-level BPE, from vocab.json and merges.txt.
+---@param vocab string
+---@param merges string
+---@return orrery.Tokenizer
+function orrery.data.bpe(vocab, merges) end
+
+---@class orrery.data.tokens.Options
+---@field length integer tokens in a sample
+---@field dtype? string how a token is stored: u8, u16, u32, u64, i8, i16, i32, i64 (default 'u16')
+
+---Files of token ids alone, such as nanoGPT's train.bin, as fields x and y (x one token later); a path or a list of them. They are read a window at a time and may be larger than the memory.
+---@param paths any
+---@param options orrery.data.tokens.Options
+---@return orrery.Dataset
+function orrery.data.tokens(paths, options) end
+
+---Fields from HostTensors, lists or .npy paths; the first dim counts the samples. Files are read a sample at a time.
 ---@param fields table
 ---@return orrery.Dataset
 function orrery.data.arrays(fields) end
+
+---@class orrery.data.idx.Options
+---@field dtype? orrery.DType of x: bytes divided by 255 where it is real, 'u8' as they are (default 'f32')
+
+---MNIST's idx files, unpacked: x the images [C,H,W], y the labels.
+---@param images string
+---@param labels string
+---@param options? orrery.data.idx.Options
+---@return orrery.Dataset
+function orrery.data.idx(images, labels, options) end
+
+---@class orrery.data.cifar.Options
+---@field classes? integer 10 or 100 (default 10)
+---@field dtype? orrery.DType of x: bytes divided by 255 where it is real, 'u8' as they are (default 'f32')
+
+---Binary files of CIFAR-10 or CIFAR-100: x the images [3,32,32], y the labels, of CIFAR-100 the fine ones and coarse; a path or a list of them.
+---@param paths any
+---@param options? orrery.data.cifar.Options
+---@return orrery.Dataset
+function orrery.data.cifar(paths, options) end
+
+---@class orrery.data.images.Options
+---@field size integer edge of the square in the middle, the shorter edge resized to it
+---@field dtype? orrery.DType of x: bytes divided by 255 where it is real, 'u8' as they are (default 'f32')
+
+---A directory with one for each class, in which PNG and JPEG files are: x the images [3,size,size], y the class by the order of the names, which are data.classes. A file is read when its sample is.
+---@param directory string
+---@param options orrery.data.images.Options
+---@return orrery.Dataset
+function orrery.data.images(directory, options) end
+
+---@class orrery.data.csv.Options
+---@field dtypes? table of fields, {y = 'i32'}, f32 else; 'class' makes numbers of texts, by their order in data.classes (default {})
+
+---A table of text with column names in its first line, kept in memory: fields {x = {'height', 'width'}, y = 'kind'} are columns by name, a list of them or one.
+---@param path string
+---@param fields table
+---@param options? orrery.data.csv.Options
+---@return orrery.Dataset
+function orrery.data.csv(path, fields, options) end
+
+---Several datasets of the same fields, each with its share of the samples. An epoch is as long as it takes to see all of every part.
+---@param parts table
+---@param weights table
+---@return orrery.Dataset
+function orrery.data.mix(parts, weights) end
 
 ---Files below a directory with these endings, sorted.
 ---@param directory string
@@ -1422,9 +1516,23 @@ function orrery.data.arrays(fields) end
 ---@return string[]
 function orrery.data.files(directory, endings) end
 
+---@class orrery.data.from.Options
+---@field dtypes? table of fields, {y = "i32"}; integers give i64 else, other numbers f32 (default {})
+---@field shuffle? integer how many samples wait, out of which the next is drawn at random; 0: none (default 0)
+---@field seed? integer of that (default 1)
+---@field pad? table what lists of different lengths are filled up with, by field: {x = 0, y = -1} (default {})
+---@field lengths? integer[] with pad: a batch has samples that are filled up to the same one of these lengths, not to the longest of the batch (default {})
+
+---A stream of samples: `make()` is called where it begins and again at its end, and returns a function whose results are samples {field = number, list or HostTensor}, and nil at the end.
+---@param make function
+---@param options? orrery.data.from.Options
+---@return orrery.Stream
+function orrery.data.from(make, options) end
+
 ---@class orrery.Dataset
 ---@field samples integer
 ---@field vocab integer
+---@field classes string[]
 local Dataset = {}
 
 ---@class orrery.Dataset.batch.Options
@@ -1445,7 +1553,7 @@ function Dataset:batch(step, options) end
 ---@field shuffle? boolean a new order in every epoch; random windows of text (default true)
 ---@field seed? integer the job's seed if left out
 
----for step, batch in data:batches{size = 32} do.
+---for step, batch in data:batches{size = 32} do. Files are read ahead while a step is under way.
 ---@param options orrery.Dataset.batches.Options
 ---@return fun(): integer, table
 function Dataset:batches(options) end
@@ -1461,6 +1569,19 @@ function Dataset:split(fraction) end
 ---@return orrery.Dataset
 function Dataset:shard(rank, size) end
 
+---@class orrery.Dataset.augment.Options
+---@field field? string which field holds them (default 'x')
+---@field crop? integer edge of a random square; 0: the whole image (default 0)
+---@field pad? integer zeros around the image before it is cropped (default 0)
+---@field flip? boolean every second one is mirrored, left and right (default false)
+---@field mean? table one number for each channel, subtracted (default {})
+---@field std? table one number for each channel, by which is divided then (default {})
+
+---Images [C,H,W] changed at random: the same for the same seed, epoch and sample, on any number of ranks.
+---@param options orrery.Dataset.augment.Options
+---@return orrery.Dataset
+function Dataset:augment(options) end
+
 ---The token ids of a text.
 ---@param text string
 ---@return orrery.HostTensor
@@ -1470,6 +1591,20 @@ function Dataset:encode(text) end
 ---@param ids integer|integer[]
 ---@return string
 function Dataset:decode(ids) end
+
+---@class orrery.Tokenizer
+---@field vocab integer
+local Tokenizer = {}
+
+---The token ids of a text.
+---@param text string
+---@return orrery.HostTensor
+function Tokenizer:encode(text) end
+
+---The text of a list of token ids.
+---@param ids integer|integer[]
+---@return string
+function Tokenizer:decode(ids) end
 
 ---@class orrery.Region
 local Region = {}
@@ -2231,5 +2366,35 @@ function orrery.strategy.traffic.sum(query) end
 ---@param query table
 ---@return integer
 function orrery.strategy.traffic.pieces(query) end
+
+---@class orrery.Stream
+local Stream = {}
+
+---@class orrery.Stream.batches.Options
+---@field size? integer required; samples in the whole batch, over all ranks
+---@field steps? integer last step; goes on for ever if left out (default math.huge)
+---@field from? integer first step; run.steps + 1 continues a run, after the samples before it are made again (default 1)
+
+---for step, batch in stream:batches{size = 32} do. Fields are HostTensors.
+---@param options orrery.Stream.batches.Options
+---@return function
+function Stream:batches(options) end
+
+---@class orrery.Module
+local Module = {}
+
+---@class orrery.Module.load_weights.Options
+---@field map? function from a name in the file to a path in the module; nil leaves the tensor out, and a second result of true transposes it, as GPT-2's Conv1D needs
+---@field strict? boolean every tensor of the module must be in the file, and the other way round (default true)
+
+---Gives the tensors of a module the values in a safetensors file, or in several by their index (model.safetensors.index.json). Numbers become the dtype of the model's. Returns the paths that got no value, and a list of the names in the file that were not used.
+---@param path string
+---@param options? orrery.Module.load_weights.Options
+---@return string[]
+function Module:load_weights(path, options) end
+
+---Writes the tensors of a module, by their paths, to one safetensors file; all ranks call it.
+---@param path string
+function Module:save_weights(path) end
 
 return orrery

@@ -33,6 +33,7 @@ orrery.nn = shelf("nn", "layer nn")
 orrery.optim = shelf("optim", "optimizer or schedule optim")
 orrery.strategy = require "orrery.strategy"
 orrery.world = engine.world()
+orrery.data.from = require "orrery.stream"
 
 local compile = require "orrery.compile"
 orrery.compile, orrery.func = compile.compile, compile.func

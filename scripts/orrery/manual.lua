@@ -215,7 +215,7 @@ function M.stubs()
   return table.concat(list)
 end
 
-local of_the_library = { engine = true, Region = true, Program = true }
+local of_the_library = { engine = true, Region = true, Program = true, Weights = true }
 
 -- docs/api.md.
 function M.page()

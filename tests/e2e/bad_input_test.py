@@ -149,7 +149,7 @@ class Refused(unittest.TestCase):
             for name, text in (("empty", ""), ("short", "hi\n")):
                 (pathlib.Path(folder) / name).write_text(text)
             for name, why in (("missing", "cannot be read: No such file"), ("empty", "is empty"),
-                              ("short", "the text has 3 chars, ctx = 64 needs at least 65")):
+                              ("short", "there are 3 tokens, windows of 64 need at least 65")):
                 path = f"{folder}/{name}"
                 self.check(["run", GPT, f"data={path}"], 1, [place(GPT, "data.text("), path, why])
 

@@ -3,14 +3,14 @@
 -- Loss and gradient norm of one batch of 7 from the golden weights, cut into microbatches that are
 -- padded and uneven; `weighted` adds weights of positions and labels that do not count.
 local orrery = require "orrery"
-local models, load_weights = require "models", require "weights"
+local models = require "models"
 local nn, optim = orrery.nn, orrery.optim
 local args = orrery.args { dir = "tests/golden", case = { "even", "weighted" }, microbatches = 1 }
 
 local function file(name) return ("%s/%s.npy"):format(args.dir, name) end
 
 local model = models.gpt { vocab = 65, positions = 16, dim = 32, heads = 2, layers = 2 }
-load_weights(model, args.dir .. "/gpt.safetensors")
+model:load_weights(args.dir .. "/gpt.safetensors")
 
 local fields = { x = file "ragged.x", y = file "ragged.y", w = file "ragged.w" }
 local function loss(batch)

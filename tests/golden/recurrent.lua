@@ -3,7 +3,6 @@
 -- Trains the LSTM or the GRU of recurrent.py from the golden weights; a line for each step: loss, gradient norm. The
 -- LSTM goes on in every batch with the state in which the last one ended.
 local orrery = require "orrery"
-local load_weights = require "weights"
 local nn, optim = orrery.nn, orrery.optim
 local args = orrery.args { dir = "tests/golden", model = { "lstm", "gru" }, microbatches = 1 }
 local vocab, width, hidden, time, batch, steps = 17, 8, 12, 10, 6, 20
@@ -20,7 +19,7 @@ local Model = nn.module("Recurrent", function(m)
 end)
 local model = Model()
 local stem = ("%s/%s"):format(args.dir, args.model)
-load_weights(model, stem .. ".safetensors")
+model:load_weights(stem .. ".safetensors")
 
 local run = orrery.compile(function(b)
   local logits, last = model(b.x, not both and { h = b.h, c = b.c } or nil)

@@ -11,7 +11,7 @@ import re
 
 # The floors of the core, from the ground up. A room may include every room of the floors below its
 # own, and no other room of its own floor.
-FLOORS = [{"base"}, {"plugin", "program"}, {"partition"}, {"lower"}, {"edit"}, {"store", "launch", "plan"}, {"comm"}, {"run"}, {"lua"}, {"cli"}]
+FLOORS = [{"base"}, {"plugin", "program"}, {"partition"}, {"lower"}, {"edit"}, {"store", "launch", "plan"}, {"comm", "data"}, {"run"}, {"lua"}, {"cli"}]
 BELOW = {room: set().union(*FLOORS[:height]) for height, floor in enumerate(FLOORS)
          for room in floor}
 

@@ -32,6 +32,19 @@ TEST(Progress, RedrawsOneLineOnATerminal) {
   EXPECT_EQ(GetCapturedStderr(), first + last + last + "\n");
 }
 
+TEST(Progress, SaysHowLongTheRunHasWaitedForData) {
+  CaptureStderr();
+  Observer progress("progress");
+  progress.start(0, "", true);
+  progress.begin(0, 0);
+  progress.metric(1, "data_seconds", 1, 4);
+  progress.step_end(1, 4);
+  progress.stop();
+  EXPECT_EQ(GetCapturedStderr(), "\r\033[Kstep 1 [00:04, 4.00 s/step] waiting for data 25%" +
+                                     std::string("\r\033[Kstep 1 [00:04, 4.00 s/step] "
+                                                 "waiting for data 25%\n"));
+}
+
 TEST(Progress, ClearsItsLineForTheLog) {
   CaptureStderr();
   Observer progress("progress");

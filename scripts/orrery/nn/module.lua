@@ -10,6 +10,7 @@ local _, orrery = ...
 local tree = require "orrery.nn.module_tree"
 local info = tree.info
 local keep_frame = orrery.engine.keep_frame
+local methods = require "orrery.weights"
 
 local meta = {
   __name = "Module",
@@ -17,6 +18,7 @@ local meta = {
   __tostring = tree.print,
   __states = tree.states,
   __index = function(m, key)
+    if methods[key] then return methods[key] end
     local names = {}
     for name in pairs(m) do names[#names + 1] = tostring(name) end
     orrery.fail(("%s has no part '%s'%s"):format(

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/joined.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+
+namespace orrery {
+namespace {
+
+std::string description(const Dataset& data) {
+  std::string text;
+  for (const DataField& field : data.fields())
+    text += (text.empty() ? "" : ", ") + field.name + " " + to_string(field.sample);
+  return text;
+}
+
+class Joined : public Dataset {
+ public:
+  // Part k fills lengths[k] places, from its first sample on and again.
+  Joined(const std::vector<DatasetPtr>& parts, const std::vector<int64_t>& lengths)
+      : parts_(parts) {
+    describe_as(*parts[0]);
+    samples_ = 0;
+    for (int64_t length : lengths) ends_.push_back(samples_ += length);
+  }
+
+  void read(std::span<const Pick> picks, std::span<std::byte* const> to) const override {
+    std::vector<std::byte*> at(to.begin(), to.end());
+    for (Pick pick : picks) {
+      const auto k = static_cast<size_t>(std::upper_bound(ends_.begin(), ends_.end(), pick.sample) -
+                                         ends_.begin());
+      pick.sample = (pick.sample - (k ? ends_[k - 1] : 0)) % parts_[k]->samples();
+      parts_[k]->read({&pick, 1}, at);
+      for (size_t f = 0; f < at.size(); ++f)
+        if (at[f]) at[f] += fields_[f].sample.bytes();
+    }
+  }
+  bool slow() const override { return any(&Dataset::slow); }
+  bool main_thread() const override { return any(&Dataset::main_thread); }
+
+ private:
+  bool any(bool (Dataset::*is)() const) const {
+    return std::any_of(parts_.begin(), parts_.end(), [&](auto& part) { return (*part.*is)(); });
+  }
+
+  std::vector<DatasetPtr> parts_;
+  std::vector<int64_t> ends_;
+};
+
+}  // namespace
+
+DatasetPtr join(const std::vector<DatasetPtr>& parts, const std::vector<std::string>& names) {
+  std::vector<int64_t> lengths;
+  for (size_t k = 0; k < parts.size(); ++k) {
+    const std::string first = description(*parts[0]), own = description(*parts[k]);
+    if (own != first || parts[k]->window() != parts[0]->window())
+      fail(ORR_INVALID, "{} has {}, {} has {}: datasets that are joined have the same fields",
+           names[0], first, names[k], own);
+    lengths.push_back(parts[k]->samples());
+  }
+  return parts.size() == 1 ? parts[0] : std::make_shared<Joined>(parts, lengths);
+}
+
+DatasetPtr mix(const std::vector<DatasetPtr>& parts, const std::vector<double>& weights) {
+  std::vector<std::string> names;
+  for (size_t k = 0; k < parts.size(); ++k) names.push_back(fmt::format("part {}", k + 1));
+  join(parts, names);
+  double longest = 0;  // samples of a part of weight 1
+  for (size_t k = 0; k < parts.size(); ++k) {
+    if (!(weights[k] > 0) || !std::isfinite(weights[k]))
+      fail(ORR_INVALID, "mix: weight {} is {}: every weight is a number above 0", k + 1,
+           weights[k]);
+    longest = std::max(longest, static_cast<double>(parts[k]->samples()) / weights[k]);
+  }
+  std::vector<int64_t> lengths;
+  double all = 0;
+  for (size_t k = 0; k < parts.size(); ++k) {
+    const double length = std::max(1.0, std::round(weights[k] * longest));
+    all += length;
+    if (all > 0x1p53)
+      fail(ORR_INVALID, "mix: weight {} is {}: an epoch would have more than 2^53 samples", k + 1,
+           weights[k]);
+    lengths.push_back(std::max(parts[k]->samples(), static_cast<int64_t>(length)));
+  }
+  return std::make_shared<Joined>(parts, lengths);
+}
+
+}  // namespace orrery

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/order.h"
+
+#include <numeric>
+
+#include "data/random.h"
+
+namespace orrery {
+namespace {
+
+constexpr uint32_t kWindows = 0x7e57da7a, kOrder = 0x0bdeba7c, kDraw = 0xa0c3e27d;
+
+// The order of an epoch; kept for the next batch.
+const std::vector<int64_t>& permutation(uint64_t seed, int64_t epoch, int64_t count) {
+  static std::vector<int64_t> order;
+  static uint64_t of_seed = 0;
+  static int64_t of_epoch = -1;
+  if (of_seed == seed && of_epoch == epoch && static_cast<int64_t>(order.size()) == count) {
+    return order;
+  }
+  order.resize(static_cast<size_t>(count));
+  std::iota(order.begin(), order.end(), int64_t{0});
+  for (size_t i = order.size(); i > 1; --i) {
+    std::swap(order[i - 1], order[random_bits(seed, kOrder, epoch, i) % i]);
+  }
+  of_seed = seed;
+  of_epoch = epoch;
+  return order;
+}
+
+}  // namespace
+
+int64_t Samples::items() const {
+  const int64_t stride = std::max<int64_t>(data->window(), 1);
+  const int64_t windows = (data->samples() + stride - 1) / stride;
+  return (windows - shard + shards - 1) / shards;
+}
+
+std::vector<Pick> batch_picks(const Samples& samples, const BatchOrder& order) {
+  std::vector<Pick> picks;
+  const int64_t items = samples.items(), window = samples.data->window();
+  for (int64_t i = 0; i < order.size; ++i) {
+    const int64_t ordinal = (order.step - 1) * order.size + i, epoch = ordinal / items;
+    int64_t sample = 0;
+    if (order.shuffle && window) {
+      const auto element = static_cast<uint64_t>(ordinal * samples.shards + samples.shard);
+      sample = static_cast<int64_t>(random_bits(order.seed, kWindows, 0, element) %
+                                    static_cast<uint64_t>(samples.data->samples()));
+    } else {
+      int64_t item = ordinal % items;
+      if (order.shuffle) item = permutation(order.seed, epoch, items)[static_cast<size_t>(item)];
+      sample = (item * samples.shards + samples.shard) * std::max<int64_t>(window, 1);
+    }
+    picks.push_back({sample, random_bits(order.seed, kDraw, epoch, static_cast<uint64_t>(sample))});
+  }
+  return picks;
+}
+
+}  // namespace orrery

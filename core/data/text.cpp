@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+#include "data/text.h"
+
+#include <map>
+#include <set>
+
+#include "base/error.h"
+#include "data/columns.h"
+#include "data/utf8.h"
+
+namespace orrery {
+namespace {
+
+std::vector<std::string> characters(const std::string& text, const std::string& name) {
+  std::vector<std::string> list;
+  for (size_t at = 0; at < text.size();) {
+    const size_t size = code_point(text, at).bytes;
+    if (!size) {
+      fail(ORR_INVALID, "{}: byte {} is not UTF-8; read it with tokens = 'bytes'", name, at);
+    }
+    list.push_back(text.substr(at, size));
+    at += size;
+  }
+  return list;
+}
+
+class ByteTokens : public Tokenizer {
+ public:
+  int64_t vocab() const override { return 256; }
+  std::vector<int32_t> encode(const std::string& text, const std::string&) const override {
+    const auto* bytes = reinterpret_cast<const unsigned char*>(text.data());
+    return {bytes, bytes + text.size()};
+  }
+  std::string decode(const std::vector<int64_t>& ids) const override {
+    std::string text;
+    for (int64_t id : ids) text += static_cast<char>(checked_id(id, vocab()));
+    return text;
+  }
+};
+
+// Ids in the order of the characters' code points.
+class CharacterTokens : public Tokenizer {
+ public:
+  explicit CharacterTokens(const std::vector<std::string>& all)
+      : symbols_([&all] {
+          const std::set<std::string> sorted(all.begin(), all.end());
+          return std::vector<std::string>(sorted.begin(), sorted.end());
+        }()) {
+    for (const std::string& symbol : symbols_)
+      ids_.emplace(symbol, static_cast<int32_t>(ids_.size()));
+  }
+  int64_t vocab() const override { return static_cast<int64_t>(symbols_.size()); }
+  std::vector<int32_t> encode(const std::string& text, const std::string& name) const override {
+    std::vector<int32_t> ids;
+    for (const std::string& symbol : characters(text, name)) {
+      const auto found = ids_.find(symbol);
+      if (found == ids_.end())
+        fail(ORR_INVALID, "{}: the character '{}' does not occur in the text of this dataset", name,
+             symbol);
+      ids.push_back(found->second);
+    }
+    return ids;
+  }
+  std::string decode(const std::vector<int64_t>& ids) const override {
+    std::string text;
+    for (int64_t id : ids) text += symbols_[checked_id(id, vocab())];
+    return text;
+  }
+
+ private:
+  std::vector<std::string> symbols_;
+  std::map<std::string, int32_t> ids_;
+};
+
+}  // namespace
+
+size_t checked_id(int64_t id, int64_t vocab) {
+  if (id < 0 || id >= vocab) fail(ORR_INVALID, "decode: token {} is outside 0..{}", id, vocab - 1);
+  return static_cast<size_t>(id);
+}
+
+std::shared_ptr<const Tokenizer> text_tokenizer(const std::string& kind, const std::string& text,
+                                                const std::string& name) {
+  if (kind == "bytes") return std::make_shared<ByteTokens>();
+  if (kind == "chars") return std::make_shared<CharacterTokens>(characters(text, name));
+  fail(ORR_INVALID, "tokens is '{}': 'chars' or 'bytes'", kind);
+}
+
+DatasetPtr text_dataset(const std::string& text, std::shared_ptr<const Tokenizer> tokenizer,
+                        int64_t ctx, const std::string& name) {
+  const std::vector<int32_t> ids = tokenizer->encode(text, name);
+  const auto* begin = reinterpret_cast<const std::byte*>(ids.data());
+  const auto bytes = std::make_shared<const std::vector<std::byte>>(begin, begin + ids.size() * 4);
+  return windows_of(bytes, {Stored::i32}, 0, static_cast<int64_t>(ids.size()), ctx, name, "tokens",
+                    std::move(tokenizer));
+}
+
+}  // namespace orrery

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Files of tensors in Lua: orrery.load, and what a module's load_weights and save_weights are made
+// of (scripts/orrery/weights.lua).
+#include "data/npy.h"
+#include "lua/call.h"
+
+namespace orrery::lua {
+namespace {
+
+bool holds_weights(const std::string& path) {
+  return path.ends_with(".safetensors") || path.ends_with(".json");
+}
+
+// A .npy file is a tensor, weights are a table of them.
+Pushed load(lua_State* L, const std::string& path) {
+  if (!holds_weights(path)) {
+    push(L, Host{load_npy(path)});
+    return {1};
+  }
+  const Weights weights(path);
+  lua_newtable(L);
+  for (const std::string& name : weights.names()) {
+    push(L, Host{weights.read(name)});
+    lua_setfield(L, -2, name.c_str());
+  }
+  return {1};
+}
+
+WeightsRef open(const std::string& path) { return {std::make_shared<const Weights>(path)}; }
+
+std::vector<std::string> names(WeightsRef& self) { return self.file->names(); }
+
+// The tensor that a state is to have.
+HostTensor read_for(WeightsRef& self, const std::string& name, StateRef& to, bool transpose) {
+  const Type& wanted = to.state->type;
+  HostTensor tensor = self.file->read(name, wanted.dtype);
+  if (transpose) tensor = transposed(tensor, name);
+  if (tensor.type.dims != wanted.dims)
+    fail(ORR_INVALID, "{}: '{}' is {}{}, {} of the model is {}; map may rename and transpose it",
+         self.file->path(), name, to_string(tensor.type.dims), transpose ? " transposed" : "",
+         to.state->name, to_string(wanted.dims));
+  return tensor;
+}
+
+void save(lua_State* L, const std::string& path, Index states, Index names) {
+  save_weights(path, states_at(L, states), texts_at(L, names, "name"), user_line(L));
+}
+
+}  // namespace
+
+std::vector<Api> weights_api() {
+  return {
+      {"orrery.load(path: string) -> any; A .npy file as a HostTensor; a .safetensors file, or the "
+       "index of several (model.safetensors.index.json), as a table of them by name.",
+       call<load>},
+      {"engine.weights(path: string) -> Weights; A file of weights, whose tensors are read one by "
+       "one.",
+       call<open>},
+      {"Weights:names() -> string[]; Of all tensors, sorted.", call<names>},
+      {"Weights:read(name: string, to: State, transpose: boolean) -> HostTensor; A tensor as the "
+       "state wants it.",
+       call<read_for>},
+      {"engine.save_weights(path: string, states: table, names: table); Writes a safetensors file.",
+       call<save>},
+  };
+}
+
+}  // namespace orrery::lua

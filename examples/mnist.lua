@@ -1,0 +1,35 @@
+-- SPDX-License-Identifier: Apache-2.0
+--
+-- Classifies images in MNIST's idx files (train-images-idx3-ubyte and so on, unpacked), cropped at random. With `load`
+-- it goes on from a checkpoint, where the data goes on too.
+local orrery = require "orrery"
+local nn, optim, strategy = orrery.nn, orrery.optim, orrery.strategy
+local args = orrery.args {
+  images = "train-images-idx3-ubyte", labels = "train-labels-idx1-ubyte", batch = 64, steps = 1000, pad = 2, hidden = 256,
+  lr = 1e-3, microbatches = 0, seed = 1, save = "", load = "",
+}
+orrery.seed(args.seed)
+
+local all = orrery.data.idx(args.images, args.labels)
+local channels, height, width = table.unpack(all:batch(1, { size = 1 }).x.shape, 2)
+local edge = math.min(height, width)
+local train, inputs = all:augment { crop = edge, pad = args.pad }, channels * edge * edge
+
+local model = nn.sequential { nn.linear(inputs, args.hidden), nn.relu, nn.linear(args.hidden, 10) }
+local function loss(batch)
+  local logits = model(batch.x:reshape { -1, inputs })
+  return nn.cross_entropy(logits, batch.y), { accuracy = logits:argmax():eq(batch.y):cast("f32"):mean() }
+end
+local run = orrery.compile(loss, {
+  params = model, optimizer = optim.adamw { lr = args.lr }, microbatches = args.microbatches, strategy = strategy.data {},
+})
+if args.load ~= "" then run:load(args.load) end
+
+for step, batch in train:batches { size = args.batch, steps = args.steps, from = run.steps + 1 } do
+  local result = run:step(batch)
+  if step % 100 == 0 or step == args.steps then
+    orrery.log("step %d loss %.4f accuracy %.3f", step, result:mean(), result:get "accuracy")
+  end
+end
+if args.save ~= "" then run:save(args.save) end
+orrery.log("digest %s", orrery.digest(model))

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Tables against what pandas reads of them (make.py), and tables with mistakes.
+#include "data/csv.h"
+
+#include <cstring>
+
+#include "data/npy.h"
+#include "mutations.h"
+
+namespace orrery {
+namespace {
+
+std::vector<std::byte> field_of(const DatasetPtr& data, size_t field) {
+  const size_t bytes = data->fields()[field].sample.bytes();
+  std::vector<Pick> picks;
+  for (int64_t i = 0; i < data->samples(); ++i) picks.push_back({i});
+  std::vector<std::byte> all(bytes * picks.size());
+  std::vector<std::byte*> to(data->fields().size());
+  to[field] = all.data();
+  data->read(picks, to);
+  return all;
+}
+
+TEST(Csv, NumbersAndKindsAreThoseOfPandas) {
+  const DatasetPtr data =
+      csv_file(recorded("table.csv"), {{"x", {"a", "b", "a name, with a comma"}, true, ORR_F64},
+                                       {"y", {"kind"}, false, ORR_I32, true},
+                                       {"big", {"big"}, false, ORR_I64}});
+  ASSERT_EQ(data->samples(), 4);
+  EXPECT_EQ(data->fields()[0].sample, (Type{ORR_F64, {3}}));
+  EXPECT_EQ(data->fields()[1].sample, (Type{ORR_I32, {}}));
+  EXPECT_EQ(field_of(data, 0), *load_npy(recorded("table.npy")).bytes);
+  EXPECT_EQ(field_of(data, 1), *load_npy(recorded("table_kinds.npy")).bytes);
+  EXPECT_EQ(data->classes()[2], "say \"hi\"");
+  int64_t big = 0;
+  std::memcpy(&big, field_of(data, 2).data(), sizeof big);
+  EXPECT_EQ(big, int64_t{1} << 40);
+}
+
+class CsvText : public testing::Test {
+ protected:
+  std::string refused(const std::string& text, int32_t dtype = ORR_F32) const {
+    file_.write(text);
+    const std::string why = refusal([&] { csv_file(file_.path(), {{"x", {"a"}, false, dtype}}); });
+    EXPECT_TRUE(why.empty() || why.starts_with(file_.path())) << why;
+    return why.empty() ? why : why.substr(file_.path().size());
+  }
+  const ScratchFile file_{"table.csv"};
+};
+
+TEST_F(CsvText, ReadsWhatProgramsWrite) {
+  for (const char* text : {"a\n1", "a\n1\n", "a,b\r\n1,2\r\n",
+                           "\xef\xbb\xbf"
+                           "a\n1\n\n2\n",
+                           "\"a\"\n\"1\"\n", " a , b \n 1 , 2 \n", "a,b\n1,\n"})
+    EXPECT_EQ(refused(text), "") << text;
+}
+
+TEST_F(CsvText, NamesWhatIsWrong) {
+  const auto expect = [&](const std::string& text, const std::string& why,
+                          int32_t dtype = ORR_F32) {
+    EXPECT_TRUE(refused(text, dtype).starts_with(why)) << refused(text, dtype);
+  };
+  expect("", ": the file is empty");
+  expect("a\n", ": there is no line below");
+  expect("b,c\n1,2\n", ": there is no column 'a'; it has b, c");
+  expect("a,a\n1,2\n", ": two columns are named 'a'");
+  expect("a,b\n1,2\n3\n", ": line 3: 1 values, the first line names 2 columns");
+  expect("a\n1\n\n,\n", ": line 4: 2 values");
+  expect("a\n1\nx1\n", ": line 3: column 'a' has 'x1', a number expected");
+  expect("a,b\n,1\n", ": line 2: column 'a' has '', a number expected");
+  expect("a\nnan\n", ": line 2: column 'a' has 'nan'");
+  expect("a\n1.5\n", ": line 2: column 'a' has '1.5', a whole number expected", ORR_I32);
+  expect("a\n3000000000\n", ": line 2: column 'a': the value 3000000000 does not fit into i32",
+         ORR_I32);
+  expect("a,b\n1,\"two\nlines\"\nx,3\n", ": line 4: column 'a' has 'x'");
+  expect("a\n\"1\n2\n", ": line 2: a quote is not closed");
+  expect("a\n\"1\"2\n", ": line 2: a closing quote is followed by '2'");
+  expect("a,b\n\"1\n", ": line 2: a quote is not closed");
+}
+
+TEST_F(CsvText, OneFieldIsTheClass) {
+  file_.write("a,b\n1,2\n");
+  const CsvField x{"x", {"a"}, false, ORR_I32, true}, y{"y", {"b"}, false, ORR_I32, true};
+  EXPECT_NE(refusal([&] {
+              csv_file(file_.path(), {x, y});
+            }).find("several fields are classes"),
+            std::string::npos);
+}
+
+TEST_F(CsvText, MutationsAreReadOrRefused) {
+  expect_mutations_stand(contents(recorded("table.csv")), file_, 300,
+                         {"\"", ",", "\n", "\r\n", "1e999", "-", std::string(2, '\0')}, [&] {
+                           csv_file(file_.path(), {{"x", {"a", "b"}, true, ORR_F32},
+                                                   {"y", {"kind"}, false, ORR_I32, true},
+                                                   {"big", {"big"}, false, ORR_I32}});
+                         });
+}
+
+}  // namespace
+}  // namespace orrery

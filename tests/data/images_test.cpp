@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// PNG, JPEG and what is made of them, against Pillow's own results (make.py), and damaged files.
+#include "data/images.h"
+
+#include <cstring>
+#include <filesystem>
+
+#include "data/augment.h"
+#include "data/bytes.h"
+#include "data/columns.h"
+#include "data/npy.h"
+#include "data/order.h"
+#include "data/resize.h"
+#include "mutations.h"
+
+namespace orrery {
+namespace {
+
+const char* const kFiles[] = {"cat/grey.png", "cat/palette.png", "cat/rgb.png",  "cat/rgba.png",
+                              "dog/grey.jpg", "dog/rgb.JPEG",    "dog/small.png"};
+
+Image decoded(const std::string& path) {
+  const Bytes file = open_bytes(path);
+  std::vector<std::byte> bytes(file.size());
+  file.read(bytes.data(), bytes.size(), 0);
+  return decode_image(bytes, path);
+}
+
+TEST(Images, PixelsAreThoseOfPillow) {
+  for (const std::string name : kFiles) {
+    const Image image = decoded(recorded("images/" + name));
+    const HostTensor expected = load_npy(recorded("decoded/" + name.substr(4) + ".npy"));
+    EXPECT_EQ(expected.type.dims, (Dims{image.height, image.width, 3})) << name;
+    ASSERT_EQ(expected.bytes->size(), image.rgb.size()) << name;
+    EXPECT_EQ(std::memcmp(expected.bytes->data(), image.rgb.data(), image.rgb.size()), 0) << name;
+  }
+}
+
+std::vector<std::byte> read_one(const Dataset& data, const Pick& pick, size_t field) {
+  std::vector<std::byte> bytes(data.fields()[field].sample.bytes());
+  std::vector<std::byte*> to(data.fields().size());
+  to[field] = bytes.data();
+  data.read({&pick, 1}, to);
+  return bytes;
+}
+
+TEST(Images, SquaresAreThoseOfPillow) {
+  const DatasetPtr data = image_directory(recorded("images"), 6, ORR_U8);
+  EXPECT_EQ(data->classes(), (std::vector<std::string>{"cat", "dog"}));
+  ASSERT_EQ(data->samples(), 7);
+  const HostTensor expected = load_npy(recorded("squares.npy"));
+  for (int64_t i = 0; i < 7; ++i) {
+    const auto x = read_one(*data, {i}, 0);
+    EXPECT_EQ(std::memcmp(expected.bytes->data() + i * 108, x.data(), 108), 0) << kFiles[i];
+    EXPECT_EQ(static_cast<int>(read_one(*data, {i}, 1)[0]), i >= 4);
+  }
+}
+
+TEST(Images, NamesWhatIsWrong) {
+  const auto expect = [](const std::string& why, const std::string& path, const char* fragment) {
+    EXPECT_NE(why.find(path), std::string::npos) << why;
+    EXPECT_NE(why.find(fragment), std::string::npos) << why;
+  };
+  expect(refusal([] { image_directory("nowhere", 6, ORR_F32); }), "nowhere", "cannot be listed");
+  expect(refusal([] { image_directory(recorded("decoded"), 6, ORR_F32); }), "decoded", "no images");
+  expect(refusal([] { image_directory(recorded("images"), 0, ORR_F32); }), "size is 0", "");
+  const ScratchFile file("damaged.png");
+  file.write("an image");
+  expect(refusal([&] { decoded(file.path()); }), file.path(), "neither PNG nor JPEG");
+  for (const char* name : {"cat/rgb.png", "dog/rgb.JPEG"})
+    for (size_t missing : {10, 30, 300}) {
+      const std::string whole = contents(recorded(std::string("images/") + name));
+      file.write(whole.substr(0, whole.size() - missing));
+      expect(refusal([&] { decoded(file.path()); }), file.path(), "cannot be read");
+    }
+  expect(refusal([&] { blank_image(1 << 20, 1 << 20, file.path()); }), file.path(), "1048576 x");
+  expect(refusal([&] { square(blank_image(1, 1 << 25, ""), 4096, file.path()); }), file.path(),
+         "pixels");
+}
+
+TEST(Images, MutationsAreReadOrRefused) {
+  const ScratchFile file("mutated.png");
+  for (const char* name : {"cat/palette.png", "dog/grey.jpg"})
+    expect_mutations_stand(
+        contents(recorded(std::string("images/") + name)), file, 100,
+        {std::string(4, '\0'), "\xff\xff\xff\xff", "IHDR", "IDAT", "\xff\xc4", "\xff\xda"},
+        [&] { decoded(file.path()); });
+}
+
+// One image [1,height,width] of 1, 2, 3, ...
+DatasetPtr counted(int64_t height, int64_t width) {
+  HostTensor image = HostTensor::make({ORR_F32, {1, height, width}});
+  for (int64_t i = 0; i < height * width; ++i) image.data<float>()[i] = static_cast<float>(i + 1);
+  const Column x{{"x", image.type}, Bytes(image.bytes), {Stored::f32}, 0, image.type.bytes()};
+  return std::make_shared<Columns>(std::vector{x}, 1);
+}
+
+std::vector<float> changed(const Dataset& data, uint64_t draw) {
+  const auto bytes = read_one(data, {0, draw}, 0);
+  std::vector<float> numbers(bytes.size() / sizeof(float));
+  std::memcpy(numbers.data(), bytes.data(), bytes.size());
+  return numbers;
+}
+
+// Every window of the padded image, plain and mirrored, comes up, and nothing else.
+TEST(Augment, CropsAndFlipsAreAllWindows) {
+  const DatasetPtr data = augment(counted(2, 3), {"x", 2, 1, true, {}, {}});
+  const auto pixel = [](int64_t y, int64_t x) {
+    return y < 0 || y > 1 || x < 0 || x > 2 ? 0.0f : static_cast<float>(y * 3 + x + 1);
+  };
+  std::vector<std::vector<float>> windows;
+  for (int64_t top = -1; top <= 1; ++top)
+    for (int64_t left = -1; left <= 2; ++left) {
+      const float a = pixel(top, left), b = pixel(top, left + 1), c = pixel(top + 1, left),
+                  d = pixel(top + 1, left + 1);
+      windows.push_back({a, b, c, d});
+      windows.push_back({b, a, d, c});
+    }
+  std::vector<bool> seen(windows.size());
+  for (uint64_t draw = 0; draw < 2000; ++draw) {
+    const auto found = std::find(windows.begin(), windows.end(), changed(*data, draw));
+    ASSERT_NE(found, windows.end());
+    seen[static_cast<size_t>(found - windows.begin())] = true;
+  }
+  EXPECT_EQ(std::count(seen.begin(), seen.end(), false), 0);
+  EXPECT_EQ(changed(*data, 5), changed(*data, 5));
+}
+
+TEST(Augment, Normalises) {
+  const DatasetPtr data = augment(counted(1, 2), {"x", 0, 0, false, {0.5}, {0.25}});
+  EXPECT_EQ(changed(*data, 1), (std::vector<float>{2, 6}));
+}
+
+TEST(Augment, NamesWhatIsWrong) {
+  const auto why = [](const Augmentation& how) {
+    return refusal([&] { augment(counted(2, 3), how); });
+  };
+  EXPECT_NE(why({"z", 0, 0, true, {}, {}}).find("no field 'z'; the dataset has x"),
+            std::string::npos);
+  EXPECT_NE(why({"x", 4, 0, true, {}, {}}).find("crop is 4"), std::string::npos);
+  EXPECT_NE(why({"x", 0, 1, true, {}, {}}).find("pad is 1 without crop"), std::string::npos);
+  EXPECT_NE(why({"x", 0, 0, true, {1, 2}, {1}}).find("mean has 2"), std::string::npos);
+  EXPECT_NE(why({"x", 0, 0, true, {1}, {0}}).find("std has 0"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,37 @@
+-- SPDX-License-Identifier: Apache-2.0
+--
+-- Trains on files of samples. kind: images, mirrored at random, or tokens; files: where tests/data/files are, or the
+-- file of tokens. After its steps it saves, with `load` it goes on.
+local orrery = require "orrery"
+local nn, optim = orrery.nn, orrery.optim
+local args = orrery.args { kind = "images", files = "", steps = 12, load = "", save = "" }
+
+local kinds = {}
+
+function kinds.images()
+  local data = orrery.data.images(args.files .. "/images", { size = 6 }):augment { flip = true }
+  local net = nn.sequential { nn.linear(108, 16), nn.relu, nn.linear(16, 2) }
+  return data, net, function(b) return nn.cross_entropy(net(b.x:reshape { -1, 108 }), b.y) end
+end
+
+function kinds.tokens()
+  local net = nn.sequential { nn.embedding(65536, 8), nn.linear(8, 4) }
+  return orrery.data.tokens(args.files, { length = 32 }), net, function(b)
+    return nn.cross_entropy(net(b.x), (b.y:cast "f32" * 0):cast "i32")
+  end
+end
+
+local data, net, loss = kinds[args.kind]()
+local run = orrery.compile(loss, {
+  params = net, optimizer = optim.adam { lr = 0.01 }, microbatches = 2, strategy = orrery.strategy.data {},
+})
+if args.load ~= "" then run:load(args.load) end
+for step, batch in data:batches { size = 4, steps = args.steps, from = run.steps + 1 } do
+  orrery.log("step %d loss %.6f", step, run:step(batch):mean())
+end
+if args.save ~= "" then run:save(args.save) end
+for line in io.lines "/proc/self/status" do
+  local anonymous = line:match "RssAnon:%s+(%d+)"
+  if anonymous then orrery.log("anonymous %d", anonymous) end
+end
+orrery.log("digest %s", orrery.digest(net))

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Training on files: the same bits on any number of ranks and after a restart, in little memory.
+
+Arguments: the build tree.
+"""
+import json
+import os
+import pathlib
+import re
+import sys
+import tempfile
+import unittest
+
+from program import HERE, SOURCE, orrery
+
+FILES = SOURCE / "tests/data/files"
+
+
+def train(*words, ranks=1, launch=(), script=HERE / "data.lua"):
+    done = orrery("run", "-n", ranks, *launch, script, *words, timeout=120)
+    if done.code:
+        raise AssertionError(done.err)
+    return done.out
+
+
+def digest(text):
+    return re.search(r"digest (\w+)", text)[1]
+
+
+class Data(unittest.TestCase):
+    def test_ranks_and_restarts_change_no_bit(self):
+        mnist = (f"images={FILES}/images.idx", f"labels={FILES}/labels.idx", "batch=4", "microbatches=2")
+        for script, words in ((SOURCE / "examples/mnist.lua", mnist), (HERE / "data.lua", ("kind=images", f"files={FILES}"))):
+            with self.subTest(script=script), tempfile.TemporaryDirectory() as folder:
+                saved = f"{folder}/saved"
+                whole = train(*words, "steps=12", script=script)
+                self.assertEqual(digest(train(*words, "steps=12", ranks=2, script=script)), digest(whole))
+                train(*words, "steps=5", f"save={saved}", script=script)
+                again = train(*words, "steps=12", f"load={saved}", ranks=2, script=script)
+                self.assertEqual(digest(again), digest(whole))
+                self.assertNotEqual(digest(train(*words, "steps=11", script=script)), digest(whole))
+
+    def test_metrics_say_what_was_waited_for_data(self):
+        with tempfile.TemporaryDirectory() as folder:
+            train("kind=images", f"files={FILES}", "steps=3", launch=("--dir", folder))
+            lines = [json.loads(line) for line in (pathlib.Path(folder) / "metrics.jsonl").read_text().splitlines()]
+            waited = [line["data_seconds"] for line in lines if "data_seconds" in line]
+            self.assertEqual(len(waited), 3)
+            self.assertGreater(waited[0], 0)
+
+    def test_ten_gigabytes_of_tokens_in_little_memory(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "tokens.bin"
+            with open(path, "wb") as file:
+                os.truncate(file.fileno(), 10 << 30)
+            text = train("kind=tokens", f"files={path}", "steps=4")
+            self.assertLess(int(re.search(r"anonymous (\d+)", text)[1]), 200 << 10)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

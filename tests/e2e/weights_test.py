@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""GPT-2 with the weights of Hugging Face's transformers computes their logits, and what it saves is read by their
+library. Figures by tests/data/make_gpt2.py. Arguments: the build tree.
+"""
+import json
+import pathlib
+import struct
+import sys
+import tempfile
+import unittest
+
+from program import HERE, SOURCE, orrery
+
+GPT2 = SOURCE / "tests/data/files/gpt2"
+
+
+def floats(path):
+    """The numbers of a .npy file of f4."""
+    raw = path.read_bytes()
+    data = raw[10 + struct.unpack("<H", raw[8:10])[0]:]
+    return struct.unpack(f"<{len(data) // 4}f", data)
+
+
+def header(path):
+    raw = path.read_bytes()
+    return json.loads(raw[8:8 + struct.unpack("<Q", raw[:8])[0]])
+
+
+class Weights(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def run_on(self, weights, ranks=1, zero=0):
+        return orrery("run", "-n", ranks, HERE / "gpt2_logits.lua", f"weights={weights}", f"tokens={GPT2}/tokens.npy",
+                      f"logits={self.folder}/logits.npy", f"save={self.folder}/saved.safetensors", f"zero={zero}",
+                      ORRERY_LUA_PATH=str(SOURCE / "examples"))
+
+    def test_logits_are_those_of_transformers(self):
+        expected = floats(GPT2 / "logits.npy")
+        self.assertEqual(len(expected), 3 * 24 * 61)
+        for weights, ranks in (("model.safetensors", 1), ("sharded/model.safetensors.index.json", 2)):
+            with self.subTest(weights=weights):
+                done = self.run_on(GPT2 / weights, ranks)
+                self.assertEqual(done.code, 0, done.err)
+                worst = max(abs(a - b) for a, b in zip(floats(self.folder / "logits.npy"), expected, strict=True))
+                self.assertLess(worst, 1e-4)
+        names = header(self.folder / "saved.safetensors")
+        self.assertEqual(names["blocks.2.qkv.weight"]["shape"], [48, 16])
+
+    def test_ranks_that_hold_pieces_save_what_one_rank_saves(self):
+        saved = []
+        for ranks in (1, 2):
+            done = self.run_on(GPT2 / "model.safetensors", ranks, zero=3)
+            self.assertEqual(done.code, 0, done.err)
+            saved.append((self.folder / "saved.safetensors").read_bytes())
+        self.assertEqual(saved[0], saved[1])
+
+    def test_a_place_that_cannot_be_written_is_named_by_all_ranks(self):
+        done = orrery("run", "-n", 2, HERE / "gpt2_logits.lua", f"weights={GPT2}/model.safetensors",
+                      f"tokens={GPT2}/tokens.npy", "logits=/dev/null", "save=/nowhere/saved.safetensors",
+                      ORRERY_LUA_PATH=str(SOURCE / "examples"))
+        self.assertEqual(done.code, 1, done.err)
+        for fragment in ("gpt2_logits.lua:", "/nowhere/saved.safetensors cannot be created"):
+            self.assertIn(fragment, done.err)
+
+    def test_what_does_not_fit_is_named(self):
+        file = self.folder / "other.safetensors"
+        whole = (GPT2 / "model.safetensors").read_bytes()
+        for old, new, fragments in (
+                (b'"transformer.h.0.ln_1.bias"', b'"transformer.h.9.ln_1.bias"', ["has no 'blocks.1.ln1.bias'"]),
+                (b"[61,16]", b"[16,61]", ["'transformer.wte.weight' is [16,61]", "[61,16]"]),
+                (b'"F32"', b'"F3X"', ["'F3X' is not one of"])):
+            with self.subTest(new=new):
+                self.assertIn(old, whole)
+                file.write_bytes(whole.replace(old, new, 1))
+                done = self.run_on(file)
+                self.assertEqual(done.code, 1, done.err)
+                for fragment in ("gpt2_logits.lua:10:", str(file), *fragments):
+                    self.assertIn(fragment, done.err)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

@@ -1,0 +1,32 @@
+-- SPDX-License-Identifier: Apache-2.0
+local orrery = require "orrery"
+local files = "../../data/files/"
+
+local table_of = orrery.data.csv(files .. "table.csv", { x = { "a", "b" }, y = "kind", n = "big" },
+  { dtypes = { y = "class", n = "i64" } })
+assert(table_of.samples == 4 and table_of.classes[3] == 'say "hi"')
+local batch = table_of:batch(1, { size = 4, shuffle = false })
+assert(batch.x:read():tolist()[2][1] == -2 and batch.y:read():tolist()[1] == 2 and batch.n:read():tolist()[1] == 1 << 40)
+
+local images = orrery.data.images(files .. "images", { size = 6 })
+assert(images.samples == 7 and images.classes[2] == "dog")
+local first, rest = images:split(0.5)
+assert(first.samples == 3 and rest.samples == 4)
+local mixed = orrery.data.mix({ first, rest }, { 1, 1 })
+assert(mixed.samples == 8)
+local changed = mixed:augment { crop = 4, pad = 1, flip = true, mean = { 0, 0, 0 }, std = { 1, 1, 1 } }
+assert(changed:batch(1, { size = 2 }).x.shape[3] == 4)
+
+local cifar = orrery.data.cifar({ files .. "cifar10.bin", files .. "cifar10.bin" })
+assert(cifar.samples == 4 and cifar:batch(1, { size = 2 }).x.shape[2] == 3)
+local idx = orrery.data.idx(files .. "images.idx", files .. "labels.idx", { dtype = "u8" })
+assert(idx:batch(1, { size = 1, shuffle = false }).x:read():tolist()[1][1][1][2] == 37)
+assert(orrery.data.tokens(files .. "tokens.bin", { length = 9 }).samples == 5)
+
+local all = orrery.load(files .. "all.safetensors")
+assert(all.u16.dtype == "i32" and all.bf16:tolist()[2][3] == 5)
+
+local bpe = orrery.data.bpe(files .. "bpe/vocab.json", files .. "bpe/merges.txt")
+assert(bpe.vocab == 600 and bpe:decode(bpe:encode "Hello, world!":tolist()) == "Hello, world!")
+local words = orrery.data.text("Hello, world! Hello!", { ctx = 3, tokens = bpe, string = true })
+assert(words.vocab == 600 and words:decode(words:batch(1, { size = 1 }).x:read():tolist()[1]) ~= "")

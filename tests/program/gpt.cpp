@@ -81,7 +81,8 @@ class Builder {
     ValueId qkv = linear(path + ".qkv", norm(path + ".ln1", x), 3 * s_.dim);
     auto parts = build::split(p_, qkv, -1, {s_.dim, s_.dim, s_.dim});
     at("GPT." + path);
-    ValueId a = build::attention(p_, parts[0], parts[1], parts[2], s_.heads, true, std::nullopt);
+    ValueId a =
+        build::attention(p_, parts[0], parts[1], parts[2], {.heads = s_.heads, .causal = true});
     ValueId y = dropout("GPT." + path + ".drop1", linear(path + ".proj", a, s_.dim));
     at("GPT." + path);
     x = add(x, y);

@@ -13,6 +13,7 @@ import unittest
 BUILD = pathlib.Path(sys.argv[1]).resolve()
 HERE = pathlib.Path(__file__).resolve().parent
 FIGURES = json.loads((HERE / "figures.json").read_text())
+TRANSFORMERS = json.loads((HERE / "transformers.json").read_text())
 KERNELS = ("reference", "cpu")
 
 
@@ -32,8 +33,11 @@ def error(x, wanted):
 
 class Golden(unittest.TestCase):
     def follow(self, model, kernels, microbatches=1):
-        wanted = list(zip(FIGURES[model]["loss"], FIGURES[model]["grad_norm"]))
         found = rows("train.lua", kernels, f"model={model}", f"microbatches={microbatches}")
+        self.agree(found, FIGURES[model])
+
+    def agree(self, found, figures):
+        wanted = list(zip(figures["loss"], figures["grad_norm"]))
         self.assertEqual(len(found), len(wanted))
         for step, (ours, theirs) in enumerate(zip(found, wanted), 1):
             for what, x, y in zip(("loss", "gradient norm"), ours, theirs):
@@ -58,6 +62,27 @@ class Golden(unittest.TestCase):
             one, two = (rows("train.lua", kernels, "model=gpt", "microbatches=3", ranks=ranks)
                         for ranks in (1, 2))
             self.assertEqual(one, two, kernels)
+
+
+    def test_transformers(self):
+        for model in ("bert", "t5", "llama", "lora"):
+            for kernels in KERNELS:
+                with self.subTest(model, kernels=kernels):
+                    self.agree(rows("transformers.lua", kernels, f"model={model}"), TRANSFORMERS[model])
+
+    def test_transformers_on_ranks(self):
+        for model in ("bert", "t5", "llama", "lora"):
+            with self.subTest(model):
+                found = [rows("transformers.lua", "cpu", f"model={model}", "microbatches=3", ranks=ranks)
+                         for ranks in (1, 2, 3)]
+                self.agree(found[0], TRANSFORMERS[model])
+                self.assertEqual(found, found[:1] * 3)
+
+    def test_transformers_over_heads(self):
+        for model in ("bert", "llama", "lora"):
+            with self.subTest(model):
+                self.agree(rows("transformers.lua", "cpu", f"model={model}", "stack=tensor", ranks=2),
+                           TRANSFORMERS[model])
 
 
 class Batches(unittest.TestCase):

@@ -4,9 +4,9 @@
 -- step: loss, gradient norm. transformers.py holds the PyTorch twins.
 local orrery = require "orrery"
 local load_weights = require "weights"
-local nn, optim, strategy = orrery.nn, orrery.optim, orrery.strategy
+local nn, optim = orrery.nn, orrery.optim
 local args = orrery.args {
-  dir = "tests/golden", model = { "bert", "t5", "llama", "lora" }, microbatches = 1, stack = "data", save = "",
+  dir = "tests/golden", model = { "bert", "t5", "llama", "lora" }, microbatches = 1, stack = "{ strategy.data {} }",
 }
 local ignored = -100
 
@@ -119,7 +119,7 @@ if args.model == "bert" then
   model, fields = Bert { vocab = 31, positions = 12, dim = 16, heads = 2, layers = 2 }, { "x", "y", "kind" }
   logits = function(b) return model(b.x, b.kind) end
 elseif args.model == "t5" then
-  model = T5 { vocab = 31, dim = 16, heads = 3, inner = 24, layers = 2 }
+  model = T5 { vocab = 31, dim = 16, heads = 4, inner = 24, layers = 2 }
   logits = function(b) return model(b.x, b.y) end
 else
   model = small()
@@ -141,8 +141,8 @@ load_weights(trained, file(args.model .. ".safetensors"))
 
 local run = orrery.compile(function(b) return nn.cross_entropy(logits(b), b.y, { ignore = ignored }) end, {
   params = trained, microbatches = args.microbatches, clip = 1,
-  strategy = ({ data = { strategy.data {} }, tensor = { strategy.tensor {} } })[args.stack],
-  optimizer = optim.adamw { lr = rate, decay = 0.1, b2 = 0.99 },
+  strategy = assert(load("return " .. args.stack, "stack", "t", { strategy = orrery.strategy }))(),
+  optimizer = optim.adamw { lr = rate, decay = 0.1, b2 = 0.99, eps = 1e-6 },
 })
 local data = {}
 for _, name in ipairs(fields) do data[name] = file(("%s.%s.npy"):format(args.model == "lora" and "llama" or args.model, name)) end
@@ -150,4 +150,3 @@ for _, batch in orrery.data.arrays(data):batches { size = 6, steps = 20, shuffle
   local result = run:step(batch)
   orrery.log("%.9g %.9g", result:mean(), result:get "grad_norm")
 end
-if args.save ~= "" then run:save(args.save) end

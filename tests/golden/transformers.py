@@ -194,7 +194,7 @@ def save(stem, model):
 
 def train(model, rate, batches, loss_of):
     """STEPS steps of AdamW over consecutive batches: losses, and gradient norms before clipping."""
-    optimizer = torch.optim.AdamW(model.parameters(), lr=rate, betas=(0.9, 0.99), weight_decay=0.1)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=rate, betas=(0.9, 0.99), eps=1e-6, weight_decay=0.1)
     losses, norms = [], []
     for step in range(STEPS):
         optimizer.zero_grad(set_to_none=True)
@@ -230,7 +230,7 @@ def bert(generator):
 
 
 def t5(generator):
-    model = T5(31, 16, 3, 24, 2, buckets=8, distance=16)
+    model = T5(31, 16, 4, 24, 2, buckets=8, distance=16)
     initialise(model, generator)
     save("t5", model)
     x, y = tokens(generator, 20), tokens(generator, 10)

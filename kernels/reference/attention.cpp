@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // attention and its gradient: one task per (batch, head), queries in order, keys in order. A task's
-// workspace is one row of scores (forward) or the f32 sums of one head (gradient), never T x S; only
-// the gradient of a bias, which is an output, is as large.
+// workspace is one row of scores (forward) or the f32 sums of one head (gradient), never T x S;
+// only the gradient of a bias, which is an output, is as large.
 #include <limits>
 #include <optional>
 

@@ -86,8 +86,8 @@ ValueId together(Program& p, ValueId x) {
   return build::reshape(p, build::transpose(p, x, {0, 2, 1, 3}), {d[0], d[2], d[1] * d[3]});
 }
 
-// The T x S matrix of weights exp(scale * q k^T + bias - lse), 0 where a query does not see a key, and the
-// cotangents that those of it give q and k; all by head and in the dtype of lse.
+// The T x S matrix of weights exp(scale * q k^T + bias - lse), 0 where a query does not see a key,
+// and the cotangents that those of it give q and k; all by head and in the dtype of lse.
 class Weights {
  public:
   Weights(Program& program, const Op& op, ValueId query, ValueId key, ValueId lse)
@@ -192,7 +192,7 @@ Layout by_head(const Layout& x, int64_t heads) {
 }
 
 // The bias [B,H,T,S], with strides 0 where it is one for all.
-Layout spread(const Layout& bias, const Layout& q, int64_t heads) {
+Layout over_scores(const Layout& bias, const Layout& q, int64_t heads) {
   const Dims dims = {q.dims[0], heads, q.dims[1], bias.dims[3]};
   return {bias.dtype, dims, strides_in(bias, dims)};
 }
@@ -213,7 +213,7 @@ KernelForm form(const Op& op, const std::vector<Layout>& in, const std::vector<L
     if (lse ? !in[i].is_contiguous() : !has_dense_rows(in[i]))
       f.copy.push_back(static_cast<int>(i));
     f.in.push_back(lse    ? Layout::contiguous({in[i].dtype, in[i].dims})
-                   : bias ? spread(in[i], in[query_of(op.kind)], heads)
+                   : bias ? over_scores(in[i], in[query_of(op.kind)], heads)
                           : by_head(in[i], heads));
   }
   for (size_t i = 0; i < out.size(); ++i) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where attention and attention_grad have their inputs: q, k, v, or do, q, k, v, o, lse; then, if it
-// is there, the bias; with dropout, seed, step and base.
+// Where attention and attention_grad have their inputs: q, k, v, or do, q, k, v, o, lse; then the
+// bias, if there is one; with dropout, seed, step and base.
 #pragma once
 
 #include "program/program.h"

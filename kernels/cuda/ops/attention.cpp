@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// attention and its gradient: on tensor cores for 16-bit heads of up to 128 elements without a bias,
-// plainly for all others.
+// attention and its gradient: on tensor cores for 16-bit heads of up to 128 elements without a
+// bias, plainly for all others.
 #include "../device/attention.h"
 
 #include <orrery/sdk/attention.hpp>

@@ -107,8 +107,8 @@ std::vector<Values> grad_oracle(const Case& c, const std::vector<Values>& x) {
   return {dq, dk, dv, slope};
 }
 
-// A bias of which some elements, and all of some rows, are -inf. What lies at one place in memory is
-// one number.
+// A bias of which some elements, and all of some rows, are -inf. What lies at one place in memory
+// is one number.
 Values hidden(const orr_tensor& bias) {
   Values v;
   for (int64_t e = 0, n = elements(bias); e < n; ++e) {

@@ -1410,11 +1410,11 @@ local Region = {}
 ---@field init orrery.nn.init
 orrery.nn = {}
 
----Multi-head attention of [batch, time, heads * d] tensors: orrery.attention by its other name.
+---Multi-head attention of [batch, time, heads * d] tensors: orrery.attention by its other name, with its options heads, kv_heads, causal, scale, dropout, mask, bias, window and offset.
 ---@param q orrery.Tensor
 ---@param k orrery.Tensor
 ---@param v orrery.Tensor
----@param options? table {heads =, causal =, scale =, dropout =} as orrery.attention takes them
+---@param options? table as orrery.attention takes them
 ---@return orrery.Tensor
 function orrery.nn.attention(q, k, v, options) end
 

@@ -52,7 +52,9 @@ void check_heads(const OnParts& s, const Op& op, int64_t heads) {
 }
 
 std::vector<Way> by_heads(const OnParts& s, const Op& op, const std::vector<Cut>& in) {
-  if (std::none_of(in.begin(), in.end(), [](const Cut& c) { return c.is_along(2); })) return {};
+  // A bias has its queries in this dim.
+  const auto operands = in.begin() + static_cast<long>(operands_of(op.kind));
+  if (std::none_of(in.begin(), operands, [](const Cut& c) { return c.is_along(2); })) return {};
   const int64_t heads = attr_int(op.attrs, "heads", 1);
   check_heads(s, op, heads);
   auto by_width = [&](ValueId v) {

@@ -205,7 +205,9 @@ struct AttentionGrad : Kernel {
         v16f w = exp_negative(fma(load(s.weight + to), scale, -logs));
         if (first + i >= shape.seen(t16)) w = select(sees(shape, first + i, t16), w, splat(0.0f));
         store(s.weight + to, w);
-        store(s.slope + to, w * (load(s.slope + to) - delta));
+        const v16f slope = w * (load(s.slope + to) - delta);
+        // What a bias gets for a key that is not seen is +0, as where no block was computed.
+        store(s.slope + to, added.grad ? slope + splat(0.0f) : slope);
       }
     }
     for (int j = 0; j < vectors && dropout.on(); ++j)

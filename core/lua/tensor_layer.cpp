@@ -13,12 +13,18 @@ void check_rate(double rate, const char* op, const char* name) {
 }
 
 ValueId attention(Program& p, ValueId q, ValueId k, ValueId v, const Table& options) {
-  std::optional<double> scale;
-  if (options.has("scale")) scale = options.number("scale");
+  build::AttentionOptions o;
+  o.heads = options.integer("heads"), o.causal = options.flag("causal");
+  if (options.has("kv_heads")) o.kv_heads = options.integer("kv_heads");
+  if (options.has("scale")) o.scale = options.number("scale");
+  if (options.has("mask")) o.mask = options.with("mask", value_at);
+  if (options.has("bias")) o.bias = options.with("bias", value_at);
+  if (options.has("window")) o.window = options.integer("window");
+  if (options.has("offset")) o.offset = options.with("offset", operand_at);
   const double rate = options.number("dropout");
   check_rate(rate, "attention", "dropout");
-  return build::attention(p, q, k, v, options.integer("heads"), options.flag("causal"), scale,
-                          tracing_training() ? rate : 0);
+  o.dropout = tracing_training() ? rate : 0;
+  return build::attention(p, q, k, v, o);
 }
 
 ValueId cross_entropy(Program& p, ValueId logits, ValueId labels, const Table& options) {
@@ -45,11 +51,20 @@ std::vector<Api> layer_api() {
        "dim by its root mean square, times w.",
        call<build::rmsnorm>},
       {"orrery.attention(q: Tensor, k: Tensor, v: Tensor, options) -> Tensor; Scaled dot-product "
-       "attention of [B,T,heads*d] tensors. "
+       "attention of queries [B,T,heads*d] to keys and values [B,S,kv_heads*d]. A query that sees "
+       "no key gets zeros. "
        "@option heads: integer; how many heads share the last dim "
+       "@option kv_heads?: integer; heads of keys and values, each for heads/kv_heads of the "
+       "queries'; as many if left out "
        "@option causal: boolean = false; a position sees itself and earlier ones only "
        "@option scale?: number; factor of the scores; 1/sqrt(d) if left out "
-       "@option dropout: number = 0; in training, the probability of leaving a weight out",
+       "@option dropout: number = 0; in training, the probability of leaving a weight out "
+       "@option mask?: Tensor; boolean, which keys are seen: [B,heads,T,S], any dim 1, leading "
+       "ones left out; for padded sequences [B,1,1,S] "
+       "@option bias?: Tensor; added to the scores; dims as a mask's "
+       "@option window?: integer; a position sees those less than so many places away "
+       "@option offset?: operand; the 0-based place of the first query among the keys; without it "
+       "the last query stands where the last key does",
        call<attention>},
       {"orrery.cross_entropy(logits: Tensor, labels: Tensor, options?) -> Tensor; Mean "
        "cross-entropy of logits [...,V] and 0-based labels [...]. "

@@ -263,20 +263,6 @@ ValueId rmsnorm(Program& p, ValueId x, ValueId w, double eps) {
   return p.add1("rmsnorm", {x, w}, {{"eps", eps}});
 }
 
-ValueId attention(Program& p, ValueId q, ValueId k, ValueId v, int64_t heads, bool causal,
-                  std::optional<double> scale, double dropout) {
-  int64_t width = p.type(q).dims.empty() ? 1 : p.type(q).dims.back();
-  double s = scale.value_or(
-      1 / std::sqrt(static_cast<double>(width) / static_cast<double>(std::max<int64_t>(heads, 1))));
-  std::vector<ValueId> in = {q, k, v};
-  Attrs attrs{{"heads", heads}, {"causal", int64_t{causal}}, {"scale", s}};
-  if (dropout != 0) {
-    in.insert(in.end(), {p.seed(), p.step(), p.constant(0, ORR_I64)});
-    attrs["dropout"] = dropout, attrs["rng_id"] = p.next_rng_id();
-  }
-  return p.add1("attention", in, attrs);
-}
-
 ValueId cross_entropy(Program& p, ValueId logits, ValueId labels, ValueId weights,
                       std::optional<int64_t> ignore) {
   int32_t dtype = p.type(logits).dtype == ORR_F64 ? ORR_F64 : ORR_F32;

@@ -61,9 +61,21 @@ std::vector<ValueId> topk(Program& p, ValueId x, int64_t k);
 ValueId softmax(Program& p, ValueId x);  // last dim
 ValueId layernorm(Program& p, ValueId x, ValueId w, ValueId b, double eps);
 ValueId rmsnorm(Program& p, ValueId x, ValueId w, double eps);
-// q, k, v: [B, T, heads*d] -> [B, T, heads*d]
-ValueId attention(Program& p, ValueId q, ValueId k, ValueId v, int64_t heads, bool causal,
-                  std::optional<double> scale, double dropout = 0);
+struct AttentionOptions {
+  int64_t heads = 1, kv_heads = 0;  // 0: as many as heads
+  bool causal = false;
+  std::optional<double> scale = {};
+  double dropout = 0;
+  // Which scores count, and what is added to them: of dims that repeat to [B, heads, T, S].
+  ValueId mask = kNone, bias = kNone;
+  // Keys so many places away, or more, are not seen; 0: all are.
+  int64_t window = 0;
+  // The place of the first query among the keys; absent: that which makes the last query meet the
+  // last key.
+  std::optional<Operand> offset = {};
+};
+// q: [B, T, heads*d], k and v: [B, S, kv_heads*d] -> [B, T, heads*d]
+ValueId attention(Program& p, ValueId q, ValueId k, ValueId v, const AttentionOptions& options);
 // The mean cross-entropy of logits [..., V] and labels [...] over all positions that count. Weights
 // [...] are optional; positions whose label is `ignore` have weight 0.
 ValueId cross_entropy(Program& p, ValueId logits, ValueId labels, ValueId weights,

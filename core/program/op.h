@@ -123,4 +123,8 @@ class Gradient {
   virtual void add(ValueId x, ValueId dx) = 0;
 };
 
+// Adds dx, of the dims that x was repeated to, to x's cotangent: summed over the dims along which
+// it was, and over the batch where x is the same for all samples.
+void add_reduced(Gradient& g, ValueId x, ValueId dx);
+
 }  // namespace orrery

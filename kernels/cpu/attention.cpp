@@ -12,35 +12,38 @@ namespace {
 template <class S>
 struct Attention : Kernel {
   explicit Attention(const orr_op& op)
-      : shape(op.in[0], op.in[1], op),
+      : shape(op.in[0], op.in[1], op, orr::attention_operands),
         q(op.in[0]),
         k(op.in[1]),
         v(op.in[2]),
+        bias(op.in[shape.biased ? shape.bias : 0]),
         o(op.out[0]),
         lse(op.out[1]),
-        dropout(op, 3),
+        dropout(op, shape.dropout()),
         workers(threads()) {}
 
   // A slot's scratch.
   struct Scratch {
     float *keys, *values;  // rows, kRowStride apart
     float* query;          // [depth][kQueries]
-    float* score;          // [kKeys][kQueries]
+    float *score, *bias;   // [kKeys][kQueries]
     float* sum;            // [depth][kQueries]
 
     Scratch(const AttentionShape& s, float* p) : keys(p) {
       values = keys + s.keys * kRowStride;
       query = values + s.keys * kRowStride;
       score = query + s.depth * kQueries;
-      sum = score + kKeys * kQueries;
+      bias = score + kKeys * kQueries;
+      sum = bias + kKeys * kQueries;
     }
   };
 
   void launch(const orr_buffer* in, const orr_buffer* out, const orr_buffer* work) override {
     const S *pq = host<S>(in[0]), *pk = host<S>(in[1]), *pv = host<S>(in[2]);
+    const S* pb = shape.biased ? host<S>(in[shape.bias]) : nullptr;
     S* po = host<S>(out[0]);
     float* pl = host<float>(out[1]);
-    const Dropout drops(dropout, in + 3);
+    const Dropout drops(dropout, in + shape.dropout());
     float* scratch = aligned_scratch(work);
     int64_t all = shape.batch * shape.heads, parts = all < 2 * workers ? 2 * workers : 1;
     int64_t panels = ceil_div(shape.queries, kQueries), slots = smaller(workers, all * parts);
@@ -58,14 +61,15 @@ struct Attention : Kernel {
         }
         for (int64_t p = panels * part / parts; p < panels * (part + 1) / parts; ++p)
           panel(p * kQueries, s, drops, dropout.row(b, h, shape.queries), pq + q.at(b, h),
-                po + o.at(b, h), pl + b * lse.batch + h * lse.head + p * kQueries * lse.row);
+                pb + (pb ? bias.at(b, h) : 0), po + o.at(b, h),
+                pl + b * lse.batch + h * lse.head + p * kQueries * lse.row);
       }
     });
   }
 
   // The queries [t, t + kQueries); `row` numbers query 0.
-  void panel(int64_t t, const Scratch& s, const Dropout& drops, int64_t row, const S* from, S* to,
-             float* to_lse) const {
+  void panel(int64_t t, const Scratch& s, const Dropout& drops, int64_t row, const S* from,
+             const S* added, S* to, float* to_lse) const {
     int count = int(smaller(kQueries, shape.queries - t)), vectors = (count + 15) / 16;
     pack_panels<kQueries>(from + t * q.row, q.row, 1, count, shape.depth, s.query, 0);
     v16f top[kMicroVectors], total[kMicroVectors];
@@ -78,6 +82,9 @@ struct Attention : Kernel {
             int(smaller(kMicroRows, n - i)), vectors,
             {shape.depth, s.keys + (first + i) * kRowStride, 1, s.query, kQueries,
              s.score + i * kQueries, kQueries, false, nullptr});
+      if (shape.biased)
+        add_bias(added + t * bias.row + first, bias.row, count, n, shape.scale, s.bias, s.score,
+                 kQueries);
       for (int j = 0; j < vectors; ++j) {
         weigh(t + 16 * j, first, n, s.score + 16 * j, s.sum + 16 * j, top[j], total[j]);
         if (dropout.on())
@@ -96,7 +103,7 @@ struct Attention : Kernel {
   void weigh(int64_t t, int64_t first, int64_t n, float* score, float* sum, v16f& top,
              v16f& total) const {
     int64_t whole = shape.causal ? larger(0, smaller(n, shape.seen(t) - first)) : n;
-    v16f scale = splat(shape.scale), best = top;
+    v16f scale = splat(shape.last_scale()), best = top;
     for (int64_t i = 0; i < whole; ++i) best = max(best, load(score + i * kQueries) * scale);
     for (int64_t i = whole; i < n; ++i)
       best = select(sees(shape, first + i, t), max(best, load(score + i * kQueries) * scale), best);
@@ -138,7 +145,7 @@ struct Attention : Kernel {
   }
 
   AttentionShape shape;
-  Heads q, k, v, o, lse;
+  Heads q, k, v, bias, o, lse;
   orr::AttentionDropout dropout;
   int64_t workers;
 };

@@ -5,6 +5,8 @@
 // its own, its bits depend neither on its neighbours nor on the instruction set.
 #pragma once
 
+#include <orrery/sdk/attention.hpp>
+
 #include "kernel.h"
 #include "pack.h"
 
@@ -25,21 +27,27 @@ struct Heads {
 struct AttentionShape {
   int64_t batch, heads, queries, keys, depth;
   float scale;
-  bool causal;
+  bool causal, biased;
+  int bias;  // the input that the bias is or would be
 
-  AttentionShape(const orr_tensor& q, const orr_tensor& k, const orr_op& op)
+  AttentionShape(const orr_tensor& q, const orr_tensor& k, const orr_op& op, int operands)
       : batch(q.dims[0]),
         heads(q.dims[1]),
         queries(q.dims[2]),
         keys(k.dims[2]),
         depth(q.dims[3]),
         scale(float(attr_real(op, "scale", 1.0))),
-        causal(attr_int(op, "causal", 0) != 0) {}
+        causal(attr_int(op, "causal", 0) != 0),
+        biased(orr::attention_has_bias(op, operands)),
+        bias(operands) {}
 
   // The number of keys that query t sees: [0, seen(t)).
   int64_t seen(int64_t t) const {
     return causal ? larger(0, smaller(keys, t + keys - queries + 1)) : keys;
   }
+  int dropout() const { return bias + biased; }  // the first input that dropout would have
+  // What is still to be multiplied by, once a bias was added.
+  float last_scale() const { return biased ? 1.0f : scale; }
   int64_t padded_depth() const { return (depth + 15) & ~int64_t(15); }
 };
 
@@ -90,6 +98,17 @@ inline void write_transposed(const float* from, int64_t step, int64_t rows, int 
       }
     }
   }
+}
+
+// score[key][query] = scale * score + bias[query][key], rows of scores `step` apart. `panel` holds
+// kKeys * kQueries floats. REQUIRES: no more than kQueries queries and kKeys keys.
+template <class S>
+inline void add_bias(const S* bias, int64_t bias_step, int queries, int64_t keys, float scale,
+                     float* panel, float* score, int64_t step) {
+  pack_panels<kQueries>(bias, bias_step, 1, queries, keys, panel, 0);
+  for (int64_t i = 0; i < keys; ++i, panel += kQueries, score += step)
+    for (int j = 0; j < queries; j += 16)
+      store(score + j, fma(load(score + j), splat(scale), load(panel + j)));
 }
 
 }  // namespace orr_cpu::ORR_ISA

@@ -14,17 +14,19 @@ constexpr int64_t kSpan = 256;  // queries that one product over queries takes a
 template <class S>
 struct AttentionGrad : Kernel {
   explicit AttentionGrad(const orr_op& op)
-      : shape(op.in[1], op.in[2], op),
+      : shape(op.in[1], op.in[2], op, orr::attention_grad_operands),
         go(op.in[0]),
         q(op.in[1]),
         k(op.in[2]),
         v(op.in[3]),
         o(op.in[4]),
         lse(op.in[5]),
+        bias(op.in[shape.biased ? shape.bias : 0]),
         gq(op.out[0]),
         gk(op.out[1]),
         gv(op.out[2]),
-        dropout(op, 6),
+        bias_grad(op.n_out == 4),
+        dropout(op, shape.dropout()),
         workers(threads()) {}
 
   struct Scratch {
@@ -35,6 +37,7 @@ struct AttentionGrad : Kernel {
     float *query_t, *grad_t;       // panels [depth][kQueries] of kSpan queries
     float *weight, *slope;         // [kKeys][kRowStride]: softmax, and its gradient
     float* query_grad;             // [depth][kRowStride]
+    float* bias;                   // [kKeys][kQueries]
 
     Scratch(const AttentionShape& s, float* p) : keys(p) {
       int64_t wide = s.padded_depth(), span = (s.queries + 31) & ~int64_t(31);
@@ -50,11 +53,12 @@ struct AttentionGrad : Kernel {
       weight = grad_t + s.depth * kSpan;
       slope = weight + kKeys * kRowStride;
       query_grad = slope + kKeys * kRowStride;
+      bias = query_grad + s.depth * kRowStride;
     }
   };
 
   void launch(const orr_buffer* in, const orr_buffer* out, const orr_buffer* work) override {
-    const Dropout drops(dropout, in + 6);
+    const Dropout drops(dropout, in + shape.dropout());
     float* scratch = aligned_scratch(work);
     int64_t all = shape.batch * shape.heads, slots = smaller(workers, all);
     parallel(slots, [&](int64_t slot) {
@@ -65,13 +69,29 @@ struct AttentionGrad : Kernel {
     });
   }
 
+  // A head's bias and, if it is wanted, its gradient, [queries][keys].
+  struct HeadBias {
+    const S* from = nullptr;
+    S* grad = nullptr;
+  };
+  HeadBias bias_of(int64_t b, int64_t h, const orr_buffer* in, const orr_buffer* out) const {
+    HeadBias found;
+    if (shape.biased) found.from = host<S>(in[shape.bias]) + bias.at(b, h);
+    if (!bias_grad) return found;
+    const int64_t scores = shape.queries * shape.keys;
+    found.grad = host<S>(out[3]) + (b * shape.heads + h) * scores;
+    for (int64_t i = 0; i < scores; ++i) store_one(found.grad + i, 0.0f);  // of keys not seen
+    return found;
+  }
+
   void head(int64_t b, int64_t h, const Scratch& s, const Dropout& drops, const orr_buffer* in,
             const orr_buffer* out) const {
     const int64_t row = dropout.row(b, h, shape.queries);
+    const HeadBias added = bias_of(b, h, in, out);
     gather(b, h, s, in);
     for (int64_t first = 0; first < shape.queries; first += kSpan)
-      span(first, smaller(kSpan, shape.queries - first), s, drops, row, host<S>(in[4]) + o.at(b, h),
-           host<S>(out[0]) + gq.at(b, h));
+      span(first, smaller(kSpan, shape.queries - first), s, drops, row, added,
+           host<S>(in[4]) + o.at(b, h), host<S>(out[0]) + gq.at(b, h));
     write_rows(s.key_grad, shape.scale, host<S>(out[1]) + gk.at(b, h), gk.row);
     write_rows(s.value_grad, 1.0f, host<S>(out[2]) + gv.at(b, h), gv.row);
   }
@@ -83,7 +103,10 @@ struct AttentionGrad : Kernel {
     copy_rows(host<S>(in[1]) + q.at(b, h), q.row, shape.queries, depth, s.query, wide, wide);
     copy_rows(host<S>(in[0]) + go.at(b, h), go.row, shape.queries, depth, s.grad, wide, wide);
     const float* from = host<float>(in[5]) + b * lse.batch + h * lse.head;
-    for (int64_t t = 0; t < shape.queries; ++t) s.logs[t] = from[t * lse.row];
+    for (int64_t t = 0; t < shape.queries; ++t) {
+      const float log = from[t * lse.row];  // -inf where no key is seen: scores less 0 are -inf
+      s.logs[t] = log == -HUGE_VALF ? 0.0f : log;
+    }
     for (int64_t i = 0; i < shape.keys * wide; i += 16)
       store(s.key_grad + i, splat(0.0f)), store(s.value_grad + i, splat(0.0f));
   }
@@ -91,7 +114,7 @@ struct AttentionGrad : Kernel {
   // The queries [t, t + count): their gradient, and what they add to those of keys and values;
   // `row` numbers query 0.
   void span(int64_t t, int64_t count, const Scratch& s, const Dropout& drops, int64_t row,
-            const S* out, S* to) const {
+            const HeadBias& added, const S* out, S* to) const {
     int64_t wide = shape.padded_depth(), depth = shape.depth;
     for (int64_t i = 0; i < count; i += kQueries) {
       int64_t n = smaller(kQueries, count - i);
@@ -103,7 +126,7 @@ struct AttentionGrad : Kernel {
     }
     int64_t end = shape.seen(t + count - 1);
     for (int64_t first = 0; first < end; first += kKeys)
-      block(t, count, first, smaller(kKeys, end - first), s, drops, row);
+      block(t, count, first, smaller(kKeys, end - first), s, drops, row, added);
     alignas(64) float factor[kQueries];
     for (int i = 0; i < kQueries; ++i) factor[i] = shape.scale;
     for (int64_t i = 0; i < count; i += kQueries)
@@ -125,13 +148,18 @@ struct AttentionGrad : Kernel {
 
   // Keys [first, first + n) under the span's queries.
   void block(int64_t t, int64_t count, int64_t first, int64_t n, const Scratch& s,
-             const Dropout& drops, int64_t row) const {
+             const Dropout& drops, int64_t row, const HeadBias& added) const {
     int64_t depth = shape.depth;
+    alignas(64) float ones[kQueries];
+    for (float& one : ones) one = 1.0f;
     for (int64_t i = 0; i < count; i += kQueries) {
-      int vectors = int((smaller(kQueries, count - i) + 15) / 16);
+      int queries = int(smaller(kQueries, count - i)), vectors = (queries + 15) / 16;
       int64_t last = shape.seen(t + smaller(i + kQueries, count) - 1) - first;
       int64_t keys = smaller(n, ceil_div(larger(0, last), kMicroRows) * kMicroRows);
-      panel(t + i, i, vectors, first, keys, s, drops, row);
+      panel(t + i, i, queries, first, keys, s, drops, row, added);
+      if (added.grad)
+        write_transposed(s.slope + i, kRowStride, keys, queries, ones,
+                         added.grad + (t + i) * shape.keys + first, shape.keys);
       for (int64_t d = 0; d < depth; d += kMicroRows)
         if (keys > 0 || first == 0)
           multiply_micro<float>(
@@ -151,8 +179,9 @@ struct AttentionGrad : Kernel {
   }
 
   // Softmax weights and their gradient for one panel of queries, at column `at` of the span.
-  void panel(int64_t t, int64_t at, int vectors, int64_t first, int64_t keys, const Scratch& s,
-             const Dropout& drops, int64_t row) const {
+  void panel(int64_t t, int64_t at, int queries, int64_t first, int64_t keys, const Scratch& s,
+             const Dropout& drops, int64_t row, const HeadBias& added) const {
+    const int vectors = (queries + 15) / 16;
     for (int64_t i = 0; i < keys; i += kMicroRows) {
       int rows = int(smaller(kMicroRows, keys - i));
       int64_t row = (first + i) * kRowStride, to = i * kRowStride + at, depth = shape.depth;
@@ -165,14 +194,20 @@ struct AttentionGrad : Kernel {
     }
     for (int j = 0; j < vectors && dropout.on(); ++j)
       leave_out(Draws(drops, row + t + 16 * j, shape.keys, first), keys, s.slope + at + 16 * j);
+    if (added.from)
+      add_bias(added.from + t * bias.row + first, bias.row, queries, keys, shape.scale, s.bias,
+               s.weight + at, kRowStride);
     for (int j = 0; j < vectors; ++j) {
       int64_t t16 = t + 16 * j, to = at + 16 * j;
-      v16f logs = load(s.logs + t16), delta = load(s.delta + t16), scale = splat(shape.scale);
+      v16f logs = load(s.logs + t16), delta = load(s.delta + t16);
+      v16f scale = splat(shape.last_scale());
       for (int64_t i = 0; i < keys; ++i, to += kRowStride) {
         v16f w = exp_negative(fma(load(s.weight + to), scale, -logs));
         if (first + i >= shape.seen(t16)) w = select(sees(shape, first + i, t16), w, splat(0.0f));
         store(s.weight + to, w);
-        store(s.slope + to, w * (load(s.slope + to) - delta));
+        const v16f slope = w * (load(s.slope + to) - delta);
+        // What a bias gets for a key that is not seen is +0, as where no block was computed.
+        store(s.slope + to, added.grad ? slope + splat(0.0f) : slope);
       }
     }
     for (int j = 0; j < vectors && dropout.on(); ++j)
@@ -209,7 +244,8 @@ struct AttentionGrad : Kernel {
   }
 
   AttentionShape shape;
-  Heads go, q, k, v, o, lse, gq, gk, gv;
+  Heads go, q, k, v, o, lse, bias, gq, gk, gv;
+  bool bias_grad;
   orr::AttentionDropout dropout;
   int64_t workers;
 };

@@ -17,7 +17,9 @@ int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
 void check(const orr_op& op, int heads_in, int heads_out, orr_support& out) {
   int32_t dtype = op.in[0].dtype;
-  const int operands = heads_out == 1 ? 3 : 6;
+  const int base = heads_out == 1 ? orr::attention_operands : orr::attention_grad_operands;
+  const bool biased = orr::attention_has_bias(op, base);
+  const int operands = base + biased;
   if (!orr::AttentionDropout::fits(op, operands)) return refuse(out, orr::attention_inputs);
   if (dtype != ORR_F32 && dtype != ORR_BF16 && dtype != ORR_F16)
     return refuse(out, "only f32, bf16 and f16");
@@ -25,6 +27,8 @@ void check(const orr_op& op, int heads_in, int heads_out, orr_support& out) {
   for (int i = 0; i < heads_in; ++i)
     if (op.in[i].strides[3] != 1 || op.in[i].dtype != dtype)
       return refuse(out, "only inputs of one type whose last stride is 1");
+  if (biased && (op.in[base].strides[3] != 1 || op.in[base].dtype != dtype))
+    return refuse(out, "only a bias of the other inputs' type whose last stride is 1");
   accept(out, "attention/k128");
   out.strided_in = (1u << operands) - 1;
   out.strided_out = (1u << heads_out) - 1;
@@ -35,13 +39,13 @@ uint64_t bytes(int64_t slot) { return uint64_t(threads() * slot) * 4 + 64; }
 }  // namespace
 
 int64_t attention_slot(int64_t, int64_t keys, int64_t depth) {
-  return round_up(2 * keys * kRow + 2 * depth * kPanel + kKeyBlock * kPanel, 16) + 16;
+  return round_up(2 * keys * kRow + 2 * depth * kPanel + 2 * kKeyBlock * kPanel, 16) + 16;
 }
 
 int64_t attention_grad_slot(int64_t queries, int64_t keys, int64_t depth) {
   int64_t wide = round_up(depth, 16);
   return round_up(2 * keys * kRow + 2 * (queries + keys) * wide + 2 * round_up(queries, 32) +
-                      2 * depth * kSpan + 2 * kKeyBlock * kRow + depth * kRow,
+                      2 * depth * kSpan + 2 * kKeyBlock * kRow + depth * kRow + kKeyBlock * kPanel,
                   16) +
          16;
 }

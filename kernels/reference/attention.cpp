@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // attention and its gradient: one task per (batch, head), queries in order, keys in order. A task's
-// workspace is one row of scores (forward) or the f32 sums of one head (gradient), never T x S.
+// workspace is one row of scores (forward) or the f32 sums of one head (gradient), never T x S;
+// only the gradient of a bias, which is an output, is as large.
+#include <limits>
+#include <optional>
+
 #include <orrery/sdk/attention.hpp>
 
 #include "op.h"
@@ -12,18 +16,25 @@ namespace reference {
 namespace {
 
 struct Shape {
-  Shape(const orr_op& op, const orr_tensor& q, const orr_tensor& k)
-      : b(q.dims[0]),
-        h(q.dims[1]),
-        t(q.dims[2]),
-        s(k.dims[2]),
-        d(q.dims[3]),
+  // Of an op that has so many inputs before bias and dropout.
+  Shape(const orr_op& op, int operands)
+      : Shape(op, operands, op.in + (operands == orr::attention_operands ? 0 : 1)) {}
+  Shape(const orr_op& op, int operands, const orr_tensor* qk)
+      : bias(operands),
+        biased(orr::attention_has_bias(op, operands)),
+        b(qk[0].dims[0]),
+        h(qk[0].dims[1]),
+        t(qk[0].dims[2]),
+        s(qk[1].dims[2]),
+        d(qk[0].dims[3]),
         scale(orr::attr_real(op, "scale", 1.0)),
         causal(orr::attr_int(op, "causal", 0) != 0) {}
 
   // How many keys, from the first, query i sees.
   int64_t seen(int64_t i) const { return causal ? std::clamp<int64_t>(i + 1 + s - t, 0, s) : s; }
 
+  int bias;  // the input that it would be
+  bool biased;
   int64_t b, h, t, s, d;
   double scale;
   bool causal;
@@ -39,15 +50,27 @@ struct Head {
   int64_t stride;
 };
 
-void check_operands(const orr_op& op, const orr_tensor* q) {
+void require_dense_rows(const orr_tensor* t, int n) {
+  for (int i = 0; i < n; ++i)
+    require(t[i].rank != 4 || t[i].dims[3] <= 1 || t[i].strides[3] == 1,
+            "the last stride must be 1");
+}
+
+void check_operands(const orr_op& op, int operands) {
+  const orr_tensor* q = op.in + (operands == orr::attention_operands ? 0 : 1);
   require_rank(q[0], 4, "q");
   require_rank(q[1], 4, "k");
   require_real(q[0], "q");
-  Shape s(op, q[0], q[1]);
+  const Shape s(op, operands);
   for (int i = 1; i < 3; ++i) {
     require_dtype(q[i], q[0].dtype, "k or v");
     require_shape(q[i], {s.b, s.h, s.s, s.d}, "k or v");
   }
+  if (!s.biased) return;
+  const orr_tensor& bias = op.in[s.bias];
+  require_dtype(bias, q[0].dtype, "the bias");
+  require_shape(bias, {s.b, s.h, s.t, s.s}, "the bias");
+  require_dense_rows(&bias, 1);
 }
 
 void require_like(const orr_tensor& t, const orr_tensor& x, const char* name) {
@@ -62,19 +85,14 @@ void require_lse(const orr_tensor& t, const orr_tensor& q) {
 }
 
 void require_tensors(const orr_op& op, int operands, int n_out) {
-  require(orr::AttentionDropout::fits(op, operands), orr::attention_inputs);
+  require(orr::AttentionDropout::fits(op, operands + orr::attention_has_bias(op, operands)),
+          orr::attention_inputs);
   require_counts(op, op.n_in, n_out);
 }
 
-void require_dense_rows(const orr_tensor* t, int n) {
-  for (int i = 0; i < n; ++i)
-    require(t[i].rank != 4 || t[i].dims[3] <= 1 || t[i].strides[3] == 1,
-            "the last stride must be 1");
-}
-
 void check_forward(const orr_op& op) {
-  require_tensors(op, 3, 2);
-  check_operands(op, op.in);
+  require_tensors(op, orr::attention_operands, 2);
+  check_operands(op, orr::attention_operands);
   require_like(op.out[0], op.in[0], "o");
   require_lse(op.out[1], op.in[0]);
   require_dense_rows(op.in, 3);
@@ -82,25 +100,26 @@ void check_forward(const orr_op& op) {
 }
 
 void check_grad(const orr_op& op) {
-  require_tensors(op, 6, 3);
-  check_operands(op, op.in + 1);
+  require_tensors(op, orr::attention_grad_operands, op.n_out == 4 ? 4 : 3);
+  check_operands(op, orr::attention_grad_operands);
   require_like(op.in[0], op.in[1], "do");
   require_like(op.in[4], op.in[1], "o");
   require_lse(op.in[5], op.in[1]);
   for (int i = 0; i < 3; ++i) require_like(op.out[i], op.in[1 + i], "a gradient");
+  if (op.n_out == 4) require_like(op.out[3], op.in[orr::attention_grad_operands], "a gradient");
   require_dense_rows(op.in, 5);
-  require_dense_rows(op.out, 3);
+  require_dense_rows(op.out, op.n_out);
 }
 
 uint64_t accumulator_bytes(const orr_op& op) { return op.in[1].dtype == ORR_F64 ? 8 : 4; }
 
 uint64_t forward_workspace(const orr_op& op) {
-  Shape s(op, op.in[0], op.in[1]);
+  const Shape s(op, orr::attention_operands);
   return accumulator_bytes(op) * uint64_t(s.b * s.h * (s.s + s.d));
 }
 
 uint64_t grad_workspace(const orr_op& op) {
-  Shape s(op, op.in[1], op.in[2]);
+  const Shape s(op, orr::attention_grad_operands);
   return accumulator_bytes(op) * uint64_t(s.b * s.h * (2 * s.s + 1) * s.d);
 }
 
@@ -109,13 +128,32 @@ Acc<T> dot(const T* a, const T* b, int64_t n) {
   return row_sum<Acc<T>>(n, [=](int64_t i) { return get(a[i]) * get(b[i]); });
 }
 
+// The bias of the scores of one head.
+template <class T>
+struct Bias {
+  Bias(const Call& call, const Shape& s, int64_t b, int64_t h) {
+    if (s.biased) of.emplace(call.input<T>(s.bias), call.op.in[s.bias], b, h);
+  }
+  Acc<T> added(Acc<T> score, int64_t t, int64_t i) const {
+    return of ? score + get((*of)[t][i]) : score;
+  }
+  std::optional<Head<const T>> of;
+};
+
+// -inf, of queries that see nothing, as 0: scores of -inf minus it are -inf, and not NaN.
+template <class A>
+A finite(A top) {
+  return top == -std::numeric_limits<A>::infinity() ? A(0) : top;
+}
+
 // Which weights of one head are left out.
 struct Dropped {
-  Dropped(const Call& call, const Shape& s, int operands, int64_t b, int64_t h)
-      : of(call.op, operands), keys(s.s) {
+  Dropped(const Call& call, const Shape& s, int64_t b, int64_t h)
+      : of(call.op, s.bias + s.biased), keys(s.s) {
     if (!of.on()) return;
-    seed = uint64_t(call.integer(operands)), step = uint32_t(call.integer(operands + 1));
-    first = uint64_t(call.integer(operands + 2) + of.row(b, h, s.t) * keys);
+    const int first_input = s.bias + s.biased;
+    seed = uint64_t(call.integer(first_input)), step = uint32_t(call.integer(first_input + 1));
+    first = uint64_t(call.integer(first_input + 2) + of.row(b, h, s.t) * keys);
   }
   // The weight of key i for query t, of weight w before.
   template <class A>
@@ -144,18 +182,19 @@ void forward_head(const Call& call, const Shape& s, int64_t b, int64_t h) {
   Head<const T> q(call.input<T>(0), op.in[0], b, h), k(call.input<T>(1), op.in[1], b, h),
       v(call.input<T>(2), op.in[2], b, h);
   Head<T> o(call.output<T>(0), op.out[0], b, h);
-  const Dropped dropped(call, s, 3, b, h);
+  const Bias<T> bias(call, s, b, h);
+  const Dropped dropped(call, s, b, h);
   A* score = reinterpret_cast<A*>(call.workspace) + (b * s.h + h) * (s.s + s.d);
   A* acc = score + s.s;
   for (int64_t t = 0; t < s.t; ++t) {
     int64_t n = s.seen(t);
-    for (int64_t i = 0; i < n; ++i) score[i] = dot(q[t], k[i], s.d) * A(s.scale);
-    A top = row_max(score, n);
-    for (int64_t i = 0; i < n; ++i) score[i] = exp_of(score[i] - top);
+    for (int64_t i = 0; i < n; ++i) score[i] = bias.added(dot(q[t], k[i], s.d) * A(s.scale), t, i);
+    const A top = row_max(score, n), base = finite(top);
+    for (int64_t i = 0; i < n; ++i) score[i] = exp_of(score[i] - base);
     A sum = row_sum<A>(n, [=](int64_t i) { return score[i]; });
     std::fill(acc, acc + s.d, A(0));
     for (int64_t i = 0; i < n; ++i) add_row(acc, dropped(score[i], t, i), v[i], s.d);
-    A inverse = n ? A(1) / sum : A(0);
+    A inverse = sum == A(0) ? A(0) : A(1) / sum;
     for (int64_t i = 0; i < s.d; ++i) put(o[t][i], acc[i] * inverse);
     int64_t row = (b * s.h + h) * s.t + t;
     A lse = top + log_of(sum);
@@ -175,18 +214,24 @@ void grad_head(const Call& call, const Shape& s, int64_t b, int64_t h) {
   auto d_o = input(0), q = input(1), k = input(2), v = input(3), o = input(4);
   auto lse = [&](int64_t t) {
     int64_t row = (b * s.h + h) * s.t + t;
-    return op.in[5].dtype == ORR_F64 ? A(call.input<double>(5)[row]) : A(call.input<float>(5)[row]);
+    return finite(op.in[5].dtype == ORR_F64 ? A(call.input<double>(5)[row])
+                                            : A(call.input<float>(5)[row]));
   };
   A* dq = reinterpret_cast<A*>(call.workspace) + (b * s.h + h) * (2 * s.s + 1) * s.d;
   A *dk = dq + s.d, *dv = dk + s.s * s.d;
-  const Dropped dropped(call, s, 6, b, h);
+  const Bias<T> bias(call, s, b, h);
+  const Dropped dropped(call, s, b, h);
+  T* slope = op.n_out == 4 ? call.output<T>(3) + (b * s.h + h) * s.t * s.s : nullptr;
   std::fill(dk, dk + 2 * s.s * s.d, A(0));
   for (int64_t t = 0; t < s.t; ++t) {
     std::fill(dq, dq + s.d, A(0));
     A delta = dot(d_o[t], o[t], s.d);
+    for (int64_t i = s.seen(t); i < s.s && slope; ++i) put(slope[t * s.s + i], A(0));
     for (int64_t i = 0, n = s.seen(t); i < n; ++i) {
-      A p = exp_of(dot(q[t], k[i], s.d) * A(s.scale) - lse(t));
-      A ds = p * (dropped(dot(d_o[t], v[i], s.d), t, i) - delta) * A(s.scale);
+      A p = exp_of(bias.added(dot(q[t], k[i], s.d) * A(s.scale), t, i) - lse(t));
+      A ds = p * (dropped(dot(d_o[t], v[i], s.d), t, i) - delta);
+      if (slope) put(slope[t * s.s + i], ds);
+      ds *= A(s.scale);
       add_row(dq, ds, k[i], s.d);
       add_row(dk + i * s.d, ds, q[t], s.d);
       add_row(dv + i * s.d, dropped(p, t, i), d_o[t], s.d);
@@ -201,14 +246,14 @@ void grad_head(const Call& call, const Shape& s, int64_t b, int64_t h) {
 }
 
 void run_forward(const Call& call) {
-  Shape s(call.op, call.op.in[0], call.op.in[1]);
+  const Shape s(call.op, orr::attention_operands);
   with_real(call.op.in[0].dtype, [&]<class T>(Type<T>) {
     orr::parallel_for(s.b * s.h, [&](int64_t i) { forward_head<T>(call, s, i / s.h, i % s.h); });
   });
 }
 
 void run_grad(const Call& call) {
-  Shape s(call.op, call.op.in[1], call.op.in[2]);
+  const Shape s(call.op, orr::attention_grad_operands);
   with_real(call.op.in[1].dtype, [&]<class T>(Type<T>) {
     orr::parallel_for(s.b * s.h, [&](int64_t i) { grad_head<T>(call, s, i / s.h, i % s.h); });
   });
@@ -217,10 +262,10 @@ void run_grad(const Call& call) {
 }  // namespace
 
 const Family attention_family = {
-    "attention", "reference.attention.1", check_forward, run_forward, forward_workspace, 7, 1,
+    "attention", "reference.attention.1", check_forward, run_forward, forward_workspace, 15, 1,
     nullptr};
 const Family attention_grad_family = {
-    "attention_grad", "reference.attention.1", check_grad, run_grad, grad_workspace, 31, 7,
+    "attention_grad", "reference.attention.1", check_grad, run_grad, grad_workspace, 95, 7,
     nullptr};
 
 }  // namespace reference

@@ -69,11 +69,16 @@ function orrery.rmsnorm(x, weight, eps) end
 
 ---@class orrery.attention.Options
 ---@field heads integer how many heads share the last dim
+---@field kv_heads? integer heads of keys and values, each for heads/kv_heads of the queries'; as many if left out
 ---@field causal? boolean a position sees itself and earlier ones only (default false)
 ---@field scale? number factor of the scores; 1/sqrt(d) if left out
 ---@field dropout? number in training, the probability of leaving a weight out (default 0)
+---@field mask? orrery.Tensor boolean, which keys are seen: [B,heads,T,S], any dim 1, leading ones left out; for padded sequences [B,1,1,S]
+---@field bias? orrery.Tensor added to the scores; dims as a mask's
+---@field window? integer a position sees those less than so many places away
+---@field offset? orrery.Tensor|number the 0-based place of the first query among the keys; without it the last query stands where the last key does
 
----Scaled dot-product attention of [B,T,heads*d] tensors.
+---Scaled dot-product attention of queries [B,T,heads*d] to keys and values [B,S,kv_heads*d]. A query that sees no key gets zeros.
 ---@param q orrery.Tensor
 ---@param k orrery.Tensor
 ---@param v orrery.Tensor
@@ -1632,7 +1637,7 @@ function orrery.nn.adaptive_avg_pool3d(size) end
 ---@param q orrery.Tensor
 ---@param k orrery.Tensor
 ---@param v orrery.Tensor
----@param options? table {heads =, causal =, scale =, dropout =} as orrery.attention takes them
+---@param options? table as orrery.attention takes them
 ---@return orrery.Tensor
 function orrery.nn.attention(q, k, v, options) end
 
@@ -1898,6 +1903,18 @@ function orrery.nn.mse(x, y) end
 ---@return orrery.State
 function orrery.nn.parameter(dims, options) end
 
+---@class orrery.nn.relative_bias.Options
+---@field buckets? integer default 32
+---@field distance? integer where the last bucket begins to hold all that is further (default 128)
+---@field causal? boolean all buckets are for keys before the query (default false)
+---@field init? orrery.Initial how the table [buckets, heads] begins (default nn.init.normal(0.02))
+
+---T5's relative positions: what each head adds to the score of a key, by how far it is from the query. Distances fall into buckets, near ones of one place each, far ones ever wider. Called with the numbers of queries and keys it gives the `bias` of nn.attention, [1, heads, queries, keys]; layers share one.
+---@param heads integer
+---@param options? orrery.nn.relative_bias.Options
+---@return orrery.Module
+function orrery.nn.relative_bias(heads, options) end
+
 ---max(x, 0), as a function to put into nn.sequential.
 ---@param x orrery.Tensor
 ---@return orrery.Tensor
@@ -1912,6 +1929,18 @@ function orrery.nn.relu(x) end
 ---@param options? orrery.nn.rmsnorm.Options
 ---@return orrery.Module
 function orrery.nn.rmsnorm(dim, options) end
+
+---@class orrery.nn.rotary.Options
+---@field heads? integer how many heads share the last dim (default 1)
+---@field base? number the slowest pair turns once in about 2 * pi * base places (default 10000)
+---@field offset? orrery.Tensor|number the 0-based place of the first of `time` (default 0)
+---@field interleaved? boolean pairs are neighbours, not elements of a head's first and second half (default false)
+
+---Rotary positions: turns each pair of elements of every head of queries or keys [batch, time, heads * d] by an angle that grows with the place, so that scores depend on how far a key is from a query.
+---@param x orrery.Tensor
+---@param options? orrery.nn.rotary.Options
+---@return orrery.Tensor
+function orrery.nn.rotary(x, options) end
 
 ---Each part (a module or a function) on the result of the one before.
 ---@param parts table|integer a list of parts, or how many parts `make` makes

@@ -85,6 +85,10 @@ local M = {}
 
 local function check(who, o, attributes, ranks, tensors)
   local parts = attributes.causal == 1 and 2 * ranks or ranks
+  if #tensors % 3 == 1 then
+    orrery.fail(("%s: kind 'ring' has no place for a mask, bias, window or offset of attention, as that of '%s' (%s) has: "
+      .. "give kind = 'gathered' or 'ulysses'"):format(who, o.region, o.line))
+  end
   if (attributes.dropout or 0) > 0 then
     orrery.fail(("%s: kind 'ring' cannot drop out weights of attention, as that of '%s' (%s) does with dropout = %g: set it "
       .. "to 0, or give kind = 'ulysses'"):format(who, o.region, o.line, attributes.dropout))

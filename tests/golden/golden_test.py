@@ -14,7 +14,20 @@ import unittest
 BUILD = pathlib.Path(sys.argv[1]).resolve()
 HERE = pathlib.Path(__file__).resolve().parent
 FIGURES = json.loads((HERE / "figures.json").read_text())
+TRANSFORMERS = json.loads((HERE / "transformers.json").read_text())
 KERNELS = ("reference", "cpu")
+EVERY = ("bert", "t5", "llama", "lora")
+# Masks, biases, grouped heads and rotary positions on parts: by heads, by places, by layers, by pieces.
+STACKS = [
+    ("strategy.tensor {}", 2, EVERY),
+    ("strategy.context {}", 2, ("bert", "llama", "lora")),
+    ("strategy.context { kind = 'ulysses' }", 2, ("bert", "llama")),
+    ("strategy.context { kind = 'ring' }", 2, ("llama",)),
+    ("strategy.context { fields = { 'x' } }", 2, ("t5",)),
+    ("strategy.context { fields = { 'y' } }", 2, ("t5",)),
+    ("strategy.pipeline {}", 2, ("bert", "t5", "llama")),
+    ("{ strategy.data {}, strategy.zero { stage = 3 }, strategy.recompute {}, strategy.accumulate {} }", 2, EVERY),
+]
 
 
 def run(script, kernels, *arguments, ranks=1):
@@ -39,9 +52,10 @@ def error(x, wanted):
 
 class Golden(unittest.TestCase):
     def follow(self, model, kernels, microbatches=1, figures="", script="train.lua"):
-        figures = FIGURES[figures or model]
+        self.agree(rows(script, kernels, f"model={model}", f"microbatches={microbatches}"), FIGURES[figures or model])
+
+    def agree(self, found, figures):
         wanted = list(zip(figures["loss"], figures["grad_norm"]))
-        found = rows(script, kernels, f"model={model}", f"microbatches={microbatches}")
         self.assertGreaterEqual(len(found), len(wanted))
         for step, (ours, theirs) in enumerate(zip(found, wanted), 1):
             for what, x, y in zip(("loss", "gradient norm"), ours, theirs):
@@ -96,6 +110,27 @@ class Golden(unittest.TestCase):
             one, two = (rows("train.lua", kernels, "model=gpt", "microbatches=3", ranks=ranks)
                         for ranks in (1, 2))
             self.assertEqual(one, two, kernels)
+
+    def test_transformers(self):
+        for model in EVERY:
+            for kernels in KERNELS:
+                with self.subTest(model, kernels=kernels):
+                    self.agree(rows("transformers.lua", kernels, f"model={model}"), TRANSFORMERS[model])
+
+    def test_transformers_on_ranks(self):
+        for model in EVERY:
+            with self.subTest(model):
+                found = [rows("transformers.lua", "cpu", f"model={model}", "microbatches=3", ranks=ranks)
+                         for ranks in (1, 2, 3)]
+                self.agree(found[0], TRANSFORMERS[model])
+                self.assertEqual(found, found[:1] * 3)
+
+    def test_transformers_in_stacks(self):
+        for stack, ranks, models in STACKS:
+            for model in models:
+                with self.subTest(model, stack=stack):
+                    self.agree(rows("transformers.lua", "cpu", f"model={model}", f"stack={stack}", "microbatches=2",
+                                    ranks=ranks), TRANSFORMERS[model])
 
 
 class Layers(unittest.TestCase):

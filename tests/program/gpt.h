@@ -17,6 +17,7 @@ struct GptShape {
   int64_t batch = 4, ctx = 6, dim = 8, heads = 4, layers = 2, vocab = 10;
   double dropout = 0.1, clip = 0.5;
   bool tied = true;
+  bool biased = false;  // each layer learns what is added to its scores
 };
 
 struct Gpt {

@@ -81,6 +81,13 @@ TEST(Placed, ATimeThatIsCutTrainsAsOneRank) {
     for (int ranks : {1, 2, 4}) expect_equal_training({ranks, by_heads, 0}, shape_of(ranks == 4));
 }
 
+TEST(Placed, ABiasOfScoresIsCutWithThem) {
+  GptShape shape = shape_of(true);
+  shape.biased = true;
+  for (bool by_heads : {false, true})
+    for (int ranks : {2, 4}) expect_equal_training({ranks, by_heads, 0}, shape);
+}
+
 TEST(Placed, ChunksOfTimeTrainAsOneRank) {
   for (int ranks : {1, 2}) expect_equal_training({ranks, false, 4}, shape_of(true));
 }

@@ -178,13 +178,57 @@ void add_attention(std::vector<Entry>& rows) {
   }
   rows.push_back(
       row("attention dropout", {q, k, k}, {o, same({6, 2, 3})}, [](Program& p, const Ids& in) {
-        build::attention(p, in[0], in[1], in[2], 2, true, 0.7, 0.3);
+        build::attention(p, in[0], in[1], in[2],
+                         {.heads = 2, .causal = true, .scale = 0.7, .dropout = 0.3});
         return p.ops().back().out;
       }));
   rows.back().bad = {{{f32({6, 3, 4}), f32({6, 5, 4}), f32({6, 5, 4})},
                       op("attention", {{"heads", int64_t{2}}, {"dropout", 0.3}}),
                       "dropout 0.3"}};
   rows.back().refuses = "attention with dropout has no second derivative";
+}
+
+void add_attention_bias(std::vector<Entry>& rows) {
+  In q = real({6, 3, 4}), k = real({6, 5, 4});
+  Type o = same({6, 3, 4}), kv = same({6, 5, 4}), lse = same({6, 2, 3});
+  Attrs attrs{{"heads", int64_t{2}}, {"causal", int64_t{1}}, {"scale", 0.7}}, grad = attrs;
+  grad["bias_grad"] = int64_t{1};
+  for (const Dims& dims :
+       {Dims{6, 2, 3, 5}, Dims{1, 2, 3, 5}, Dims{6, 1, 1, 5}, Dims{1, 2, 1, 5}}) {
+    const std::string note = " bias " + to_string(dims);
+    rows.push_back(row("attention" + note, {q, k, k, real(dims)}, {o, lse}, attrs));
+    rows.back().bad = {{{f32({6, 3, 4}), f32({6, 5, 4}), f32({6, 5, 4}), f32({6, 2, 3, 1})},
+                        op("attention", attrs),
+                        "the bias is f32[6,2,3,1], wanted f32[6,2,3,5] or 1 for any of its dims"}};
+    rows.push_back(row("attention_grad" + note, {q, q, k, k, q, real({6, 2, 3}, 2, 3), real(dims)},
+                       {o, kv, kv, same({6, 2, 3, 5})}, grad));
+  }
+  // The first query stands before the first key and sees nothing.
+  rows.push_back(
+      row("attention window", {q, k, k, real({3, 5})}, {o, lse}, [](Program& p, const Ids& in) {
+        build::attention(p, in[0], in[1], in[2],
+                         {.heads = 2,
+                          .causal = true,
+                          .mask = p.pointwise(ORR_FN_GT, {in[3], Operand::number(-1.5)}),
+                          .bias = in[3],
+                          .window = 2,
+                          .offset = Operand::number(-1)});
+        return p.ops().back().out;
+      }));
+  auto with = [](build::AttentionOptions o, ValueId build::AttentionOptions::*extra) {
+    return [=](Program& p, const Ids& in) {
+      build::AttentionOptions all = o;
+      if (extra) all.*extra = in[3];
+      return Ids{build::attention(p, in[0], in[1], in[2], all)};
+    };
+  };
+  const std::vector<Type> qkv = {f32({6, 3, 4}), f32({6, 5, 4}), f32({6, 5, 4}), f32({5})};
+  rows.back().bad = {
+      {qkv, with({.heads = 2}, &build::AttentionOptions::mask),
+       "the mask is f32[5], expected bool"},
+      {qkv, with({.heads = 2, .kv_heads = 3}, nullptr),
+       "kv_heads is 3: it must divide the 2 heads"},
+      {qkv, with({.heads = 2, .window = -1}, nullptr), "window is -1, expected 1 or more"}};
 }
 
 void add_cross_entropy(std::vector<Entry>& rows) {
@@ -314,8 +358,9 @@ void add_batch(std::vector<Entry>& rows) {
 
 std::vector<Entry> kind_entries() {
   std::vector<Entry> rows;
-  for (auto add : {add_matmul, add_matmul_pointwise, add_reduce, add_choice, add_norms,
-                   add_attention, add_cross_entropy, add_index, add_shape, add_windows, add_batch})
+  for (auto add :
+       {add_matmul, add_matmul_pointwise, add_reduce, add_choice, add_norms, add_attention,
+        add_attention_bias, add_cross_entropy, add_index, add_shape, add_windows, add_batch})
     add(rows);
   return rows;
 }

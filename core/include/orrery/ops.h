@@ -77,8 +77,13 @@
  *                   in the sum of values, the others are scaled by 1/(1-dropout); lse is of all.
  *                   The number is that of element base + ((b*N + n + h)*T + t)*S + s, with ints
  *                   "head_total" = N and "head_lo" = n (absent = H, 0) if ranks share the heads.
- * attention_grad    do, q, k, v, o, lse (, seed, step, base) -> dq, dk, dv; same attributes; no
- *                   atomics, fixed order.
+ *                   With one input more behind v (so 4 or 7), bias[B,H,T,S] of q's dtype, whose
+ *                   strides may be 0 but for the last, which is 1: it is added to the scaled
+ *                   scores. Where it is -inf the key is not seen. A query that sees no key has o =
+ *                   0 and lse = -inf, and its gradients are 0 (PyTorch gives NaN).
+ * attention_grad    do, q, k, v, o, lse (, bias) (, seed, step, base) -> dq, dk, dv (, dbias); same
+ *                   attributes; no atomics, fixed order. With int "bias_grad" = 1 there is
+ *                   dbias[B,H,T,S], that of every score: T x S is then stored.
  * cross_entropy     logits[R,V], labels[R] i32/i64, w[R] f32 -> loss[R] f32, lse[R] f32:
  *                   loss = w * (lse - logits[label]); where w = 0 loss is 0 and the label is
  *                   ignored; a label outside [0,V) is an error naming row and label.

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // attention: q[B,T,heads*D], k[B,S,heads*D], v[B,S,heads*D] -> o[B,T,heads*D], lse[B,heads,T]; the
-// T x S matrix is never stored. With real "dropout" and int "rng_id" seed, step and base follow the
-// operands. Kernels see [B,H,T,D] with strides (orrery/ops.h).
+// T x S matrix is never stored. A bias of [B,heads,T,S], whose dims but the last may be 1, is added
+// to the scores. With real "dropout" and int "rng_id" seed, step and base follow. Kernels see
+// [B,H,T,D] with strides (orrery/ops.h).
 #include <stdexcept>
-#include <string_view>
 
 #include "program/autodiff.h"
 #include "program/build.h"
 #include "program/op.h"
+#include "program/ops/attention.h"
 #include "program/wanted.h"
 
 namespace orrery {
@@ -18,8 +19,20 @@ extern const PartsRule attention_parts;  // ops/attention_parts.cpp
 namespace {
 
 int64_t heads_of(const Attrs& attrs) { return attr_int(attrs, "heads", 1); }
-// What comes before seed, step and base.
-size_t operands_of(std::string_view kind) { return kind == "attention" ? 3 : 6; }
+
+// All scores: [B,heads,T,S].
+Dims score_dims(const Type& q, const Type& k, int64_t heads) {
+  return {q.dims[0], heads, q.dims[1], k.dims[1]};
+}
+
+void check_bias(const Type& bias, const Type& q, const Dims& scores) {
+  bool fits = bias.dims.size() == 4 && bias.dims[3] == scores[3] && bias.dtype == q.dtype;
+  for (size_t d = 0; fits && d < 3; ++d) fits = bias.dims[d] == 1 || bias.dims[d] == scores[d];
+  if (!fits)
+    throw std::invalid_argument("the bias is " + to_string(bias) + ", wanted " +
+                                to_string(Type{q.dtype, scores}) +
+                                " or 1 for any of its dims but the last");
+}
 
 std::vector<Type> infer(const OpArgs& args) {
   const Type &q = args.in[0], &k = args.in[1], &v = args.in[2];
@@ -32,20 +45,28 @@ std::vector<Type> infer(const OpArgs& args) {
   if (heads < 1 || q.dims[2] % heads)
     throw std::invalid_argument("width " + std::to_string(q.dims[2]) + " does not divide into " +
                                 std::to_string(heads) + " heads");
+  if (has_bias("attention", args.in.size())) check_bias(args.in[3], q, score_dims(q, k, heads));
   const double dropout = attr_real(args.attrs, "dropout", 0);
-  if (!(dropout >= 0 && dropout < 1) || (dropout > 0) != (args.in.size() == 6))
+  if (!(dropout >= 0 && dropout < 1) || (dropout > 0) != (args.in.size() > 5))
     throw std::invalid_argument("dropout " + std::to_string(dropout) +
                                 " needs 0 <= dropout < 1 and, above 0, seed, step and base");
   return {q, {q.dtype == ORR_F64 ? ORR_F64 : ORR_F32, {q.dims[0], heads, q.dims[1]}}};
 }
 
-std::vector<Type> infer_grad(const OpArgs& args) { return {args.in[1], args.in[2], args.in[3]}; }
+std::vector<Type> infer_grad(const OpArgs& args) {
+  const Type &q = args.in[1], &k = args.in[2];
+  std::vector<Type> out = {q, k, args.in[3]};
+  if (attr_int(args.attrs, "bias_grad", 0))
+    out.push_back({q.dtype, score_dims(q, k, heads_of(args.attrs))});
+  return out;
+}
 
 Sharding sharding(const OpArgs& args, const std::vector<Type>& out) {
   Sharding s;
-  auto batch_only = [](const Type& t) {
+  const int64_t batch = args.in[0].dims[0];
+  auto batch_only = [&](const Type& t) {
     std::vector<int> f(t.dims.size(), kNone);
-    if (!f.empty()) f[0] = 0;
+    if (!f.empty() && t.dims[0] == batch) f[0] = 0;  // a bias may be one for all samples
     return f;
   };
   for (const Type& t : args.in) s.in.push_back(batch_only(t));
@@ -65,8 +86,8 @@ ValueId together(Program& p, ValueId x) {
   return build::reshape(p, build::transpose(p, x, {0, 2, 1, 3}), {d[0], d[2], d[1] * d[3]});
 }
 
-// The T x S matrix of weights exp(scale * q k^T - lse), 0 where a query does not see a key, and the
-// cotangents that those of it give q and k; all by head and in the dtype of lse.
+// The T x S matrix of weights exp(scale * q k^T + bias - lse), 0 where a query does not see a key,
+// and the cotangents that those of it give q and k; all by head and in the dtype of lse.
 class Weights {
  public:
   Weights(Program& program, const Op& op, ValueId query, ValueId key, ValueId lse)
@@ -77,6 +98,10 @@ class Weights {
     q = by_head(query), k = by_head(key);
     const Dims dims = p.type(lse).dims;
     ValueId s = scaled(build::matmul(p, q, k, false, true));
+    if (const ValueId bias = bias_of(op); bias != kNone) {
+      s = p.pointwise(ORR_FN_ADD, {s, p.cast(bias, dtype)});
+      lse = p.pointwise(ORR_FN_MAX, {lse, Operand::number(-1e30)});  // of a query that sees nothing
+    }
     s = p.pointwise(ORR_FN_SUB, {s, build::reshape(p, lse, {dims[0], dims[1], dims[2], 1})});
     if (attr_int(op.attrs, "causal", 0)) s = hidden(s, dims[2], p.type(key).dims[1]);
     w = p.pointwise(ORR_FN_EXP, {s});
@@ -109,14 +134,16 @@ class Weights {
 // d lse / d(scores) are the weights.
 void add_lse(Gradient& g, const Op& op, ValueId dlse) {
   Program& p = g.p;
-  ValueId q = op.in[0], k = op.in[1];
-  if (!g.wanted(q) && !g.wanted(k)) return;
+  const ValueId q = op.in[0], k = op.in[1], bias = bias_of(op);
+  const bool of_bias = bias != kNone && g.wanted(bias);
+  if (!g.wanted(q) && !g.wanted(k) && !of_bias) return;
   Weights a(p, op, q, k, op.out[1]);
   const Dims dims = p.type(dlse).dims;
   const ValueId ds =
       p.pointwise(ORR_FN_MUL, {a.w, build::reshape(p, dlse, {dims[0], dims[1], dims[2], 1})});
   if (g.wanted(q)) g.add(q, p.cast(a.of_query(ds), p.type(q).dtype));
   if (g.wanted(k)) g.add(k, p.cast(a.of_key(ds), p.type(k).dtype));
+  if (of_bias) add_reduced(g, bias, ds);
 }
 
 void gradient(Gradient& g, const Op& op) {
@@ -124,12 +151,17 @@ void gradient(Gradient& g, const Op& op) {
   if (g.dy() == kNone) return;
   std::vector<ValueId> in = {g.dy(), op.in[0], op.in[1], op.in[2], op.out[0], op.out[1]};
   in.insert(in.end(), op.in.begin() + 3, op.in.end());
-  auto d = g.p.add("attention_grad", in, op.attrs);
+  Attrs attrs = op.attrs;
+  const ValueId bias = bias_of(op);
+  if (bias != kNone && g.wanted(bias)) attrs["bias_grad"] = int64_t{1};
+  auto d = g.p.add("attention_grad", in, attrs);
   for (size_t i = 0; i < 3; ++i)
     if (g.wanted(op.in[i])) g.add(op.in[i], d[i]);
+  if (d.size() == 4) add_reduced(g, bias, d[3]);
 }
 
-// With weights P and dP = do v^T: dv = P^T do, dS = P * (dP - sum(do * o)), dq = dS k, dk = dS^T q.
+// With weights P and dP = do v^T: dv = P^T do, dS = P * (dP - sum(do * o)), which is what the bias
+// gets, dq = dS k, dk = dS^T q.
 std::vector<ValueId> grad_parts(Program& p, const Op& op) {
   Weights a(p, op, op.in[1], op.in[2], op.in[5]);
   const ValueId dy = a.by_head(op.in[0]), o = a.by_head(op.in[4]), v = a.by_head(op.in[3]);
@@ -138,6 +170,7 @@ std::vector<ValueId> grad_parts(Program& p, const Op& op) {
   const ValueId ds = p.pointwise(ORR_FN_MUL, {a.w, p.pointwise(ORR_FN_SUB, {dw, row})});
   const ValueId dv = together(p, build::matmul(p, a.w, dy, true));
   std::vector<ValueId> found = {a.of_query(ds), a.of_key(ds), dv};
+  if (op.out.size() == 4) found.push_back(ds);
   for (ValueId& x : found) x = p.cast(x, p.type(op.out[0]).dtype);
   return found;
 }
@@ -158,23 +191,35 @@ Layout by_head(const Layout& x, int64_t heads) {
           {x.strides[0], d * x.strides[2], x.strides[1], x.strides[2]}};
 }
 
+// The bias [B,H,T,S], with strides 0 where it is one for all.
+Layout over_scores(const Layout& bias, const Layout& q, int64_t heads) {
+  const Dims dims = {q.dims[0], heads, q.dims[1], bias.dims[3]};
+  return {bias.dtype, dims, strides_in(bias, dims)};
+}
+
+bool has_dense_rows(const Layout& x) { return x.strides.back() == 1 || x.dims.back() == 1; }
+
 KernelForm form(const Op& op, const std::vector<Layout>& in, const std::vector<Layout>& out) {
   KernelForm f;
-  int64_t heads = heads_of(op.attrs);
+  const int64_t heads = heads_of(op.attrs);
+  const size_t operands = operands_of(op.kind);
+  const bool biased = has_bias(op.kind, in.size());
   for (size_t i = 0; i < in.size(); ++i) {
-    if (i >= operands_of(op.kind)) {
+    if (i >= operands + biased) {
       f.in.push_back({in[i].dtype, {}, {}});
       continue;
     }
-    bool lse = op.kind == "attention_grad" && i == 5;
-    if (lse ? !in[i].is_contiguous() : in[i].strides[2] != 1 && in[i].dims[2] != 1)
+    const bool lse = i == 5, bias = i == operands;
+    if (lse ? !in[i].is_contiguous() : !has_dense_rows(in[i]))
       f.copy.push_back(static_cast<int>(i));
-    f.in.push_back(lse ? Layout::contiguous({in[i].dtype, in[i].dims}) : by_head(in[i], heads));
+    f.in.push_back(lse    ? Layout::contiguous({in[i].dtype, in[i].dims})
+                   : bias ? over_scores(in[i], in[query_of(op.kind)], heads)
+                          : by_head(in[i], heads));
   }
   for (size_t i = 0; i < out.size(); ++i) {
-    bool lse = op.kind == "attention" && i == 1;
-    f.out_ok = f.out_ok && (lse ? out[i].is_contiguous() : out[i].strides[2] == 1);
-    f.out.push_back(lse ? out[i] : by_head(out[i], heads));
+    const bool whole = op.kind == "attention" ? i == 1 : i == 3;  // lse, the gradient of the bias
+    f.out_ok = f.out_ok && (whole ? out[i].is_contiguous() : out[i].strides[2] == 1);
+    f.out.push_back(whole ? out[i] : by_head(out[i], heads));
   }
   return f;
 }

@@ -10,12 +10,19 @@
 #include "base/error.h"
 #include "program/build.h"
 #include "program/on_parts.h"
+#include "program/ops/attention.h"
 
 namespace orrery {
 namespace {
 
-// Inputs before seed, step and base: q, k, v; of the gradient do, q, k, v, o, lse.
-size_t first_key(const Op& op) { return op.kind == "attention" ? 1 : 2; }
+size_t first_key(const Op& op) { return query_of(op.kind) + 1; }
+
+// How the bias lies, if there is one, where its dim is `cut` unless it is one for all.
+void add_bias(const OnParts& s, const Op& op, size_t dim, const Cut& cut, Way& way) {
+  const ValueId bias = bias_of(op);
+  if (bias != kNone) way.in[operands_of(op.kind)] = s.from.type(bias).dims[dim] == 1 ? Cut{} : cut;
+  if (way.out.size() == 4) way.out[3] = cut;
+}
 
 bool is_causal(const Op& op) { return attr_int(op.attrs, "causal", 0) != 0; }
 
@@ -27,8 +34,11 @@ std::vector<Way> by_queries(const OnParts& s, const Op& op, const std::vector<Cu
   const bool blind = is_causal(op) && s.from.type(op.in[k]).dims[1] < queries;
   if (op.attrs.count("rng_id") || !rows.is_plain(1) || blind) return {};
   const Cut lse = Cut::of(2, rows.segments), sum = Cut::summand();
-  if (k == 1) return {Way{{rows, Cut{}, Cut{}}, {rows, lse}, true}};
-  return {Way{{rows, rows, Cut{}, Cut{}, rows, lse}, {rows, sum, sum}, true}};
+  Way way = k == 1 ? Way{{rows, Cut{}, Cut{}}, {rows, lse}, true}
+                   : Way{{rows, rows, Cut{}, Cut{}, rows, lse}, {rows, sum, sum}, true};
+  way.in.resize(op.in.size()), way.out.resize(op.out.size());
+  add_bias(s, op, 2, lse, way);
+  return {way};
 }
 
 void check_heads(const OnParts& s, const Op& op, int64_t heads) {
@@ -42,7 +52,9 @@ void check_heads(const OnParts& s, const Op& op, int64_t heads) {
 }
 
 std::vector<Way> by_heads(const OnParts& s, const Op& op, const std::vector<Cut>& in) {
-  if (std::none_of(in.begin(), in.end(), [](const Cut& c) { return c.is_along(2); })) return {};
+  // A bias has its queries in this dim.
+  const auto operands = in.begin() + static_cast<long>(operands_of(op.kind));
+  if (std::none_of(in.begin(), operands, [](const Cut& c) { return c.is_along(2); })) return {};
   const int64_t heads = attr_int(op.attrs, "heads", 1);
   check_heads(s, op, heads);
   auto by_width = [&](ValueId v) {
@@ -52,7 +64,9 @@ std::vector<Way> by_heads(const OnParts& s, const Op& op, const std::vector<Cut>
   Way way{.only = true};
   for (ValueId v : op.in) way.in.push_back(by_width(v));
   for (ValueId v : op.out) way.out.push_back(by_width(v));
-  (first_key(op) == 2 ? way.in[5] : way.out[1]) = Cut::of(1, {heads});  // lse
+  const Cut share = Cut::of(1, {heads});
+  (first_key(op) == 2 ? way.in[5] : way.out[1]) = share;  // lse
+  add_bias(s, op, 1, share, way);
   return {way};
 }
 
@@ -81,21 +95,29 @@ void fit(Op& copy, const Program&, const Way& way, const Member& part) {
 // The same op and outputs on the keys [0, n); the gradients of the others are 0.
 void without_keys(Program& p, Op op, int64_t n) {
   const size_t k = first_key(op);
-  const std::vector<ValueId> in = op.in, out = op.out;
-  for (size_t i = k; i < k + 2; ++i) op.in[i] = build::slice(p, in[i], 1, 0, n);
-  for (size_t j = 1; j < 3 && k == 2; ++j) {
+  const std::vector<ValueId> out = op.out;
+  for (size_t i = k; i < k + 2; ++i) op.in[i] = build::slice(p, op.in[i], 1, 0, n);
+  if (const ValueId bias = bias_of(op); bias != kNone)
+    op.in[operands_of(op.kind)] = build::slice(p, bias, 3, 0, n);
+  const auto keys_of = [](size_t j) { return size_t{j == 3 ? 3u : 1u}; };  // the dim of an output
+  for (size_t j = 1; j < out.size() && k == 2; ++j) {
     const Value whole = p.value(out[j]);
-    op.out[j] = p.new_value(p.type(op.in[k + j - 1]), whole.role);
+    Type type = whole.type;
+    type.dims[keys_of(j)] = n;
+    op.out[j] = p.new_value(type, whole.role);
     p.mutable_value(op.out[j]).batch = whole.batch;
     p.mutable_value(op.out[j]).batch_dim = whole.batch_dim;
   }
   p.append(op);
-  for (size_t j = 1; j < 3 && k == 2; ++j) {
-    const ValueId key = in[k + j - 1];
+  for (size_t j = 1; j < out.size() && k == 2; ++j) {
+    const Value whole = p.value(out[j]);
+    Dims dims = whole.type.dims;
+    dims[keys_of(j)] -= n;
+    const ValueId zeros = p.constant(0, whole.type.dtype, dims);
+    p.mutable_value(zeros).batch = whole.batch, p.mutable_value(zeros).batch_dim = whole.batch_dim;
     Op join;
-    join.kind = "concat", join.attrs["dim"] = int64_t{1}, join.phase = op.phase;
-    join.site = op.site, join.out = {out[j]};
-    join.in = {op.out[j], build::zeros_like(p, build::slice(p, key, 1, n, p.type(key).dims[1]))};
+    join.kind = "concat", join.attrs["dim"] = static_cast<int64_t>(keys_of(j));
+    join.phase = op.phase, join.site = op.site, join.out = {out[j]}, join.in = {op.out[j], zeros};
     p.append(std::move(join));
   }
 }

@@ -90,8 +90,9 @@ KernelForm form(const Op& op, const std::vector<Layout>& in, const std::vector<L
   return f;
 }
 
-// dx has the result's shape: sum it over the dims along which x was repeated; over the batch, too,
-// where x is the same for its one sample.
+}  // namespace
+
+// Over the batch, too, where x is the same for its one sample.
 void add_reduced(Gradient& g, ValueId x, ValueId dx) {
   Dims from = g.p.type(dx).dims, to = g.p.type(x).dims, over;
   const Value& d = g.p.value(dx);
@@ -106,6 +107,8 @@ void add_reduced(Gradient& g, ValueId x, ValueId dx) {
   if (g.p.type(dx).dtype != g.p.type(x).dtype) dx = g.p.cast(dx, g.p.type(x).dtype);
   g.add(x, dx);
 }
+
+namespace {
 
 // An operand of the op's last instruction: a value or a number.
 struct Side {

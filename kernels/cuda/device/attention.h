@@ -12,9 +12,10 @@ struct Heads {
 };
 
 // attention: q, k, v -> o, lse. attention_grad: do, q, k, v, o, lse -> dq, dk, dv. The gradient
-// first computes delta, the row sums of do * o. lse and delta are [B,H,T].
+// first computes delta, the row sums of do * o. lse and delta are [B,H,T]. A bias and its gradient
+// are [B,H,T,S], null if there is none.
 struct AttentionArgs {
-  Heads q, k, v, o, d_o, dq, dk, dv;
+  Heads q, k, v, bias, o, d_o, dq, dk, dv, d_bias;
   void *lse, *delta;
   const int64_t *seed, *step, *base;  // null: no dropout
   int64_t first_row;                  // the row of the first head in the numbering of weights

@@ -29,6 +29,12 @@ __device__ T* head_row(const AttentionArgs& a, const Heads& x, int row) {
   return static_cast<T*>(x.data) + b * x.batch + h * x.head + row * x.row;
 }
 
+// The score of query t and key s with the bias, if there is one, which is of T.
+template <class T, class A>
+__device__ A biased(const AttentionArgs& a, int t, int s, A score) {
+  return a.bias.data ? score + get(head_row<const T>(a, a.bias, t)[s]) : score;
+}
+
 // The index at which the statistics of the block's head begin.
 __device__ inline int64_t first_statistic(const AttentionArgs& a) {
   return int64_t(blockIdx.y) * a.queries;

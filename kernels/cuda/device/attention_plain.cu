@@ -30,7 +30,8 @@ __device__ void attention(const AttentionArgs& a) {
     load_tile<T>(tiles, a, a.v, s0, a.keys, v);
     __syncthreads();
     dot_tiles(tiles, q, k, [&](int i, int j, A x) {
-      p[i * stride + j] = s0 + j < seen(a, t0 + i) ? x * A(a.scale) : A(-HUGE_VALF);
+      const bool sees = t0 + i < a.queries && s0 + j < seen(a, t0 + i);
+      p[i * stride + j] = sees ? biased<T>(a, t0 + i, s0 + j, x * A(a.scale)) : A(-HUGE_VALF);
     });
     __syncthreads();
     if (rank < tile) {

@@ -22,18 +22,32 @@ __device__ void attention_delta(const AttentionArgs& a) {
   if (lane == 0) static_cast<A*>(a.delta)[first_statistic(a) + t] = sum;
 }
 
+// lse of query t; 0 where it sees no key, so that scores of -infinity less it are not NaN.
+template <class A>
+__device__ A lse_of(const AttentionArgs& a, int t) {
+  const A lse = load_statistic<A>(a.lse, a.wide_lse, first_statistic(a) + t);
+  return lse == A(-HUGE_VALF) ? A(0) : lse;
+}
+
+// The gradient of the bias of the keys from s0 on, which the queries from t0 on do not see: zeros.
+template <class T>
+__device__ void clear_bias(const AttentionArgs& a, int t0, int count, int s0) {
+  for (int i = 0; i < count && t0 + i < a.queries; ++i)
+    for (int s = s0 + int(threadIdx.x); s < a.keys; s += kPlainThreads)
+      head_row<T>(a, a.d_bias, t0 + i)[s] = rounded<T>(Acc<T>(0));
+}
+
 // ds of a tile of queries from t0 and of keys from s0, and p, by which values were multiplied, at
-// [query][key] of each. A thread makes the same elements of both.
-template <class Tiles, class A>
+// [query][key] of each. A thread makes the same elements of both, and may store what the bias gets.
+template <class T, bool store_bias, class Tiles, class A>
 __device__ void gradients_of_scores(const Tiles& tiles, const AttentionArgs& a,
                                     const Dropout& dropout, int t0, int s0, const A* q, const A* k,
                                     const A* d_o, const A* v, A* p, A* ds) {
   constexpr int stride = Tiles::square_stride;
   dot_tiles(tiles, q, k, [&](int i, int j, A x) {
     const bool sees = t0 + i < a.queries && s0 + j < seen(a, t0 + i);
-    const int64_t at = first_statistic(a) + t0 + i;
     p[i * stride + j] =
-        sees ? exp_of(x * A(a.scale) - load_statistic<A>(a.lse, a.wide_lse, at)) : A(0);
+        sees ? exp_of(biased<T>(a, t0 + i, s0 + j, x * A(a.scale)) - lse_of<A>(a, t0 + i)) : A(0);
   });
   dot_tiles(tiles, d_o, v, [&](int i, int j, A x) {
     const A delta =
@@ -41,7 +55,10 @@ __device__ void gradients_of_scores(const Tiles& tiles, const AttentionArgs& a,
     A& weight = p[i * stride + j];
     A keep = A(1);
     if (dropout.on) keep = dropout.leaves_out(t0 + i, s0 + j) ? A(0) : A(a.keep);
-    ds[i * stride + j] = weight * (x * keep - delta) * A(a.scale);
+    const A slope = weight * (x * keep - delta);
+    if (store_bias && a.d_bias.data && t0 + i < a.queries && s0 + j < a.keys)
+      head_row<T>(a, a.d_bias, t0 + i)[s0 + j] = rounded<T>(slope);
+    ds[i * stride + j] = slope * A(a.scale);
     weight *= keep;
   });
 }
@@ -61,12 +78,13 @@ __device__ void attention_grad_q(const AttentionArgs& a) {
   clear_tile(tiles, dq);
   const auto one = [](int) { return A(1); };
   const int last = seen(a, t0 + tile - 1 < a.queries ? t0 + tile - 1 : a.queries - 1);
+  if (a.d_bias.data) clear_bias<T>(a, t0, tile, (last + tile - 1) / tile * tile);
   for (int s0 = 0; s0 < last; s0 += tile) {
     __syncthreads();
     load_tile<T>(tiles, a, a.k, s0, a.keys, k);
     load_tile<T>(tiles, a, a.v, s0, a.keys, v);
     __syncthreads();
-    gradients_of_scores(tiles, a, dropout, t0, s0, q, k, d_o, v, p, ds);
+    gradients_of_scores<T, true>(tiles, a, dropout, t0, s0, q, k, d_o, v, p, ds);
     __syncthreads();
     add_rows(
         tiles, dq, one, [=](int i, int j) { return ds[i * stride + j]; }, k);
@@ -97,7 +115,7 @@ __device__ void attention_grad_kv(const AttentionArgs& a) {
     load_tile<T>(tiles, a, a.q, t0, a.queries, q);
     load_tile<T>(tiles, a, a.d_o, t0, a.queries, d_o);
     __syncthreads();
-    gradients_of_scores(tiles, a, dropout, t0, s0, q, k, d_o, v, p, ds);
+    gradients_of_scores<T, false>(tiles, a, dropout, t0, s0, q, k, d_o, v, p, ds);
     __syncthreads();
     add_rows(
         tiles, dk, one, [=](int j, int i) { return ds[i * stride + j]; }, q);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// attention and its gradient: on tensor cores for 16-bit heads of up to 128 elements, without them
-// for all others.
+// attention and its gradient: on tensor cores for 16-bit heads of up to 128 elements without a
+// bias, plainly for all others.
 #include "../device/attention.h"
 
 #include <orrery/sdk/attention.hpp>
@@ -22,7 +22,10 @@ constexpr int64_t kFlashDepth = 128;
 struct Shape {
   // Reads the shape from q and k. In the gradient `do` comes before them.
   explicit Shape(const orr_op& op) {
-    const orr_tensor* q = op.in + (std::string_view(op.kind) == "attention" ? 0 : 1);
+    const bool forward = std::string_view(op.kind) == "attention";
+    const orr_tensor* q = op.in + (forward ? 0 : 1);
+    bias = forward ? orr::attention_operands : orr::attention_grad_operands;
+    biased = orr::attention_has_bias(op, bias);
     heads = q[0].dims[0] * q[0].dims[1];
     queries = q[0].dims[2];
     keys = q[1].dims[2];
@@ -32,7 +35,10 @@ struct Shape {
   }
 
   // The largest score is found before it is scaled, which a negative scale would turn around.
-  bool flash() const { return orr_dtype_bytes(dtype) == 2 && depth <= kFlashDepth && scale > 0; }
+  bool flash() const {
+    return orr_dtype_bytes(dtype) == 2 && depth <= kFlashDepth && scale > 0 && !biased;
+  }
+  int dropout() const { return bias + biased; }  // the first input that dropout would have
   int64_t bytes() const { return dtype == ORR_F64 ? 8 : 4; }
   // Rows of a block: as many as six tiles of fit.
   int64_t tile() const {
@@ -52,6 +58,8 @@ struct Shape {
   int64_t heads, queries, keys, depth;
   int32_t dtype;
   double scale;
+  int bias;  // the input that it is or would be
+  bool biased;
 };
 
 void require_like(const orr_tensor& t, const orr_tensor& x, const char* name) {
@@ -66,7 +74,8 @@ void require_lse(const orr_tensor& t, const orr_tensor& q) {
 }
 
 void require_tensors(const orr_op& op, int operands, int n_out) {
-  require(orr::AttentionDropout::fits(op, operands), orr::attention_inputs);
+  require(orr::AttentionDropout::fits(op, operands + orr::attention_has_bias(op, operands)),
+          orr::attention_inputs);
   require_counts(op, op.n_in, n_out);
 }
 
@@ -83,6 +92,12 @@ void require_operands(const orr_op& op, int first) {
     require_dtype(q[i], q[0].dtype, "k or v");
   }
   const Shape s(op);
+  if (s.biased) {
+    const orr_tensor& bias = op.in[s.bias];
+    require_dtype(bias, q[0].dtype, "the bias");
+    require_shape(bias, {q[0].dims[0], q[0].dims[1], s.queries, s.keys}, "the bias");
+    require(s.keys <= 1 || bias.strides[3] == 1, "the last stride of the bias must be 1");
+  }
   require(s.heads < 1 << 16, "65,536 heads of the batch, or more");
   require(s.queries < 1 << 30 && s.keys < 1 << 30, "2^30 queries or keys, or more");
   require(s.flash() || (first ? s.plain_shared(6, 2) : s.plain_shared(4, 1)) <= kSharedLimit,
@@ -100,19 +115,20 @@ void supports(const orr_op& op, orr_support& out) {
   require_operands(op, 0);
   require_like(op.out[0], op.in[0], "o");
   require_lse(op.out[1], op.in[0]);
-  out.strided_in = 7;
+  out.strided_in = 15;
   out.strided_out = 1;
   say_numerics(op, out);
 }
 
 void supports_grad(const orr_op& op, orr_support& out) {
-  require_tensors(op, 6, 3);
+  require_tensors(op, 6, op.n_out == 4 ? 4 : 3);
   require_operands(op, 1);
   require_like(op.in[0], op.in[1], "do");
   require_like(op.in[4], op.in[1], "o");
   require_lse(op.in[5], op.in[1]);
   for (int i = 0; i < 3; ++i) require_like(op.out[i], op.in[1 + i], "a gradient");
-  out.strided_in = 31;
+  if (op.n_out == 4) require_like(op.out[3], op.in[6], "the gradient of the bias");
+  out.strided_in = 95;
   out.strided_out = 7;
   say_numerics(op, out);
 }
@@ -142,11 +158,11 @@ static_assert(int(kFlashThreads) == int(kPlainThreads));
 
 // What forward and gradient share: shapes and the arguments that every launch has.
 struct AttentionBase : Prepared {
-  // `operands`: 3, of the gradient 6.
-  AttentionBase(const orr_op& op, int operands)
-      : shape_(op), suffix_(std::string("_") + dtype_name(shape_.dtype)), operands_(operands) {
-    const orr_tensor& q = op.in[operands == 3 ? 0 : 1];
-    const orr::AttentionDropout dropout(op, operands);
+  AttentionBase(const orr_op& op, const orr_tensor& q)
+      : shape_(op),
+        suffix_(std::string("_") + dtype_name(shape_.dtype)),
+        bias_(op.in[shape_.biased ? shape_.bias : 0]) {
+    const orr::AttentionDropout dropout(op, shape_.dropout());
     drops_ = dropout.on();
     args_.first_row = dropout.row(0, 0, shape_.queries);
     args_.head_total = int32_t(dropout.heads());
@@ -163,12 +179,13 @@ struct AttentionBase : Prepared {
     suffix_ = "_" + std::to_string(shape_.flash() ? shape_.width() : shape_.tile()) + suffix_;
   }
 
-  // The arguments of a launch, without its tensors.
+  // The arguments of a launch, without the tensors that only one of the two has.
   AttentionArgs args_of(const Buffers& b) const {
     AttentionArgs args = args_;
+    if (shape_.biased) args.bias = heads(bias_, b.in[shape_.bias], args);
     if (!drops_) return args;
     const auto scalar = [&](int i) {
-      return static_cast<const int64_t*>(pointer(b.in[operands_ + i]));
+      return static_cast<const int64_t*>(pointer(b.in[shape_.dropout() + i]));
     };
     args.seed = scalar(0), args.step = scalar(1), args.base = scalar(2);
     return args;
@@ -182,14 +199,14 @@ struct AttentionBase : Prepared {
 
   Shape shape_;
   std::string suffix_;  // of device functions: "_32_f32", "_64_bf16"
-  int operands_;
+  orr_tensor bias_;
   bool drops_;
   AttentionArgs args_{};
 };
 
 struct Attention : AttentionBase {
   explicit Attention(const orr_op& op)
-      : AttentionBase(op, 3), q_(op.in[0]), k_(op.in[1]), v_(op.in[2]), o_(op.out[0]) {
+      : AttentionBase(op, op.in[0]), q_(op.in[0]), k_(op.in[1]), v_(op.in[2]), o_(op.out[0]) {
     args_.wide_lse = op.out[1].dtype == ORR_F64;
     if (shape_.flash())
       step_.prepare("flash" + suffix_, shape_.flash_shared(kFlashQueries, kFlashKeys));
@@ -213,7 +230,7 @@ struct Attention : AttentionBase {
 
 struct AttentionGrad : AttentionBase {
   explicit AttentionGrad(const orr_op& op)
-      : AttentionBase(op, 6), in_(op.in, op.in + 5), out_(op.out, op.out + 3) {
+      : AttentionBase(op, op.in[1]), in_(op.in, op.in + 5), out_(op.out, op.out + op.n_out) {
     args_.wide_lse = op.in[5].dtype == ORR_F64;
     delta_.prepare(std::string("attention_delta_") + dtype_name(shape_.dtype), 0);
     const int64_t flash = shape_.flash_shared(128, shape_.width() > 64 ? 32 : 64);
@@ -233,6 +250,7 @@ struct AttentionGrad : AttentionBase {
     args.dq = heads(out_[0], b.out[0], args);
     args.dk = heads(out_[1], b.out[1], args);
     args.dv = heads(out_[2], b.out[2], args);
+    if (out_.size() == 4) args.d_bias = heads(out_[3], b.out[3], args);
     args.lse = pointer(b.in[5]);
     args.delta = pointer(b.workspace);
     delta_(stream, args, shape_.queries, kPlainThreads / 32, shape_);

@@ -80,8 +80,10 @@ Source Finder::trace(int32_t v) {
                                                  "transpose", "attention", "iota"};
   if (!by_width.count(k.kind)) return {Source::closed, {}};
   Source sum;
-  for (int32_t x : in) {
-    const Source& s = source(x);
+  // A bias of attention says nothing of its width, which is that of queries, keys and values.
+  const size_t by = k.kind == "attention" ? 3 : in.size();
+  for (size_t i = 0; i < by; ++i) {
+    const Source& s = source(in[i]);
     sum.kind = std::max(sum.kind, s.kind);
     sum.linears.insert(s.linears.begin(), s.linears.end());
   }

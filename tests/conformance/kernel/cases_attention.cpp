@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <orrery/ops.h>
 
+#include <array>
 #include <cmath>
 
 #include "conformance/kernel/cases.h"
@@ -18,14 +19,19 @@ struct Sizes {
   size_t per_row, heads, t, s, d;
 };
 
-// The scores of query i of a head; -inf where the key is not seen.
-Values scores(const Case& c, const Sizes& z, const double* q, const double* k, size_t i) {
+// Whether a case has a bias behind so many inputs.
+bool has_bias(const Case& c, size_t operands) { return (c.in.size() - operands) % 3 == 1; }
+
+// The scores of query i of a head; -inf where the key is not seen. `bias`: what is added to them.
+Values scores(const Case& c, const Sizes& z, const double* q, const double* k, const double* bias,
+              size_t i) {
   Values s(z.s, -HUGE_VAL);
   for (size_t j = 0; j < z.s; ++j) {
     if (c.attr("causal", 0) && long(j) - long(z.s) > long(i) - long(z.t)) continue;
     s[j] = 0;
     for (size_t e = 0; e < z.d; ++e)
       s[j] += q[i * z.d + e] * k[j * z.d + e] * c.real_attr("scale", 1);
+    if (bias) s[j] += bias[i * z.s + j];
   }
   return s;
 }
@@ -47,13 +53,17 @@ Values kept(const Case& c, const Sizes& z, const Values* scalars, size_t head, s
   return factors;
 }
 
-// o and lse of q, k, v.
-std::vector<Values> forward(const Case& c, const Sizes& z, const Values& q, const Values& k,
-                            const Values& v, const Values* scalars) {
+// o and lse of x[first], ..., which are q, k, v; bias and scalars stand from x[behind] on.
+std::vector<Values> forward(const Case& c, const Sizes& z, const std::vector<Values>& x,
+                            size_t first, size_t behind) {
+  const Values &q = x[first], &k = x[first + 1], &v = x[first + 2];
+  const bool biased = has_bias(c, behind);
+  const Values* scalars = x.data() + behind + biased;
   Values o(q.size()), lse;
   for (size_t h = 0; h < z.heads; ++h)
     for (size_t i = 0; i < z.t; ++i) {
-      Values s = scores(c, z, &q[h * z.t * z.d], &k[h * z.s * z.d], i);
+      const double* bias = biased ? &x[behind][h * z.t * z.s] : nullptr;
+      Values s = scores(c, z, &q[h * z.t * z.d], &k[h * z.s * z.d], bias, i);
       const Values keep = kept(c, z, scalars, h, i);
       double sum = 0;
       for (double e : s) sum += std::exp(e);
@@ -66,23 +76,26 @@ std::vector<Values> forward(const Case& c, const Sizes& z, const Values& q, cons
 }
 
 std::vector<Values> forward_oracle(const Case& c, const std::vector<Values>& x) {
-  return forward(c, Sizes(c.in[0], c.in[1]), x[0], x[1], x[2], x.data() + 3);
+  return forward(c, Sizes(c.in[0], c.in[1]), x, 0, 3);
 }
 
 std::vector<Values> grad_oracle(const Case& c, const std::vector<Values>& x) {
   Sizes z(c.in[1], c.in[2]);
   const Values &d_o = x[0], &q = x[1], &k = x[2], &v = x[3], &o = x[4], &lse = x[5];
-  Values dq(q.size()), dk(k.size()), dv(v.size());
+  const bool biased = has_bias(c, 6);
+  Values dq(q.size()), dk(k.size()), dv(v.size()), slope(biased ? x[6].size() : 0);
   for (size_t h = 0; h < z.heads; ++h)
     for (size_t i = 0; i < z.t; ++i) {
       size_t row = (h * z.t + i) * z.d;
-      Values s = scores(c, z, &q[h * z.t * z.d], &k[h * z.s * z.d], i);
-      const Values keep = kept(c, z, x.data() + 6, h, i);
+      const double* bias = biased ? &x[6][h * z.t * z.s] : nullptr;
+      Values s = scores(c, z, &q[h * z.t * z.d], &k[h * z.s * z.d], bias, i);
+      const Values keep = kept(c, z, x.data() + 6 + biased, h, i);
       for (size_t j = 0; j < z.s; ++j) {
         if (std::isinf(s[j])) continue;
         size_t key = (h * z.s + j) * z.d;
         double p = std::exp(s[j] - lse[h * z.t + i]), dp = 0;
         for (size_t e = 0; e < z.d; ++e) dp += d_o[row + e] * (keep[j] * v[key + e] - o[row + e]);
+        if (biased) slope[(h * z.t + i) * z.s + j] = p * dp;
         for (size_t e = 0; e < z.d; ++e) {
           dq[row + e] += p * dp * c.real_attr("scale", 1) * k[key + e];
           dk[key + e] += p * dp * c.real_attr("scale", 1) * q[row + e];
@@ -90,11 +103,28 @@ std::vector<Values> grad_oracle(const Case& c, const std::vector<Values>& x) {
         }
       }
     }
-  return {dq, dk, dv};
+  if (c.out.size() == 3) return {dq, dk, dv};
+  return {dq, dk, dv, slope};
 }
 
+// A bias of which some elements, and all of some rows, are -inf. What lies at one place in memory
+// is one number.
+Values hidden(const orr_tensor& bias) {
+  Values v;
+  for (int64_t e = 0, n = elements(bias); e < n; ++e) {
+    int64_t at = 0, rest = e;
+    for (int d = 3; d >= 0; rest /= bias.dims[d--]) at += rest % bias.dims[d] * bias.strides[d];
+    const bool hides = at % 5 == 1 || at / bias.dims[3] % 4 == 3;
+    v.push_back(hides ? -HUGE_VAL : double(at * 5 % 17 - 8) / 8);
+  }
+  return v;
+}
+
+void fit_bias(const Case& c, std::vector<Values>& x) { x[3] = hidden(c.in[3]); }
+
 void fit_outputs(const Case& c, std::vector<Values>& x) {
-  auto o = forward(c, Sizes(c.in[1], c.in[2]), x[1], x[2], x[3], x.data() + 6);
+  if (has_bias(c, 6)) x[6] = hidden(c.in[6]);
+  auto o = forward(c, Sizes(c.in[1], c.in[2]), x, 1, 6);
   x[4] = o[0];
   x[5] = o[1];
 }
@@ -123,6 +153,19 @@ Case attention(int32_t dtype, int64_t b, int64_t h, int64_t t, int64_t s, int64_
   return c;
 }
 
+// The same with a bias, which dims that are not `own` share.
+Case with_bias(Case c, std::array<bool, 4> own) {
+  const orr_tensor &q = c.in[0], &k = c.in[1];
+  std::vector<int64_t> dims = {q.dims[0], q.dims[1], q.dims[2], k.dims[2]}, strides(4);
+  int64_t step = 1;
+  c.note += "bias";
+  for (size_t d = 4; d-- > 0; c.note += own[d] ? "1" : "0")
+    strides[d] = own[d] ? step : 0, step *= own[d] ? dims[d] : 1;
+  c.in.insert(c.in.begin() + 3, strided(q.dtype, dims, strides));
+  c.derive = fit_bias;
+  return c;
+}
+
 // The same with dropout, of heads [lo, lo + H) of `all`.
 Case with_dropout(Case c, double rate, int64_t lo, int64_t all) {
   c.note += "dropout";
@@ -141,6 +184,11 @@ Case attention_grad(const Case& f) {
   c.in.insert(c.in.end(), f.in.begin() + 3, f.in.end());
   if (!f.fills.empty()) c.fills.insert(c.fills.begin(), 3, normal());
   c.out = {f.in[0], f.in[1], f.in[2]};
+  if (has_bias(f, 3)) {
+    const int64_t* d = f.in[3].dims;
+    c.out.push_back(tensor(f.in[0].dtype, {d[0], d[1], d[2], d[3]}));
+    c.attrs.push_back(integer("bias_grad", 1));
+  }
   c.derive = fit_outputs;
   c.oracle = grad_oracle;
   for (Axis& a : c.axes) a = {std::vector<int>(6, a.in[0]), std::vector<int>(3, a.in[0])};
@@ -166,6 +214,16 @@ std::vector<Case> attention_cases() {
     }
     forward.push_back(with_dropout(attention(dtype, 1, 2, 129, 260, 64, true, false), 0.1, 0, 0));
     forward.push_back(with_dropout(attention(dtype, 1, 2, 4, 6, 5, true, true), 0.4, 1, 4));
+    for (bool causal : {false, true}) {
+      for (int64_t t : {1, 17, 129})
+        forward.push_back(with_bias(attention(dtype, 2, 3, t, t, 8, causal, true), {1, 1, 1, 1}));
+      const Case uneven = attention(dtype, 2, 2, 9, 150, 16, causal, false);
+      forward.push_back(with_bias(uneven, {1, 0, 0, 1}));
+      forward.push_back(with_bias(uneven, {0, 1, 1, 1}));
+      Case dropped = with_dropout(with_bias(uneven, {0, 1, 0, 1}), 0.2, 3, 8);
+      dropped.fills.insert(dropped.fills.begin(), normal());
+      forward.push_back(dropped);
+    }
     forward.push_back(attention(dtype, 256, 1, 9, 9, 4, true, true));
     forward.push_back(attention(dtype, 1, 256, 6, 9, 4, true, false));
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The dropout of attention and attention_grad (orrery/ops.h): it says which weights count as 0.
+// What kernels of attention and attention_grad (orrery/ops.h) have in common: how many inputs they
+// have, and which weights dropout leaves out.
 #pragma once
 
 #include <orrery/kernel.h>
@@ -11,7 +12,16 @@
 
 namespace orr {
 
-// `operands` is how many inputs the op has before seed, step and base: 3, or 6 for the gradient.
+// Inputs without bias and dropout: q, k, v; of the gradient do, q, k, v, o, lse.
+enum { attention_operands = 3, attention_grad_operands = 6 };
+
+// Whether the op has a bias, behind so many inputs. Dropout's come after it, and are three.
+inline bool attention_has_bias(const orr_op& op, int operands) {
+  return op.n_in > operands && (op.n_in - operands) % 3 == 1;
+}
+
+// Everywhere `operands` says how many inputs the op has before seed, step and base: 3, the gradient
+// 6; one more with a bias.
 class AttentionDropout {
  public:
   // Whether the op has only its operands, or three more inputs that are i64 scalars.
@@ -27,7 +37,8 @@ class AttentionDropout {
       : on_(op.n_in > operands),
         rate_(on_ ? static_cast<float>(attr_real(op, "dropout", 0.0)) : 0.0f),
         rng_id_(static_cast<uint32_t>(attr_int(op, "rng_id", 0))),
-        heads_(attr_int(op, "head_total", op.in[operands == 3 ? 0 : 1].dims[1])),
+        heads_(
+            attr_int(op, "head_total", op.in[operands < attention_grad_operands ? 0 : 1].dims[1])),
         head_lo_(attr_int(op, "head_lo", 0)) {}
 
   bool on() const { return on_; }

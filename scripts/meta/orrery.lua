@@ -1633,7 +1633,7 @@ function orrery.nn.adaptive_avg_pool2d(size) end
 ---@return orrery.Module
 function orrery.nn.adaptive_avg_pool3d(size) end
 
----Multi-head attention of [batch, time, heads * d] tensors: orrery.attention by its other name.
+---Multi-head attention of [batch, time, heads * d] tensors: orrery.attention by its other name, with its options heads, kv_heads, causal, scale, dropout, mask, bias, window and offset.
 ---@param q orrery.Tensor
 ---@param k orrery.Tensor
 ---@param v orrery.Tensor
@@ -1782,6 +1782,11 @@ function orrery.nn.freeze(model, frozen) end
 ---@param x orrery.Tensor
 ---@return orrery.Tensor
 function orrery.nn.gelu(x) end
+
+---GELU as it is defined, x times the normal distribution function of x: that of BERT. nn.gelu is its tanh form.
+---@param x orrery.Tensor
+---@return orrery.Tensor
+function orrery.nn.gelu_exact(x) end
 
 ---@class orrery.nn.groupnorm.Options
 ---@field eps? number default 1e-5

@@ -107,8 +107,8 @@ orr_status* life(orr_program* e, int32_t value, const char*, int32_t life) {
       fail(ORR_INVALID, "there is no life {}", life);
     if (life < ORR_LIFE_HOST)
       fail(ORR_UNIMPLEMENTED,
-           "strategy.{} was built for values of life that are no longer supported: use copy and "
-           "replace instead, and build it again (strategy.h)",
+           "strategy.{} was built for lives of activations that have left the editing table: build "
+           "it anew on copy and replace (strategy.h)",
            e->strategy);
     if (v.batch == Batch::sharded) v.tier = life == ORR_LIFE_DISK ? Tier::disk : Tier::host;
   });

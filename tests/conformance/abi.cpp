@@ -42,7 +42,7 @@ void descriptor(const Subject& subject) {
       return std::string(i.id) == kind_name(kind) && i.min <= 1 && i.max >= 1;
     });
     if (!served)
-      throw Fault("plugin.h: \"An interface that the plugin serves\"",
+      throw Fault("plugin.h: \"An interface that the plugin has\"",
                   fmt::format("{0}/1 among its interfaces, since its kinds have ORR_KIND of {0}",
                               kind_name(kind)),
                   fmt::format("{} interfaces without it", d.n_interfaces));
@@ -67,7 +67,7 @@ void load_under(const Subject& subject, Fit fit) {
   Loaded plugin(subject, fit);
   for (uint32_t kind : kinds)
     if ((subject.descriptor.kinds & kind) && !plugin.get(kind_name(kind), 1))
-      throw Fault("plugin.h: \"returns its table or NULL\"",
+      throw Fault("plugin.h: \"returns the plugin's table, the same each time, or NULL\"",
                   fmt::format("a table for {}/1, which its descriptor lists", kind_name(kind)),
                   "NULL");
   if (!plugin.tails_intact())
@@ -83,7 +83,7 @@ void unknown_interfaces(const Subject& subject) {
   Loaded plugin(subject, Fit::kExact);
   for (const auto& [id, version] : {std::pair("weather", 1u), {"host", 1u}})
     if (plugin.get(id, version))
-      throw Fault("plugin.h: \"returns its table or NULL\"",
+      throw Fault("plugin.h: \"returns the plugin's table, the same each time, or NULL\"",
                   fmt::format("NULL for {}/{}", id, version), "a table");
 }
 
@@ -181,7 +181,7 @@ void lifetime(const Subject& subject) {
       if (subject.descriptor.kinds & kind) {
         const void* first = plugin.get(kind_name(kind), 1);
         if (first != plugin.get(kind_name(kind), 1))
-          throw Fault("plugin.h: \"tables live until `shutdown(self)`\"", "one table per interface",
+          throw Fault("plugin.h: \"Tables live until `shutdown(self)`\"", "one table per interface",
                       "two");
       }
   plugin.shut_down();

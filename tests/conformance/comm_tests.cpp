@@ -179,7 +179,7 @@ std::vector<Test> trouble_tests() {
   return {
       troubles(
           "comm.peer_dies",
-          "comm.h: \"when it passes, or a peer dies, the call returns\" with the culprit's rank",
+          "comm.h: \"When it passes, or a peer dies, the call returns\" with the culprit's rank",
           {{"falls", "9 100000", "8", 2, "rank 1", 1, 137, 11},
            {"falls", "9 100000", "8", 4, "rank 3", 3, 137, 11}}),
       troubles("comm.peer_freezes", waiting,
@@ -206,7 +206,7 @@ std::vector<Test> comm_tests() {
                "splits", {1, 2, 3, 4, 5}),
       succeeds("comm.siblings", "comm.h: split, many communicators at once", "siblings", {4}),
       succeeds("comm.several_at_once",
-               "comm.h: \"no operation may wait for one of another communicator\"",
+               "comm.h: \"an operation must not wait for one of another communicator\"",
                "several at once", {2, 3, 4}),
       succeeds("comm.shared", "comm.h: allocate_shared", "shared", {1, 2, 3, 4, 5}),
       succeeds("comm.messages", "comm.h: ORR_COLL_SEND, ORR_COLL_RECV", "pairs", {2, 3, 4}),

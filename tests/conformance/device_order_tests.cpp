@@ -54,7 +54,7 @@ void order(const Subject& subject) {
   orr_stream* stream = bench.stream();
   for (int i = 0; i < 300; ++i) model.copy(stream);
   bench.finish(stream);
-  model.expect("device.h: \"work enqueued on one stream runs in order\"",
+  model.expect("device.h: \"work on one stream runs in the order in which it was enqueued\"",
                "what 300 copies leave one after another");
 }
 
@@ -73,7 +73,7 @@ void waits(const Subject& subject) {
     last = next;
   }
   bench.finish(streams[last]);
-  model.expect("device.h: stream_wait, \"what comes later waits\"",
+  model.expect("device.h: stream_wait, \"Makes later work of the stream wait\"",
                "what copies leave that waited for each other");
 }
 
@@ -100,7 +100,8 @@ void events(const Subject& subject) {
     const std::string fault = first_difference(back.get(), want);
     if (!fault.empty())
       throw Fault(
-          "device.h: \"an event recorded on a stream is done when all work before it is done\"",
+          "device.h: \"An event that is recorded on a stream is done when all work before it is "
+          "done\"",
           fmt::format("round {}: what was copied before the event", round), fault);
   }
 }
@@ -121,7 +122,7 @@ void deadline(const Subject& subject) {
   const int32_t code = host_table().error_code(status);
   host_table().error_release(status);
   if (code != ORR_OK && code != ORR_DEADLINE)
-    throw Fault("device.h: event_sync, \"at most deadline_ns (then ORR_DEADLINE\"",
+    throw Fault("device.h: event_sync, \"at most deadline_ns (then returns ORR_DEADLINE\"",
                 "success or ORR_DEADLINE after 1 ns", fmt::format("code {}", code));
   bench.sync(event);
   const std::string fault = first_difference(b.get(), want);
@@ -134,7 +135,7 @@ void recording(const Subject& subject) {
   Bench bench(subject);
   orr_stream* stream = bench.stream();
   if (!bench.records(stream)) throw Skip("it records nothing, which is optional");
-  const char* contract = "device.h: \"each launch of the graph runs it all in order\"";
+  const char* contract = "device.h: \"each launch of the graph runs all of it in order\"";
   std::mt19937_64 random(subject.seed);
   Room a(bench, ORR_TIER_DEVICE, 500), b(bench, ORR_TIER_DEVICE, 500),
       c(bench, ORR_TIER_DEVICE, 500);
@@ -147,7 +148,8 @@ void recording(const Subject& subject) {
   bench.finish(stream);
   std::string fault = first_difference(c.get(), Bytes(500));
   if (!fault.empty())
-    throw Fault("device.h: \"is not run but kept\"", "nothing done before the first launch", fault);
+    throw Fault("device.h: \"is not run, but recorded\"", "nothing done before the first launch",
+                fault);
   for (int round = 0; round < 3; ++round) {
     const Bytes from = random_bytes(random, 500);
     Bytes want = b.get();

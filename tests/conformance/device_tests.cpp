@@ -78,7 +78,7 @@ void refusals(const Subject& subject) {
     const std::string words = status ? host_table().error_message(status) : "";
     host_table().error_release(status);
     if (words.empty())
-      throw Fault("types.h: orr_status, \"What went wrong\"",
+      throw Fault("types.h: orr_status, \"The outcome of a call\"",
                   fmt::format("an error in words for {} bytes of tier {}", bytes, tier),
                   status ? "an error without words" : "success");
   }

@@ -162,7 +162,7 @@ void leaks(const Subject& subject) {
                        [&] { prepared.launch(); });
     }
     AbiOp op(c);
-    expect_no_growth("kernel.h: \"Owned by the caller until `release`\"",
+    expect_no_growth("kernel.h: \"The caller owns the kernel until it calls `release`\"",
                      c.name() + ": prepared and released kernels", [&] {
                        orr_kernel* kernel = nullptr;
                        check(api.prepare(api.self, &op.op, &kernel));

@@ -63,7 +63,7 @@ void judge_case(const Subject& subject, const Pointer& p, const Case& c) {
         (p.row && !has_number(error, static_cast<int64_t>(row))))
       throw Fault(contract, what, "'" + error + "'");
     if (failed.late && !error.starts_with(AbiOp::where))
-      throw Fault("kernel.h: \"with the op's `where` in front\"",
+      throw Fault("kernel.h: \"with the op's `where`\"",
                   fmt::format("{}: '{}: ...'", c.name(), AbiOp::where), "'" + error + "'");
     const RunResult after = run(subject.name(), c, good);
     if (const std::string again = trouble(after); !again.empty())

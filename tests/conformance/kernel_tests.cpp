@@ -24,7 +24,7 @@ void probe(const Subject& subject) {
   std::memset(reason, 'x', sizeof reason);
   const int32_t score = api.probe(api.self, reason, sizeof reason);
   if (!std::memchr(reason, 0, sizeof reason) && score <= 0)
-    throw Fault("kernel.h: \"score 0 with a reason\"", "a terminated reason", "one without an end");
+    throw Fault("kernel.h: \"Score 0 with a reason\"", "a terminated reason", "one without an end");
   if (!std::memchr(api.device, 0, sizeof api.device) || !api.device[0])
     throw Fault("kernel.h: \"the device it works on\"", "the name of a device", "none");
 }
@@ -63,7 +63,7 @@ void values(const Subject& subject, const Case& c) {
 
 void expect_bits(const Case& c, const std::string& what, const RunResult& got,
                  const RunResult& want) {
-  expect("host.h: \"Results must not depend on which thread runs a task\"", c,
+  expect("host.h: \"Results must not depend on which thread makes a call\"", c,
          "the same bits " + what,
          got.bits == want.bits ? "" : "other bits: " + difference(got.values, want.values));
 }

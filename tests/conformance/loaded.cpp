@@ -36,7 +36,7 @@ void Loaded::shut_down() {
 const void* Loaded::given(uint32_t kind) const {
   const void* table = get(kind_name(kind), 1);
   if (!table)
-    throw Fault("plugin.h: \"returns its table or NULL\"",
+    throw Fault("plugin.h: \"returns the plugin's table, the same each time, or NULL\"",
                 fmt::format("a table for {}/1, which its descriptor lists", kind_name(kind)),
                 "NULL");
   return table;

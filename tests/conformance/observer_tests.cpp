@@ -112,8 +112,8 @@ void errors(const Subject& subject) {
   const std::string words = host_table().error_message(status);
   host_table().error_release(status);
   if (words.find("/proc/no such directory") == std::string::npos)
-    throw Fault("types.h: orr_status, \"What went wrong\"", "an error that names the directory",
-                "'" + words + "'");
+    throw Fault("types.h: orr_status, \"The outcome of a call\"",
+                "an error that names the directory", "'" + words + "'");
 }
 
 void leaks(const Subject& subject) {

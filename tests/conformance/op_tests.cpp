@@ -60,7 +60,7 @@ void gradient(const Subject& subject) {
   hold(subject, "gradient", "op.h: backward", "the slope that central differences in f64 show");
 }
 void second(const Subject& subject) {
-  hold(subject, "second", "op.h: \"are differentiated again where a loss holds derivatives\"",
+  hold(subject, "second", "op.h: \"can be differentiated again\"",
        "the slope of the gradient that central differences in f64 show");
 }
 

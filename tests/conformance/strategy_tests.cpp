@@ -222,7 +222,7 @@ void predictions(const Subject& subject) {
       long long sent = 0, predicted = 0;
       if (std::sscanf(one.c_str(), " %d sent %lld predicted %lld", &rank, &sent, &predicted) != 3 ||
           sent != predicted)
-        throw Fault("strategy.h: predict, \"Compared by the core with the counted program\"",
+        throw Fault("strategy.h: predict, \"The core compares it with the bytes that it counts\"",
                     fmt::format("on {} ranks what each sends, as counted", ranks), "rank" + one);
     }
   }
@@ -236,7 +236,7 @@ void continues(const Subject& subject) {
     const std::optional<ScriptRun> one = whole.on(ranks).run, two = halted.on(ranks).run;
     if (!one || !two) continue;
     if (one->bits() != two->bits())
-      throw Fault("strategy.h: orr_state_desc, \"part of checkpoints and plans\"",
+      throw Fault("strategy.h: orr_state_desc, \"it is saved in checkpoints and shown in plans\"",
                   fmt::format("on {} ranks, saved and loaded after two steps, what steps without a "
                               "halt give: {}",
                               ranks, one->bits()),

@@ -10,10 +10,10 @@
 namespace orr_cpu::ORR_ISA {
 namespace {
 
-template <class S>
+template <class S, class Y>
 constexpr Along along_of = Along::k;
 template <>
-constexpr Along along_of<bf16> = Along::swapped;
+constexpr Along along_of<bf16, bf16> = Along::swapped;
 
 bool takes_pairs() {
 #ifdef __AVX512F__
@@ -41,10 +41,10 @@ struct Matmul : Kernel {
       if (plan.vector) return vector(a, b, host<Y>(out[0]), scratch);
     Y* y = host<Y>(out[0]);
 #ifdef __AVX512F__
-    if constexpr (along_of<S> == Along::swapped)
+    if constexpr (along_of<S, Y> == Along::swapped)
       if (plan.pairs) return tiles<Along::pairs>(a, b, y, scratch);
 #endif
-    tiles<along_of<S>>(a, b, y, scratch);
+    tiles<along_of<S, Y>>(a, b, y, scratch);
   }
 
   template <Along kAlong>
@@ -73,8 +73,8 @@ struct Matmul : Kernel {
         scratch[m * s.k + k] = load_one(a + g * s.a.batch + m * s.a.row + k * s.a.col);
     int64_t groups = ceil_div(s.n, 16), slots = smaller(plan.slots, groups);
     parallel(slots, [&](int64_t i) {
-      MatmulVector<S, Y, M, along_of<S>>{plan, scratch, b, y,
-                                         scratch + plan.shared + i * plan.slot_elements()}
+      MatmulVector<S, Y, M, along_of<S, Y>>{plan, scratch, b, y,
+                                            scratch + plan.shared + i * plan.slot_elements()}
           .columns(g, groups * i / slots * 16, smaller(groups * (i + 1) / slots * 16, s.n));
     });
   }

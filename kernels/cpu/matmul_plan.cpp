@@ -180,7 +180,8 @@ MatmulPlan::MatmulPlan(const orr_op& op, MicroTile micro_tile, int32_t workers)
   // Neighbouring panels are written together: an odd number of lines keeps them in different sets.
   by_rows = s.a.col == 1;
   // A pair does not reach from one leaf into the next.
-  pairs = micro.pairs && s.dtype == ORR_BF16 && (s.leaf_n == 1 || s.k / s.leaf_n % 2 == 0);
+  pairs = micro.pairs && s.dtype == ORR_BF16 && op.out[0].dtype == ORR_BF16 &&
+          (s.leaf_n == 1 || s.k / s.leaf_n % 2 == 0);
   panels = rows / micro.rows;
   panel_a = by_rows ? micro.rows * (ORR_MATMUL_K + 16)
                     : round_up(micro.rows * longest + micro.lanes, 32) + 16;
@@ -216,7 +217,8 @@ void matmul_supports(const orr_op& op, orr_support& out) {
   if (op.in[1].dtype != dtype) return refuse(out, "only operands of one type");
   if (!sums_into(dtype, op.out[0].dtype))
     return refuse(out, "no result of that type from such operands");
-  accept(out, dtype == ORR_BF16 ? "matmul/k256-pairs" : "matmul/k256");
+  const bool pairs = dtype == ORR_BF16 && op.out[0].dtype == ORR_BF16;
+  accept(out, pairs ? "matmul/k256-pairs" : "matmul/k256");
   out.strided_in = 3;
   out.strided_out = 1;
 }

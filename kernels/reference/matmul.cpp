@@ -46,7 +46,7 @@ float flushed(float x) {
   return std::fabs(x) < std::numeric_limits<float>::min() ? std::copysign(0.0f, x) : x;
 }
 
-// Of bf16: in pairs, the second of a pair first, and what is subnormal counts as 0.
+// From bf16 to bf16: in pairs, the second of a pair first, and what is subnormal counts as 0.
 FMA_CLONES void multiply_pairs(const float* a, const float* b, int64_t depth, float* sum) {
   float acc[kTile] = {};
   for (int64_t i = 0; i < depth; ++i) {
@@ -88,7 +88,7 @@ class Product {
       read_panel(g, k0 + k, d, n0, columns, panel);
       for (int64_t i = 0; i < rows; ++i) {
         read_row(g, m0 + i, k0 + k, d, row);
-        if constexpr (std::is_same_v<T, Bf16>)
+        if constexpr (std::is_same_v<T, Bf16> && std::is_same_v<Y, Bf16>)
           multiply_pairs(row, panel, d, sum);
         else
           multiply(row, panel, d, sum);

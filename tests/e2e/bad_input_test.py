@@ -95,7 +95,7 @@ STACKS = [
     stack("ranks", "ranks has 4 entries for 3 parts"),
     stack("hole", "rank 1 gets no part"),
     stack("cell", "returned 'G0'", "F, B or W"),
-    stack("waits", "slice 0 is due"),
+    stack("waits", "microbatch 0 is due"),
     stack("own_class", "class 'exactly'", "exact, stale and approx"),
     stack("own_field", "unknown field 'transfrom'"),
     stack("own_option", "strategy.own: unknown option 'wide'", "did you mean 'wyde'?"),

@@ -17,9 +17,10 @@ BUILD, SOURCE = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(__file__).reso
 PROGRAMS = [pathlib.Path(word).resolve() for word in sys.argv[2:]]
 
 # What is about strategies: passes of the core that only one asks for, their schedules, pages that list them.
-ABOUT = ["*Precision*", "*Recompute*", "RandomSteps.*", "RankKinds.*", "ReadBySamples.*", "Schedule.*", "Stubs.*", "Terms.*",
-         "Traffic.EveryOrderOfSharedMemoryIsNeeded", "Traffic.PiecesOfWeightsAreNeitherPackedNorCopied",
-         "Traffic.WeightsInSharedMemoryStayWhereTheyAre", "Help.KnowsTheLuaLibrary", "*/manual", "*/how_to"]
+ABOUT = ["*Precision*", "*Recompute*", "MicrobatchMean.HasItsGradient", "RandomSteps.*", "RankKinds.*",
+         "ReadBySamples.*", "Schedule.*", "Stubs.*", "Terms.*", "Traffic.EveryOrderOfSharedMemoryIsNeeded",
+         "Traffic.PiecesOfWeightsAreNeitherPackedNorCopied", "Traffic.WeightsInSharedMemoryStayWhereTheyAre",
+         "Help.KnowsTheLuaLibrary", "*/manual", "*/how_to"]
 
 
 def installed(folder):

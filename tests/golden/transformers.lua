@@ -3,7 +3,6 @@
 -- Trains BERT, T5, LLaMA or low-rank adapters of LLaMA from the golden weights on the golden batches; a line for each
 -- step: loss, gradient norm. transformers.py holds the PyTorch twins.
 local orrery = require "orrery"
-local load_weights = require "weights"
 local nn, optim = orrery.nn, orrery.optim
 local args = orrery.args {
   dir = "tests/golden", model = { "bert", "t5", "llama", "lora" }, microbatches = 1, stack = "{ strategy.data {} }",
@@ -128,16 +127,19 @@ end
 
 local trained = model
 if args.model == "lora" then
-  load_weights(model, file "llama.safetensors")
+  model:load_weights(file "llama.safetensors")
   nn.freeze(model)
-  trained, rate = {}, 2e-2
-  for i = 1, 2 do
-    local attn = model.blocks[i].attn
-    trained[i] = { q = Lora(attn.q, 32, 32), v = Lora(attn.v, 16, 32) }
-    attn.q, attn.v = trained[i].q, trained[i].v
-  end
+  rate = 2e-2
+  trained = nn.module("Adapters", function(m)
+    for i = 1, 2 do
+      local attn = model.blocks[i].attn
+      m[i] = { q = Lora(attn.q, 32, 32), v = Lora(attn.v, 16, 32) }
+      attn.q, attn.v = m[i].q, m[i].v
+    end
+    return function() end
+  end)()
 end
-load_weights(trained, file(args.model .. ".safetensors"))
+trained:load_weights(file(args.model .. ".safetensors"))
 
 local run = orrery.compile(function(b) return nn.cross_entropy(logits(b), b.y, { ignore = ignored }) end, {
   params = trained, microbatches = args.microbatches, clip = 1,

@@ -38,10 +38,10 @@
  *                   sharing; one of the last two strides of a and of b is 1. Optional attribute
  *                   leaves: over K, only with G = 1; y's first stride is then from node to node.
  *                   Order: per leaf, K in blocks of ORR_MATMUL_K; in a block acc = fma(a,b,acc) in
- *                   order from +0; blocks are added in order to the first. Of bf16 a block goes in
- *                   pairs, the second element of a pair before the first (0 where there is no
- *                   second), and a factor or acc that is subnormal counts as 0 of its sign: what
- *                   one instruction of AVX512-BF16, vdpbf16ps, does. Text "numerics" =
+ *                   order from +0; blocks are added in order to the first. From bf16 to bf16 a
+ *                   block goes in pairs, the second element of a pair before the first (0 where
+ *                   there is no second), and a factor or acc that is subnormal counts as 0 of its
+ *                   sign: what one instruction of AVX512-BF16, vdpbf16ps, does. Text "numerics" =
  *                   "fast": any order is allowed, and f32 factors may be rounded to 10 bits of
  *                   fraction (TF32). A kernel that does not take it is asked without it.
  * matmul_pointwise  a[G,M,K], b[G,K,N], x... -> y...: a matmul and the pointwise op that reads it.

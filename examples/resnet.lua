@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- ResNet-18 for small images (He et al., 2015, with the stem for CIFAR), data parallel. Images are those of DIR/x.npy,
--- f32 [count, 3, size, size], and the classes in DIR/y.npy, or gratings that the script draws itself. With sync=1
--- batchnorm takes the statistics of the whole batch instead of each microbatch's. Any number of ranks gives the same
--- digest.
+-- ResNet-18 for small images (He et al., 2015, with the stem for CIFAR), data parallel. Trains on the binary files of
+-- CIFAR-10 in DIR (data_batch_1.bin ..., evaluated on test_batch.bin), cropped and mirrored at random, or on gratings
+-- that the script draws itself. With sync=1 batchnorm takes the statistics of the whole batch instead of each
+-- microbatch's. Any number of ranks gives the same digest.
 --
 --   orrery run -n 2 examples/resnet.lua
 --   orrery run -n 2 examples/resnet.lua data=DIR steps=2000 sync=1
@@ -71,8 +71,25 @@ local function gratings(count)
   return { x = orrery.tensor(x, "f32"), y = y }
 end
 
-local data = orrery.data.arrays(args.data == "" and gratings(args.images)
-  or { x = args.data .. "/x.npy", y = args.data .. "/y.npy" })
+-- What is trained on, and what is evaluated.
+local function read(directory)
+  local train, test = {}, {}
+  for _, path in ipairs(orrery.data.files(directory, { ".bin" })) do
+    local list = path:match "test[^/]*$" and test or train
+    list[#list + 1] = path
+  end
+  local usual = { mean = { 0.4914, 0.4822, 0.4465 }, std = { 0.247, 0.2435, 0.2616 } }
+  return orrery.data.cifar(train):augment { crop = 32, pad = 4, flip = true, mean = usual.mean, std = usual.std },
+    orrery.data.cifar(#test > 0 and test or train):augment(usual)
+end
+
+local data, held_out
+if args.data == "" then
+  data = orrery.data.arrays(gratings(args.images))
+  held_out = data
+else
+  data, held_out = read(args.data)
+end
 local model = resnet()
 
 local function loss(batch)
@@ -95,6 +112,6 @@ for step, batch in data:batches { size = args.batch, steps = args.steps } do
       (orrery.time() - start) * 1000 / step)
   end
 end
-local seen = run:eval(data:batch(1, { size = math.min(args.images, data.samples), shuffle = false }))
+local seen = run:eval(held_out:batch(1, { size = math.min(args.images, held_out.samples), shuffle = false }))
 orrery.log("in evaluation: loss %.4f accuracy %.3f", seen:mean(), seen:get "accuracy")
 orrery.log("digest %s", orrery.digest(model))

@@ -6,6 +6,7 @@ Arguments: the build tree.
 """
 import pathlib
 import sys
+import tempfile
 import unittest
 
 from close import assert_close, numbers
@@ -91,6 +92,17 @@ class Convolution(Sweeping):
             digests = [done.out.splitlines()[-1] for done in found]
             self.assertEqual(digests, digests[:1] * 3)
             self.assertRegex(digests[0], "digest [0-9a-f]{32}")
+
+    def test_resnet_reads_cifar(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name, count in (("data_batch_1.bin", 20), ("data_batch_2.bin", 10), ("test_batch.bin", 10)):
+                images = (bytes([i % 10]) + bytes((i * 37 + k) % 256 for k in range(3072)) for i in range(count))
+                (pathlib.Path(folder) / name).write_bytes(b"".join(images))
+            words = (f"data={folder}", "width=4", "blocks=1", "batch=12", "microbatches=4", "steps=3", "every=1")
+            found = [orrery("run", "-n", ranks, SOURCE / "examples/resnet.lua", *words) for ranks in (1, 2)]
+        self.assertEqual([done.code for done in found], [0, 0], found[0].err)
+        self.assertIn("in evaluation: loss", found[0].out)
+        self.assertEqual(*(done.out.splitlines()[-1] for done in found))
 
 
 class Statistics(Sweeping):

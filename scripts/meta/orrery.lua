@@ -295,6 +295,12 @@ function orrery.value_and_grad(loss, model) end
 ---@return fun(...):orrery.HostTensor
 function orrery.func(fn) end
 
+---Sums of products as Einstein wrote them, for one tensor or several: "bij,bjk->bik" is a matrix product, "ij->ji" a transposition. Each dim has a letter; one that the result does not have is summed. Several tensors are multiplied from left to right, each time as one matrix product.
+---@param equation string
+---@param ... orrery.Tensor
+---@return orrery.Tensor
+function orrery.einsum(equation, ...) end
+
 ---@class orrery.gradient.Options
 ---@field forward? fun(x,...):orrery.Tensor gives y; required
 ---@field backward? fun(dy,y,x,...) gives one gradient for each x (nil: none); required
@@ -318,6 +324,11 @@ function orrery.log(format, ...) end
 ---@param model orrery.Module|table
 ---@return string
 function orrery.digest(model) end
+
+---New numbers of N(0, 1) at every step: of these dims, or shaped like a tensor and one for each of its elements.
+---@param dims_or_tensor integer[]|orrery.Tensor
+---@return orrery.Tensor
+function orrery.normal(dims_or_tensor) end
 
 ---@class orrery.op.Options
 ---@field name? string of letters, digits and _; required

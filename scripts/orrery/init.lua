@@ -40,6 +40,7 @@ orrery.compile, orrery.func = compile.compile, compile.func
 orrery.value_and_grad = compile.value_and_grad
 
 orrery.gradient, orrery.scan = require "orrery.gradient", require "orrery.scan"
+orrery.einsum, orrery.normal = require "orrery.einsum", require "orrery.normal"
 
 -- orrery.ops.NAME(x, ..., {option = value}): an op of orrery.op.
 local op = require "orrery.op"
@@ -72,7 +73,7 @@ function orrery.digest(model)
   return engine.digest(states)
 end
 
-for _, name in ipairs { "compile", "func", "value_and_grad", "gradient", "scan", "op", "check_op", "parameters", "log", "digest" } do
+for _, name in ipairs { "compile", "func", "value_and_grad", "gradient", "scan", "einsum", "normal", "op", "check_op", "parameters", "log", "digest" } do
   orrery[name] = engine.keep_frame(orrery[name])
 end
 

@@ -1778,6 +1778,19 @@ function orrery.nn.dropout(rate) end
 ---@return orrery.Module
 function orrery.nn.embedding(count, dim, options) end
 
+---@class orrery.nn.embedding_bag.Options
+---@field mode? string mean, sum or max (default 'mean')
+---@field padding? integer an id that does not count; a bag of nothing else gives zeros (default nil)
+---@field init? orrery.Initial how the table begins (default nn.init.normal(1))
+---@field dtype? orrery.DType default 'f32'
+
+---Of ids [batch, n], the mean, sum or maximum of their rows of a table [count, dim]: [batch, dim].
+---@param count integer
+---@param dim integer
+---@param options? orrery.nn.embedding_bag.Options
+---@return orrery.Module
+function orrery.nn.embedding_bag(count, dim, options) end
+
 ---Each sample's elements as one row, [batch, -1]; a function to put into nn.sequential.
 ---@param x orrery.Tensor
 ---@return orrery.Tensor

@@ -69,6 +69,21 @@ class Models(unittest.TestCase):
         self.assertEqual(self.found("digest (.*)", loaded), self.found("digest (.*)", text))
         self.on_two_ranks(text, *LORA, self.data)
 
+    def test_an_autoencoder_makes_up_bars(self):
+        words = ("examples/vae.lua", "steps=3000", "show=1")
+        text = self.run_example(*words)
+        [bars] = map(int, self.found(r"(\d+) of 200 are bars", text))
+        self.assertGreater(bars, 100)
+        self.on_two_ranks(text, *words)
+
+    def test_a_generator_learns_a_ring(self):
+        words = ("examples/gan.lua", "steps=1500")
+        text = self.run_example(*words)
+        near, modes = map(int, self.found(r"(\d+) of 500 points near (\d) of 8 centres", text))
+        self.assertGreater(near, 250)
+        self.assertGreater(modes, 5)
+        self.on_two_ranks(text, *words)
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1])

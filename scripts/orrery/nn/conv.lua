@@ -111,12 +111,7 @@ return spatial.layers("conv", function(m, n, inputs, outputs, size, options)
   local before, behind = borders(what, o.padding, size, strides)
   spatial.check_groups(what, o.groups, inputs, outputs)
   local dims = join(outputs, inputs // o.groups, size)
-  m.weight = orrery.parameter(dims, { init = nn.init.resolve(o.init, dims), dtype = o.dtype })
-  local bias
-  if o.bias then
-    bias = orrery.parameter(outputs, { init = nn.init.fan_in(dims), dtype = o.dtype })
-    m.bias = bias
-  end
+  local bias = spatial.parameters(m, dims, outputs, o)
   local by_channel = inputs > 1 and o.groups == inputs and inputs == outputs and depthwise(size, strides)
   local all_channels = dense(size, strides)
   return function(x)

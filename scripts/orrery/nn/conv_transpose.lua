@@ -62,12 +62,7 @@ return spatial.layers("conv_transpose", function(m, n, inputs, outputs, size, op
   local kept = spatial.each(what, "output_padding", o.output_padding, n, 0)
   spatial.check_groups(what, o.groups, inputs, outputs)
   local dims = join(inputs, outputs // o.groups, size)
-  m.weight = orrery.parameter(dims, { init = nn.init.resolve(o.init, dims), dtype = o.dtype })
-  local bias
-  if o.bias then
-    bias = orrery.parameter(outputs, { init = nn.init.fan_in(dims), dtype = o.dtype })
-    m.bias = bias
-  end
+  local bias = spatial.parameters(m, dims, outputs, o)
   return function(x)
     spatial.check(what, x, n, inputs)
     local lengths = {}

@@ -133,6 +133,16 @@ function M.gradient(functions)
   }
 end
 
+-- Gives m its weight of these dims and, if the options say so, a bias for each output, which is returned.
+function M.parameters(m, dims, outputs, o)
+  local nn = orrery.nn
+  m.weight = orrery.parameter(dims, { init = nn.init.resolve(o.init, dims), dtype = o.dtype })
+  if not o.bias then return nil end
+  local bias = orrery.parameter(outputs, { init = nn.init.fan_in(dims), dtype = o.dtype })
+  m.bias = bias
+  return bias
+end
+
 -- The list of layers for one to three dims: nn.NAME1d, nn.NAME2d, nn.NAME3d (scripts/orrery/init.lua).
 function M.layers(name, build)
   local layers = {}

@@ -81,36 +81,17 @@ Program states_alone(const Program& from) {
   return p;
 }
 
-// The rank's share of the logical program by all axes that do not deal the batch.
-Program share_of(const LowerRequest& request, bool dedicated) {
+// The rank's program before its microbatches count.
+Program program_of(const LowerRequest& request, bool dedicated) {
   const Mesh& mesh = *request.mesh;
-  int rank = request.rank;
-  Program p;
-  const Program* from = request.cut ? request.cut : request.logical;
-  if (!request.cut && !mesh.placed.empty()) {
-    p = cut_program(*request.logical, mesh, rank).program;
-    from = &p;
-  }
-  std::map<std::string, Sharded> sharded = mesh.sharded;
-  if (!mesh.pipe_axis.empty()) {
-    StageShare share = request.stage_ranks
-                           ? split_stages(*from, mesh, *request.stage_ranks, rank)
-                           : split_stages(*from, mesh, StageRanks(*from, mesh), rank);
-    p = std::move(share.program), from = &p;
-    // States that several stages hold stay whole, because their gradients are added across stages.
-    // States that other stages hold are not cut here.
-    for (const std::string& name : share.held_twice) sharded.erase(name);
-    for (const Value& v : p.values())
-      if (v.part.is_flat()) sharded.erase(v.name);
-  }
-  if (!sharded.empty() && mesh.gradient_ranks() > 1) {
+  Share share = share_of(request);
+  if (!share.sharded.empty() && mesh.gradient_ranks() > 1) {
     Mesh cut = mesh;
-    cut.sharded = std::move(sharded);
-    return shard(*from, cut, rank);
+    cut.sharded = std::move(share.sharded);
+    return shard(share.program, cut, request.rank);
   }
-  if (from != &p) p = *from;
-  if (mesh.alone && dedicated) return states_alone(p);
-  return p;
+  if (mesh.alone && dedicated) return states_alone(share.program);
+  return std::move(share.program);
 }
 
 // Sets what the plan must know of the device that its kernels work on; nothing for the host.
@@ -134,6 +115,27 @@ Microbatches by_itself(Microbatches mine) {
 }
 
 }  // namespace
+
+Share share_of(const LowerRequest& request) {
+  const Mesh& mesh = *request.mesh;
+  const int rank = request.rank;
+  Program p;
+  const Program* from = request.cut ? request.cut : request.logical;
+  if (!request.cut && !mesh.placed.empty()) {
+    p = cut_program(*request.logical, mesh, rank).program;
+    from = &p;
+  }
+  if (mesh.pipe_axis.empty()) return {from == &p ? std::move(p) : *from, mesh.sharded};
+  StageShare stage = request.stage_ranks ? split_stages(*from, mesh, *request.stage_ranks, rank)
+                                         : split_stages(*from, mesh, StageRanks(*from, mesh), rank);
+  Share share{std::move(stage.program), mesh.sharded};
+  // States that several stages hold stay whole, because their gradients are added across stages.
+  // States that other stages hold are not cut here.
+  for (const std::string& name : stage.held_twice) share.sharded.erase(name);
+  for (const Value& v : share.program.values())
+    if (v.part.is_flat()) share.sharded.erase(v.name);
+  return share;
+}
 
 RankPlan lower(const LowerRequest& request) {
   check_whole_batch(*request.logical, *request.mesh);
@@ -160,7 +162,7 @@ RankPlan lower(const LowerRequest& request) {
   ask_device(plan);
   plan.mesh = *request.mesh, plan.rank = request.rank;
   if (plan.mesh.alone) plan.mesh.batch_axis.clear(), plan.mesh.dedicated = 0;
-  plan.local = localize(share_of(request, mine.idle()), mine, plan.mesh, first, request.rank);
+  plan.local = localize(program_of(request, mine.idle()), mine, plan.mesh, first, request.rank);
   merge_groups(plan.local.program);
   gather_rows(plan.local, plan.mesh, request.rank);
   fuse_pointwise(plan.local);

@@ -4,6 +4,7 @@
 // peer and no memory but its own, so the same call serves training and `orrery plan -n 512`.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,14 @@ struct LowerRequest {
 };
 
 RankPlan lower(const LowerRequest& request);
+
+// The rank's share of the logical program by all axes that do not deal the batch, and which of its
+// parameters' training state is sharded over axes that do.
+struct Share {
+  Program program;
+  std::map<std::string, Sharded> sharded;  // as Mesh::sharded
+};
+Share share_of(const LowerRequest& request);
 
 // The passes of lower(), in their order. Tests call them one by one.
 

@@ -3,6 +3,9 @@
 // Passes of the sub-rooms that need no header of their own: a function each.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "partition/localize.h"
 #include "partition/mesh.h"
 #include "program/program.h"
@@ -25,6 +28,11 @@ void check_whole_batch(const Program& p, const Mesh& mesh);
 //
 // The program of `rank`. `p` may be a stage of the whole; parts of its states are cut further.
 Program shard(const Program& p, const Mesh& mesh, int rank);
+
+// By coordinate on the axis that gradients are summed over: a text that is equal for ranks whose
+// programs by `shard` have equal shapes. Their pieces of every unit have equal sizes and are of
+// parameters that are updated alike; which parameters these are may differ.
+std::vector<std::string> shard_shapes(const Program& p, const Mesh& mesh);
 
 // Sums over the batch of which most rows are zero: the gradient of an embedding. Where the tokens
 // of all ranks are few beside the table, ranks gather the tokens' rows and each adds them all, in

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/in_parallel.h"
 #include "partition/cut_program.h"
+#include "partition/passes.h"
 #include "program/op.h"
 
 namespace orrery {
@@ -44,6 +45,7 @@ RankKinds::RankKinds(const Blueprint& b)
   for (size_t r = 0; b.mesh.make_timetable && r + 1 < first_.size();
        ++r)  // made here, on the main thread; plans may be made on others
     b.mesh.make_timetable(static_cast<int>(first_[r + 1] - first_[r]));
+  if (!b.mesh.sharded.empty() && b.mesh.gradient_ranks() > 1) find_shards();
   std::map<Kind, std::vector<int>> by_kind;
   for (int r = 0; r < b.mesh.world; ++r) by_kind[describe(r)].push_back(r);
   kind_of_.resize(static_cast<size_t>(b.mesh.world));
@@ -51,11 +53,41 @@ RankKinds::RankKinds(const Blueprint& b)
     for (int rank : who) kind_of_[static_cast<size_t>(rank)] = members_.size();
     members_.push_back(std::move(who));
   }
-  for (size_t k = 0; !b.mesh.pipe_axis.empty() && k < members_.size(); ++k) {
-    const Program& from = program_of(k);
-    stage_ranks_.try_emplace(&from, from, b.mesh);
-  }
+  for (size_t k = 0; k < members_.size(); ++k) stage_ranks_of(program_of(k));
   group_kinds();
+}
+
+const StageRanks* RankKinds::stage_ranks_of(const Program& p) {
+  if (b_.mesh.pipe_axis.empty()) return nullptr;
+  return &stage_ranks_.try_emplace(&p, p, b_.mesh).first->second;
+}
+
+std::pair<int, int> RankKinds::share_and_stage(int rank) const {
+  const std::string placed = b_.mesh.placed_axis();
+  return {placed.empty() ? 0 : alike_[static_cast<size_t>(b_.mesh.coordinate(placed, rank))],
+          b_.mesh.coordinate(b_.mesh.pipe_axis, rank)};
+}
+
+void RankKinds::find_shards() {
+  std::map<std::pair<int, int>, int> ranks;  // one of each share and stage
+  for (int r = b_.mesh.world; r-- > 0;) ranks[share_and_stage(r)] = r;
+  for (auto& [which, rank] : ranks) {
+    const Program* cut = cut_for(rank);
+    Share share = share_of({&b_.program,
+                            &b_.mesh,
+                            b_.microbatches,
+                            rank,
+                            {},
+                            cut,
+                            stage_ranks_of(cut ? *cut : b_.program)});
+    Mesh mesh = b_.mesh;
+    mesh.sharded = std::move(share.sharded);
+    std::map<std::string, int> known;
+    for (const std::string& shape : shard_shapes(share.program, mesh)) {
+      std::vector<int>& first = shards_[which];
+      first.push_back(known.emplace(shape, static_cast<int>(first.size())).first->second);
+    }
+  }
 }
 
 void RankKinds::group_kinds() {
@@ -110,9 +142,12 @@ Kind RankKinds::describe(int rank) const {
     kind.push_back(alike_[static_cast<size_t>(b_.mesh.coordinate(placed, rank))]);
   for (const Axis& axis : b_.mesh.axes) {
     const int at = b_.mesh.coordinate(axis.name, rank);
-    if (has_axis(placed, axis.name)) continue;
-    if (!has_axis(b_.mesh.batch_axis, axis.name) || !b_.mesh.sharded.empty()) kind.push_back(at);
+    if (!has_axis(placed, axis.name) && !has_axis(b_.mesh.batch_axis, axis.name))
+      kind.push_back(at);
   }
+  if (!shards_.empty())
+    kind.push_back(shards_.at(share_and_stage(
+        rank))[static_cast<size_t>(b_.mesh.coordinate(b_.mesh.gradient_axis(), rank))]);
   // The rank's share in three sorts of sums: over all ranks that share the batch, over those that
   // gradients are summed over, and over samples of several ranks.
   const std::string sums = b_.mesh.gradient_axis(), gathered = b_.mesh.gathered_axis();

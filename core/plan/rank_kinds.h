@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "edit/blueprint.h"
@@ -17,8 +18,8 @@ using Kind = std::vector<int64_t>;
 
 // Ranks of equal kind run programs with equal shapes and messages. Their coordinates may differ on
 // two sorts of axes. On axes that deal the batch, if their microbatches complete equally many tree
-// nodes and the axis does not also shard parameters. On axes over which values are cut, if their
-// shares have equal shapes.
+// nodes and their pieces of sharded training state have equal shapes (partition/passes.h). On axes
+// over which values are cut, if their shares have equal shapes.
 class RankKinds {
  public:
   // Calls strategies and scripts for schedules, so that other threads need not. REQUIRES: the
@@ -39,6 +40,10 @@ class RankKinds {
 
  private:
   Kind describe(int rank) const;
+  void find_shards();
+  // The first coordinate on the axes of cut values with a share of equal shapes; and the stage.
+  std::pair<int, int> share_and_stage(int rank) const;
+  const StageRanks* stage_ranks_of(const Program& p);
   void group_kinds();
   // A text with the shapes of the ops that the stage of a kind runs, and the values that it sends
   // and receives. shapes[i] is that of op i.
@@ -52,6 +57,9 @@ class RankKinds {
   bool gathers_ = false;       // the program gathers the rows of samples
   std::vector<Program> cuts_;  // by coordinate on the axes of cut values: the share
   std::vector<int> alike_;     // by coordinate there: the first one with a share of equal shapes
+  // Where training state is sharded, by share of cut values (alike_) and stage: by coordinate on the
+  // axis that gradients are summed over, the first coordinate with pieces of equal shapes.
+  std::map<std::pair<int, int>, std::vector<int>> shards_;
   std::map<const Program*, StageRanks> stage_ranks_;  // of the programs that kinds are planned from
   std::vector<std::vector<int>> members_;
   std::vector<std::vector<size_t>> together_;

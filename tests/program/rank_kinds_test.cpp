@@ -59,5 +59,42 @@ TEST(RankKinds, OnePlanServesSharesThatDifferAtOtherStages) {
   }
 }
 
+Blueprint sharded(int world, std::vector<StrategyUse> stack) {
+  GptShape shape;
+  shape.batch = 96, shape.layers = 3, shape.vocab = 700, shape.dim = 64, shape.ctx = 4;
+  Blueprint b;
+  b.program = make_gpt(shape).program;
+  b.mesh = applied(b.program, stack, world);
+  b.microbatches = 96;
+  return b;
+}
+
+// Every rank's own plan, against the one that is made for its kind.
+void expect_true_kinds(const Blueprint& b, size_t most) {
+  const RankKinds kinds(b);
+  EXPECT_LE(kinds.alike().size(), most);
+  for (const std::vector<size_t>& group : kinds.planned_together()) {
+    RankPlan plan = lower(kinds.request(group.front(), {"reference"}));
+    for (size_t kind : group)
+      for (int rank : kinds.alike()[kind]) {
+        SCOPED_TRACE(rank);
+        turn_into(plan, rank);
+        expect_same(plan, lower({&b.program, &b.mesh, b.microbatches, rank, {"reference"}}));
+      }
+  }
+}
+
+TEST(RankKinds, PiecesOfEqualShapesArePlannedOnce) {
+  for (int64_t stage : {1, 2, 3}) {
+    SCOPED_TRACE(stage);
+    const StrategyUse zero{"zero", {{"stage", stage}}, "model.lua:2"};
+    expect_true_kinds(sharded(96, {shared_batch("model.lua:1"), zero}), 60);
+    expect_true_kinds(sharded(48, {{"pipeline", {{"size", int64_t{2}}}, "model.lua:1"},
+                                   shared_batch("model.lua:1"),
+                                   zero}),
+                      40);
+  }
+}
+
 }  // namespace
 }  // namespace program_test

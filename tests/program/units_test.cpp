@@ -93,7 +93,7 @@ TEST(Units, OfAGroupAreThePiecesOfItsReplicas) {
     ASSERT_EQ(unit.pieces[i].size(), 7u);
     ASSERT_EQ(unit.shards[i].size(), 4u);
     for (int rank = 0; rank < 6; ++rank) {
-      const size_t piece = static_cast<size_t>(piece_of(m.mesh, unit.how, rank));
+      const size_t piece = static_cast<size_t>(unit.piece_of[static_cast<size_t>(rank)]);
       const size_t shard = static_cast<size_t>(m.mesh.coordinate("shard", rank));
       EXPECT_LE(unit.shards[i][shard], unit.pieces[i][piece]);
       EXPECT_GE(unit.shards[i][shard + 1], unit.pieces[i][piece + 1]);

@@ -228,7 +228,7 @@ class Sharder {
     const Dims cuts = cut_as(unit.pieces[c.member], from_.type(op.out[0]).elements());
     Dims begin, count;
     for (int r = 0; r < mesh_.gradient_ranks(); ++r) {
-      Range piece = held_by(cuts, piece_of(mesh_, unit.how, r));
+      Range piece = held_by(cuts, unit.piece_of[at(r)]);
       begin.push_back(piece.begin), count.push_back(piece.size());
     }
     Op cut = op;

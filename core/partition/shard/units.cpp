@@ -23,6 +23,17 @@ std::vector<Dims> cut_for(const Dims& sizes, int pieces, int owner) {
   return cuts;
 }
 
+std::vector<int> pieces_by_coordinate(const Mesh& mesh, const Sharded& how) {
+  const std::string sums = mesh.gradient_axis(), replicas = replicas_of(mesh, how);
+  std::vector<int> pieces;
+  for (int c = 0; c < mesh.gradient_ranks(); ++c) {
+    const int rank = mesh.peer(sums, c, 0);
+    pieces.push_back(mesh.coordinate(how.axis, rank) * pieces_per_shard(mesh, how) +
+                     mesh.coordinate(replicas, rank));
+  }
+  return pieces;
+}
+
 bool held_here(const Value& v) { return !(v.part.is_flat() && v.part.end == 0); }
 
 }  // namespace
@@ -66,6 +77,7 @@ std::vector<Unit> find_units(const Program& p, const Mesh& mesh) {
   for (auto& [key, unit] : found) {
     Dims sizes;
     for (ValueId v : unit.params) sizes.push_back(p.type(v).elements());
+    unit.piece_of = pieces_by_coordinate(mesh, unit.how);
     int pieces = mesh.gradient_ranks(), per = pieces_per_shard(mesh, unit.how);
     unit.pieces = unit.how.owner == kNone ? cut_evenly(sizes, pieces)
                                           : cut_for(sizes, pieces, unit.how.owner * per);
@@ -111,12 +123,6 @@ std::string replicas_of(const Mesh& mesh, const Sharded& how) {
 
 int pieces_per_shard(const Mesh& mesh, const Sharded& how) {
   return mesh.gradient_ranks() / mesh.size_of(how.axis);
-}
-
-int piece_of(const Mesh& mesh, const Sharded& how, int coordinate) {
-  const int rank = mesh.peer(mesh.gradient_axis(), coordinate, 0);
-  return mesh.coordinate(how.axis, rank) * pieces_per_shard(mesh, how) +
-         mesh.coordinate(replicas_of(mesh, how), rank);
 }
 
 }  // namespace orrery

@@ -25,6 +25,8 @@ struct Unit {
   Sharded how;
   std::vector<ValueId> params;       // in the natural order of names
   std::vector<Dims> pieces, shards;  // the cuts of each, parallel to params
+  // By coordinate on the axis that gradients are summed over: the piece that its ranks own.
+  std::vector<int> piece_of;
   // What forward reads, parallel to params: each parameter itself, or its compute copy. In that
   // case the copy travels, and the parameter always lies in pieces.
   std::vector<ValueId> read;
@@ -44,9 +46,6 @@ std::vector<Unit> find_units(const Program& p, const Mesh& mesh);
 // The bytes of Unit::read on the rank that keeps most of it.
 uint64_t most_held(const Program& p, const Unit& unit);
 
-// The index of the piece that the ranks with this coordinate own; the coordinate is that on the
-// axis that gradients are summed over.
-int piece_of(const Mesh& mesh, const Sharded& how, int coordinate);
 // The axes over which gradients are summed, without the axis of the shards. Ranks that differ only
 // on these axes hold the same shard.
 std::string replicas_of(const Mesh& mesh, const Sharded& how);

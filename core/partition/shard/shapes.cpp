@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which ranks get programs of equal shapes when training state is sharded (partition/passes.h), so
+// that a plan for thousands of ranks lowers few of them.
+#include <fmt/format.h>
+
+#include <map>
+
+#include "partition/passes.h"
+#include "partition/shard/chains.h"
+#include "partition/shard/units.h"
+#include "program/op.h"
+
+namespace orrery {
+namespace {
+
+size_t at(int32_t i) { return static_cast<size_t>(i); }
+
+// By chain: a number that is equal for chains whose tensors are cut alike and computed by the same
+// ops.
+std::map<const Chain*, size_t> number_chains(const Program& p, const Chains& chains) {
+  std::map<const Chain*, std::string> texts;
+  for (const Op& op : p.ops()) {
+    const Chain* c = op.phase == Phase::update ? chains.of(op) : nullptr;
+    if (!c) continue;
+    std::string& text = texts[c];
+    text += op.kind + " " + to_string(op.expr);
+    for (ValueId v : op.in) text += p.type(v).dims.empty() ? " scalar" : " tensor";
+    for (ValueId v : op.out) text += std::string(" ") + dtype_name(p.type(v).dtype);
+  }
+  std::map<std::string, size_t> known;
+  std::map<const Chain*, size_t> numbers;
+  for (auto& [chain, text] : texts)
+    numbers[chain] =
+        known.try_emplace(text + (cut_inside(*chain->cuts) ? " cut" : ""), known.size())
+            .first->second;
+  return numbers;
+}
+
+int64_t size_of(const Dims& cuts, int piece) { return cuts[at(piece + 1)] - cuts[at(piece)]; }
+
+}  // namespace
+
+std::vector<std::string> shard_shapes(const Program& p, const Mesh& mesh) {
+  const std::vector<Unit> units = find_units(p, mesh);
+  const Chains chains(p, units, mesh.gradient_axis());
+  const std::map<const Chain*, size_t> numbers = number_chains(p, chains);
+  std::vector<std::string> shapes(at(mesh.gradient_ranks()));
+  for (const Unit& unit : units) {
+    const int per = pieces_per_shard(mesh, unit.how);
+    for (size_t r = 0; r < shapes.size(); ++r) {
+      const int piece = unit.piece_of[r], shard = piece / per;
+      for (size_t m = 0; m < unit.params.size(); ++m) {
+        const int64_t held = size_of(unit.shards[m], shard), own = size_of(unit.pieces[m], piece);
+        if (held == 0) continue;
+        const auto chain = numbers.find(chains.of(unit.params[m]));
+        shapes[r] +=
+            fmt::format("{}:{}/{}", chain == numbers.end() ? -1 : int(chain->second), own, held);
+        if (held == unit.shards[m].back()) shapes[r] += to_string(p.type(unit.params[m]).dims);
+        shapes[r] += " ";
+      }
+      shapes[r] += "; ";
+    }
+  }
+  return shapes;
+}
+
+}  // namespace orrery

@@ -15,9 +15,11 @@ bool is_message(const Exchange& e) { return e.op == ORR_COLL_SEND || e.op == ORR
 
 double most_sent(const Exchange& e, int ranks) {
   if (is_message(e)) return static_cast<double>(e.count * orr_dtype_bytes(e.dtype));
+  const orr_coll c = e.descriptor();
+  const int64_t total = c.counts ? orr::traffic::sum(c.counts, ranks) : 0;
   uint64_t most = 0;
   for (int r = 0; r < ranks; ++r)
-    most = std::max(most, orr::traffic::bytes_sent(e.descriptor(), r, ranks));
+    most = std::max(most, orr::traffic::bytes_sent(c, r, ranks, total));
   return static_cast<double>(most);
 }
 

@@ -76,8 +76,9 @@ inline Extent extent(const orr_coll& c, int rank, int ranks) {
   }
 }
 
-// The bytes that `rank` sends in one operation.
-inline uint64_t bytes_sent(const orr_coll& c, int rank, int ranks) {
+// The bytes that `rank` sends in one operation. `total` is the sum of c.counts, where the operation
+// has counts: who asks for many ranks adds them up once.
+inline uint64_t bytes_sent(const orr_coll& c, int rank, int ranks, int64_t total) {
   const int64_t n = c.count, peers = ranks - 1;
   const auto share = [&] {  // called only if needed: its divisions would slow down short messages
     return share_begin(n, rank + 1, ranks) - share_begin(n, rank, ranks);
@@ -89,17 +90,20 @@ inline uint64_t bytes_sent(const orr_coll& c, int rank, int ranks) {
       elements = nodes(c, rank, ranks) * (n - share()) + share() * peers;
       break;
     case ORR_COLL_TREE_REDUCE_SCATTER:
-      elements = nodes(c, rank, ranks) * (sum(c.counts, ranks) - c.counts[rank]);
+      elements = nodes(c, rank, ranks) * (total - c.counts[rank]);
       break;
     case ORR_COLL_REDUCE: elements = n - (rank == c.root_or_peer ? share() : 0); break;
     case ORR_COLL_REDUCE_SCATTER:
-    case ORR_COLL_ALL_TO_ALL: elements = sum(c.counts, ranks) - c.counts[rank]; break;
+    case ORR_COLL_ALL_TO_ALL: elements = total - c.counts[rank]; break;
     case ORR_COLL_ALL_GATHER: elements = c.counts[rank] * peers; break;
     case ORR_COLL_BROADCAST: elements = rank == c.root_or_peer ? n * peers : 0; break;
     case ORR_COLL_SEND: elements = rank == c.root_or_peer ? 0 : n; break;
     default: break;
   }
   return static_cast<uint64_t>(elements * orr_dtype_bytes(c.dtype));
+}
+inline uint64_t bytes_sent(const orr_coll& c, int rank, int ranks) {
+  return bytes_sent(c, rank, ranks, c.counts ? sum(c.counts, ranks) : 0);
 }
 
 }  // namespace orr::traffic

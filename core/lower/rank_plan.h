@@ -58,10 +58,14 @@ struct Place {
   Layout layout;
 };
 
+// In which of a rank's microbatches a launch runs, where these have a call each.
+enum class When : int8_t { always, first, later };
+
 struct Launch {
   Op op;                            // kind, attributes, expression, site
   std::vector<orr_tensor> in, out;  // shapes and strides for the kernel
   std::vector<Place> in_at, out_at;
+  When when = When::always;
   int workspace = kNone;    // storage
   int kernels = 0;          // index of the kernel plugin in the plan's list
   bool capturable = false;  // the device may record it (kernel.h)
@@ -94,7 +98,7 @@ struct Exchange {
   int64_t nodes = 1;
   std::vector<ValueId> totals;  // members of the bucket, in order
   // Where microbatches run in a call each. `merge`: the launch that adds a tree node to the one
-  // below it on the stack. `segment`, `chunk`: the action that makes the nodes, or that sends a
+  // below it on the stack; kNone with fast sums, which each microbatch adds to one place. `segment`, `chunk`: the action that makes the nodes, or that sends a
   // message.
   int merge = kNone;
   Segment segment = Segment::backward;

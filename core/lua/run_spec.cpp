@@ -147,6 +147,7 @@ RunSpec spec_of(const Table& given, const std::shared_ptr<TraceRecord>& record) 
   spec.clip_norm = given.number("clip");
   spec.local = given.flag("alone");
   spec.fast = given.flag("fast");
+  spec.fast_sums = given.flag("fast_sums");
   spec.strategies = strategies_in(given);
   // Runs of one rank alone are counted by themselves, so that they do not change the streams of
   // runs that all ranks make.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "partition/mesh.h"
 
+#include <algorithm>
+
 namespace orrery {
 namespace {
 
@@ -92,7 +94,7 @@ std::vector<int64_t> deal_microbatches(int64_t microbatches, int ranks, int dedi
 std::vector<int64_t> microbatches_among(const Mesh& mesh, const std::vector<int64_t>& dealt,
                                         const std::string& axis, int rank,
                                         const std::string& gathered) {
-  if (axis == mesh.batch_axis) return dealt;
+  if (axis == mesh.batch_axis && !mesh.fast_sums) return dealt;
   std::vector<int64_t> first = {0};
   for (int c = 0; c < mesh.size_of(axis); ++c) {
     first.push_back(first.back());
@@ -101,6 +103,7 @@ std::vector<int64_t> microbatches_among(const Mesh& mesh, const std::vector<int6
       const auto r = static_cast<size_t>(mesh.coordinate(mesh.batch_axis, peer));
       first.back() += dealt[r + 1] - dealt[r];
     }
+    if (mesh.fast_sums) first.back() = std::min(first.back(), first[first.size() - 2] + 1);
   }
   return first;
 }

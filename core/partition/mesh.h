@@ -142,10 +142,13 @@ struct Mesh {
   // Where `alone`: the rank has these microbatches, [first, second), not those dealt to it.
   std::optional<std::pair<int64_t, int64_t>> only;
   std::map<std::string, Sharded> sharded;  // by name of the parameter
-  bool one_by_one = false;                 // microbatches run one after another, not in one call
-  std::string slicer;                      // the strategy that asked for `one_by_one`
-  std::string pipe_axis;                   // the axis that deals the stages, "" if none
-  std::vector<int> chunk_at;               // by chunk of the model: the coordinate that holds it
+  // Sums over the batch need not have the bits of one process (`reduce = "fast"` of compile): all
+  // that a rank adds up is one leaf of their tree, however many microbatches it has.
+  bool fast_sums = false;
+  bool one_by_one = false;    // microbatches run one after another, not in one call
+  std::string slicer;         // the strategy that asked for `one_by_one`
+  std::string pipe_axis;      // the axis that deals the stages, "" if none
+  std::vector<int> chunk_at;  // by chunk of the model: the coordinate that holds it
   // For periodic programs: the coordinates that hold each parameter and state of the step.
   std::map<std::string, std::vector<int>> held_at;
   std::string scheduler;  // the strategy that deals the stages and orders the actions
@@ -188,7 +191,7 @@ inline std::vector<int64_t> deal_microbatches(int64_t microbatches, const Mesh& 
 // is made of axes that deal the batch. In the result `first`, coordinate c has [first[c],
 // first[c+1]) of first.back(): the place of its microbatches in the tree of a sum that these ranks
 // complete. `gathered` are other axes that deal the batch: each coordinate counts as having the
-// microbatches of all their ranks.
+// microbatches of all their ranks. With fast sums, all microbatches of a coordinate count as one.
 std::vector<int64_t> microbatches_among(const Mesh& mesh, const std::vector<int64_t>& dealt,
                                         const std::string& axis, int rank,
                                         const std::string& gathered = "");

@@ -148,6 +148,8 @@ Kind RankKinds::describe(int rank) const {
   if (!shards_.empty())
     kind.push_back(shards_.at(share_and_stage(
         rank))[static_cast<size_t>(b_.mesh.coordinate(b_.mesh.gradient_axis(), rank))]);
+  const auto dealt = static_cast<size_t>(b_.mesh.coordinate(b_.mesh.batch_axis, rank));
+  kind.push_back(first_[dealt + 1] - first_[dealt]);
   // The rank's share in three sorts of sums: over all ranks that share the batch, over those that
   // gradients are summed over, and over samples of several ranks.
   const std::string sums = b_.mesh.gradient_axis(), gathered = b_.mesh.gathered_axis();
@@ -161,10 +163,10 @@ Kind RankKinds::describe(int rank) const {
     kind.push_back(first.back());
   }
   if (gathers_) {  // the last microbatches may have fewer samples than rows
-    const auto me = static_cast<size_t>(b_.mesh.coordinate(b_.mesh.batch_axis, rank));
     const int64_t batch = b_.program.batch_size(),
                   rows = (batch + b_.microbatches - 1) / b_.microbatches;
-    kind.push_back(std::min(first_[me + 1] * rows, batch) - std::min(first_[me] * rows, batch));
+    kind.push_back(std::min(first_[dealt + 1] * rows, batch) -
+                   std::min(first_[dealt] * rows, batch));
   }
   return kind;
 }

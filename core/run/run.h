@@ -49,6 +49,7 @@ struct RunSpec {
   double clip_norm = 0;      // 0: no clipping of the global gradient norm
   bool local = false;        // only this rank runs it, whatever the world (value_and_grad)
   bool fast = false;         // matrix products may sum in any order, and use TF32
+  bool fast_sums = false;    // sums over the batch too (Mesh::fast_sums)
   std::vector<StrategyUse> strategies;
   std::string stream;  // of its random numbers; differs from that of the script's other programs
   std::string line;    // Lua file:line of the compile call

@@ -15,6 +15,13 @@ void allow_fast_products(Program& p) {
     if (op.kind == "matmul") op.attrs.insert_or_assign("numerics", std::string("fast"));
 }
 
+void allow_fast_sums(Mesh& mesh) {
+  mesh.fast_sums = true;
+  mesh.remarks.push_back(
+      "reduce  fast: a rank adds up its microbatches in place, ranks as the backend does; the bits "
+      "depend on how many ranks there are");
+}
+
 // Gathers a value of samples on every rank: each sample's row is put in its place among zeros, and
 // these are summed over the batch. Integers travel as f64.
 ValueId gathered(Program& p, ValueId x) {
@@ -83,6 +90,7 @@ Blueprint StepBuilder::build(const BatchFields& batch, bool training, int world,
       p.output(name, whole(p, id));
     }
     if (spec_.fast) allow_fast_products(p);
+    if (spec_.fast_sums) allow_fast_sums(b.mesh);
     if (training_step && !stack.empty()) declare_states(p, *training_step);
     apply_strategies(p, stack, world, states_, b.mesh, training);
     Measured measured;
@@ -97,6 +105,11 @@ Blueprint StepBuilder::build(const BatchFields& batch, bool training, int world,
     complete_step(p, b.mesh, b.microbatches, training, measured);
   }
   check_outputs(b);
+  if (spec_.fast_sums && b.mesh.driving.on())
+    fail(ORR_INVALID,
+         "{}: reduce is \"fast\", but with strategy.{} each rank takes steps of its own: leave "
+         "reduce out",
+         spec_.line, b.mesh.driving.origin);
   return b;
 }
 

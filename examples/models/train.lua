@@ -11,6 +11,7 @@ local function arguments(own)
   local all = {
     data = "", steps = 40, batch = 12, ctx = 64, microbatches = 12, seed = 1,
     dim = 128, heads = 4, layers = 4, dropout = 0.1, lr = 1e-3, clip = 1.0, vocab = 0,
+    reduce = "canonical",
   }
   for name, value in pairs(own or {}) do all[name] = value end
   return orrery.args(all)
@@ -32,6 +33,7 @@ local function train(args, stack)
   }
   local run = orrery.compile(function(b) return nn.cross_entropy(model(b.x), b.y) end, {
     params = model, microbatches = args.microbatches, clip = args.clip, strategy = stack,
+    reduce = args.reduce,
     optimizer = optim.adamw {
       lr = optim.cosine { peak = args.lr, warmup = 20, steps = args.steps, floor = args.lr / 10 },
       decay = 0.1,

@@ -276,6 +276,7 @@ function orrery.help(name) end
 ---@field clip? number the largest norm of all gradients together; 0: any (default 0)
 ---@field grad_norm? boolean results tell the norm of all gradients, as they do with clip (default false)
 ---@field numerics? string "fast": matrix products in any order, and in TF32 (default "exact")
+---@field reduce? string "fast": sums over the batch in any order, one gradient for all microbatches (default "canonical")
 ---@field strategy? orrery.Strategy[] how the work is spread (default {strategy.data{}})
 
 ---A training step. The loss gets the batch as a table of tensors and returns the loss and, if wanted, {name = tensor} to fetch by result:get(name).

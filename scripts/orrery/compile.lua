@@ -62,6 +62,7 @@ local M = {}
 ---@option clip number=0 the largest norm of all gradients together; 0: any
 ---@option grad_norm boolean=false results tell the norm of all gradients, as they do with clip
 ---@option numerics string="exact" "fast": matrix products in any order, and in TF32
+---@option reduce string="canonical" "fast": sums over the batch in any order, one gradient for all microbatches
 ---@option strategy orrery.Strategy[]={strategy.data{}} how the work is spread
 ---@return orrery.Run
 function M.compile(loss, options)
@@ -69,10 +70,14 @@ function M.compile(loss, options)
     params = false, optimizer = false, microbatches = 0, clip = 0,
     grad_norm = false, -- also where nothing is clipped
     numerics = "exact", -- "fast": kernels may compute matrix products in any order, and in TF32
+    reduce = "canonical", -- "fast": not the bits of one process
     strategy = default_stack(),
   })
   if o.numerics ~= "exact" and o.numerics ~= "fast" then
     orrery.fail(("compile: numerics is '%s': write \"exact\" or \"fast\""):format(tostring(o.numerics)))
+  end
+  if o.reduce ~= "canonical" and o.reduce ~= "fast" then
+    orrery.fail(("compile: reduce is '%s': write \"canonical\" or \"fast\""):format(tostring(o.reduce)))
   end
   loss = check_loss("compile", loss)
   if not o.params then
@@ -103,6 +108,7 @@ function M.compile(loss, options)
     clip = clip,
     alone = false,
     fast = o.numerics == "fast",
+    fast_sums = o.reduce == "fast",
     strategies = strategies(o.strategy),
     watched = tree.functions(o.params),
   }
@@ -124,7 +130,7 @@ function M.value_and_grad(loss, model)
   local run = engine.run {
     loss = check_loss("value_and_grad", loss), params = params, gradients = gradients,
     states = tree.states(model), unchanged = tree.watch(model),
-    scalars = no_scalars, microbatches = 1, clip = 0, alone = true, fast = false,
+    scalars = no_scalars, microbatches = 1, clip = 0, alone = true, fast = false, fast_sums = false,
     strategies = {},
     watched = tree.functions(model),
   }

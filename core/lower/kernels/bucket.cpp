@@ -4,7 +4,8 @@
 // has totals of one dtype, in the order in which they are complete, up to the size that the
 // strategy asked for. Ops of a rank with one tree node write straight into the bucket; if there are
 // several, a copy puts them one after another. Where microbatches run in a call each, the bucket is
-// the stack of nodes that wait (partition/timetable.h), and ops write straight into its top.
+// the stack of nodes that wait (partition/timetable.h), and ops write straight into its top. With
+// fast sums (Mesh::fast_sums) each microbatch's sums are added to the bucket behind their makers.
 
 #include <algorithm>
 #include <map>
@@ -51,6 +52,8 @@ class Filler {
     return {t.axis, "", v.type.dtype, plan_.segments[maker], stage, t.unit, t.use, t.early};
   }
 
+  // Whether a bucket is a stack of tree nodes.
+  bool stacks() const { return microbatches_.one_by_one && !mesh_.fast_sums; }
   int ranks(const std::string& axis) const { return mesh_.size_of(axis); }
 
   // The microbatches of the ranks that complete a sum, by their coordinate on the axis.
@@ -121,9 +124,10 @@ class Filler {
 
   Exchange fresh(int32_t dtype, const Total& t) const {
     Exchange b;
-    b.op = ORR_COLL_TREE_ALL_REDUCE;
     if (ranks(t.axis) > 1) b.axis = t.axis;
     b.dtype = dtype, b.nodes = t.nodes, b.leaf_first = leaf_first(t);
+    const bool all = b.leaf_first.back() == ranks(t.axis);  // have a leaf
+    b.op = mesh_.fast_sums && all ? ORR_COLL_ALL_REDUCE : ORR_COLL_TREE_ALL_REDUCE;
     b.origin = mesh_.maker_of(t.axis);
     return b;
   }
@@ -158,8 +162,7 @@ class Filler {
   }
 
   int64_t nodes(int64_t first, int64_t last, int64_t total) const {
-    return microbatches_.one_by_one ? NodeStack(first, last, total).slots
-                                    : orr_tree_nodes(first, last, total);
+    return stacks() ? NodeStack(first, last, total).slots : orr_tree_nodes(first, last, total);
   }
 
   void settle(Exchange& b) {
@@ -168,7 +171,7 @@ class Filler {
     s.region = b.axis.empty() ? Region::arena : Region::comm, s.category = "gradient";
     s.bytes = static_cast<uint64_t>(b.count * element);
     s.slots = room(total(b.totals[0]));
-    if (microbatches_.one_by_one) s.by = Slots::stack;
+    if (stacks()) s.by = Slots::stack;
     const int storage = plan_.add(s);
     b.send = b.recv = {storage, 0, Layout::contiguous({b.dtype, {b.count}})};
     const int me = mesh_.coordinate(b.axis, plan_.rank);
@@ -179,9 +182,11 @@ class Filler {
       uint64_t offset = static_cast<uint64_t>(offsets_[whole] * element);
       const Total& t = total(whole);
       ValueId partial = t.partial;
-      bool direct = microbatches_.one_by_one || b.nodes == 1;
+      bool direct = stacks() || (b.nodes == 1 && !microbatches_.one_by_one);
       if (direct)
         move(plan_.places[static_cast<size_t>(partial)].storage, storage, offset);
+      else if (microbatches_.one_by_one)
+        accumulate(b, partial, storage, offset);
       else
         pack(b, partial, storage, offset);
       if (t.is_cut()) {
@@ -195,7 +200,11 @@ class Filler {
     }
     b.name = fmt::format("bucket {}", plan_.buckets());
     b.bytes_sent = b.sent_by(me, ranks(b.axis));
-    if (microbatches_.one_by_one) add_merge(b);
+    if (microbatches_.one_by_one) {
+      auto [axis, gathered, dtype, segment, chunk, unit, use, early] = key_of(total(b.totals[0]));
+      b.segment = segment, b.chunk = chunk;
+      if (stacks()) add_merge(b);
+    }
     plan_.exchanges.push_back(std::move(b));
   }
 
@@ -236,42 +245,69 @@ class Filler {
   void pack(const Exchange& b, ValueId partial, int storage, uint64_t offset) {
     const Place& from = plan_.places[static_cast<size_t>(partial)];
     int64_t n = plan_.local.program.type(partial).elements();
+    Place source{from.storage, from.offset, {b.dtype, {b.nodes, n}, {n, 1}}};
+    Place target{storage, offset, {b.dtype, {b.nodes, n}, {b.count, 1}}};
+    behind_maker(from.storage, [&](Launcher& launcher, const Op& maker) {
+      launcher.copy(maker, source, target);
+    });
+  }
+
+  // Adds launches right behind the maker of `partial`: the first microbatch's sum is copied into
+  // the bucket, later ones are added to it.
+  void accumulate(const Exchange& b, ValueId partial, int storage, uint64_t offset) {
+    const Place from = plan_.places[static_cast<size_t>(partial)];
+    const Place to{storage, offset, from.layout};
+    behind_maker(from.storage, [&](Launcher& launcher, const Op& maker) {
+      size_t n = plan_.launches.size();
+      launcher.copy(maker, from, to);
+      for (; n < plan_.launches.size(); ++n) plan_.launches[n].when = When::first;
+      launcher.add(addition(b), {to, from}, {to});
+      for (; n < plan_.launches.size(); ++n) plan_.launches[n].when = When::later;
+    });
+  }
+
+  // Adds launches right behind the one that writes the storage. Those of one maker are in the order
+  // of the buckets, on every rank.
+  template <class Add>
+  void behind_maker(int storage, Add&& add) {
     auto maker = std::find_if(plan_.order.begin(), plan_.order.end(), [&](const Step& s) {
       if (s.kind != Step::launch) return false;
       const Launch& l = plan_.launches[static_cast<size_t>(s.index)];
       return std::any_of(l.out_at.begin(), l.out_at.end(),
-                         [&](const Place& at) { return at.storage == from.storage; });
+                         [&](const Place& at) { return at.storage == storage; });
     });
-    auto next = maker + 1;  // copies of one maker are in the order of the buckets, on every rank
-    while (next != plan_.order.end() && next->kind == Step::launch && packs_.count(next->index))
+    auto next = maker + 1;
+    while (next != plan_.order.end() && next->kind == Step::launch && added_.count(next->index))
       ++next;
     auto after = next - plan_.order.begin(), end = static_cast<int64_t>(plan_.order.size());
-    Place source{from.storage, from.offset, {b.dtype, {b.nodes, n}, {n, 1}}};
-    Place target{storage, offset, {b.dtype, {b.nodes, n}, {b.count, 1}}};
     Launcher launcher(plan_);
     launcher.at(maker->segment, maker->chunk);
-    launcher.copy(plan_.launches[static_cast<size_t>(maker->index)].op, source, target);
-    for (auto s = plan_.order.begin() + end; s != plan_.order.end(); ++s) packs_.insert(s->index);
+    const Op op = plan_.launches[static_cast<size_t>(maker->index)].op;
+    add(launcher, op);
+    for (auto s = plan_.order.begin() + end; s != plan_.order.end(); ++s) added_.insert(s->index);
     std::rotate(plan_.order.begin() + after, plan_.order.begin() + end, plan_.order.end());
   }
 
-  // Adds the launch that adds the node on top of the stack to the one below it. A step of it says
-  // by its depth which nodes these are.
-  void add_merge(Exchange& b) {
+  static Op addition(const Exchange& b) {
     Op add;
     add.kind = "pointwise", add.phase = Phase::backward;
     add.site.line = b.where;
     int32_t left = add.expr.push(ORR_FN_INPUT, b.dtype, 0),
             right = add.expr.push(ORR_FN_INPUT, b.dtype, 1);
     add.expr.outputs = {add.expr.push(ORR_FN_ADD, b.dtype, left, right)};
+    return add;
+  }
+
+  // Adds the launch that adds the node on top of the stack to the one below it. A step of it says
+  // by its depth which nodes these are.
+  void add_merge(Exchange& b) {
+    const Op add = addition(b);
     Place top = b.send, below = b.send;
     below.offset -= plan_.storage(b.send.storage).bytes;
-    auto [axis, gathered, dtype, segment, chunk, unit, use, early] = key_of(total(b.totals[0]));
     Launcher launcher(plan_);
-    launcher.at(segment, chunk);
+    launcher.at(b.segment, b.chunk);
     launcher.add(add, {below, top}, {below});
     b.merge = plan_.order.back().index;
-    b.segment = segment, b.chunk = chunk;
     plan_.order.pop_back();
   }
 
@@ -282,7 +318,7 @@ class Filler {
   std::vector<Exchange> buckets_;
   std::map<ValueId, int64_t> offsets_;
   std::map<std::pair<std::string, std::string>, int64_t> room_;  // by Total::axis and gathered
-  std::set<int> packs_;                                          // launches that copy into buckets
+  std::set<int> added_;                                          // launches that fill buckets
 };
 
 }  // namespace

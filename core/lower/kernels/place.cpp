@@ -45,9 +45,10 @@ class Placer {
     last_read_.assign(p_.values().size(), kNone), reads_.resize(p_.values().size());
     is_total_.resize(p_.values().size());
     one_by_one_ = plan_.local.microbatches.one_by_one;
+    const bool added = one_by_one_ && plan_.mesh.fast_sums;  // to the sums of microbatches before
     for (const Total& t : plan_.local.totals) {  // one by one: each microbatch is a node of its own
       nodes_[t.partial] = one_by_one_ ? 1 : t.nodes;
-      if (nodes_[t.partial] == 1 && !t.is_cut()) same_[t.whole] = t.partial;
+      if (nodes_[t.partial] == 1 && !t.is_cut() && !added) same_[t.whole] = t.partial;
       is_total_[at(t.whole)] = true;
     }
     for (auto& [state, next] : p_.updates()) next_state_[next] = state;
@@ -116,7 +117,7 @@ class Placer {
   }
 
   std::string category(ValueId v) const {
-    if (nodes_.count(v)) return "gradient";
+    if (nodes_.count(v) && !(one_by_one_ && plan_.mesh.fast_sums)) return "gradient";
     return p_.value(v).type.dims.empty() ? "metric" : "activation";
   }
 

@@ -30,7 +30,7 @@ class ActionOrder {
  public:
   explicit ActionOrder(RankPlan& plan) : plan_(plan) {
     for (const Exchange& b : plan.exchanges)
-      if (b.is_bucket()) stacks_.emplace(b.send.storage, stack_of(b));
+      if (b.is_bucket() && b.merge != kNone) stacks_.emplace(b.send.storage, stack_of(b));
   }
 
   void run() {
@@ -81,11 +81,19 @@ class ActionOrder {
     return s;
   }
 
+  bool runs(const Step& s, const Action& action) const {
+    if (s.kind != Step::launch) return true;
+    const When when = plan_.launches[static_cast<size_t>(s.index)].when;
+    return when == When::always || (when == When::first) == (action.microbatch == 0);
+  }
+
   void emit(const Action& action) {
     for (const Step& s : templates_[{action.segment, action.chunk}].compute)
-      plan_.schedule.push_back(placed(s, action));
+      if (runs(s, action)) plan_.schedule.push_back(placed(s, action));
     for (const Exchange& b : plan_.exchanges) {
-      if (!b.is_bucket() || b.segment != action.segment || b.chunk != action.chunk) continue;
+      if (!b.is_bucket() || b.merge == kNone || b.segment != action.segment ||
+          b.chunk != action.chunk)
+        continue;
       const NodeStack& stack = stacks_.at(b.send.storage);
       int depth = stack.depth[static_cast<size_t>(action.microbatch)];
       for (int i = 0; i < stack.merges[static_cast<size_t>(action.microbatch)]; ++i)

@@ -102,7 +102,7 @@ class Localizer {
   Share share_of(const Op& op) const {
     const std::string gathered = reads_gathered(op) ? mesh_.gathered_axis() : "";
     const std::string axis = without_axis(attr_text(op.attrs, "among", mesh_.batch_axis), gathered);
-    if (axis == mesh_.batch_axis)
+    if (axis == mesh_.batch_axis && !mesh_.fast_sums)
       return {axis, "", microbatches_.first, microbatches_.count(), microbatches_.total};
     const std::vector<int64_t> first = microbatches_among(mesh_, dealt_, axis, rank_, gathered);
     const auto me = static_cast<size_t>(mesh_.coordinate(axis, rank_));

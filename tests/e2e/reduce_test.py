@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""reduce = "fast" of compile: the losses of canonical sums but for rounding, one gradient for all microbatches, and
+plans that stay true.
+
+Arguments: the build tree.
+"""
+import pathlib
+import re
+import sys
+import tempfile
+import unittest
+
+from program import HERE, orrery
+
+DATA, LOOP = "strategy.data {}", "strategy.accumulate {}"
+PIPELINE = 'strategy.pipeline { size = 2, schedule = "1f1b" }, strategy.data {}'
+
+
+class Reduce(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.script = pathlib.Path(folder.name, "reduce.lua")
+
+    def command(self, command, ranks, stack, reduce, words=()):
+        text = (HERE / "strategies.lua").read_text()
+        self.script.write_text(text.replace("strategy = STACK", f'strategy = {{ {stack} }}, reduce = "{reduce}"'))
+        return orrery(command, "-n", ranks, self.script, *words)
+
+    def losses(self, ranks, stack, reduce, words=()):
+        """Losses and gradient norms. The script itself fails if it sends other bytes than predicted."""
+        run = self.command("run", ranks, stack, reduce, ["eval=false", *words])
+        self.assertEqual(run.code, 0, run.err)
+        return [float(x) for line in re.findall(r"^step \d+ loss (\S+) norm (\S+)$", run.out, re.M) for x in line]
+
+    def planned_gradients(self, ranks, stack, reduce):
+        """The bytes of gradients for each parameter."""
+        plan = self.command("plan", ranks, stack, reduce, ["tie=false"])
+        self.assertEqual(plan.code, 0, plan.err)
+        self.assertEqual("  reduce  fast" in plan.out, reduce == "fast")
+        return max(float(x) for x in re.findall(r"([\d.]+) gradient", plan.out))
+
+    def test_has_the_losses_of_canonical_sums_but_for_rounding(self):
+        odd = ["batch=13", "microbatches=8"]
+        for ranks, stack, words in (
+                (1, DATA, ()), (2, DATA, ()), (3, DATA, odd), (1, f"{DATA}, {LOOP}", ()), (3, f"{DATA}, {LOOP}", odd),
+                (2, f"{DATA}, strategy.zero {{ stage = 1 }}", ()),
+                (3, f"{DATA}, strategy.zero {{ stage = 3 }}, {LOOP}", odd), (2, PIPELINE, ()), (4, PIPELINE, odd),
+                (3, "strategy.server { dedicated = 1 }", odd), (2, "strategy.average { every = 2 }", ()),
+                (2, f"strategy.tensor {{}}, {LOOP}", ())):
+            with self.subTest(ranks=ranks, stack=stack):
+                exact, fast = (self.losses(ranks, stack, reduce, words) for reduce in ("canonical", "fast"))
+                self.assertEqual(len(exact), 20)
+                self.assertNotEqual(exact, fast)
+                for a, b in zip(exact, fast):
+                    self.assertAlmostEqual(a, b, delta=1e-4)
+
+    def test_keeps_one_gradient_for_all_microbatches(self):
+        for ranks, stack in ((1, f"{DATA}, {LOOP}"), (2, PIPELINE), (2, f"{DATA}, strategy.zero {{}}, {LOOP}")):
+            with self.subTest(stack=stack):
+                nodes, one = (self.planned_gradients(ranks, stack, reduce) for reduce in ("canonical", "fast"))
+                self.assertGreater(nodes, 11)  # 4 bytes for each tree node that waits
+                self.assertLess(one, 4.5)
+
+    def test_gives_the_same_bits_again(self):
+        stack = f"{DATA}, strategy.zero {{ stage = 3 }}, {LOOP}"
+        self.assertEqual(self.losses(3, stack, "fast"), self.losses(3, stack, "fast"))
+
+    def test_refuses_what_it_cannot_be(self):
+        for stack, reduce, why in (
+                (DATA, "quick", "reduce is 'quick': write \"canonical\" or \"fast\""),
+                ('strategy.server { mode = "async" }', "fast", "each rank takes steps of its own: leave reduce out")):
+            run = self.command("run", 2, stack, reduce)
+            self.assertNotEqual(run.code, 0)
+            self.assertIn(why, run.err)
+            self.assertIn("reduce.lua:", run.err)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

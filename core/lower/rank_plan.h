@@ -98,8 +98,8 @@ struct Exchange {
   int64_t nodes = 1;
   std::vector<ValueId> totals;  // members of the bucket, in order
   // Where microbatches run in a call each. `merge`: the launch that adds a tree node to the one
-  // below it on the stack; kNone with fast sums, which each microbatch adds to one place. `segment`, `chunk`: the action that makes the nodes, or that sends a
-  // message.
+  // below it on the stack; kNone with fast sums, which each microbatch adds to one place.
+  // `segment`, `chunk`: the action that makes the nodes, or that sends a message.
   int merge = kNone;
   Segment segment = Segment::backward;
   int chunk = 0;

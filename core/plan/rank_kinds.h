@@ -57,8 +57,8 @@ class RankKinds {
   bool gathers_ = false;       // the program gathers the rows of samples
   std::vector<Program> cuts_;  // by coordinate on the axes of cut values: the share
   std::vector<int> alike_;     // by coordinate there: the first one with a share of equal shapes
-  // Where training state is sharded, by share of cut values (alike_) and stage: by coordinate on the
-  // axis that gradients are summed over, the first coordinate with pieces of equal shapes.
+  // Where training state is sharded, by share of cut values (alike_) and stage: by coordinate on
+  // the axis that gradients are summed over, the first coordinate with pieces of equal shapes.
   std::map<std::pair<int, int>, std::vector<int>> shards_;
   std::map<const Program*, StageRanks> stage_ranks_;  // of the programs that kinds are planned from
   std::vector<std::vector<int>> members_;

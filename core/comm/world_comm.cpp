@@ -52,11 +52,13 @@ void copy_to_self(const std::vector<orr_coll>& ops) {
 }  // namespace
 
 WorldComm::WorldComm(const World& world, const std::string& backend, uint64_t link_speed,
-                     std::unique_ptr<Store> store)
+                     std::unique_ptr<Store> store, std::function<void()> begin_thread)
     : world_(world),
       link_speed_(link_speed),
       store_(store ? std::move(store) : Store::open(world)),
-      groups_(1) {
+      groups_(1),
+      begin_thread_(std::move(begin_thread)),
+      lanes_(1) {
   if (world.size == 1) return;
   api_ = &Registry::get().comm(backend);
   char reason[256] = "";
@@ -70,23 +72,26 @@ WorldComm::WorldComm(const World& world, const std::string& backend, uint64_t li
   const orr_comm_boot boot = store_->boot(world);
   form(*store_, world_,
        [&] { check(api_->world(api_->self, &boot, &groups_[0].comm), "comm '" + backend + "'"); });
-  lane_.start();
+  lanes_[0].start();
 }
 
 WorldComm::~WorldComm() {
-  lane_.finish();
+  for (Lane& lane : lanes_) lane.finish();
   while (!memories_.empty()) free(memories_.back().memory);
   for (size_t i = groups_.size(); i-- > 0;)
     if (groups_[i].comm) api_->destroy(groups_[i].comm);
 }
 
-int WorldComm::split(int color, int key) {
+int WorldComm::split(int color, int key, bool own_lane) {
   Group made;
-  wait(lane_.submit([&] {
+  drain();
+  wait(on_lane(0, [&] {
     if (groups_[0].comm) check(api_->split(groups_[0].comm, color, key, &made.comm));
   }));
   if (color < 0) made.rank = -1;
   if (made.comm) made.rank = api_->rank(made.comm), made.size = api_->world_size(made.comm);
+  if (own_lane && (caps_.flags & ORR_COMM_CONCURRENT)) made.lane = lanes_.size();
+  if (made.lane) lanes_.emplace_back();
   groups_.push_back(made);
   return static_cast<int>(groups_.size()) - 1;
 }
@@ -96,9 +101,54 @@ WorldComm::Ticket WorldComm::submit(std::vector<orr_coll> ops, int group) {
 }
 
 WorldComm::Ticket WorldComm::submit(std::function<void(const Post&)> work, int group) {
-  return lane_.submit([this, work = std::move(work), &to = groups_[static_cast<size_t>(group)]] {
+  return on_lane(group, [this, work = std::move(work), &to = groups_[static_cast<size_t>(group)]] {
     work([this, &to](const std::vector<orr_coll>& ops) { execute(ops, to); });
   });
+}
+
+WorldComm::Ticket WorldComm::on_lane(int group, std::function<void()> work) {
+  const size_t at = groups_[static_cast<size_t>(group)].lane;
+  Lane& lane = lanes_[at];
+  if (!api_) return {at, lane.submit(std::move(work))};
+  if (!lane.started()) lane.start(begin_thread_);
+  return {at, lane.submit([this, at, work = std::move(work)] {
+            try {
+              if (failed_) std::rethrow_exception(error_);
+              work();
+            } catch (const std::exception& e) {
+              end_others(at, e.what());
+              throw;
+            }
+          })};
+}
+
+// Notes the error of a lane, and ends the operations of the others.
+void WorldComm::end_others(size_t lane, const std::string& why) {
+  {
+    std::lock_guard lock(mutex_);
+    if (error_) return;
+    error_ = std::current_exception(), failed_ = true;
+  }
+  for (size_t i = 0; i < lanes_.size(); ++i)
+    if (i != lane && !lanes_[i].done(lanes_[i].last())) return abort(why);
+}
+
+void WorldComm::wait(Ticket ticket) {
+  const auto wait = [&](Lane& lane, Lane::Ticket number) {
+    try {
+      lane.wait(number);
+    } catch (...) {
+      if (!failed_) throw;
+    }
+  };
+  if (!failed_) wait(lanes_[ticket.lane], ticket.number);
+  if (!failed_) return;
+  for (Lane& lane : lanes_) wait(lane, lane.last());
+  std::rethrow_exception(error_);
+}
+
+void WorldComm::drain() {
+  for (size_t i = 0; i < lanes_.size(); ++i) wait({i, lanes_[i].last()});
 }
 
 bool WorldComm::on_streams() const {
@@ -106,17 +156,17 @@ bool WorldComm::on_streams() const {
 }
 
 WorldComm::Ticket WorldComm::enqueue(const orr_coll& op, int group, OnStream how) {
-  return lane_.submit(
-      [this, op = op, how = std::move(how), &to = groups_[static_cast<size_t>(group)]]() mutable {
-        how.before();
-        number(op, to);
-        how.composition ? compose_on_stream(op, how, to) : post_on_stream(&op, 1, to);
-        how.after();
-      });
+  return on_lane(group, [this, op = op, how = std::move(how),
+                         &to = groups_[static_cast<size_t>(group)]]() mutable {
+    how.before();
+    number(op, to);
+    how.composition ? compose_on_stream(op, how, to) : post_on_stream(&op, 1, to);
+    how.after();
+  });
 }
 
 WorldComm::Ticket WorldComm::finish() {
-  return lane_.submit([this] { await_streams(); });
+  return on_lane(0, [this] { await_streams(); });
 }
 
 WorldComm::Post WorldComm::direct(int group) {
@@ -173,11 +223,11 @@ void WorldComm::execute(std::vector<orr_coll> ops, Group& group) {
       if (c.op != ORR_COLL_SEND && c.op != ORR_COLL_RECV) copy_own(c);
     return;
   }
-  const auto begin = std::chrono::steady_clock::now();
+  const Clock::time_point posted = Clock::now();
   std::vector<orr_coll> together;
   for (const orr_coll& c : ops) is_native(caps_, c) ? together.push_back(c) : compose(c, group);
   if (!together.empty()) post_now(together.data(), static_cast<int32_t>(together.size()), group);
-  if (link_speed_ > 0) std::this_thread::sleep_until(begin + time_on_link(ops, group));
+  if (link_speed_ > 0) std::this_thread::sleep_until(end_on_link(ops, group, posted));
 }
 
 void WorldComm::post_now(const orr_coll* ops, int32_t n, Group& group) {
@@ -214,19 +264,31 @@ std::string WorldComm::composed() const {
   return names;
 }
 
-// The time that these operations take over the simulated link, which carries both directions at
-// once.
-std::chrono::nanoseconds WorldComm::time_on_link(const std::vector<orr_coll>& ops,
-                                                 const Group& group) const {
+// When these operations, which have just ended, would have ended over the simulated link. It
+// carries both directions at once, and one operation after another for all lanes. A message begins
+// when both ranks are there, so its time is added to its end, that of others to their posts.
+WorldComm::Clock::time_point WorldComm::end_on_link(const std::vector<orr_coll>& ops,
+                                                    const Group& group, Clock::time_point posted) {
   uint64_t sent = 0, received = 0;
+  bool messages = true;
   for (const orr_coll& c : ops) {
-    sent += orr::traffic::bytes_sent(c, group.rank, group.size);
+    const uint64_t out = orr::traffic::bytes_sent(c, group.rank, group.size);
+    messages &= c.op == ORR_COLL_SEND || c.op == ORR_COLL_RECV;
     if (c.op == ORR_COLL_RECV)
       received += static_cast<uint64_t>(c.count * orr_dtype_bytes(c.dtype));
+    else
+      sent += out, received += c.op == ORR_COLL_SEND ? 0 : out;
   }
-  const double seconds =
-      static_cast<double>(std::max(sent, received)) / static_cast<double>(link_speed_);
-  return std::chrono::nanoseconds(static_cast<int64_t>(seconds * 1e9));
+  const auto lasts = [&](uint64_t bytes) {
+    return std::chrono::nanoseconds(
+        static_cast<int64_t>(static_cast<double>(bytes) / static_cast<double>(link_speed_) * 1e9));
+  };
+  const Clock::time_point begin = messages ? Clock::now() : posted;
+  Clock::time_point end = begin;
+  std::lock_guard lock(mutex_);
+  if (sent) end = out_free_ = std::max(begin, out_free_) + lasts(sent);
+  if (received) end = std::max(end, in_free_ = std::max(begin, in_free_) + lasts(received));
+  return end;
 }
 
 // Is called after a deadline. Ranks that wait in different operations for each other all come here

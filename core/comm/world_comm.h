@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The world's communicator and the lane that drives it: a thread that runs operations in the order
-// of their submission, while compute goes on. A world of one rank needs neither plugin nor thread:
-// its operations are copies.
+// The world's communicator, its groups, and the lanes that drive them: threads that run operations
+// in the order of their submission, while compute goes on. Groups share the world's lane, or have
+// one of their own if the backend is ORR_COMM_CONCURRENT. A world of one rank needs neither plugin
+// nor thread: its operations are copies.
 #pragma once
 
 #include <orrery/comm.h>
@@ -11,8 +12,10 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <exception>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -27,13 +30,17 @@ struct SpotFold;
 
 class WorldComm {
  public:
-  using Ticket = Lane::Ticket;
+  struct Ticket {
+    size_t lane = 0;
+    Lane::Ticket number = 0;
+  };
 
   // Forms the world with the plugin `backend`; collective. Throws Error. [main thread]
   // `link_speed` simulates a slower link, in bytes a second: every operation takes at least as long
-  // as over such a link; 0: none is simulated. `store`: the job's store, if it is open already.
+  // as over such a link, which all lanes share; 0: none is simulated. `store`: the job's store, if
+  // it is open already. `begin_thread` is called first by the threads of groups.
   WorldComm(const World& world, const std::string& backend, uint64_t link_speed = 0,
-            std::unique_ptr<Store> store = nullptr);
+            std::unique_ptr<Store> store = nullptr, std::function<void()> begin_thread = {});
   // Finishes the submitted work. REQUIRES: all buffers of that work still exist. [main thread]
   ~WorldComm();
   WorldComm(const WorldComm&) = delete;
@@ -47,7 +54,7 @@ class WorldComm {
   // Makes a group of the ranks that give equal colors, in the order of their keys, and returns its
   // number for submit. A rank that gives -1 is in no group, and must not submit to it. Group 0 is
   // the world. Collective, after all submitted work. [main thread]
-  int split(int color, int key);
+  int split(int color, int key, bool own_lane = false);
   int rank(int group) const { return groups_[static_cast<size_t>(group)].rank; }  // -1: in none
   int size(int group) const { return groups_[static_cast<size_t>(group)].size; }
 
@@ -56,9 +63,9 @@ class WorldComm {
   // point to is borrowed until the work is done. Never blocks. [compute thread]
   Ticket submit(std::vector<orr_coll> ops, int group = 0);
   // Submits work of several operations, of which later ones depend on results of earlier ones.
-  // `work` runs on the lane, after all work that was submitted before. It may call `post` several
-  // times; each call returns when its operations are done. An exception of `work` is an error of
-  // the lane. Never blocks. [compute thread]
+  // `work` runs on the group's lane, after all work that was submitted there before. It may call
+  // `post` several times; each call returns when its operations are done. An exception of `work` is
+  // an error of the lane. Never blocks. [compute thread]
   using Post = std::function<void(const std::vector<orr_coll>& ops)>;
   Ticket submit(std::function<void(const Post& post)> work, int group = 0);
   // Whether the backend can enqueue operations on memory of a device on a stream of that device.
@@ -79,11 +86,13 @@ class WorldComm {
   // A function that posts to a group directly, not over the lane. One other thread may use it, if
   // nothing else uses the group. [main thread]
   Post direct(int group);
-  // Returns when the work is done. Once any work has failed, every call throws that Error.
-  // [compute thread]
-  void wait(Ticket ticket) { lane_.wait(ticket); }
-  bool done(Ticket ticket) const { return lane_.done(ticket); }  // also if failed [any thread]
-  void drain() { wait(lane_.last()); }  // waits for everything submitted [compute thread]
+  // Returns when the work is done. Once any work has failed, every call throws the first Error,
+  // when no work is in progress any more. [compute thread]
+  void wait(Ticket ticket);
+  bool done(Ticket ticket) const {  // also if failed [any thread]
+    return lanes_[ticket.lane].done(ticket.number);
+  }
+  void drain();  // waits for everything submitted [compute thread]
   void run(std::vector<orr_coll> ops) { wait(submit(std::move(ops))); }
 
   // Memory for exchanges of a group. If the backend can, peers access it in place; else it is
@@ -105,11 +114,15 @@ class WorldComm {
   void abort(const std::string& reason);
 
  private:
+  using Clock = std::chrono::steady_clock;
   struct Group {
     orr_comm* comm = nullptr;  // null in a world of one
     int rank = 0, size = 1;
+    size_t lane = 0;
     uint64_t sequence = 0;  // the number of its last collective; used on the lane
   };
+  Ticket on_lane(int group, std::function<void()> work);
+  void end_others(size_t lane, const std::string& why);
   void execute(std::vector<orr_coll> ops, Group& group);
   void number(orr_coll& op, Group& group) const;
   void post_on_stream(const orr_coll* ops, size_t n, Group& group);
@@ -118,7 +131,8 @@ class WorldComm {
   void post_now(const orr_coll* ops, int32_t n, Group& group);
   void compose(const orr_coll& c, Group& group);
   void count_composed(const orr_coll& c, const Group& group, uint64_t sent_before);
-  std::chrono::nanoseconds time_on_link(const std::vector<orr_coll>& ops, const Group& group) const;
+  Clock::time_point end_on_link(const std::vector<orr_coll>& ops, const Group& group,
+                                Clock::time_point posted);
   std::string elsewhere(const orr_coll& here);
 
   World world_;
@@ -137,7 +151,12 @@ class WorldComm {
   // Bytes that composed operations have sent beyond the bytes of their definition.
   std::atomic<uint64_t> beyond_definition_{0};
 
-  Lane lane_;  // without a thread in a world of one
+  std::mutex mutex_;
+  Clock::time_point out_free_, in_free_;  // when the simulated link is free in each direction
+  std::exception_ptr error_;              // the first of all lanes; never changes once it is set
+  std::atomic<bool> failed_{false};       // error_ is set
+  std::function<void()> begin_thread_;
+  std::deque<Lane> lanes_;  // the first is the world's
 };
 
 }  // namespace orrery

@@ -71,6 +71,20 @@ int Mesh::peer(const std::string& axis, int other, int rank) const {
   return rank + (other - coordinate(axis, rank)) * stride_of(*this, axis);
 }
 
+Mesh::Shape Mesh::shape_of(const std::string& axis, int rank) const {
+  Shape shape;
+  for (const std::string& one : factors_of(axis)) {
+    const int size = size_of(one);
+    if (size == 1) continue;
+    const int stride = peer(one, 1, rank) - peer(one, 0, rank);
+    if (!shape.empty() && shape.back().second == size * stride)
+      shape.back() = {shape.back().first * size, stride};
+    else
+      shape.push_back({size, stride});
+  }
+  return shape;
+}
+
 std::vector<MeshAxis> axes_of(const Mesh& mesh) {
   std::vector<MeshAxis> found;
   for (const Axis& axis : mesh.axes) found.push_back({axis.name, axis.size});

@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "partition/timetable.h"
@@ -157,6 +158,8 @@ struct Mesh {
   std::vector<Placing> placed;  // one for each axis, in the order in which they were asked for
   Asked asked;
   Offload offload;
+  // A rank's backend or device has one exchange in progress at a time (lower/channel.h).
+  bool one_lane = false;
   std::vector<std::string> remarks;
   std::string placed_axis() const;  // the product of the axes of `placed`
   // The axes of `placed` that also deal the batch: a value that is cut over them holds the samples
@@ -174,6 +177,10 @@ struct Mesh {
   int coordinate(const std::string& axis, int rank) const;  // 0 if there is none
   // The rank that differs from `rank` only in its coordinate on `axis`.
   int peer(const std::string& axis, int coordinate, int rank) const;
+  // Sizes and strides (the difference of rank between neighbours) of an axis's factors, without
+  // those of size 1; adjacent ones count as one. Axes of equal shape have the same ranks.
+  using Shape = std::vector<std::pair<int, int>>;
+  Shape shape_of(const std::string& axis, int rank) const;
 };
 
 std::vector<MeshAxis> axes_of(const Mesh& mesh);

@@ -7,11 +7,10 @@
 #include <bit>
 
 #include "base/error.h"
+#include "lower/channel.h"
 
 namespace orrery {
 namespace {
-
-bool is_message(const Exchange& e) { return e.op == ORR_COLL_SEND || e.op == ORR_COLL_RECV; }
 
 double most_sent(const Exchange& e, int ranks) {
   if (is_message(e)) return static_cast<double>(e.count * orr_dtype_bytes(e.dtype));

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <boost/container_hash/hash.hpp>
 #include <unordered_map>
+#include <utility>
 
 #include "base/error.h"
 #include "plan/timeline.h"
@@ -9,21 +10,32 @@
 namespace orrery {
 namespace {
 
+// A transfer that was posted.
 struct Travel {
-  double begin = -1, end = -1;  // begin < 0: has not begun
+  double posted;               // when
+  size_t lane, number;         // its place in the lane
+  double begin = 0, end = -1;  // end < 0: it has not been carried out
+};
+
+// A communication lane of a timeline.
+struct Lane {
+  std::vector<size_t> posted;  // transfers, in order
+  size_t next = 0, told = 0;   // how many have been carried out, and entered into `come`
+  double free = 0;             // the time that the lane has reached
+  bool waits = false;          // it is in the list of a timeline that it waits for
 };
 
 // The state of a timeline in the simulation.
 struct Lanes {
   const Timeline* plan = nullptr;
-  size_t beat = 0, transfer = 0;  // the next one of the compute and of the communication lane
-  double now = 0, free = 0;    // the time that the compute and the communication lane have reached
-  std::vector<double> posted;  // by transfer: when it was posted
-  std::vector<Travel> travels;
-  // By meeting: when this communication lane was ready for it.
+  size_t beat = 0;  // the next one
+  double now = 0;   // the time that the compute lane has reached
+  std::vector<Lane> lanes;
+  std::vector<Travel> travels;  // by transfer
+  // By meeting: when a lane was ready for it.
   std::unordered_map<std::array<int64_t, 5>, double, boost::hash<std::array<int64_t, 5>>> come;
-  size_t told = 0;              // how many transfers have been entered into `come`
-  std::vector<size_t> waiting;  // timelines that wait until there is more in `come`
+  // Timelines and their lanes that wait until there is more in `come`.
+  std::vector<std::pair<size_t, size_t>> waiting;
   Spent spent;
 };
 
@@ -40,7 +52,7 @@ class Simulation {
     while (!going_.empty()) {
       const size_t next = going_.back();
       going_.pop_back();
-      while (communicate(next) || compute(lanes_[next])) {
+      while (go_on(next)) {
       }
     }
     std::vector<Spent> spent;
@@ -55,54 +67,73 @@ class Simulation {
   }
 
  private:
-  // Carries out the next transfer that was posted, if all its peers are ready for it.
-  bool communicate(size_t me) {
+  bool go_on(size_t me) {
+    bool moved = false;
+    for (size_t lane = 0; lane < lanes_[me].lanes.size(); ++lane)
+      while (communicate(me, lane)) moved = true;
+    while (compute(lanes_[me])) moved = true;
+    return moved;
+  }
+
+  // Carries out the lane's next transfer that was posted, if all its peers are ready for it.
+  bool communicate(size_t me, size_t number) {
     Lanes& l = lanes_[me];
-    if (l.transfer == l.posted.size()) return false;
-    const Transfer& t = l.plan->transfers[l.transfer];
-    double begin = std::max(l.posted[l.transfer], l.free);
-    if (l.told == l.transfer) tell(l, t, begin);
+    Lane& lane = l.lanes[number];
+    if (lane.waits || lane.next == lane.posted.size()) return false;
+    const size_t transfer = lane.posted[lane.next];
+    const Transfer& t = l.plan->transfers[transfer];
+    Travel& travel = l.travels[transfer];
+    double begin = std::max(travel.posted, lane.free);
+    if (lane.told == lane.next) ++lane.told, tell(l, t, begin);
     for (size_t peer : t.peers) {
       auto there = lanes_[peer].come.find(t.meeting);
       if (there == lanes_[peer].come.end()) {
-        std::vector<size_t>& waiting = lanes_[peer].waiting;
-        if (waiting.empty() || waiting.back() != me) waiting.push_back(me);
+        lanes_[peer].waiting.emplace_back(me, number);
+        lane.waits = true;
         return false;
       }
       begin = std::max(begin, there->second);
     }
-    l.free = begin + t.seconds;
-    l.travels.push_back({begin, l.free});
-    ++l.transfer;
+    travel.begin = begin, travel.end = lane.free = begin + t.seconds;
+    ++lane.next;
     return true;
   }
 
-  // Notes that the lane is ready for a transfer. Timelines that wait for it may go on.
+  // Notes that a lane is ready for a transfer. Lanes that wait for it may go on.
   void tell(Lanes& l, const Transfer& t, double begin) {
-    ++l.told;
     if (!t.peers.empty()) l.come.emplace(t.meeting, begin);
-    going_.insert(going_.end(), l.waiting.begin(), l.waiting.end());
-    l.waiting.clear();
+    for (const auto& [timeline, lane] : std::exchange(l.waiting, {})) {
+      lanes_[timeline].lanes[lane].waits = false;
+      going_.push_back(timeline);
+    }
   }
 
   bool compute(Lanes& l) {
     if (l.beat == l.plan->beats.size()) return false;
     const Beat& beat = l.plan->beats[l.beat];
     if (beat.kind == Beat::compute) l.now += beat.seconds, l.spent.compute += beat.seconds;
-    if (beat.kind == Beat::post) l.posted.push_back(l.now);
+    if (beat.kind == Beat::post) post(l, beat.transfer);
     if (beat.kind == Beat::wait) {
-      if (beat.transfer >= l.travels.size()) return false;
+      if (l.travels[beat.transfer].end < 0) return false;
       wait(l, beat.transfer);
     }
     ++l.beat;
     return true;
   }
 
+  static void post(Lanes& l, size_t transfer) {
+    const size_t number = l.plan->transfers[transfer].lane;
+    if (l.lanes.size() <= number) l.lanes.resize(number + 1);
+    l.travels.push_back({l.now, number, l.lanes[number].posted.size()});
+    l.lanes[number].posted.push_back(transfer);
+  }
+
   static void wait(Lanes& l, size_t transfer) {
-    const double end = l.travels[transfer].end;
-    for (size_t i = transfer + 1; i-- > 0 && l.travels[i].end > l.now;)
-      l.spent.exposed += l.travels[i].end - std::max(l.travels[i].begin, l.now);
-    l.now = std::max(l.now, end);
+    const Travel& last = l.travels[transfer];
+    const std::vector<size_t>& posted = l.lanes[last.lane].posted;
+    for (size_t i = last.number + 1; i-- > 0 && l.travels[posted[i]].end > l.now;)
+      l.spent.exposed += l.travels[posted[i]].end - std::max(l.travels[posted[i]].begin, l.now);
+    l.now = std::max(l.now, last.end);
   }
 
   std::vector<Lanes> lanes_;

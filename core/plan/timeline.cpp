@@ -4,8 +4,9 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
-#include "base/error.h"
+#include "lower/channel.h"
 
 namespace orrery {
 namespace {
@@ -53,11 +54,7 @@ class Builder {
     return s.kind != Step::launch && plan_.exchanges[static_cast<size_t>(s.index)].is_copy();
   }
 
-  static bool is_message(const Exchange& e) {
-    return e.op == ORR_COLL_SEND || e.op == ORR_COLL_RECV;
-  }
-
-  Transfer transfer(const Exchange& e) const {
+  Transfer transfer(const Exchange& e) {
     std::set<size_t> peers;
     auto add = [&](int at) {
       peers.insert(kinds_.kind_of(plan_.mesh.peer(e.axis, at, plan_.rank)));
@@ -65,7 +62,12 @@ class Builder {
     if (is_message(e)) add(e.root_or_peer);
     for (int at = 0; !is_message(e) && at < plan_.mesh.size_of(e.axis); ++at) add(at);
     peers.erase(kinds_.kind_of(plan_.rank));
-    return {machine_.seconds(e, plan_.mesh, plan_.rank), {peers.begin(), peers.end()}, {}};
+    const auto lane =
+        std::pair{plan_.mesh.shape_of(e.axis, plan_.rank), channel_of(e, plan_.mesh, plan_.rank)};
+    return {machine_.seconds(e, plan_.mesh, plan_.rank),
+            {peers.begin(), peers.end()},
+            {},
+            plan_.mesh.one_lane ? 0 : lanes_.try_emplace(lane, lanes_.size()).first->second};
   }
 
   // The transfer of a post. A message is identified by its two ranks, tag and microbatch, a
@@ -89,7 +91,8 @@ class Builder {
   const RankKinds& kinds_;
   const Machine& machine_;
   std::vector<double> launch_seconds_;
-  std::vector<Transfer> transfers_;  // by exchange
+  std::vector<Transfer> transfers_;                      // by exchange
+  std::map<std::pair<Mesh::Shape, int>, size_t> lanes_;  // by the axis's shape and the channel
   std::map<std::string, int64_t> axes_;
   std::map<int64_t, int64_t> collectives_;
   Timeline made_;

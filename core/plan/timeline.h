@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Simulates the time of a step: a timeline says what a plan's lanes do, in seconds, and an event
-// simulation plays those of all kinds of ranks together. Compute runs step by step. A rank's
-// communication lane carries out exchanges in the order of their posts, each once the lanes of all
-// its ranks are ready for it.
+// simulation plays those of all kinds of ranks together. Compute runs step by step. A lane, one for
+// each channel (lower/channel.h), carries out exchanges in the order of their posts, each once the
+// lanes of all its ranks are ready for it.
 #pragma once
 
 #include <array>
@@ -19,6 +19,7 @@ struct Transfer {
   double seconds = 0;                // from when all are ready
   std::vector<size_t> peers;         // the other timelines that take part
   std::array<int64_t, 5> meeting{};  // identifies the transfer on all timelines that take part
+  size_t lane = 0;                   // of this timeline
 };
 
 // A step of the compute lane.
@@ -42,7 +43,7 @@ Timeline timeline_of(const RankPlan& plan, const RankKinds& kinds, const Machine
 struct Spent {
   double step = 0;  // until all ranks have ended: equal for all
   double compute = 0;
-  double exposed = 0;  // compute waits while bytes of this rank travel
+  double exposed = 0;  // compute waits for a lane on which bytes travel
   double idle() const { return step - compute - exposed; }
 };
 

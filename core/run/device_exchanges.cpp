@@ -136,7 +136,7 @@ void DeviceExchanges::stage(const Step& step, Carried& c, Posted& p, Flight& f) 
     const uint64_t bytes = plan_.exchanges[static_cast<size_t>(step.index)].bytes();
     const orr_buffer to = p.recv_file ? p.recv.at(step) : on_host(pinned);
     const orr_buffer of = p.send_file ? p.send.at(step) : on_host(c.send.at(step));
-    filed_ = ticket =
+    filed_ = ticket.number =
         runtime_.copies().submit({{to, p.recv_file}, {of, p.send_file}, bytes, before, after});
     return;
   }
@@ -179,7 +179,7 @@ void DeviceExchanges::wait(const Step& step) {
   const WorldComm::Ticket ticket =
       posted_[static_cast<size_t>(step.index)].tickets[static_cast<size_t>(step.microbatch)];
   if (c.way == Way::filed)
-    runtime_.copies().wait(ticket);
+    runtime_.copies().wait(ticket.number);
   else if (c.way != Way::moved)
     runtime_.comm().wait(ticket);
   compute_.wait(c.flights[static_cast<size_t>(step.microbatch)].done);

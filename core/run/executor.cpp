@@ -2,6 +2,7 @@
 #include "run/executor.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "base/error.h"
 #include "lower/abi_op.h"
@@ -108,7 +109,8 @@ void Executor::prepare(const Exchange& exchange) {
   if (exchange.is_bucket())  // all its slots: its tree nodes lie one after another
     p.send.first.bytes = plan_.storage(exchange.send.storage).whole(),
     p.recv.first.bytes = p.send.first.bytes - exchange.recv.offset;
-  if (!exchange.axis.empty()) p.group = runtime_.group(plan_.mesh, exchange.axis);
+  if (!exchange.axis.empty())
+    std::tie(p.group, p.coll.root_or_peer) = runtime_.channel(plan_.mesh, exchange);
   p.tickets.resize(static_cast<size_t>(plan_.local.microbatches.calls()));
   posted_.push_back(std::move(p));
 }
@@ -142,7 +144,7 @@ void Executor::post(const Step& step) {
   Posted& p = posted_[static_cast<size_t>(step.index)];
   WorldComm::Ticket& ticket = p.tickets[static_cast<size_t>(step.microbatch)];
   if (const Exchange& e = plan_.exchanges[static_cast<size_t>(step.index)]; e.is_copy()) {
-    ticket = runtime_.copies().submit(
+    ticket.number = runtime_.copies().submit(
         {{p.recv.at(step), p.recv_file}, {p.send.at(step), p.send_file}, e.bytes()});
     return;
   }
@@ -153,10 +155,10 @@ void Executor::post(const Step& step) {
 
 void Executor::wait(const Step& step) {
   Profile::Timer timer(profiled_ ? &Profile::get().waiting() : nullptr);
-  const uint64_t ticket =
+  const WorldComm::Ticket ticket =
       posted_[static_cast<size_t>(step.index)].tickets[static_cast<size_t>(step.microbatch)];
   if (plan_.exchanges[static_cast<size_t>(step.index)].is_copy())
-    runtime_.copies().wait(ticket);
+    runtime_.copies().wait(ticket.number);
   else
     runtime_.comm().wait(ticket);
 }

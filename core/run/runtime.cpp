@@ -5,9 +5,11 @@
 #include <utility>
 
 #include "base/error.h"
+#include "lower/channel.h"
 #include "plugin/host.h"
 #include "plugin/registry.h"
 #include "run/profile.h"
+#include "run/thread_pool.h"
 
 namespace orrery {
 namespace {
@@ -95,8 +97,9 @@ const World& Runtime::world() {
 
 WorldComm& Runtime::comm() {
   if (!comm_)
-    comm_ = std::make_unique<WorldComm>(world(), runtime_options().comm,
-                                        runtime_options().link_speed, std::move(store_));
+    comm_ =
+        std::make_unique<WorldComm>(world(), runtime_options().comm, runtime_options().link_speed,
+                                    std::move(store_), [] { ThreadPool::get().unpin(); });
   return *comm_;
 }
 
@@ -110,20 +113,42 @@ void Runtime::open_store() try {
 
 int Runtime::group(const Mesh& mesh, const std::string& axis) {
   const int rank = world().rank;
-  std::vector<std::pair<int, int>> shape;
-  for (const std::string& one : factors_of(axis)) {
-    const int size = mesh.size_of(one);
-    if (size == 1) continue;
-    const int stride = mesh.peer(one, 1, rank) - mesh.peer(one, 0, rank);
-    if (!shape.empty() && shape.back().second == size * stride)
-      shape.back() = {shape.back().first * size, stride};  // two adjacent axes count as one
-    else
-      shape.push_back({size, stride});
-  }
-  if (world().size == 1 || shape == decltype(shape){{world().size, 1}}) return 0;
-  auto [at, fresh] = groups_.try_emplace(std::move(shape), 0);
-  if (fresh) at->second = comm().split(mesh.peer(axis, 0, rank), mesh.coordinate(axis, rank));
+  Mesh::Shape shape = mesh.shape_of(axis, rank);
+  if (world().size == 1 || shape == Mesh::Shape{{world().size, 1}}) return 0;
+  auto [at, fresh] = groups_.try_emplace({std::move(shape), 0}, 0);
+  if (fresh)
+    at->second =
+        comm().split(mesh.peer(axis, 0, rank), mesh.coordinate(axis, rank), !mesh.one_lane);
   return at->second;
+}
+
+std::pair<int, int> Runtime::channel(const Mesh& mesh, const Exchange& e) {
+  const int rank = world().rank, number = channel_of(e, mesh, rank);
+  if (number == 0) return {group(mesh, e.axis), e.root_or_peer};
+  return {groups_.at({mesh.shape_of(e.axis, rank), number}), e.op == ORR_COLL_SEND ? 1 : 0};
+}
+
+// Makes a communicator of each pair of neighbours: its sender is rank 0, its receiver rank 1.
+void Runtime::form_channels(const Mesh& mesh) {
+  const int rank = world().rank, me = mesh.coordinate(mesh.pipe_axis, rank);
+  const auto all = message_channels(mesh.size_of(mesh.pipe_axis));
+  for (size_t i = 0; i < all.size(); ++i) {
+    auto [at, fresh] =
+        groups_.try_emplace({mesh.shape_of(mesh.pipe_axis, rank), static_cast<int>(i) + 1}, 0);
+    const int sender = all[i].sender(me);
+    const int color = sender == kNone ? -1 : mesh.peer(mesh.pipe_axis, sender, rank);
+    if (fresh) at->second = comm().split(color, me == sender ? 0 : 1, true);
+  }
+}
+
+bool Runtime::has_lanes() {
+  if (device_of(kernels()) != "host") return false;
+  const orr_comm_api& api = Registry::get().comm(runtime_options().comm);
+  orr_comm_caps caps{};
+  caps.size = sizeof caps;
+  char reason[256] = "";
+  api.probe(api.self, &caps, reason, sizeof reason);
+  return caps.flags & ORR_COMM_CONCURRENT;
 }
 
 void Runtime::form_groups(const Mesh& mesh) {
@@ -134,6 +159,7 @@ void Runtime::form_groups(const Mesh& mesh) {
     if (!several.empty()) group(mesh, several);
   for (const SplitAxis& h : mesh.split_axes)
     for (const std::string& half : {h.outer, h.inner}) group(mesh, half);
+  if (!mesh.one_lane && world().size > 1) form_channels(mesh);
 }
 
 Device& Runtime::device() {

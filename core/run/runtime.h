@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "comm/world_comm.h"
+#include "lower/rank_plan.h"
 #include "partition/mesh.h"
 #include "run/copy_lane.h"
 #include "run/device.h"
@@ -59,6 +60,12 @@ class Runtime {
   // The group of ranks that differ from this one only in their coordinate on `axis`, for
   // WorldComm::submit. Made on first use; collective.
   int group(const Mesh& mesh, const std::string& axis);
+  // The group of an exchange's channel (lower/channel.h), and the exchange's peer or root in it.
+  // REQUIRES: form_groups.
+  std::pair<int, int> channel(const Mesh& mesh, const Exchange& e);
+  // Whether several exchanges of a rank may be in progress: the backend is ORR_COMM_CONCURRENT, and
+  // the kernels work on the host.
+  bool has_lanes();
   // Makes all groups of a mesh, in the same order on all ranks, whichever each will use.
   void form_groups(const Mesh& mesh);
   // Opens the job's store, so that this rank answers ranks that form the world while its script
@@ -94,8 +101,8 @@ class Runtime {
  private:
   std::unique_ptr<World> world_;
   std::unique_ptr<WorldComm> comm_;
-  // Groups by size and stride (the difference of rank between neighbours) of their axes.
-  std::map<std::vector<std::pair<int, int>>, int> groups_;
+  void form_channels(const Mesh& mesh);
+  std::map<std::pair<Mesh::Shape, int>, int> groups_;  // by the axis's shape and the channel
   std::vector<std::string> kernels_;
   std::unique_ptr<Device> device_;
   SharedArena arena_, staging_{SharedArena::Of::staging}, sums_{SharedArena::Of::sums};

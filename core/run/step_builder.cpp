@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "program/build.h"
 #include "run/profile.h"
+#include "run/runtime.h"
 
 namespace orrery {
 namespace {
@@ -69,6 +70,7 @@ Blueprint StepBuilder::build(const BatchFields& batch, bool training, int world,
   if (batch.empty()) fail(ORR_INVALID, "{}: the batch has no tensors", spec_.line);
   Profile::Timer timer(Profile::get().once("tracing"));
   Blueprint b;
+  b.mesh.one_lane = world > 1 && !Runtime::get().has_lanes();
   Program& p = b.program;
   p.set_site({"", spec_.line});
   p.set_stream(spec_.stream);

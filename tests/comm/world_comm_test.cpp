@@ -51,7 +51,7 @@ const ranks::Body lane("lane", [](const std::string&) {
   orr_memory* memory = comm.allocate(40000);
   float* x = static_cast<float*>(memory->host);
   for (int i = 0; i < 10000; ++i) x[i] = 1;
-  WorldComm::Ticket last = 0;
+  WorldComm::Ticket last;
   for (int i = 0; i < 5; ++i) last = comm.submit({all_reduce(memory, 10000)});
   comm.wait(last);
   float want = 1;

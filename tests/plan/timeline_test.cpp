@@ -39,6 +39,23 @@ TEST(Timeline, ALaneCarriesOneAtATime) {
          6, 2, 4);
 }
 
+// The receive is posted at 0, and its sender is ready at 5. On a lane of its own the sum of both
+// ranks, posted at 1, need not wait for it: 1 to 3. On the same lane the ranks wait for each other,
+// because the sender waits for the sum first.
+TEST(Timeline, LanesDoNotHoldUpEachOther) {
+  auto step = [](size_t lane) {
+    const Timeline receiver{{post(0), compute(1), post(1), wait(1), compute(1), wait(0)},
+                            {{1, {1}, {0}}, {2, {1}, {1}, lane}}};
+    const Timeline sender{{compute(1), post(0), wait(0), compute(2), post(1), wait(1)},
+                          {{2, {0}, {1}, lane}, {1, {0}, {0}}}};
+    return simulate({receiver, sender});
+  };
+  const std::vector<Spent> spent = step(1);
+  expect(spent[0], 6, 2, 3);
+  expect(spent[1], 6, 3, 3);
+  EXPECT_THROW(step(0), Error);
+}
+
 // Two stages, two microbatches, forward 1 and backward 2, messages 0: the first runs F F . . B B .
 // B B, the last . F B B F B B . .
 TEST(Timeline, APipelineHasItsBubble) {

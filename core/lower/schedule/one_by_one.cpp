@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Orders forward and backward with one microbatch after another: the plan's template steps are
-// repeated for each action of the rank's table. All messages between stages go through one lane,
-// which carries them out in the order of their posts. Every rank posts in the same order: by the
-// time at which, in the simulated schedule, the action that makes the message ends. So no two ranks
-// wait for each other, even if no message is buffered.
+// repeated for each action of the rank's table. The messages of a channel (lower/channel.h) go
+// through one lane, which carries them out in the order of their posts: by the time at which, in
+// the simulated schedule, the action that makes the message ends. This order is the same on all
+// ranks, and a rank posts a receive before any later message, so it waits only for what comes
+// before. So no two ranks wait for each other, even if no message is buffered and all channels
+// share a lane.
 #include <algorithm>
 #include <map>
 #include <tuple>
 
 #include "base/error.h"
+#include "lower/channel.h"
 #include "lower/lower.h"
 
 namespace orrery {
@@ -102,7 +105,8 @@ class ActionOrder {
     }
   }
 
-  // All messages in the order of the lane, with `from` set.
+  // All messages in the order of their posts, with `from` set. A receive is posted before every
+  // message that comes after it in the order of keys, and a channel's messages in that order.
   std::vector<Message> ordered_messages() {
     std::vector<Message> all;
     for (size_t i = 0; i < plan_.actions.size(); ++i) {
@@ -116,22 +120,28 @@ class ActionOrder {
     std::stable_sort(all.begin(), all.end(), [](auto& a, auto& b) { return a.key < b.key; });
     size_t limit = plan_.actions.size();
     for (size_t i = all.size(); i-- > 0;) limit = all[i].from = std::min(all[i].from, limit);
-    size_t before = 0;
+    std::map<int, size_t> posted;  // by channel: where its last message is posted
     for (Message& m : all) {
       bool send = exchange(m.step).op == ORR_COLL_SEND;
+      size_t& before = posted[channel(m.step)];
       before = m.from = std::max(m.from, send ? m.to : before);
       if (m.from > m.to)
         fail(ORR_FAILED, "the plan is wrong: '{}' of microbatch {} would come too late",
              exchange(m.step).name, m.step.microbatch);
     }
+    std::stable_sort(all.begin(), all.end(), [](auto& a, auto& b) { return a.from < b.from; });
     return all;
   }
 
+  int channel(const Step& s) const { return channel_of(exchange(s), plan_.mesh, plan_.rank); }
+
   // The action before which a receive may be posted: one action ahead of its reader, so that the
-  // message travels meanwhile. But if that action has collectives and the message does not exist
-  // yet when it begins, they would have to wait behind the receive; then it is not posted ahead.
+  // message travels meanwhile, and its sender need not wait until this rank has computed. But if
+  // channels share a lane, that action has collectives, and the message does not exist yet when it
+  // begins, they would have to wait behind the receive; then it is not posted ahead.
   size_t earliest(const Step& s, size_t action) {
     if (action == 0) return 0;
+    if (channel(s) > 0) return action - 1;
     const Action& before = plan_.actions[action - 1];
     bool late = std::get<0>(key(s, plan_.actions[action])) > time_of(before).begin;
     return templates_[{before.segment, before.chunk}].collective && late ? action : action - 1;

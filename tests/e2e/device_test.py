@@ -40,6 +40,8 @@ STACKS = [
     (2, "{ strategy.tensor{ size = 2 } }", ()),
     (4, "{ strategy.data{ size = 2 }, strategy.tensor{ size = 2, sequence = true } }", ()),
     (3, "{ strategy.server{ dedicated = 1 } }", ()),
+    (2, '{ strategy.data{}, strategy.accumulate{} }, reduce = "fast"', ()),
+    (2, '{ strategy.pipeline{ schedule = "zbv" } }, reduce = "fast"', ()),
     (2, '{ strategy.data{}, strategy.zero{ stage = 3, offload = "host" } }', ()),
     (2, '{ strategy.data{}, strategy.zero{ offload = "disk" } }', ()),
     (1, '{ strategy.recompute{ offload = "host" } }', ()),

@@ -126,8 +126,9 @@ class Filler {
     Exchange b;
     if (ranks(t.axis) > 1) b.axis = t.axis;
     b.dtype = dtype, b.nodes = t.nodes, b.leaf_first = leaf_first(t);
-    const bool all = b.leaf_first.back() == ranks(t.axis);  // have a leaf
-    b.op = mesh_.fast_sums && all ? ORR_COLL_ALL_REDUCE : ORR_COLL_TREE_ALL_REDUCE;
+    // Each rank has microbatches, so that a plain all_reduce adds the same summands as the tree.
+    const bool all_have_samples = b.leaf_first.back() == ranks(t.axis);
+    b.op = mesh_.fast_sums && all_have_samples ? ORR_COLL_ALL_REDUCE : ORR_COLL_TREE_ALL_REDUCE;
     b.origin = mesh_.maker_of(t.axis);
     return b;
   }

@@ -45,10 +45,10 @@ class Placer {
     last_read_.assign(p_.values().size(), kNone), reads_.resize(p_.values().size());
     is_total_.resize(p_.values().size());
     one_by_one_ = plan_.local.microbatches.one_by_one;
-    const bool added = one_by_one_ && plan_.mesh.fast_sums;  // to the sums of microbatches before
+    added_ = one_by_one_ && plan_.mesh.fast_sums;
     for (const Total& t : plan_.local.totals) {  // one by one: each microbatch is a node of its own
       nodes_[t.partial] = one_by_one_ ? 1 : t.nodes;
-      if (nodes_[t.partial] == 1 && !t.is_cut() && !added) same_[t.whole] = t.partial;
+      if (nodes_[t.partial] == 1 && !t.is_cut() && !added_) same_[t.whole] = t.partial;
       is_total_[at(t.whole)] = true;
     }
     for (auto& [state, next] : p_.updates()) next_state_[next] = state;
@@ -117,7 +117,7 @@ class Placer {
   }
 
   std::string category(ValueId v) const {
-    if (nodes_.count(v) && !(one_by_one_ && plan_.mesh.fast_sums)) return "gradient";
+    if (nodes_.count(v) && !added_) return "gradient";
     return p_.value(v).type.dims.empty() ? "metric" : "activation";
   }
 
@@ -370,6 +370,8 @@ class Placer {
   Launcher launcher_;
   RowPlaces rows_{plan_, launcher_, last_read_};
   bool one_by_one_ = false;
+  bool added_ =
+      false;  // a sum of one microbatch is added to those before (lower/kernels/bucket.cpp)
 };
 
 }  // namespace

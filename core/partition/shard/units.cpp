@@ -23,7 +23,8 @@ std::vector<Dims> cut_for(const Dims& sizes, int pieces, int owner) {
   return cuts;
 }
 
-std::vector<int> shards_by_coordinate(const Mesh& mesh, const Sharded& how) {
+// Unit::piece_of.
+std::vector<int> owned_by_coordinate(const Mesh& mesh, const Sharded& how) {
   const std::string sums = mesh.gradient_axis(), replicas = replicas_of(mesh, how);
   std::vector<int> pieces;
   for (int c = 0; c < mesh.gradient_ranks(); ++c) {
@@ -77,7 +78,7 @@ std::vector<Unit> find_units(const Program& p, const Mesh& mesh) {
   for (auto& [key, unit] : found) {
     Dims sizes;
     for (ValueId v : unit.params) sizes.push_back(p.type(v).elements());
-    unit.piece_of = shards_by_coordinate(mesh, unit.how);
+    unit.piece_of = owned_by_coordinate(mesh, unit.how);
     int pieces = mesh.gradient_ranks(), per = pieces_per_shard(mesh, unit.how);
     unit.pieces = unit.how.owner == kNone ? cut_evenly(sizes, pieces)
                                           : cut_for(sizes, pieces, unit.how.owner * per);

@@ -1,180 +1,184 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/bpe.h"
 
+#include <algorithm>
 #include <array>
-#include <nlohmann/json.hpp>
 #include <unordered_map>
 
 #include "base/error.h"
-#include "base/text_file.h"
-#include "data/gpt2_split.h"
 #include "data/text.h"
-#include "data/utf8.h"
 
 namespace orrery {
 namespace {
 
-constexpr uint64_t kMostBytes = 64 << 20;  // of a file
+constexpr size_t kMostIds = 1 << 24;
 
-// In these files a byte is a character that can be seen: itself where it is one, else one of
-// U+0100 and above, in the order of the bytes.
-bool is_visible(int byte) {
-  return (byte >= '!' && byte <= '~') || (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae;
-}
-
-std::unordered_map<char32_t, char> bytes_by_character() {
-  std::unordered_map<char32_t, char> bytes;
-  char32_t next = 0x100;
-  for (int byte = 0; byte < 256; ++byte)
-    bytes[is_visible(byte) ? static_cast<char32_t>(byte) : next++] = static_cast<char>(byte);
-  return bytes;
-}
-
-// A token's bytes. One that has other characters than those of bytes, such as one added by hand, is
-// kept as it is.
-std::string bytes_of(const std::string& token) {
-  static const auto kBytes = bytes_by_character();
-  std::string bytes;
-  for (size_t at = 0; at < token.size();) {
-    const CodePoint character = code_point(token, at);
-    const auto found = kBytes.find(character.code);
-    if (!character.bytes || found == kBytes.end()) return token;
-    bytes += found->second;
-    at += character.bytes;
+// The pairs that are merged, each with its place in the order of learning.
+class Merges {
+ public:
+  explicit Merges(const std::vector<Bpe::Merge>& merges) {
+    for (const Bpe::Merge& merge : merges)
+      by_pair_.try_emplace(key(merge.left, merge.right), Ranked{by_pair_.size(), merge.made});
   }
-  return bytes;
-}
 
-struct Merge {
-  size_t rank;
-  int32_t id;
+  // Again and again the pair that was learned first, wherever it stands.
+  void merge(std::vector<int32_t>& ids) const {
+    while (const Ranked* first = first_in(ids)) {
+      size_t to = 0;
+      for (size_t from = 0; from < ids.size(); ++to) {
+        const Ranked* found = from + 1 < ids.size() ? find(ids[from], ids[from + 1]) : nullptr;
+        const bool merges = found && found->made == first->made;
+        ids[to] = merges ? first->made : ids[from];
+        from += merges ? 2 : 1;
+      }
+      ids.resize(to);
+    }
+  }
+
+ private:
+  struct Ranked {
+    size_t rank;
+    int32_t made;
+  };
+
+  static uint64_t key(int32_t left, int32_t right) {
+    return static_cast<uint64_t>(left) << 32 | static_cast<uint32_t>(right);
+  }
+  const Ranked* find(int32_t left, int32_t right) const {
+    const auto found = by_pair_.find(key(left, right));
+    return found == by_pair_.end() ? nullptr : &found->second;
+  }
+  const Ranked* first_in(const std::vector<int32_t>& ids) const {
+    const Ranked* first = nullptr;
+    for (size_t i = 0; i + 1 < ids.size(); ++i) {
+      const Ranked* merge = find(ids[i], ids[i + 1]);
+      if (merge && (!first || merge->rank < first->rank)) first = merge;
+    }
+    return first;
+  }
+
+  std::unordered_map<uint64_t, Ranked> by_pair_;
 };
 
-class Bpe : public Tokenizer {
+// The special tokens of a text, from its begin to its end.
+class Specials {
  public:
-  Bpe(const std::string& vocab, const std::string& merges) {
-    read_vocab(vocab);
-    read_merges(merges, vocab);
+  Specials(const std::map<std::string, int32_t>& ids, std::string_view text) : text_(text) {
+    for (const auto& special : ids) next_.push_back({text.find(special.first), &special});
+  }
+  struct Found {
+    size_t at;
+    const std::pair<const std::string, int32_t>* special;  // null: none follows
+  };
+  // The first one from `begin` on; of several at one place the longest.
+  // REQUIRES: `begin` is never before that of the last call.
+  Found next(size_t begin) {
+    Found first{text_.size(), nullptr};
+    for (Found& each : next_) {
+      if (each.at < begin) each.at = text_.find(each.special->first, begin);
+      const bool longer = first.special && each.special->first.size() > first.special->first.size();
+      if (each.at < first.at || (each.at == first.at && longer)) first = each;
+    }
+    return first;
+  }
+
+ private:
+  std::vector<Found> next_;  // of each special token
+  std::string_view text_;
+};
+
+class BpeTokenizer : public Tokenizer {
+ public:
+  BpeTokenizer(Bpe bpe, const std::string& name) : bpe_(std::move(bpe)), merges_(bpe_.merges) {
+    for (size_t id = 0; id < bpe_.tokens.size(); ++id)
+      if (!bpe_.special.contains(bpe_.tokens[id]))
+        ids_.try_emplace(bpe_.tokens[id], static_cast<int32_t>(id));
     for (int byte = 0; byte < 256; ++byte) {
       const auto found = ids_.find(std::string(1, static_cast<char>(byte)));
       if (found == ids_.end())
         fail(ORR_INVALID,
-             "{}: no token is byte {} alone: this is not the vocabulary of a "
-             "byte-level BPE",
-             vocab, byte);
-      byte_ids_[static_cast<size_t>(byte)] = found->second;
+             "{}: no token is byte {} alone: this is not the vocabulary of a byte-level BPE", name,
+             byte);
+      bytes_[static_cast<size_t>(byte)] = found->second;
     }
   }
 
-  int64_t vocab() const override { return static_cast<int64_t>(tokens_.size()); }
+  int64_t vocab() const override { return static_cast<int64_t>(bpe_.tokens.size()); }
 
   std::vector<int32_t> encode(const std::string& text, const std::string& name) const override {
     std::unordered_map<std::string_view, std::vector<int32_t>> known;
     std::vector<int32_t> all;
-    for (std::string_view pretoken : gpt2_split(text, name)) {
-      auto [entry, is_new] = known.try_emplace(pretoken);
-      if (is_new) entry->second = merged(pretoken);
-      all.insert(all.end(), entry->second.begin(), entry->second.end());
+    const std::string_view whole = text;
+    Specials specials(bpe_.special, whole);
+    for (size_t begin = 0; begin < text.size();) {
+      const auto [at, special] = specials.next(begin);
+      for (std::string_view part : pretokens(bpe_.split, whole.substr(begin, at - begin), name)) {
+        auto [entry, is_new] = known.try_emplace(part);
+        if (is_new) entry->second = merged(part);
+        all.insert(all.end(), entry->second.begin(), entry->second.end());
+      }
+      if (special) all.push_back(special->second);
+      begin = at + (special ? special->first.size() : 0);
     }
     return all;
   }
 
   std::string decode(const std::vector<int64_t>& ids) const override {
     std::string text;
-    for (int64_t id : ids) text += tokens_[checked_id(id, vocab())];
+    for (int64_t id : ids) {
+      const std::string& token = bpe_.tokens[checked_id(id, vocab())];
+      if (token.empty()) fail(ORR_INVALID, "decode: no token has the id {}", id);
+      text += token;
+    }
     return text;
   }
 
+  void save(const std::string& directory) const override {
+    write_bpe(bpe_, directory + "/vocab.json", directory + "/merges.txt");
+  }
+
  private:
-  void read_vocab(const std::string& path) {
-    const auto json =
-        nlohmann::json::parse(read_text(path, path, ORR_INVALID, kMostBytes), nullptr, false);
-    if (!json.is_object() || json.empty())
-      fail(ORR_INVALID, "{}: not a vocabulary: expected JSON, {{\"token\": id, ...}}", path);
-    tokens_.resize(json.size());
-    std::vector<bool> given(json.size());
-    for (const auto& [token, id] : json.items()) {
-      if (!id.is_number_unsigned() || id.get<uint64_t>() >= json.size() || given[id.get<size_t>()])
-        fail(ORR_INVALID, "{}: token '{}' has the id {}: ids are 0..{}, each once", path, token,
-             id.dump(), json.size() - 1);
-      given[id.get<size_t>()] = true;
-      tokens_[id.get<size_t>()] = bytes_of(token);
-      ids_[bytes_of(token)] = id.get<int32_t>();
-    }
-  }
-
-  void read_merges(const std::string& path, const std::string& vocab) {
-    const std::string text = read_text(path, path, ORR_INVALID, kMostBytes);
-    int64_t line = 0;
-    for (size_t at = 0; at < text.size(); ++line) {
-      const size_t end = std::min(text.find('\n', at), text.size());
-      std::string pair = text.substr(at, end - at);
-      at = end + 1;
-      if (pair.ends_with('\r')) pair.pop_back();
-      if (pair.empty() || (line == 0 && pair.starts_with("#version"))) continue;
-      const size_t blank = pair.find(' ');
-      if (blank == pair.npos || pair.find(' ', blank + 1) != pair.npos)
-        fail(ORR_INVALID, "{}: line {}: '{}': expected two tokens with a blank between them", path,
-             line + 1, pair.substr(0, 80));
-      const std::string left = bytes_of(pair.substr(0, blank)),
-                        right = bytes_of(pair.substr(blank + 1));
-      const auto id = [&](const std::string& token) {
-        const auto found = ids_.find(token);
-        if (found == ids_.end())
-          fail(ORR_INVALID,
-               "{}: line {}: '{}' needs a token that {} does not have; give the two "
-               "files of one tokenizer",
-               path, line + 1, pair.substr(0, 80), vocab);
-        return found->second;
-      };
-      merges_.try_emplace(key(id(left), id(right)), Merge{merges_.size(), id(left + right)});
-    }
-  }
-
-  static uint64_t key(int32_t left, int32_t right) {
-    return static_cast<uint64_t>(left) << 32 | static_cast<uint32_t>(right);
-  }
-
-  // Again and again the pair that was learned first, wherever it stands.
-  std::vector<int32_t> merged(std::string_view pretoken) const {
+  std::vector<int32_t> merged(std::string_view part) const {
+    if (bpe_.whole_first)
+      if (const auto found = ids_.find(std::string(part)); found != ids_.end())
+        return {found->second};
     std::vector<int32_t> ids;
-    for (char byte : pretoken) ids.push_back(byte_ids_[static_cast<unsigned char>(byte)]);
-    while (const Merge* first = first_merge(ids)) {
-      size_t to = 0;
-      for (size_t from = 0; from < ids.size(); ++to) {
-        const bool merges = from + 1 < ids.size() && merge_of(ids[from], ids[from + 1]) == first;
-        ids[to] = merges ? first->id : ids[from];
-        from += merges ? 2 : 1;
-      }
-      ids.resize(to);
-    }
+    for (char byte : part) ids.push_back(bytes_[static_cast<unsigned char>(byte)]);
+    merges_.merge(ids);
     return ids;
   }
 
-  const Merge* merge_of(int32_t left, int32_t right) const {
-    const auto found = merges_.find(key(left, right));
-    return found == merges_.end() ? nullptr : &found->second;
-  }
-
-  const Merge* first_merge(const std::vector<int32_t>& ids) const {
-    const Merge* first = nullptr;
-    for (size_t i = 0; i + 1 < ids.size(); ++i) {
-      const Merge* merge = merge_of(ids[i], ids[i + 1]);
-      if (merge && (!first || merge->rank < first->rank)) first = merge;
-    }
-    return first;
-  }
-
-  std::vector<std::string> tokens_;  // bytes of each
-  std::unordered_map<std::string, int32_t> ids_;
-  std::unordered_map<uint64_t, Merge> merges_;
-  std::array<int32_t, 256> byte_ids_{};
+  Bpe bpe_;
+  Merges merges_;
+  std::unordered_map<std::string, int32_t> ids_;  // of all but special tokens
+  std::array<int32_t, 256> bytes_{};
 };
 
 }  // namespace
 
-std::shared_ptr<const Tokenizer> load_bpe(const std::string& vocab, const std::string& merges) {
-  return std::make_shared<Bpe>(vocab, merges);
+void add_special(Bpe& bpe, const std::map<std::string, int64_t>& names) {
+  for (const auto& [text, wanted] : names) {
+    if (text.empty()) fail(ORR_INVALID, "special: a special token has at least one byte");
+    const auto known = static_cast<size_t>(std::find(bpe.tokens.begin(), bpe.tokens.end(), text) -
+                                           bpe.tokens.begin());
+    const bool is_known = known < bpe.tokens.size();
+    const size_t id = wanted < 0 ? known : static_cast<size_t>(wanted);
+    if (id >= kMostIds)
+      fail(ORR_INVALID, "special: '{}' has the id {}: ids are below {}", text, id, kMostIds);
+    if (is_known && id != known)
+      fail(ORR_INVALID, "special: '{}' has the id {}, in the vocabulary it has {}", text, id,
+           known);
+    if (id >= bpe.tokens.size()) bpe.tokens.resize(id + 1);
+    if (!is_known && !bpe.tokens[id].empty())
+      fail(ORR_INVALID, "special: '{}' has the id {}, which is that of '{}'", text, id,
+           bpe.tokens[id]);
+    bpe.tokens[id] = text;
+    bpe.special[text] = static_cast<int32_t>(id);
+  }
+}
+
+std::shared_ptr<const Tokenizer> make_tokenizer(Bpe bpe, const std::string& name) {
+  return std::make_shared<BpeTokenizer>(std::move(bpe), name);
 }
 
 }  // namespace orrery

@@ -25,7 +25,15 @@ std::vector<std::string> characters(const std::string& text, const std::string& 
   return list;
 }
 
-class ByteTokens : public Tokenizer {
+// What has no files of its own.
+class OfText : public Tokenizer {
+ public:
+  void save(const std::string&) const override {
+    fail(ORR_INVALID, "save: characters and bytes are their own vocabulary: there are no files");
+  }
+};
+
+class ByteTokens : public OfText {
  public:
   int64_t vocab() const override { return 256; }
   std::vector<int32_t> encode(const std::string& text, const std::string&) const override {
@@ -40,7 +48,7 @@ class ByteTokens : public Tokenizer {
 };
 
 // Ids in the order of the characters' code points.
-class CharacterTokens : public Tokenizer {
+class CharacterTokens : public OfText {
  public:
   explicit CharacterTokens(const std::vector<std::string>& all)
       : symbols_([&all] {

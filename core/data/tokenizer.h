@@ -17,6 +17,8 @@ class Tokenizer {
   virtual std::vector<int32_t> encode(const std::string& text, const std::string& name) const = 0;
   // Throws Error for an id outside of the vocabulary.
   virtual std::string decode(const std::vector<int64_t>& ids) const = 0;
+  // Writes files into a directory that there is. Throws Error where it has none to write.
+  virtual void save(const std::string& directory) const = 0;
 };
 
 }  // namespace orrery

@@ -38,16 +38,21 @@ std::string read_file(const std::string& path) {
   return text;
 }
 
+struct Text {
+  std::string all, name;  // what it says, what messages call it
+};
+
 // `source` is a path, a list of paths (joined in order), or with options.string the text itself.
+Text text_in(lua_State* L, Index source, const Table& options) {
+  if (options.flag("string")) return {to_text(L, source, "text"), "text"};
+  const std::vector<std::string> paths = names_at(L, source);
+  Text text{"", paths.size() == 1 ? paths[0] : fmt::format("{} files", paths.size())};
+  for (const std::string& path : paths) text.all += read_file(path);
+  return text;
+}
+
 DatasetRef text(lua_State* L, Index source, const Table& options) {
-  std::string all, name = "text";
-  if (options.flag("string")) {
-    all = to_text(L, source, "text");
-  } else {
-    const std::vector<std::string> paths = names_at(L, source);
-    for (const std::string& path : paths) all += read_file(path);
-    name = paths.size() == 1 ? paths[0] : fmt::format("{} files", paths.size());
-  }
+  const auto [all, name] = text_in(L, source, options);
   const auto tokenizer = options.with("tokens", [&](lua_State*, int index) {
     const auto* made = test<TokenizerRef>(L, index);
     return made ? made->tokenizer : text_tokenizer(to_text(L, index, "tokens"), all, name);
@@ -55,8 +60,42 @@ DatasetRef text(lua_State* L, Index source, const Table& options) {
   return whole(text_dataset(all, tokenizer, options.integer("ctx"), name));
 }
 
-TokenizerRef bpe(const std::string& vocab, const std::string& merges) {
-  return {load_bpe(vocab, merges)};
+// The option `special`: a list of texts, or ids by text. -1: a text without an id of its own.
+std::map<std::string, int64_t> special_in(const Table& options) {
+  return options.with("special", [](lua_State* L, int index) {
+    std::map<std::string, int64_t> names;
+    if (!lua_istable(L, index)) return names;
+    if (lua_rawlen(L, index) > 0)
+      for (const std::string& text : texts_at(L, index, "special")) names[text] = -1;
+    else
+      for (const std::string& text : sorted_keys(L, index))
+        names[text] = Table{L, index}.integer(text);
+    return names;
+  });
+}
+
+TokenizerRef with_options(Bpe bpe, const Table& options, const std::string& name) {
+  bpe.split = split_by_name(options.text("split"));
+  add_special(bpe, special_in(options));
+  return {make_tokenizer(std::move(bpe), name)};
+}
+
+TokenizerRef bpe(const std::string& vocab, const std::string& merges, const Table& options) {
+  return with_options(read_bpe(vocab, merges), options, vocab);
+}
+
+TokenizerRef tiktoken(const std::string& path, const Table& options) {
+  return with_options(read_tiktoken(path), options, path);
+}
+
+TokenizerRef train(lua_State* L, Index source, const Table& options) {
+  const auto [all, name] = text_in(L, source, options);
+  BpeTraining training{
+      options.integer("vocab"), options.integer("min_frequency"),
+      split_by_name(options.text("split")), options.with("special", [](lua_State* S, int index) {
+        return lua_istable(S, index) ? texts_at(S, index, "special") : std::vector<std::string>();
+      })};
+  return {make_tokenizer(train_bpe(all, name, training), name)};
 }
 
 const StoredKind& kind_in(const Table& options) {
@@ -197,10 +236,26 @@ std::vector<Api> data_api() {
        "@option tokens: any = 'chars'; 'chars', 'bytes' or a tokenizer, such as data.bpe's "
        "@option string: boolean = false; source is the text itself",
        call<text>},
-      {"data.bpe(vocab: string, merges: string) -> Tokenizer; GPT-2's byte-level BPE, from "
-       "vocab.json "
-       "and merges.txt.",
+      {"data.bpe(vocab: string, merges: string, options?) -> Tokenizer; A byte-level BPE from "
+       "vocab.json and merges.txt. "
+       "@option split: string = 'gpt2'; where text is cut before merging: as gpt2 or gpt4 does "
+       "@option special: any = false; texts that are one token: a list of those that the "
+       "vocabulary has (others get the next ids), or ids by text",
        call<bpe>},
+      {"data.tiktoken(path: string, options?) -> Tokenizer; A byte-level BPE from tiktoken's file, "
+       "a line of base64 and id for each token, such as cl100k_base.tiktoken. "
+       "@option split: string = 'gpt4'; where text is cut before merging: as gpt2 or gpt4 does "
+       "@option special: any = false; texts that are one token: ids by text, or a list that gets "
+       "the next ids",
+       call<tiktoken>},
+      {"data.train_bpe(source: any, options) -> Tokenizer; Learns a byte-level BPE from a path, a "
+       "list of paths or text: the tokens of Hugging Face's BpeTrainer. "
+       "@option vocab: integer; tokens at the end, bytes and special ones included "
+       "@option min_frequency: integer = 2; how often a pair must occur to be merged "
+       "@option split: string = 'gpt2'; where text is cut before merging: as gpt2 or gpt4 does "
+       "@option special: any = false; a list of texts that are one token; they get the first ids "
+       "@option string: boolean = false; source is the text itself",
+       call<train>},
       {"data.tokens(paths: any, options) -> Dataset; Files of token ids alone, such as nanoGPT's "
        "train.bin, as fields x and y (x one token later); a path or a list of them. They are read "
        "a window at a time and may be larger than the memory. "

@@ -145,6 +145,8 @@ std::string decode(lua_State* L, T& self, Index ids) {
   return tokenizer_of(self).decode(to_integers(L, ids, "token"));
 }
 
+void save(TokenizerRef& self, const std::string& directory) { self.tokenizer->save(directory); }
+
 int64_t vocab_of(TokenizerRef& self) { return self.tokenizer->vocab(); }
 
 std::vector<std::string> classes(DatasetRef& self) { return self.samples.data->classes(); }
@@ -214,6 +216,9 @@ std::vector<Api> dataset_api() {
        call<encode<TokenizerRef>>},
       {"Tokenizer:decode(ids: integers) -> string; The text of a list of token ids.",
        call<decode<TokenizerRef>>},
+      {"Tokenizer:save(directory: string); Writes vocab.json and merges.txt, as data.bpe reads "
+       "them; they do not say where text is cut.",
+       call<save>},
   };
 }
 

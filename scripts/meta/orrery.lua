@@ -1460,11 +1460,39 @@ orrery.data = {}
 ---@return orrery.Dataset
 function orrery.data.text(source, options) end
 
----GPT-2's byte-level BPE, from vocab.json and merges.txt.
+---@class orrery.data.bpe.Options
+---@field split? string where text is cut before merging: as gpt2 or gpt4 does (default 'gpt2')
+---@field special? any texts that are one token: a list of those that the vocabulary has (others get the next ids), or ids by text (default false)
+
+---A byte-level BPE from vocab.json and merges.txt.
 ---@param vocab string
 ---@param merges string
+---@param options? orrery.data.bpe.Options
 ---@return orrery.Tokenizer
-function orrery.data.bpe(vocab, merges) end
+function orrery.data.bpe(vocab, merges, options) end
+
+---@class orrery.data.tiktoken.Options
+---@field split? string where text is cut before merging: as gpt2 or gpt4 does (default 'gpt4')
+---@field special? any texts that are one token: ids by text, or a list that gets the next ids (default false)
+
+---A byte-level BPE from tiktoken's file, a line of base64 and id for each token, such as cl100k_base.tiktoken.
+---@param path string
+---@param options? orrery.data.tiktoken.Options
+---@return orrery.Tokenizer
+function orrery.data.tiktoken(path, options) end
+
+---@class orrery.data.train_bpe.Options
+---@field vocab integer tokens at the end, bytes and special ones included
+---@field min_frequency? integer how often a pair must occur to be merged (default 2)
+---@field split? string where text is cut before merging: as gpt2 or gpt4 does (default 'gpt2')
+---@field special? any a list of texts that are one token; they get the first ids (default false)
+---@field string? boolean source is the text itself (default false)
+
+---Learns a byte-level BPE from a path, a list of paths or text: the tokens of Hugging Face's BpeTrainer.
+---@param source any
+---@param options orrery.data.train_bpe.Options
+---@return orrery.Tokenizer
+function orrery.data.train_bpe(source, options) end
 
 ---@class orrery.data.tokens.Options
 ---@field length integer tokens in a sample
@@ -1622,6 +1650,10 @@ function Tokenizer:encode(text) end
 ---@param ids integer|integer[]
 ---@return string
 function Tokenizer:decode(ids) end
+
+---Writes vocab.json and merges.txt, as data.bpe reads them; they do not say where text is cut.
+---@param directory string
+function Tokenizer:save(directory) end
 
 ---@class orrery.Region
 local Region = {}

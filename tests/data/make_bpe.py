@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Writes what Orrery's byte-level BPE is held against: a small vocabulary trained by Hugging Face's tokenizers, texts
-# and their ids by the same library; and core/data/unicode_classes.inc, the letters and numbers that GPT-2's split
-# knows, as that library knows them. Takes tokenizers.
+# and their ids by the same library, and by tiktoken with the split of GPT-4; vocabularies trained on these texts; and
+# core/data/unicode_classes.inc, the letters and numbers that GPT-2's split knows, as that library knows them. Takes
+# tokenizers and tiktoken.
+import base64
 import json
 import pathlib
 
+import tiktoken
 import tokenizers
+from tokenizers import models, pre_tokenizers, trainers
 
 HERE = pathlib.Path(__file__).parent
 FILES = HERE / "files" / "bpe"
@@ -20,6 +24,13 @@ TEXTS = [
     "\u0000\u0001\u007f\u0085", "don\u2019t", "<|endoftext|>", "ǅ ʰ ª º", "\U0001d7d8\U00010400", "x" * 100, "ab" * 50 + " " * 20,
     "The quick brown fox jumps over the lazy dog. " * 3,
 ]
+# What GPT-4's split treats in another way than GPT-2's.
+GPT4_TEXTS = TEXTS + [
+    "12345 1234567", "a \n ", " \n \n\n", "x\r\n\r\n  y", "!!!\n\n?", "\tabc\u00a0def", "'\u017f 'S 'Ll'VE a'RE", "'", "a'", "''s",
+    "(hello)", "\n\t\tindented", "\r\rx", " \u3000\n\u3000x", "1\u00b23\u0664\u0665", "end<|endoftext|>  <|fim|><|fim|>more\n",
+]
+CL100K = (r"""'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]"""
+          r"""|\s+(?!\S)|\s""")
 
 
 def train():
@@ -70,8 +81,46 @@ def write_classes():
     (ROOT / "core/data/unicode_classes.inc").write_text("\n".join(lines) + "\n")
 
 
+def bytes_by_character():
+    """Of the characters that stand for bytes in vocab.json."""
+    visible = [*range(ord("!"), ord("~") + 1), *range(0xa1, 0xad), *range(0xae, 0x100)]
+    hidden = [byte for byte in range(256) if byte not in visible]
+    return {chr(byte): byte for byte in visible} | {chr(0x100 + i): byte for i, byte in enumerate(hidden)}
+
+
+def write_tiktoken():
+    """The trained vocabulary as tiktoken's file, and the ids by tiktoken."""
+    known = bytes_by_character()
+    vocab = json.loads((FILES / "vocab.json").read_text())
+    ranks = {bytes(known[c] for c in token): id for token, id in vocab.items()}
+    (FILES / "ranks.tiktoken").write_text(
+        "".join(f"{base64.b64encode(token).decode()} {id}\n" for token, id in sorted(ranks.items(), key=lambda e: e[1])))
+    special = {"<|endoftext|>": 600, "<|fim|>": 607}
+    encoding = tiktoken.Encoding("small", pat_str=CL100K, mergeable_ranks=ranks, special_tokens=special)
+    found = [encoding.encode(text, allowed_special="all") for text in GPT4_TEXTS]
+    (FILES / "gpt4.json").write_text(json.dumps([{"text": t, "ids": ids} for t, ids in zip(GPT4_TEXTS, found)]) + "\n")
+
+
+def write_trained():
+    """What BpeTrainer makes of all texts, from no merges to more than there are pairs."""
+    corpus = "\n".join(GPT4_TEXTS)
+    cases = []
+    for size, least, special in ((300, 2, []), (420, 1, ["<pad>", "<|endoftext|>"]), (5000, 3, []), (5000, 1, [])):
+        bpe = tokenizers.Tokenizer(models.BPE())
+        bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        bpe.train_from_iterator([corpus], trainers.BpeTrainer(
+            vocab_size=size, min_frequency=least, special_tokens=special, show_progress=False,
+            initial_alphabet=pre_tokenizers.ByteLevel.alphabet()))
+        made = json.loads(bpe.to_str())["model"]
+        merges = [pair if isinstance(pair, list) else pair.split(" ") for pair in made["merges"]]
+        cases.append({"vocab": size, "min_frequency": least, "special": special, "tokens": made["vocab"], "merges": merges})
+    (FILES / "trained.json").write_text(json.dumps({"text": corpus, "cases": cases}, ensure_ascii=False) + "\n")
+
+
 bpe = train()
 ids = [bpe.encode(text).ids for text in TEXTS]
 assert [bpe.decode(each) for each in ids] == TEXTS
 (FILES / "texts.json").write_text(json.dumps([{"text": text, "ids": each} for text, each in zip(TEXTS, ids)]) + "\n")
+write_tiktoken()
+write_trained()
 write_classes()

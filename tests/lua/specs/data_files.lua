@@ -30,3 +30,17 @@ local bpe = orrery.data.bpe(files .. "bpe/vocab.json", files .. "bpe/merges.txt"
 assert(bpe.vocab == 600 and bpe:decode(bpe:encode "Hello, world!":tolist()) == "Hello, world!")
 local words = orrery.data.text("Hello, world! Hello!", { ctx = 3, tokens = bpe, string = true })
 assert(words.vocab == 600 and words:decode(words:batch(1, { size = 1 }).x:read():tolist()[1]) ~= "")
+
+local special = { ["<|endoftext|>"] = 600, ["<|fim|>"] = 607 }
+local gpt4 = orrery.data.tiktoken(files .. "bpe/ranks.tiktoken", { special = special })
+assert(gpt4.vocab == 608 and gpt4:encode "<|fim|>12345<|endoftext|>":tolist()[1] == 607)
+assert(#bpe:encode "<|fim|>":tolist() > 1, "without `special` it is text")
+
+local trained = orrery.data.train_bpe("abc abc abcd abcd", { vocab = 260, special = { "<s>" }, string = true })
+assert(trained.vocab == 260 and trained:encode "<s>":tolist()[1] == 0)
+local saved, message = pcall(trained.save, trained, files .. "nowhere")
+assert(not saved and message:find "nowhere/vocab.json: cannot be written", message)
+local _, why = pcall(gpt4.save, gpt4, files)
+assert(why:find "tiktoken's file and no list of merges", why)
+local _, refused = pcall(orrery.data.bpe, files .. "bpe/vocab.json", files .. "bpe/merges.txt", { split = "gpt3" })
+assert(refused:find "split is 'gpt3': a text is cut as gpt2 or gpt4 does", refused)

@@ -49,47 +49,7 @@ local function resnet()
   return nn.sequential(parts)
 end
 
--- Waves across the image, whose direction and colour tell the class, with noise.
-local function gratings(count)
-  local x, y = {}, {}
-  for i = 1, count do
-    local class = (i - 1) % args.classes
-    local angle, phase = class * math.pi / args.classes, math.random() * 2 * math.pi
-    y[i], x[i] = class, {}
-    for channel = 1, 3 do
-      x[i][channel] = {}
-      for row = 1, args.size do
-        local line = {}
-        for column = 1, args.size do
-          local along = row * math.cos(angle) + column * math.sin(angle)
-          line[column] = math.sin(along * 0.9 + phase + channel * class) + 0.5 * (math.random() - 0.5)
-        end
-        x[i][channel][row] = line
-      end
-    end
-  end
-  return { x = orrery.tensor(x, "f32"), y = y }
-end
-
--- What is trained on, and what is evaluated.
-local function read(directory)
-  local train, test = {}, {}
-  for _, path in ipairs(orrery.data.files(directory, { ".bin" })) do
-    local list = path:match "test[^/]*$" and test or train
-    list[#list + 1] = path
-  end
-  local usual = { mean = { 0.4914, 0.4822, 0.4465 }, std = { 0.247, 0.2435, 0.2616 } }
-  return orrery.data.cifar(train):augment { crop = 32, pad = 4, flip = true, mean = usual.mean, std = usual.std },
-    orrery.data.cifar(#test > 0 and test or train):augment(usual)
-end
-
-local data, held_out
-if args.data == "" then
-  data = orrery.data.arrays(gratings(args.images))
-  held_out = data
-else
-  data, held_out = read(args.data)
-end
+local data, held_out = require "models.images".read(args.data, args.images, args.size, args.classes)
 local model = resnet()
 
 local function loss(batch)

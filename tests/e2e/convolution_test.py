@@ -93,6 +93,15 @@ class Convolution(Sweeping):
             self.assertEqual(digests, digests[:1] * 3)
             self.assertRegex(digests[0], "digest [0-9a-f]{32}")
 
+    def test_alexnet_has_a_column_on_each_rank(self):
+        tiny = ("width=3", "dense=8", "size=8", "images=24", "batch=12", "steps=4", "every=2")
+        found = [orrery("run", "-n", ranks, SOURCE / "examples/alexnet.lua", *tiny) for ranks in (1, 2)]
+        self.assertEqual([done.code for done in found], [0, 0], found[0].err)
+        self.assertEqual(*(done.out.splitlines()[-1] for done in found))
+        self.assertRegex(found[0].out.splitlines()[-1], "digest [0-9a-f]{32}")
+        plan = orrery("plan", "-n", 2, SOURCE / "examples/alexnet.lua", *tiny)
+        self.assertEqual(plan.code, 0, plan.err)
+
     def test_resnet_reads_cifar(self):
         with tempfile.TemporaryDirectory() as folder:
             for name, count in (("data_batch_1.bin", 20), ("data_batch_2.bin", 10), ("test_batch.bin", 10)):

@@ -61,6 +61,20 @@ ValueId cumsum(Program& p, ValueId x, Dim dim) {
   return x;
 }
 
+// All of the largest elements; where they ascend, of -x, or of -1 - x, which no integer overflows.
+std::vector<ValueId> sort(Program& p, ValueId x, Dim dim, const Table& options) {
+  const auto flip = [&](ValueId value) {
+    if (options.flag("descending")) return value;
+    return is_real(p.type(x).dtype) ? p.pointwise(ORR_FN_NEG, {value})
+                                    : p.pointwise(ORR_FN_SUB, {Operand::number(-1), value});
+  };
+  const auto from = static_cast<size_t>(static_cast<int64_t>(dim));
+  const size_t last = p.type(x).dims.size() - 1;
+  const ValueId rows = build::move_dim(p, flip(x), from, last);
+  const std::vector<ValueId> found = build::topk(p, rows, p.type(rows).dims.back());
+  return {flip(build::move_dim(p, found[0], last, from)), build::move_dim(p, found[1], last, from)};
+}
+
 const std::string kKeep = " @option keep: boolean = false; keep the reduced dims with size 1";
 
 template <Fold fold>
@@ -101,6 +115,12 @@ std::vector<Api> reduce_api() {
       {"Tensor:topk(k: integer) -> orrery.Tensor, orrery.Tensor; The k largest of the last dim, "
        "descending, and their 0-based positions.",
        call<build::topk>},
+      {"Tensor:sort(dim: integer = -1, options?) -> orrery.Tensor, orrery.Tensor; The elements of "
+       "a "
+       "dim in ascending order and their 0-based positions. Equal elements keep their order; NaN "
+       "comes first. The gradient compares the positions of each row with each other: n times n. "
+       "@option descending: boolean = false; the largest first",
+       call<sort>},
   };
 }
 

@@ -725,6 +725,15 @@ function Tensor:argmax() end
 ---@return orrery.Tensor, orrery.Tensor
 function Tensor:topk(k) end
 
+---@class orrery.Tensor.sort.Options
+---@field descending? boolean the largest first (default false)
+
+---The elements of a dim in ascending order and their 0-based positions. Equal elements keep their order; NaN comes first. The gradient compares the positions of each row with each other: n times n.
+---@param dim? integer
+---@param options? orrery.Tensor.sort.Options
+---@return orrery.Tensor, orrery.Tensor
+function Tensor:sort(dim, options) end
+
 ---The sum, mean, min or max over the ranks of a mesh axis, on all of them. The tensor varies: each rank has one of its own.
 ---@param axis string
 ---@param op? string

@@ -2493,8 +2493,12 @@ local Module = {}
 ---@return string[]
 function Module:load_weights(path, options) end
 
----Writes the tensors of a module, by their paths, to one safetensors file; all ranks call it.
+---@class orrery.Module.save_weights.Options
+---@field max_shard_size? any bytes in a file, such as "5GB"; a larger tensor has a file of its own (default false)
+
+---Writes the tensors of a module, by their paths, to a safetensors file; all ranks call it. What is larger than `max_shard_size` goes into several, NAME-00001-of-00003.safetensors; `path`.index.json says which tensor is where.
 ---@param path string
-function Module:save_weights(path) end
+---@param options? orrery.Module.save_weights.Options
+function Module:save_weights(path, options) end
 
 return orrery

@@ -73,13 +73,74 @@ function M.load_weights(module, path, options)
   return missing, unused
 end
 
---- Module:save_weights(path)
---- Writes the tensors of a module, by their paths, to one safetensors file; all ranks call it.
+local SIZES = { f32 = 4, f64 = 8, bf16 = 2, f16 = 2, i32 = 4, i64 = 8, u8 = 1, bool = 1 }
+
+local function bytes_of(state)
+  local bytes = SIZES[state.dtype]
+  for _, extent in ipairs(state.shape) do bytes = bytes * extent end
+  return bytes
+end
+
+-- "5GB", "200MiB" or a number of bytes.
+local function to_bytes(size)
+  if math.type(size) == "integer" and size > 0 then return size end
+  local number, prefix, binary = tostring(size):match "^(%d+%.?%d*)([KMG])(i?)B$"
+  if not number then
+    orrery.fail(("save_weights: max_shard_size is %s: bytes, or a size such as \"5GB\" or \"200MiB\""):format(size))
+  end
+  return math.floor(tonumber(number) * (binary == "i" and 1024 or 1000) ^ ("KMG"):find(prefix))
+end
+
+-- The states in their order, in files of at most `most` bytes; a larger state has a file of its own.
+local function shards_of(states, paths, most)
+  local shards, bytes = {}, 0
+  for i, state in ipairs(states) do
+    if #shards == 0 or bytes + bytes_of(state) > most then
+      shards[#shards + 1], bytes = { states = {}, paths = {} }, 0
+    end
+    local shard = shards[#shards]
+    shard.states[#shard.states + 1], shard.paths[#shard.paths + 1] = state, paths[i]
+    bytes = bytes + bytes_of(state)
+  end
+  return shards
+end
+
+-- Which file has which tensor, as Hugging Face's transformers write and read it.
+local function write_index(path, files, total)
+  local lines = {}
+  for name, file in pairs(files) do lines[#lines + 1] = ('    "%s": "%s"'):format(name:gsub('[\\"]', "\\%0"), file) end
+  table.sort(lines)
+  local out, why = io.open(path, "w")
+  if not out then orrery.fail(("save_weights: %s"):format(why)) end
+  out:write(('{\n  "metadata": { "total_size": %d },\n  "weight_map": {\n%s\n  }\n}\n'):format(
+    total, table.concat(lines, ",\n")))
+  if not out:close() then orrery.fail(("save_weights: %s cannot be written"):format(path)) end
+end
+
+--- Module:save_weights(path, options)
+--- Writes the tensors of a module, by their paths, to a safetensors file; all ranks call it. What is larger than
+--- `max_shard_size` goes into several, NAME-00001-of-00003.safetensors; `path`.index.json says which tensor is where.
 ---@param path string
-function M.save_weights(module, path)
+---@param options? table
+---@option max_shard_size any=false bytes in a file, such as "5GB"; a larger tensor has a file of its own
+function M.save_weights(module, path, options)
+  local o = orrery.options("save_weights", options, { max_shard_size = false })
   local _, states, paths = states_below(module)
   if #states == 0 then orrery.fail "save_weights: the module has no tensors" end
-  engine.save_weights(path, states, paths)
+  local shards = shards_of(states, paths, o.max_shard_size and to_bytes(o.max_shard_size) or math.huge)
+  if #shards == 1 then return engine.save_weights(path, states, paths) end
+  local stem = path:match "^(.*)%.safetensors$" or orrery.fail(
+    ("save_weights: %s: several files are NAME-00001-of-%05d.safetensors: give NAME.safetensors"):format(path, #shards))
+  local files, total = {}, 0
+  for i, shard in ipairs(shards) do
+    local file = ("%s-%05d-of-%05d.safetensors"):format(stem, i, #shards)
+    engine.save_weights(file, shard.states, shard.paths)
+    for k, state in ipairs(shard.states) do
+      files[shard.paths[k]], total = file:match "[^/]*$", total + bytes_of(state)
+    end
+  end
+  if orrery.world.rank == 0 then write_index(path .. ".index.json", files, total) end
+  orrery.world:barrier()
 end
 
 for name, method in pairs(M) do M[name] = engine.keep_frame(method) end

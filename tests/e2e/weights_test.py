@@ -57,6 +57,39 @@ class Weights(unittest.TestCase):
             saved.append((self.folder / "saved.safetensors").read_bytes())
         self.assertEqual(saved[0], saved[1])
 
+    def test_several_files_have_what_one_file_has(self):
+        script = self.folder / "shards.lua"
+        script.write_text("""local orrery = require "orrery"
+local nn = orrery.nn
+local function made() return nn.sequential { nn.linear(8, 16), nn.relu, nn.linear(16, 4), nn.linear(4, 100) } end
+local model, other = made(), made()
+local folder = orrery.args { folder = "" }.folder
+model:save_weights(folder .. "/one.safetensors")
+model:save_weights(folder .. "/model.safetensors", { max_shard_size = "0.8KB" })
+other:load_weights(folder .. "/model.safetensors.index.json")
+orrery.log("%s", tostring(orrery.digest(model) == orrery.digest(other)))
+for _, refused in ipairs { { "model.safetensors", "5 GB" }, { "model", 100 } } do
+  orrery.log("%s", select(2, pcall(model.save_weights, model, folder .. "/" .. refused[1], { max_shard_size = refused[2] })))
+end
+""")
+        done = orrery("run", "-n", 2, script, f"folder={self.folder}")
+        self.assertEqual(done.code, 0, done.err)
+        lines = done.out.splitlines()
+        self.assertEqual(lines[0], "true")
+        self.assertIn('max_shard_size is 5 GB: bytes, or a size such as "5GB"', lines[1])
+        self.assertIn("several files are NAME-00001-of-00006.safetensors: give NAME.safetensors", lines[2])
+        index = json.loads((self.folder / "model.safetensors.index.json").read_text())
+        whole = header(self.folder / "one.safetensors")
+        del whole["__metadata__"]
+        self.assertEqual(set(index["weight_map"]), set(whole))
+        self.assertEqual(index["metadata"]["total_size"], sum(b - a for a, b in (e["data_offsets"] for e in whole.values())))
+        for name, file in index["weight_map"].items():
+            self.assertEqual(header(self.folder / file)[name]["shape"], whole[name]["shape"])
+        sizes = {file: sum(b - a for name, (a, b) in ((n, e["data_offsets"]) for n, e in header(self.folder / file).items()
+                                                      if n != "__metadata__")) for file in index["weight_map"].values()}
+        self.assertEqual(sorted(sizes), [f"model-0000{i}-of-00003.safetensors" for i in (1, 2, 3)])
+        self.assertLessEqual(sorted(sizes.values())[-2], 800)  # one tensor is larger, and alone
+
     def test_a_place_that_cannot_be_written_is_named_by_all_ranks(self):
         done = orrery("run", "-n", 2, HERE / "gpt2_logits.lua", f"weights={GPT2}/model.safetensors",
                       f"tokens={GPT2}/tokens.npy", "logits=/dev/null", "save=/nowhere/saved.safetensors",

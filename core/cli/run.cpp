@@ -37,6 +37,7 @@ struct Choice {
   std::string directory;  // of the run; "": there is none
   std::string hosts, remote_shell = default_remote_shell();
   bool as_host = false;
+  int restarts = 0, min_ranks = 0;
   std::vector<std::string> arguments;  // script, key=value...
 };
 
@@ -123,7 +124,12 @@ std::vector<std::string> rank_command(const Choice& choice) {
 // several.
 bool must_launch(const Choice& choice) {
   const World world = detect();  // called in any case: it throws if launchers contradict each other
-  if (choice.ranks == 1) return false;
+  if (choice.restarts > 0 && world.size > 1)
+    fail(ORR_INVALID,
+         "--restarts {}: {} has started this rank, and only it can start it again; leave "
+         "--restarts out",
+         choice.restarts, world.source);
+  if (choice.ranks == 1) return choice.restarts > 0;
   if (world.size == 1) return true;
   if (world.size == choice.ranks) return false;
   fail(ORR_INVALID, "-n {}: this process is already one of {} ranks ({}); leave -n out",
@@ -141,7 +147,8 @@ int run_on_hosts(const Choice& choice) {
          "-n {} with --hosts {}: leave -n out, the hosts' slots say how many ranks there are",
          choice.ranks, choice.hosts);
   return launch_hosts({read_hosts(choice.hosts), choice.remote_shell, rank_command(choice),
-                       choice.threads, choice.arguments.front()});
+                       choice.threads, choice.restarts, choice.min_ranks,
+                       choice.arguments.front()});
 }
 
 int run_chosen(const Choice& choice) {
@@ -168,6 +175,17 @@ Examples:
       ->capture_default_str();
   command->add_flag("--as-host", choice->as_host)
       ->group("");  // hidden: --hosts starts this program with it on each host
+  command
+      ->add_option("--restarts", choice->restarts,
+                   "Start all ranks again after one was lost, so many times at most")
+      ->check(CLI::NonNegativeNumber);
+  command
+      ->add_option("--min-ranks", choice->min_ranks,
+                   "Of --hosts: a restart leaves out hosts that were lost, if so many ranks are "
+                   "left")
+      ->check(CLI::PositiveNumber)
+      ->needs("--hosts")
+      ->needs("--restarts");
   command->add_option("--threads", choice->threads, "Compute threads of each rank (0: its share)")
       ->envname("ORRERY_THREADS");
   command
@@ -202,7 +220,8 @@ Examples:
       return;
     }
     if (must_launch(*choice)) {
-      exit_code = launch({choice->ranks, rank_command(*choice), "", choice->threads});
+      exit_code =
+          launch({choice->ranks, rank_command(*choice), "", choice->threads, choice->restarts});
       return;
     }
     const int threads = take_share(detect());

@@ -176,12 +176,21 @@ std::string new_job_name() {
 int launch(const LaunchOptions& options) {
   if (options.ranks < 1 || options.ranks > wire::max_ranks)
     fail(ORR_INVALID, "-n {}: a job has 1 to {} ranks", options.ranks, wire::max_ranks);
-  const std::string job = options.part ? options.part->job : new_job_name();
-  if (!is_job_name(job))
-    fail(ORR_INVALID, "the orders name the job '{}': not a name that orrery gives", job);
-  const int code = Launcher(options, job).run();
-  remove_leavings(job);
-  return code;
+  for (int left = options.restarts;; --left) {
+    const std::string job = options.part ? options.part->job : new_job_name();
+    if (!is_job_name(job))
+      fail(ORR_INVALID, "the orders name the job '{}': not a name that orrery gives", job);
+    Launcher launcher(options, job);
+    const int code = launcher.run();
+    remove_leavings(job);
+    if (left == 0 || !launcher.has_lost_ranks(code)) return code;
+    Supervisor::say(starting_again(left));
+  }
+}
+
+std::string starting_again(int left) {
+  return fmt::format("orrery: starting again, {} restart{} left after this one", left - 1,
+                     left == 2 ? "" : "s");
 }
 
 }  // namespace orrery

@@ -53,12 +53,20 @@ std::vector<std::string> variables_for(const JobHost& first) {
   return out;
 }
 
+int ranks_of(const std::vector<JobHost>& hosts) {
+  int ranks = 0;
+  for (const JobHost& host : hosts) ranks += host.slots;
+  return ranks;
+}
+
 class HostsLauncher : public Supervisor {
  public:
   explicit HostsLauncher(const HostsOptions& options) : options_(options) {}
   ~HostsLauncher() override {
     for (int fd : controls_) close(fd);
   }
+  // Those that could be reached to the end. REQUIRES: run() has returned.
+  std::vector<JobHost> hosts_left() const;
 
  protected:
   void start() override;
@@ -75,10 +83,9 @@ class HostsLauncher : public Supervisor {
 };
 
 void HostsLauncher::start() {
-  int ranks = 0, first = 0;
-  for (const JobHost& h : options_.hosts) ranks += h.slots;
+  int first = 0;
   nlohmann::json orders = {{"directory", std::filesystem::current_path().string()},
-                           {"world_size", ranks},
+                           {"world_size", ranks_of(options_.hosts)},
                            {"job", new_job_name()},
                            {"argv", options_.argv},
                            {"threads", options_.threads},
@@ -131,6 +138,17 @@ bool HostsLauncher::ended_badly(size_t child) {
   if (c.output.back().kept()) return c.code != 0;
   kill_all();
   return true;
+}
+
+std::vector<JobHost> HostsLauncher::hosts_left() const {
+  std::vector<JobHost> left;
+  for (const Child& child : children_) {
+    const bool begun = child.output.back().kept().has_value();
+    const bool killed = child.signal == SIGKILL;  // by us, when another had failed
+    if (killed || (begun && child.code != 255))
+      left.push_back(options_.hosts[static_cast<size_t>(child.rank)]);
+  }
+  return left;
 }
 
 // What the user can do, by exit codes of ssh and of shells. A program that ends with another code
@@ -198,7 +216,23 @@ int launch_hosts(const HostsOptions& options) {
   if (options.remote_shell.find_first_not_of(' ') == std::string::npos)
     fail(ORR_INVALID,
          "--remote-shell '': name a command that takes a host and a command, such as ssh");
-  return HostsLauncher(options).run();
+  HostsOptions now = options;
+  for (int left = options.restarts;; --left) {
+    HostsLauncher launcher(now);
+    const int code = launcher.run();
+    const std::vector<JobHost> hosts = launcher.hosts_left();
+    const bool fewer = hosts.size() < now.hosts.size();
+    if (left == 0 || !(launcher.has_lost_ranks(code) || (fewer && left < options.restarts)))
+      return code;
+    now.hosts = options.min_ranks > 0 && fewer && ranks_of(hosts) >= options.min_ranks
+                    ? hosts
+                    : options.hosts;
+    Supervisor::say(starting_again(left));
+    if (now.hosts.size() < options.hosts.size())
+      Supervisor::say(fmt::format("orrery: on {} of {} ranks: {} of {} hosts are left",
+                                  ranks_of(now.hosts), ranks_of(options.hosts), now.hosts.size(),
+                                  options.hosts.size()));
+  }
 }
 
 int launch_as_host() {

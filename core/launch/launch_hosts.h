@@ -19,6 +19,9 @@ struct HostsOptions {
   std::string remote_shell;       // a command; the host and a command line are appended
   std::vector<std::string> argv;  // of each rank
   int threads = 0;
+  int restarts = 0;  // of all ranks, after a rank or a host was lost
+  int min_ranks =
+      0;  // a restart may leave out hosts that were lost, if so many ranks are left; 0: none
   std::string title;  // an argument of the command on the hosts, to be seen in lists of processes
 };
 

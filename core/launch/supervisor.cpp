@@ -97,7 +97,12 @@ void Supervisor::read_signals() {
   reap();
 }
 
+bool Supervisor::has_lost_ranks(int code) const {
+  return !told_ && (code == ORR_RETRY || code == ORR_DEADLINE || code > 128);
+}
+
 void Supervisor::take(int signal) {
+  told_ = true;
   if (signal != SIGUSR1) stop_signal_ = signal;
   const bool again = signal != SIGUSR1 && ++stops_ > 1;
   send_all(again && signal != SIGHUP ? SIGKILL : signal);

@@ -28,6 +28,11 @@ class Supervisor {
   // deadline and 2 s are ended. SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGPIPE are passed on; a
   // second SIGINT, SIGTERM or SIGPIPE kills. [main thread]
   int run();
+  // Whether a job that has ended with `code` has lost a rank or a host, and was not told to end: it
+  // may succeed if it starts again.
+  bool has_lost_ranks(int code) const;
+  // Prints on stderr; ignores errors, because its reader may be gone.
+  static void say(const std::string& line);
 
  protected:
   virtual void start() = 0;  // fills children_
@@ -49,8 +54,6 @@ class Supervisor {
   std::string how_it_ended(const Child& child) const;
   // " after signal 15 to the launcher" or "".
   std::string after_signal() const;
-  // Prints on stderr; ignores errors, because its reader may be gone.
-  static void say(const std::string& line);
 
   std::vector<Child> children_;
 
@@ -71,6 +74,7 @@ class Supervisor {
   std::optional<Clock::time_point> deadline_;  // when `pressure_` rises; set after a failure
   int pressure_ = 0;                           // 0: waits, 1: SIGTERM was sent, 2: SIGKILL was sent
   int stop_signal_ = 0, stops_ = 0;
+  bool told_ = false;  // by any signal
   int signal_fd_ = -1;
   sigset_t old_mask_{};
 };

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs that lose ranks and start again by --restarts end with the bits of a job that nothing happened to.
+
+Arguments: the build tree.
+"""
+import pathlib
+import random
+import re
+import sys
+import tempfile
+import time
+import unittest
+
+from program import HERE, Job, orrery, wait_for
+from two_hosts import TAG, TwoHosts, digest, end_all
+
+SCRIPT = HERE / "restarts.lua"
+
+
+class Restarts(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def job(self, *words, ranks=4, folder="job", deadline=30):
+        (self.folder / folder).mkdir(exist_ok=True)
+        return orrery("run", "-n", ranks, *words[:-1], SCRIPT, f"folder={self.folder / folder}", *words[-1],
+                      ORRERY_DEADLINE=str(deadline))
+
+    def test_two_random_kills_leave_the_digest(self):
+        seed = random.SystemRandom().randrange(10 ** 6)
+        chance = random.Random(seed)
+        for stack in ("data", "zero3", "pipeline"):
+            ranks = 2 if stack == "pipeline" else 4
+            blows = ",".join(f"KILL {chance.randrange(ranks)} {step}" for step in sorted(chance.sample(range(1, 60), 2)))
+            with self.subTest(stack=stack, blows=blows, seed=seed):
+                quiet = digest(self.job([f"stack={stack}"], ranks=ranks, folder=f"{stack}-quiet"))
+                job = self.job("--restarts", 3, [f"stack={stack}", f"blows={blows}"], ranks=ranks, folder=stack)
+                self.assertEqual(digest(job), quiet)
+                self.assertEqual(re.findall(r"starting again, (\d) restarts? left", job.err), ["2", "1"])
+                self.assertEqual(len(re.findall(r"orrery: rank \d was killed by signal 9", job.err)), 2)
+                begun = [int(step) for step in re.findall(r"^rank 0 of \d begins behind step (\d+)", job.out, re.M)]
+                self.assertEqual(begun, sorted(begun))
+
+    def test_a_frozen_rank_is_lost_too(self):
+        job = self.job("--restarts", 1, ["blows=STOP 1 20"], deadline=2)
+        self.assertEqual(digest(job), digest(self.job([], folder="quiet")))
+        self.assertIn("rank 1 was stopped", job.err)
+
+    def test_restarts_end(self):
+        job = self.job("--restarts", 1, ["blows=KILL 1 10,KILL 2 20"])
+        self.assertEqual(job.code, 137, job.err)
+        self.assertEqual(job.err.count("starting again, 0 restarts left after this one"), 1)
+        self.assertIn("orrery: rank 2 was killed by signal 9", job.err.splitlines()[-1])
+
+    def test_a_single_rank_starts_again(self):
+        self.assertEqual(digest(self.job("--restarts", 1, ["blows=KILL 0 30"], ranks=1)),
+                         digest(self.job([], ranks=1, folder="quiet")))
+
+    def test_what_would_fail_again_is_not_tried_again(self):
+        job = self.job("--restarts", 3, ["stack=nothing"])
+        self.assertEqual(job.code, 1, job.err)
+        self.assertNotIn("starting again", job.err)
+
+    def test_a_job_that_is_told_to_stop_stops(self):
+        job = Job("run", "-n", 2, "--restarts", 3, SCRIPT, f"folder={self.folder}", "steps=100000", "pause=0.01")
+        self.addCleanup(job.end)
+        self.assertEqual(job.process.stdout.readline().strip()[-6:], "step 0")
+        time.sleep(0.3)
+        job.process.terminate()
+        job.finish(30)
+        self.assertEqual(job.code, 75, job.err)
+        self.assertNotIn("starting again", job.err)
+
+    def test_usage(self):
+        for words, message in ((["--restarts", -1], "--restarts"), (["--min-ranks", 2], "--min-ranks requires --hosts"),
+                               (["--restarts", 2], "only it can start it again")):
+            environment = dict(RANK="0", WORLD_SIZE="2") if message.startswith("only") else {}
+            job = orrery("run", *words, SCRIPT, **environment)
+            self.assertNotEqual(job.code, 0)
+            self.assertIn(message, job.err)
+
+
+class LostHosts(TwoHosts, unittest.TestCase):
+    shell = f"{sys.executable} {HERE / 'namespace_shell.py'} {TAG}"
+
+    def on_two(self, *words):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        return self.on_hosts({1: 1, 2: 1}, *words, SCRIPT, f"folder={folder.name}", "pause=0.02", ORRERY_DEADLINE="5")
+
+    def lose_the_second(self, *words):
+        job = self.on_two(*words)
+        self.assertIn("rank 0 of 2 begins", job.process.stdout.readline())
+        time.sleep(0.4)
+        end_all(2)
+        return job.finish(60)
+
+    def test_a_restart_leaves_out_a_lost_host(self):
+        quiet = digest(self.on_two().finish(60))
+        job = self.lose_the_second("--restarts", 1, "--min-ranks", 1)
+        self.assertEqual(digest(job), quiet)
+        self.assertIn("orrery: on 1 of 2 ranks: 1 of 2 hosts are left", job.err)
+        self.assertRegex(job.out, r"rank 0 of 1 begins behind step [1-9]")
+
+    def test_without_leave_all_hosts_start_again(self):
+        job = self.lose_the_second("--restarts", 1)
+        self.assertRegex(job.out, r"rank 0 of 2 begins behind step [1-9]")
+        self.assertEqual(digest(job), digest(self.on_two().finish(60)))
+
+
+if __name__ == "__main__":
+    sys.argv = sys.argv[:1]
+    unittest.main()

@@ -18,7 +18,7 @@ from floor import Floor
 from race import Race
 from workloads import WORKLOADS
 
-RACES = ("gpt2", "char-gpt", "mlp", "microbatches", "ranks", "overlap", "bubbles", "bubbles4", "strategies", "strategies4")
+RACES = ("gpt2", "char-gpt", "mlp", "gpt2-bf16", "resnet", "lstm", "bert", "microbatches", "ranks", "overlap", "bubbles", "bubbles4", "strategies", "strategies4")
 
 
 def prepare(work):
@@ -30,18 +30,23 @@ def prepare(work):
 
 
 def against_torch(work, build):
-    """Orrery, eager, compiled; the ratio is to the better of the last two."""
-    race = Race(work, [orrery_contestant("orrery", work, build),
-                       torch_contestant("eager", work, "eager"),
-                       torch_contestant("compile", work, "compile")])
-    floor = Floor(work, build)
+    """Orrery and PyTorch in its ways; the ratio is to the best of these. With bf16 also to our own f32."""
+    images = work.larger and len(work.larger[2]) > 1
+    peers = ["eager", "compile"] + (["eager-last", "compile-last"] if images else [])
+    f32 = ["orrery f32"] if work.half else []
+    race = Race(work, [orrery_contestant("orrery", work, build)] +
+                [orrery_contestant(name, work, build, compute="f32") for name in f32] +
+                [torch_contestant(kind, work, kind) for kind in peers])
+    floor = Floor(work, build) if work.linears() and not work.half else None
     try:
-        race.run(each_round=floor.take_turn)
+        race.run(each_round=floor.take_turn if floor else lambda: None)
     finally:
-        floor.close()
-    peer = min("eager", "compile", key=race.best)
-    report = race.report() | {"ratios": [race.ratio(peer, "orrery")], "floor": floor.report()}
-    report["orrery_over_floor"] = race.best("orrery") / sum(report["floor"].values())
+        if floor:
+            floor.close()
+    report = race.report() | {"ratios": [race.ratio(slow, "orrery") for slow in [min(peers, key=race.best)] + f32]}
+    if floor:
+        report["floor"] = floor.report()
+        report["orrery_over_floor"] = race.best("orrery") / sum(report["floor"].values())
     return report
 
 

@@ -69,7 +69,7 @@ class Contestant:
         return " | ".join(self.log.read().strip().splitlines()[-3:]) or "it said nothing"
 
     def check_losses(self, wanted):
-        tolerance = 2e-2 if self.work.half else 1e-3 if self.work.device != "cpu" else 1e-4
+        tolerance = self.work.tolerance
         for step, (x, y) in enumerate(zip(self.ask("losses", 0, STEPS), wanted), 1):
             if not abs(x - y) <= tolerance * abs(y):
                 raise Failed(f"{self.name} on {self.work.name}: the loss of step {step} is {x:.6g}, "
@@ -118,7 +118,7 @@ def torch_contestant(name, work, kind, ranks=1):
 
 
 def orrery_contestant(name, work, build, ranks=1, microbatches=1, stack="data", link=0, schedule="",
-                      cpu=1):
+                      cpu=1, compute=None):
     made = Contestant(name, work, ranks)
     words = [build / "orrery", "run", "--threads", max(1, len(cpus_for(work)) // ranks)]
     if work.device != "cpu":
@@ -130,5 +130,7 @@ def orrery_contestant(name, work, build, ranks=1, microbatches=1, stack="data", 
     words += [HERE / "worker.lua", f"dir={work.directory}", f"pipes={made.pipes}", f"steps={STEPS}",
               f"microbatches={microbatches}", f"stack={stack}", f"schedule={schedule}", f"lr={RATE}", f"decay={DECAY}", f"b1={B1}", f"b2={B2}",
               f"eps={EPS}", f"cpu={cpu}", *work.script_arguments()]
+    if compute:
+        words.append(f"compute={compute}")
     made.start(words, cpus_for(work), {"ORRERY_LUA_PATH": str(HERE.parents[1])})
     return made

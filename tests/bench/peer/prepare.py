@@ -19,6 +19,13 @@ def batches(work, generator):
     if work.widths:
         x = torch.randn(STEPS * work.batch, work.widths[0], generator=generator)
         return x, x[:, :work.widths[-1]].argmax(1).int()
+    if work.larger:
+        _, _, shape, classes = work.larger
+        total = (STEPS * work.batch, *shape)
+        if len(shape) > 1:
+            return (torch.randn(total, generator=generator),
+                    torch.randint(0, classes, total[:1], generator=generator, dtype=torch.int32))
+        return tuple(torch.randint(1, classes, total, generator=generator, dtype=torch.int32) for _ in "xy")
     ids = torch.randint(0, work.gpt["vocab"], (STEPS * work.batch, work.ctx + 1),
                         generator=generator, dtype=torch.int32)
     return ids[:, :-1].contiguous(), ids[:, 1:].contiguous()

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A PyTorch contestant; speaks the protocol of contestants.py.
 
-torch_worker.py WORKLOAD eager|compile|ddp|fsdp THREADS PIPES RANK RANKS
+torch_worker.py WORKLOAD KIND THREADS PIPES RANK RANKS
+
+KIND: eager, compile, eager-last or compile-last (images with their channels last), ddp, fsdp.
 """
 import sys
 import time
@@ -30,7 +32,7 @@ def make_step(work, kind, pipes, rank, ranks):
     model = training.make_model(work)
     training.load(work, model)
     if kind not in ("ddp", "fsdp"):
-        return training.Step(work, model, compiled=kind == "compile")
+        return training.Step(work, model, compiled=kind.startswith("compile"), channels_last=kind.endswith("-last"))
     dist.init_process_group("gloo", init_method=f"file://{pipes}/store", rank=rank, world_size=ranks)
 
     return training.Step(work, model, replicated if kind == "ddp" else sharded, rank, ranks)

@@ -11,9 +11,12 @@ from workloads import B1, B2, DECAY, EPS, RATE, STEPS
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "golden"))
 import models  # noqa: E402
+import larger  # noqa: E402
 
 
 def make_model(work):
+    if work.larger:
+        return larger.MAKERS[work.larger[0]](**work.larger[1])
     return models.MLP(list(work.widths)) if work.widths else models.GPT(**work.gpt)
 
 
@@ -27,14 +30,19 @@ class Step:
     """Calling it trains on the next batch and returns the loss. Of several ranks each takes its part
     of every batch. `wrap` is what compiles or distributes the loss function's model."""
 
-    def __init__(self, work, model, wrap=lambda model: model, rank=0, ranks=1, compiled=False):
+    def __init__(self, work, model, wrap=lambda model: model, rank=0, ranks=1, compiled=False,
+                 channels_last=False):
         self.device, self.half = work.device, work.half
+        if channels_last:
+            model = model.to(memory_format=torch.channels_last)
         self.model = wrap(model.to(work.device))  # first: it may put others in the place of the parameters
         groups = models.groups(model, DECAY)
         self.optimizer = torch.optim.AdamW(groups, lr=RATE, betas=(B1, B2), eps=EPS, fused=True)
         mode = "default" if work.device == "cpu" else "max-autotune"
         self.loss_of = torch.compile(models.loss_of, mode=mode) if compiled else models.loss_of
         x, y = (torch.from_numpy(numpy.load(work.directory / (name + ".npy"))).to(work.device) for name in "xy")
+        if channels_last:
+            x = x.contiguous(memory_format=torch.channels_last)
         share = work.batch // ranks
         self.batches = [(x[at:at + share], y[at:at + share])
                         for at in range(rank * share, STEPS * work.batch, work.batch)]

@@ -3,10 +3,11 @@
 -- Orrery as a contestant; speaks the protocol of contestants.py.
 local orrery = require "orrery"
 local models = require "golden.models"
+local larger = require "bench.peer.larger"
 local nn, optim, strategy, world = orrery.nn, orrery.optim, orrery.strategy, orrery.world
 local args = orrery.args {
   dir = "", pipes = "", steps = 20, batch = 1, microbatches = 1, widths = "",
-  vocab = 0, positions = 0, dim = 0, heads = 0, layers = 0,
+  model = "", vocab = 0, positions = 0, dim = 0, heads = 0, layers = 0, width = 0, hidden = 0, blocks = 0, classes = 0,
   stack = "data", schedule = "", compute = "f32", lr = 1e-3, decay = 0.0, b1 = 0.9, b2 = 0.999, eps = 1e-8,
   cpu = 1.0,
 }
@@ -16,6 +17,8 @@ if args.widths ~= "" then
   local widths = {}
   for width in args.widths:gmatch "%d+" do widths[#widths + 1] = tonumber(width) end
   model = models.mlp(widths)
+elseif args.model ~= "" then
+  model = larger[args.model](args)
 else
   model = models.gpt(args)
 end

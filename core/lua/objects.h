@@ -6,6 +6,7 @@
 #include <orrery/strategy.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -52,9 +53,11 @@ struct RunRef {
   static constexpr const char* kClass = "Run";
   std::unique_ptr<Run> run;
   std::shared_ptr<TraceRecord> record;
-  Function unchanged;  // throws if the script has replaced parts of the model
-  bool alone;          // each rank runs it by itself
-  std::string saved;   // the directory of the script's last save
+  Function unchanged;      // throws if the script has replaced parts of the model
+  bool alone;              // each rank runs it by itself
+  std::string saved;       // the directory of the script's last save, or of all its checkpoints
+  bool in_series = false;  // `saved` has a checkpoint for each step that was saved
+  std::optional<Function> after = {};  // called after each step with the run and its result
 };
 
 struct Result {

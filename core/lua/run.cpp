@@ -10,6 +10,7 @@
 #include "lua/run_spec.h"
 #include "lua/stopping.h"
 #include "plan/text.h"
+#include "store/checkpoint.h"
 #include "store/digest.h"
 
 namespace orrery::lua {
@@ -64,7 +65,13 @@ Result step(lua_State* L, RunRef& self, const Table& batch) {
     throw PlanDone{};
   }
   Result result{run.step(batch_in(batch))};
-  if (!self.alone) stop_if_told(run, self.saved, user_line(L));
+  if (self.after) {
+    self.after->push();
+    lua_pushvalue(L, 1);
+    push(L, Result(result));
+    lua_call(L, 2, 0);
+  }
+  if (!self.alone) stop_if_told(run, self.saved, self.in_series, user_line(L));
   return result;
 }
 
@@ -76,10 +83,40 @@ std::string plan(lua_State* L, RunRef& self, const Table& batch) {
   return plan_text(checked(L, self).plan_source(batch_in(batch)));
 }
 
-void save(RunRef& self, const std::string& directory, const std::string& extra) {
-  self.saved = directory;
+void save(RunRef& self, const std::string& directory, const std::string& extra, bool wait) {
+  if (!self.in_series) self.saved = directory;
   const Work work("saving a checkpoint", Work::of_engine);
-  self.run->save(directory, extra);
+  self.run->save(directory, extra, {!wait, "", {}});
+}
+
+// For scripts/orrery/checkpoints.lua.
+void begin_series(RunRef& self, const std::string& directory, Function after) {
+  self.saved = directory, self.in_series = true, self.after = std::move(after);
+}
+
+void save_in_series(RunRef& self, const std::string& extra, const Table& remove) {
+  const Work work("saving a checkpoint", Work::of_engine);
+  self.run->save(series_path(self.saved, self.run->steps_done()), extra,
+                 {true, self.saved, list_at(remove.L, remove.index, [](lua_State* L, int at) {
+                    return to_text(L, at, "");
+                  })});
+}
+
+Pushed checkpoints(lua_State* L, const std::string& directory) {
+  lua_newtable(L);
+  for (const InSeries& one : checkpoints_in(directory)) {
+    lua_createtable(L, 0, 3);
+    set_field(L, "path", one.path);
+    set_field(L, "complete", one.complete);
+    set_field(L, "extra", one.extra);
+    lua_rawseti(L, -2, luaL_len(L, -2) + 1);
+  }
+  return {1};
+}
+
+void finish_save(RunRef& self) {
+  const Work work("saving a checkpoint", Work::of_engine);
+  self.run->finish_save();
 }
 
 Pushed load(lua_State* L, RunRef& self, const std::string& directory) {
@@ -92,7 +129,7 @@ Pushed load(lua_State* L, RunRef& self, const std::string& directory) {
 
 Pushed counters(lua_State* L, RunRef& self) {
   const Counters now = self.run->counters();
-  lua_createtable(L, 0, 7);
+  lua_createtable(L, 0, 9);
   set_field(L, "steps", now.steps);
   set_field(L, "arena_bytes", now.arena_bytes);
   set_field(L, "planned_arena_bytes", now.planned_arena_bytes);
@@ -100,6 +137,8 @@ Pushed counters(lua_State* L, RunRef& self) {
   set_field(L, "bytes_sent", now.bytes_sent);
   set_field(L, "planned_bytes_copied", now.planned_bytes_copied);
   set_field(L, "bytes_copied", now.bytes_copied);
+  set_field(L, "checkpoint_seconds", now.checkpoint_seconds);
+  set_field(L, "checkpoint_bytes", now.checkpoint_bytes);
   return {1};
 }
 
@@ -148,11 +187,33 @@ std::vector<Api> run_api() {
       {"Run:counters() -> table; What this rank has used: steps trained, arena_bytes allocated, "
        "bytes_sent and, between memory tiers, bytes_copied in those steps; and "
        "planned_arena_bytes, predicted_bytes_sent, planned_bytes_copied as the plan and the "
-       "strategies said before.",
+       "strategies said before; checkpoint_seconds that the script has waited for checkpoints, and "
+       "checkpoint_bytes of the memory in which the last one was copied.",
        call<counters>},
-      {"Run:save(directory: string, extra: string = ''); Writes a checkpoint directory; all ranks "
-       "call it.",
+      {"Run:save(directory: string, extra: string = '', wait: boolean = true); Writes a checkpoint "
+       "directory; all ranks call it. With wait = false it is copied, and written while the next "
+       "steps are taken; an error comes from a later step, save or finish_save, or at the end.",
        call<save>},
+      {"Run:finish_save(); Waits until the last checkpoint is complete, and raises its error.",
+       call<finish_save>},
+      {"Run:checkpoints(options: options) -> integer; Saves a checkpoint while steps go on, and "
+       "continues from the newest one that is there already: returns the steps done. An error in "
+       "writing comes from a later step. "
+       "@option dir: string; gets a directory step-N for each "
+       "@option every: integer; steps between two "
+       "@option keep: integer = 2; how many of the newest stay; 0: all "
+       "@option best: string = ''; a result of the step, such as 'loss': the checkpoint with the "
+       "smallest one stays, too",
+       library<"orrery.checkpoints", "checkpoints">},
+      {"engine.begin_series(run: Run, directory: string, after: function); Calls after(run, "
+       "result) after each step; a run that is told to stop saves in the directory.",
+       call<begin_series>},
+      {"engine.save_in_series(run: Run, extra: string, remove: table); Saves in the directory "
+       "of begin_series, while steps go on; when that is complete, removes others.",
+       call<save_in_series>},
+      {"engine.checkpoints(directory: string) -> table[]; Those in a directory of several, by "
+       "step: path, complete, extra.",
+       call<checkpoints>},
       {"Run:load(directory: string) -> integer, string; Continues from a checkpoint; the steps "
        "done and `extra`.",
        call<load>},

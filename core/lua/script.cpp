@@ -53,6 +53,7 @@ void run_in_new_state(const std::string& path) {
   lua::protected_call(L, 0, 0);
   lua::refuse_unread_arguments();
   Runtime::get().settle();
+  finish_saves();
 }
 
 }  // namespace
@@ -69,6 +70,7 @@ int run_script(const std::string& path, const std::vector<std::string>& args) {
   } catch (const lua::PlanDone&) {
     return 0;
   } catch (const Error& error) {
+    end_saves();
     return report(error.code(), error.what());
   }
 }

@@ -11,8 +11,9 @@
 
 namespace orrery::lua {
 
-// `saved`: the directory in which the script has last saved the run; "": none. Collective. If any
+// `saved`: the directory in which the script has last saved the run; "": none. `in_series`: it gets
+// a directory for each step that is saved. Collective. If any
 // rank has got such a signal, writes the checkpoint and throws Error(ORR_RETRY).
-void stop_if_told(Run& run, const std::string& saved, const std::string& line);
+void stop_if_told(Run& run, const std::string& saved, bool in_series, const std::string& line);
 
 }  // namespace orrery::lua

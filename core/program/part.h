@@ -3,6 +3,7 @@
 // The part of a state that one rank holds.
 #pragma once
 
+#include <cstddef>
 #include <map>
 #include <utility>
 #include <vector>
@@ -27,5 +28,23 @@ struct Part {
   void cut(int32_t dim, const Ranges& places);
   bool operator==(const Part&) const = default;
 };
+
+// A rectangular piece of a tensor, and where its elements lie in the memory of a part.
+struct Box {
+  Dims offset, shape;  // in the whole tensor
+  int64_t at = 0;      // the position of its first element in the part
+  Dims strides;        // in the part
+
+  int64_t elements() const;
+  // What both have; without elements if they have nothing in common. Its place is that in `this`.
+  Box common_with(const Box& other) const;
+};
+Dims row_major(const Dims& shape);  // strides
+// The pieces that a part consists of, without those that have no element. The elements between two
+// places of a row-major order make several: parts of rows, and whole rows between them.
+std::vector<Box> boxes_of(const Part& part, const Type& whole);
+// Copies a box of `shape` between two places that have these strides, in elements of this size.
+void copy_box(const Dims& shape, int64_t element_bytes, const std::byte* from,
+              const Dims& from_strides, std::byte* to, const Dims& to_strides);
 
 }  // namespace orrery

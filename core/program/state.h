@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -34,13 +35,13 @@ struct HostTensor {
 struct State;
 
 // The initial value of a state. `uniform`: in [a, b). `normal`: with mean a and standard deviation
-// b. `like`: the value that another state has at that time.
+// b. `like`: the value that another state has at that time. `stored`: that in a loaded checkpoint.
 struct Initial {
-  enum Kind { zeros, constant, uniform, normal, data, like } kind = zeros;
+  enum Kind { zeros, constant, uniform, normal, data, like, stored } kind = zeros;
   double a = 0, b = 0;
-  HostTensor tensor;             // kind data
-  std::vector<HostTensor> each;  // kind data, of a state that varies: one for each coordinate
-  std::shared_ptr<State> of;     // kind like
+  HostTensor tensor;                 // kind data
+  std::shared_ptr<State> of;         // kind like
+  std::function<void(State&)> read;  // kind stored: reads this rank's part from a checkpoint
   // The key of random numbers, fixed when the state is made: the job's seed, and how many states
   // with random values the script has made with that seed before. Names, ranks and the time of the
   // first read do not matter.

@@ -75,7 +75,7 @@ void agree_on_step(StepAgreement& m, const std::string& line) {
   // give the smallest integer in their place. Of x and ~x, the maxima are each other's complement
   // only if all ranks have given the same x.
   const int64_t alike[] = {m.step, static_cast<int64_t>(m.seed), static_cast<int64_t>(m.batch)};
-  std::vector<int64_t> sent = {m.written, m.failed};
+  std::vector<int64_t> sent = {m.written, m.failed, m.saving};
   for (int64_t x : alike) sent.insert(sent.end(), {x, ~x});
   for (auto& [name, value] : m.numbers)
     sent.push_back(world_info().rank == 0 ? std::bit_cast<int64_t>(value) : INT64_MIN);
@@ -83,7 +83,7 @@ void agree_on_step(StepAgreement& m, const std::string& line) {
   std::copy(sent.begin(), sent.end(), all.data<int64_t>());
   all = world_allreduce(all, "max", line + ", scalars of the step");
   const int64_t* x = all.data<int64_t>();
-  m.written = *x++ != 0, m.failed = *x++ != 0;
+  m.written = *x++ != 0, m.failed = *x++ != 0, m.saving = *x++ != 0;
   for (const char* what :
        {"are at different steps: all must load and train alike",
         "have different seeds: all must load the same checkpoint",

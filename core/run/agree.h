@@ -28,6 +28,7 @@ struct StepAgreement {
   std::map<std::string, double> numbers;
   bool written = false;  // the script has written a state; afterwards: on any rank
   bool failed = false;   // this rank cannot go on; afterwards: any rank cannot
+  bool saving = false;   // this rank writes its files of a checkpoint; afterwards: any rank does
   int64_t step = 0;      // step, seed and batch must be the same on all ranks
   uint64_t seed = 0, batch = 0;
 };

@@ -96,9 +96,8 @@ void draw_part(State& state) {
 
 void set_initial(const std::shared_ptr<State>& state) {
   switch (state->initial.kind) {
-    case Initial::data:
-      return state->initial.each.empty() ? write_state(*state, state->initial.tensor)
-                                         : write_each(*state, state->initial.each);
+    case Initial::data: return write_state(*state, state->initial.tensor);
+    case Initial::stored: return state->initial.read(*state);
     case Initial::like: return copy_other(state);
     case Initial::uniform:
     case Initial::normal: return state->part.is_whole() ? draw(state) : draw_part(*state);

@@ -133,7 +133,7 @@ bool any_written(const std::vector<std::shared_ptr<State>>& states) {
          std::any_of(states.begin(), states.end(), [](auto& s) { return written().contains(s); });
 }
 
-std::string not_finite(const HostTensor& value, bool nan_only) {
+std::string not_finite(const HostTensor& value, bool nan_only, const Dims& offset) {
   const int32_t dtype = value.type.dtype;
   if (!any_special(value)) return "";
   const auto width = static_cast<size_t>(orr_dtype_bytes(dtype));
@@ -143,7 +143,7 @@ std::string not_finite(const HostTensor& value, bool nan_only) {
     Dims at(value.type.dims.size());
     int64_t rest = static_cast<int64_t>(i);
     for (size_t d = at.size(); d-- > 0; rest /= value.type.dims[d])
-      at[d] = rest % value.type.dims[d] + 1;
+      at[d] = rest % value.type.dims[d] + 1 + (offset.empty() ? 0 : offset[d]);
     return fmt::format("{} at {}", x, to_string(at));
   }
   return "";

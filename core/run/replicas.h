@@ -25,7 +25,7 @@ void note_written(const std::shared_ptr<State>& state, const std::string& line);
 bool any_written(const std::vector<std::shared_ptr<State>>& states);
 
 // Describes the first element that is not finite, or with `nan_only` is NaN, as "nan at [3,2]"
-// (positions from 1); "" if there is none. Any dtype.
-std::string not_finite(const HostTensor& value, bool nan_only);
+// (positions from 1); "" if there is none. Any dtype. `offset`: of the value in a larger tensor.
+std::string not_finite(const HostTensor& value, bool nan_only, const Dims& offset = {});
 
 }  // namespace orrery

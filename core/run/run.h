@@ -75,6 +75,15 @@ struct Counters {
   // The same numbers by the plans of those steps: the largest arena, and the bytes that strategies
   // predict.
   uint64_t planned_arena_bytes = 0, predicted_bytes_sent = 0, planned_bytes_copied = 0;
+  double checkpoint_seconds = 0;  // how long the script waited for checkpoints
+  uint64_t checkpoint_bytes = 0;  // copied in memory while a checkpoint is written beside steps
+};
+
+// How a checkpoint is saved.
+struct SaveHow {
+  bool beside = false;              // it is copied, and written while the next steps are taken
+  std::string lock_in;              // the directory that this process locks; "": the checkpoint's
+  std::vector<std::string> remove;  // checkpoints that are removed once this one is complete
 };
 
 class Run {
@@ -91,8 +100,13 @@ class Run {
   virtual bool in_step() const = 0;
 
   // A directory checkpoint (store/checkpoint.h): parameters, optimizer state, step count, and the
-  // caller's `extra` (data position and the like, as text). Collective.
-  virtual void save(const std::string& directory, const std::string& extra) = 0;
+  // caller's `extra` (data position and the like, as text). One that is written beside steps is
+  // completed at the beginning of a later step or evaluation, at the next save, or by finish_save;
+  // these throw its error. Ranks that do not take each step together wait for it at once.
+  // Collective.
+  virtual void save(const std::string& directory, const std::string& extra,
+                    const SaveHow& how = {}) = 0;
+  virtual void finish_save() = 0;
   virtual std::string load(const std::string& directory) = 0;  // returns `extra`
 
   virtual Counters counters() = 0;
@@ -136,9 +150,17 @@ HostTensor read_state(State& state);
 void write_state(State& state, const HostTensor& value);
 // The value of one coordinate of a varying state; collective.
 HostTensor read_of(State& state, int32_t coordinate);
-// Writes the value of this rank's coordinate. If there are more or fewer values than coordinates,
-// every coordinate gets one value, made of all by the rule State::leave.
-void write_each(State& state, const std::vector<HostTensor>& values);
+// How many coordinates have values of their own.
+int32_t coordinates_of(const State& state);
+// Writes this rank's part of the stored value of its coordinate. If there are more or fewer values
+// than coordinates, every coordinate gets one value, made of all by the rule State::leave.
+using StoredPart = std::function<void(int32_t coordinate, const Part& part, std::byte* to)>;
+void write_stored(State& state, int32_t values, const StoredPart& read);
+
+// Completes the checkpoints that are written beside steps, and throws the first error. Collective.
+void finish_saves();
+// The same where the script has failed: completes what needs no other rank, and throws nothing.
+void end_saves() noexcept;
 
 // Writes the states to a safetensors file under these names; rank 0 does. Collective; throws Error,
 // on all ranks, with `line`.

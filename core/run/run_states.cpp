@@ -2,29 +2,31 @@
 #include "run/run_states.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <functional>
+#include <numeric>
+#include <utility>
 
 #include "base/error.h"
 #include "run/agree.h"
 #include "run/replicas.h"
 #include "run/run.h"
+#include "run/runtime.h"
+#include "run/states.h"
 
 namespace orrery {
 namespace {
 
-std::string error_of(const std::function<void()>& work) {
-  try {
-    work();
-  } catch (const std::exception& e) {
-    return e.what();
-  }
-  return "";
+// The checkpoints that are being written, of all runs. A run may be gone before its own is.
+std::vector<std::shared_ptr<Saving>>& savings() {
+  static std::vector<std::shared_ptr<Saving>> all;
+  return all;
 }
 
 // Throws Error if a parameter has a value that is not finite, or another state has a NaN; a mask
 // may hold -inf.
-void check_finite(const State& s, const HostTensor& value, int64_t step) {
-  const std::string where = not_finite(value, s.role != Role::param || s.frozen);
+void check_finite(const State& s, const Box& box, const HostTensor& value, int64_t step) {
+  const std::string where = not_finite(value, s.role != Role::param || s.frozen, box.offset);
   if (!where.empty())
     fail(ORR_FAILED,
          "after step {} '{}' holds {}: it is not saved; load an earlier checkpoint, lower the "
@@ -38,30 +40,15 @@ std::string name_of(const std::string& state, int32_t n, int32_t coordinate) {
   return n == 1 ? state : fmt::format("{}@{}", state, coordinate);
 }
 
-// Groups the tensors of a checkpoint by state: one value, or one for each coordinate.
-std::map<std::string, std::vector<HostTensor>> by_state(std::map<std::string, HostTensor> tensors,
-                                                        const std::string& directory) {
-  std::map<std::string, std::vector<HostTensor>> values;
-  for (auto& [name, value] : tensors) {
-    const size_t at = name.rfind('@');
-    const std::string state = name.substr(0, at);
-    if (at == std::string::npos || name.substr(at + 1) != "0") {
-      if (at == std::string::npos || !tensors.count(state + "@0")) values[name] = {value};
-      continue;
-    }
-    for (int32_t c = 0; tensors.count(name_of(state, 2, c)); ++c)
-      values[state].push_back(tensors.at(name_of(state, 2, c)));
-    for (const HostTensor& each : values[state])
-      if (each.type != value.type)
-        fail(ORR_FAILED, "checkpoint '{}': the ranks' values of '{}' are {} and {}", directory,
-             state, to_string(value.type), to_string(each.type));
-  }
-  return values;
-}
-
-int32_t coordinates_of(const State& s) {
-  const auto& of = s.coordinate_of;
-  return of.empty() ? 1 : 1 + *std::max_element(of.begin(), of.end());
+// The elements of a box of the part that this rank holds.
+HostTensor taken(const State& s, const Box& box) {
+  HostTensor value = HostTensor::make({s.type.dtype, box.shape});
+  std::vector<std::byte> part;
+  const std::byte* from = part_in_memory(s, part);
+  const int64_t size = orr_dtype_bytes(s.type.dtype);
+  copy_box(box.shape, size, from + box.at * size, box.strides, value.bytes->data(),
+           row_major(box.shape));
+  return value;
 }
 
 }  // namespace
@@ -92,7 +79,7 @@ void RunStates::remember(const std::shared_ptr<State>& s) {
   known_.push_back(s);
   auto loaded = pending_.find(s->name);
   if (loaded == pending_.end()) return;
-  if (const Type& type = loaded->second.front().type; type != s->type)
+  if (const Type& type = loaded->second.type; type != s->type)
     fail(ORR_FAILED, "the checkpoint's '{}' is {}, this run wants {}", s->name, to_string(type),
          to_string(s->type));
   begin_with(s, loaded->second);
@@ -100,18 +87,27 @@ void RunStates::remember(const std::shared_ptr<State>& s) {
 }
 
 // Gives a state its loaded value. If it has no memory yet, its part is not known: the value becomes
-// its initial value.
-void RunStates::begin_with(const std::shared_ptr<State>& s, const std::vector<HostTensor>& values) {
-  if (s->lies_somewhere()) return write_each(*s, values);
+// its initial value, which is read when there is a part.
+void RunStates::begin_with(const std::shared_ptr<State>& s, const Loaded& loaded) {
+  const auto read = [loaded](State& state) {
+    write_stored(state, static_cast<int32_t>(loaded.tensors.size()),
+                 [&](int32_t c, const Part& part, std::byte* to) {
+                   loaded.from->read(loaded.tensors[static_cast<size_t>(c)], part, to);
+                 });
+  };
+  if (s->lies_somewhere()) {
+    Runtime::get().settle();
+    return read(*s);
+  }
   s->initial = {};
-  s->initial.kind = Initial::data, s->initial.each = values;
+  s->initial.kind = Initial::stored, s->initial.read = read;
   ++s->version;
   loaded_.push_back(s);
 }
 
 void RunStates::forget_loaded() {
   for (auto& s : loaded_)
-    if (s->lies_somewhere()) s->initial.each.clear();
+    if (s->lies_somewhere()) s->initial.read = nullptr;
   std::erase_if(loaded_, [](auto& s) { return s->lies_somewhere(); });
 }
 
@@ -127,54 +123,113 @@ const std::vector<std::shared_ptr<State>>& RunStates::all() {
   return known_;
 }
 
-// Rank 0 writes, one tensor at a time. The other ranks send it their parts, and then wait for the
-// outcome.
-void RunStates::save(const std::string& directory, const CheckpointFacts& facts,
-                     const std::set<const State*>& alike) {
-  bool writing = world_info().rank == 0 || ranks_ == 1;
-  size_t read = 0;
-  std::vector<NamedTensor> tensors;
-  const auto add = [&](const State& s, int32_t n, int32_t c, std::function<HostTensor()> value) {
-    tensors.push_back({name_of(s.name, n, c), s.role == Role::param, {s.type, [&, value] {
-                                                                        ++read;
-                                                                        return value();
-                                                                      }}});
+// Deals boxes out to the ranks that hold them, so that all write about as many bytes. All ranks
+// come to the same result.
+class RunStates::Dealer {
+ public:
+  Dealer(int ranks, int me) : given_(static_cast<size_t>(ranks)), me_(static_cast<size_t>(me)) {}
+
+  // Whether this rank, one of the holders, writes the box.
+  bool mine(const std::vector<size_t>& holders, uint64_t bytes) {
+    const size_t least = *std::min_element(holders.begin(), holders.end(), [&](size_t a, size_t b) {
+      return std::pair(given_[a], a) < std::pair(given_[b], b);
+    });
+    given_[least] += bytes;
+    return least == me_;
+  }
+
+  // The ranks that hold the same part of a coordinate's value, for each part. If some ranks hold
+  // the whole value, that is the only one.
+  static std::vector<std::pair<Part, std::vector<size_t>>> holders(const State& s, size_t ranks,
+                                                                   int32_t coordinate) {
+    std::vector<std::pair<Part, std::vector<size_t>>> found;
+    for (size_t r = 0; r < ranks; ++r) {
+      if (!s.coordinate_of.empty() && s.coordinate_of[r] != coordinate) continue;
+      const Part part = s.parts.empty() ? Part{} : s.parts[r];
+      if (part.type(s.type).elements() == 0) continue;
+      auto same =
+          std::find_if(found.begin(), found.end(), [&](auto& f) { return f.first == part; });
+      if (same == found.end()) same = found.insert(found.end(), {part, {}});
+      same->second.push_back(r);
+    }
+    for (auto& one : found)
+      if (one.first.is_whole()) return {one};
+    return found;
+  }
+
+ private:
+  std::vector<uint64_t> given_;
+  size_t me_;
+};
+
+uint64_t RunStates::save(const std::string& directory, const CheckpointFacts& facts,
+                         const std::set<const State*>& alike, const SaveHow& how) {
+  if (saving()) saving_->finish();
+  SaveContents contents{directory, facts, {}, {}, spec_.line, ranks_};
+  Dealer dealer(ranks_, ranks_ == 1 ? 0 : world_info().rank);
+  uint64_t copied = 0;
+  const auto add = [&](const std::shared_ptr<State>& s, int32_t n, int32_t c) {
+    const std::string name = name_of(s->name, n, c);
+    contents.tensors[name] = s->type;
+    for (auto& [part, ranks] : Dealer::holders(*s, static_cast<size_t>(ranks_), c))
+      for (const Box& box : boxes_of(part, s->type)) {
+        const Type type{s->type.dtype, box.shape};
+        if (!dealer.mine(ranks, type.bytes())) continue;
+        HostTensor value = taken(*s, box);
+        check_finite(*s, box, value, facts.step);
+        if (how.beside) copied += type.bytes();
+        contents.pieces.push_back(
+            {name, box.offset, how.beside ? TensorSource(value) : TensorSource(type, [s, box] {
+               return taken(*s, box);
+             })});
+      }
   };
-  for (auto& s : all()) {
-    const int32_t n = alike.count(s.get()) ? 1 : coordinates_of(*s);
-    for (int32_t c = 0; c < n; ++c)
-      add(*s, n, c, [&, s, c] {
-        HostTensor value = read_of(*s, c);
-        if (writing) check_finite(*s, value, facts.step);
-        return value;
-      });
-  }
-  for (auto& [name, values] : pending_) {  // loaded, and not in use yet
-    State s;
-    s.name = name, s.type = values.front().type, s.role = Role::state;
-    const auto n = static_cast<int32_t>(values.size());
-    for (int32_t c = 0; c < n; ++c)
-      add(s, n, c, [value = values[static_cast<size_t>(c)]] { return value; });
-  }
-  sort_for_checkpoint(tensors);
-  std::string error;
-  if (writing) error = error_of([&] { save_checkpoint(directory, facts, tensors); });
-  writing = false;
-  if (ranks_ > 1)  // even if rank 0 could not write: the others are waiting
-    while (read < tensors.size()) tensors[read].tensor.read();
-  throw_together(error, "run:save");
+  const auto& states = all();
+  throw_together(error_of([&] {
+                   for (auto& s : states) {
+                     const int32_t n = alike.count(s.get()) ? 1 : coordinates_of(*s);
+                     for (int32_t c = 0; c < n; ++c) add(s, n, c);
+                   }
+                 }),
+                 "run:save");
+  std::vector<size_t> everyone(static_cast<size_t>(ranks_));
+  std::iota(everyone.begin(), everyone.end(), size_t{0});
+  for (auto& [state, loaded] : pending_)  // loaded, and not in use yet
+    for (const std::string& name : loaded.tensors) {
+      contents.tensors[name] = loaded.type;
+      if (loaded.type.elements() == 0 || !dealer.mine(everyone, loaded.type.bytes())) continue;
+      contents.pieces.push_back(
+          {name, Dims(loaded.type.dims.size(), 0), {loaded.type, [from = loaded.from, name] {
+                                                      return from->read(name);
+                                                    }}});
+    }
+  saving_ = std::make_shared<Saving>(std::move(contents), how);
+  std::erase_if(savings(), [](auto& one) { return one->done(); });
+  if (saving()) savings().push_back(saving_);
+  return copied;
+}
+
+void finish_saves() {
+  for (auto& one : std::exchange(savings(), {})) one->finish();
+}
+
+void end_saves() noexcept {
+  for (auto& one : std::exchange(savings(), {}))
+    if (one->alone())
+      if (const std::string error = error_of([&] { one->finish(); }); !error.empty())
+        fmt::print(stderr, "orrery: {}\n", error);
 }
 
 CheckpointFacts RunStates::load(const std::string& directory) {
-  LoadedCheckpoint c;
-  std::map<std::string, std::vector<HostTensor>> values;
+  std::shared_ptr<const Checkpoint> c;
+  LoadedByName values;
   throw_together(error_of([&] {
-                   c = load_checkpoint(directory);
-                   values = by_state(std::move(c.tensors), directory);
-                   check_fits(values, directory);
+                   c = std::make_shared<const Checkpoint>(directory);
+                   values = by_state(c);
+                   check_fits(values, c->directory());
                  }),
                  "run:load");
-  if (ranks_ > 1) compare_loaded(c, directory);
+  if (ranks_ > 1) compare_loaded(*c);
   for (auto& s : known_) {
     auto found = values.find(s->name);
     begin_with(s, found->second);
@@ -182,33 +237,56 @@ CheckpointFacts RunStates::load(const std::string& directory) {
   }
   pending_ = std::move(values);
   remember_buffers();
-  return c.facts;
+  return c->facts();
 }
 
-void RunStates::check_fits(const std::map<std::string, std::vector<HostTensor>>& values,
-                           const std::string& directory) {
+// Groups the tensors of a checkpoint by state: one value, or one for each coordinate.
+RunStates::LoadedByName RunStates::by_state(const std::shared_ptr<const Checkpoint>& from) {
+  LoadedByName values;
+  const TensorTypes& tensors = from->tensors();
+  for (auto& [name, type] : tensors) {
+    const size_t at = name.rfind('@');
+    const std::string state = name.substr(0, at);
+    if (at == std::string::npos || name.substr(at + 1) != "0") {
+      if (at == std::string::npos || !tensors.count(state + "@0"))
+        values[name] = {type, {name}, from};
+      continue;
+    }
+    Loaded& loaded = values[state] = {type, {}, from};
+    for (int32_t c = 0; tensors.count(name_of(state, 2, c)); ++c) {
+      const std::string each = name_of(state, 2, c);
+      loaded.tensors.push_back(each);
+      if (tensors.at(each) != type)
+        fail(ORR_FAILED, "checkpoint '{}': the ranks' values of '{}' are {} and {}",
+             from->directory(), state, to_string(type), to_string(tensors.at(each)));
+    }
+  }
+  return values;
+}
+
+void RunStates::check_fits(const LoadedByName& values, const std::string& directory) {
   remember_model();
   for (auto& s : known_) {
     auto found = values.find(s->name);
     if (found == values.end())
       fail(ORR_FAILED, "checkpoint '{}' has no tensor '{}' {}", directory, s->name,
            to_string(s->type));
-    if (const Type& type = found->second.front().type; type != s->type)
+    if (const Type& type = found->second.type; type != s->type)
       fail(ORR_FAILED,
            "checkpoint '{}': '{}' is {}, but {} here; load it into the model that was saved",
            directory, s->name, to_string(type), to_string(s->type));
   }
 }
 
-void RunStates::compare_loaded(const LoadedCheckpoint& c, const std::string& directory) const {
+void RunStates::compare_loaded(const Checkpoint& c) const {
   const auto all =
-      numbers_of_all({c.digest, static_cast<uint64_t>(c.facts.step)}, "run:load", spec_.line);
+      numbers_of_all({c.digest(), static_cast<uint64_t>(c.facts().step)}, "run:load", spec_.line);
   for (size_t r = 1; 2 * r < all.size(); ++r)
     if (all[2 * r] != all[0])
       fail(ORR_FAILED,
            "checkpoint '{}': rank 0 has read one of step {} and rank {} another, of step {}; give "
            "all ranks the same one, while nobody saves there",
-           directory, all[1], r, all[2 * r + 1]);
+           c.directory(), all[1], r, all[2 * r + 1]);
 }
 
 void RunStates::throw_together(const std::string& error, const char* what) const {

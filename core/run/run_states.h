@@ -13,6 +13,7 @@
 
 #include "program/state.h"
 #include "run/run.h"
+#include "run/saving.h"
 #include "store/checkpoint.h"
 
 namespace orrery {
@@ -39,30 +40,42 @@ class RunStates {
 
   // Saves all states. Refuses parameters that are not finite. Of a varying state it saves the value
   // of every coordinate, but only one of the states in `alike`, which are equal on all ranks now.
-  void save(const std::string& directory, const CheckpointFacts& facts,
-            const std::set<const State*>& alike);
+  // What several ranks hold is dealt out to them. Returns the bytes that were copied in memory.
+  uint64_t save(const std::string& directory, const CheckpointFacts& facts,
+                const std::set<const State*>& alike, const SaveHow& how);
+  // The save that has begun last; null if it is finished.
+  Saving* saving() const { return saving_ && !saving_->done() ? saving_.get() : nullptr; }
   // Every rank reads the directory. Throws Error on all ranks unless all have read the same.
   CheckpointFacts load(const std::string& directory);
-  // Frees the values that were loaded, once they lie in the states' memory.
+  // Lets go of the checkpoint once its values lie in the states' memory.
   void forget_loaded();
 
   // If any rank has an error ("": none), throws it on all ranks.
   void throw_together(const std::string& error, const char* what) const;
 
  private:
-  void begin_with(const std::shared_ptr<State>& s, const std::vector<HostTensor>& values);
-  void check_fits(const std::map<std::string, std::vector<HostTensor>>& values,
-                  const std::string& directory);
-  void compare_loaded(const LoadedCheckpoint& c, const std::string& directory) const;
+  // The values of a state in a checkpoint.
+  struct Loaded {
+    Type type;
+    std::vector<std::string> tensors;  // one, or one for each coordinate
+    std::shared_ptr<const Checkpoint> from;
+  };
+  using LoadedByName = std::map<std::string, Loaded>;
+  static LoadedByName by_state(const std::shared_ptr<const Checkpoint>& from);
+  void begin_with(const std::shared_ptr<State>& s, const Loaded& loaded);
+  void check_fits(const LoadedByName& values, const std::string& directory);
+  void compare_loaded(const Checkpoint& c) const;
+  class Dealer;
 
   void remember_model();
 
   const RunSpec& spec_;
   std::vector<std::shared_ptr<State>> known_, loaded_;
   // Loaded values of states that no program uses yet, such as optimizer states before the first
-  // step: one value, or one for each coordinate.
-  std::map<std::string, std::vector<HostTensor>> pending_;
+  // step.
+  LoadedByName pending_;
   int ranks_;
+  std::shared_ptr<Saving> saving_;
 };
 
 }  // namespace orrery

@@ -147,7 +147,7 @@ HostTensor combined(const State& s, const std::vector<HostTensor>& values) {
          "number of ranks: go on with as many",
          s.site.prefix(), s.name, values.size(), s.varying);
   if (s.leave == Leave::first || values.size() == 1) return values.front();
-  HostTensor one = HostTensor::make(s.type);
+  HostTensor one = HostTensor::make(values.front().type);
   const auto bytes = static_cast<size_t>(orr_dtype_bytes(s.type.dtype));
   const double factor = s.leave == Leave::mean ? 1.0 / static_cast<double>(values.size()) : 1.0;
   for (size_t at = 0; at < one.bytes->size(); at += bytes) {
@@ -200,6 +200,13 @@ void read_part(const State& state, std::byte* to) {
     Runtime::get().device().read(to, buffer_of(state));
 }
 
+const std::byte* part_in_memory(const State& state, std::vector<std::byte>& copy) {
+  if (!state.file && state.memory->host) return state_address(state);
+  copy.resize(bytes_of(state));
+  read_part(state, copy.data());
+  return copy.data();
+}
+
 void write_part(const State& state, const std::byte* from) {
   if (state.file)
     state.file->write(from, bytes_of(state), state.offset);
@@ -248,10 +255,9 @@ void hold(const HeldParts& parts, const std::vector<FlatBuffer>& flat_buffers, i
 HostTensor read_state(State& state) {
   Runtime::get().settle();
   if (!state.lies_somewhere()) fail(ORR_FAILED, "state '{}' has no value yet", state.name);
-  if (const auto& of = state.coordinate_of; !of.empty()) {
+  if (!state.coordinate_of.empty()) {
     std::vector<HostTensor> values;
-    for (int32_t c = 0; c <= *std::max_element(of.begin(), of.end()); ++c)
-      values.push_back(read_of(state, c));
+    for (int32_t c = 0; c < coordinates_of(state); ++c) values.push_back(read_of(state, c));
     return combined(state, values);
   }
   if (!state.parts.empty()) return gathered(state, 0);
@@ -266,26 +272,38 @@ HostTensor read_of(State& state, int32_t coordinate) {
   return read_state(state);
 }
 
-void write_each(State& state, const std::vector<HostTensor>& values) {
+int32_t coordinates_of(const State& state) {
   const auto& of = state.coordinate_of;
-  const size_t now =
-      of.empty() ? 1 : static_cast<size_t>(1 + *std::max_element(of.begin(), of.end()));
-  const size_t me =
-      of.empty() ? 0 : static_cast<size_t>(of[static_cast<size_t>(world_info().rank)]);
-  if (values.size() == now) return write_state(state, values[me]);
-  // If the value is the sum of all coordinates' values, the first coordinate gets all of it.
-  const bool has_none = state.leave == Leave::sum && me > 0;
-  const HostTensor one = combined(state, values);
-  write_state(state, has_none ? HostTensor::make(state.type) : one);
+  return of.empty() ? 1 : 1 + *std::max_element(of.begin(), of.end());
+}
+
+void write_stored(State& state, int32_t values, const StoredPart& read) {
+  const auto& of = state.coordinate_of;
+  const int32_t me = of.empty() ? 0 : of[static_cast<size_t>(world_info().rank)];
+  const auto part_of_value = [&](int32_t coordinate) {
+    HostTensor part = HostTensor::make(state.part.type(state.type));
+    read(coordinate, state.part, part.bytes->data());
+    return part;
+  };
+  HostTensor part;
+  if (values == coordinates_of(state)) {
+    part = part_of_value(me);
+  } else {
+    std::vector<HostTensor> each;
+    for (int32_t c = 0; c < values; ++c) each.push_back(part_of_value(c));
+    part = combined(state, each);
+    // If the value is the sum of all coordinates' values, the first coordinate gets all of it.
+    if (state.leave == Leave::sum && me > 0) part = HostTensor::make(part.type);
+  }
+  write_part(state, part.bytes->data());
+  ++state.version;
 }
 
 void make_copy(State& copy) {
   State& of = *copy.copy_of;
   HostTensor value = read_of(of, 0), rounded = HostTensor::make(copy.type);
   const auto& coordinates = of.coordinate_of;
-  const int32_t last =
-      coordinates.empty() ? 0 : *std::max_element(coordinates.begin(), coordinates.end());
-  for (int32_t c = 1; c <= last; ++c)
+  for (int32_t c = 1; c < coordinates_of(of); ++c)
     if (HostTensor other = read_of(of, c); coordinates[static_cast<size_t>(world_info().rank)] == c)
       value = other;
   const auto from = static_cast<size_t>(orr_dtype_bytes(of.type.dtype)),

@@ -44,6 +44,8 @@ void set_coordinates(const HeldParts& parts, const Mesh& mesh);
 // file.
 void read_part(const State& state, std::byte* to);
 void write_part(const State& state, const std::byte* from);
+// This rank's part where it lies, if the host can access that, or a copy of it in `copy`.
+const std::byte* part_in_memory(const State& state, std::vector<std::byte>& copy);
 // Gives a compute copy the value that its parameter has now. Collective where that lies in pieces.
 void make_copy(State& copy);
 // REQUIRES: the state has memory or a file, zeroed.

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "base/error.h"
 #include "base/work.h"
@@ -63,6 +64,10 @@ class TrainRun : public Run {
       for (const std::string& name : result->names())
         runtime_.observers().metric(steps_, name, result->get(name));
       if (variant) runtime_.observers().metric(steps_, "data_seconds", data_seconds_);
+      if (const double waited = std::exchange(waited_, counters_.checkpoint_seconds);
+          counters_.checkpoint_seconds > waited)
+        runtime_.observers().metric(steps_, "checkpoint_seconds",
+                                    counters_.checkpoint_seconds - waited);
       runtime_.observers().step_end(steps_, seconds);
     }
     return result;
@@ -87,11 +92,22 @@ class TrainRun : public Run {
     return now;
   }
 
-  void save(const std::string& directory, const std::string& extra) override {
-    runtime_.settle();
-    states_->throw_together(failed_step_, "run:save");
-    if (ranks() > 1 && !driven_) compare_replicas(states_->all(), spec_.line);
-    states_->save(directory, {steps_, microbatches_, runtime_options().seed, extra}, alike());
+  void save(const std::string& directory, const std::string& extra, const SaveHow& how) override {
+    waiting_for_checkpoint([&] {
+      runtime_.settle();
+      states_->throw_together(failed_step_, "run:save");
+      if (ranks() > 1 && !driven_) compare_replicas(states_->all(), spec_.line);
+      SaveHow now = how;
+      now.beside &= ranks() == 1 || (!apart_ && !driven_);  // else they do not meet at each step
+      counters_.checkpoint_bytes = states_->save(
+          directory, {steps_, microbatches_, runtime_options().seed, extra}, alike(), now);
+    });
+  }
+
+  void finish_save() override {
+    waiting_for_checkpoint([&] {
+      if (Saving* saving = states_->saving()) saving->finish();
+    });
   }
 
   std::string load(const std::string& directory) override {
@@ -117,6 +133,16 @@ class TrainRun : public Run {
   int ranks() const { return spec_.local ? 1 : runtime_.world().size; }
   int rank() const { return spec_.local ? 0 : runtime_.world().rank; }
   uint64_t sent_so_far() const { return runtime_.has_comm() ? runtime_.comm().bytes_sent() : 0; }
+
+  // Calls `work`, during which the script waits for a checkpoint.
+  void waiting_for_checkpoint(const std::function<void()>& work) {
+    struct Count {
+      double& seconds;
+      Clock::time_point begin = Clock::now();
+      ~Count() { seconds += std::chrono::duration<double>(Clock::now() - begin).count(); }
+    } count{counters_.checkpoint_seconds};
+    work();
+  }
 
   // Varying states that are equal on all ranks now, because a periodic program has just run.
   std::set<const State*> alike() const {
@@ -166,6 +192,7 @@ class TrainRun : public Run {
   std::map<std::string, double> scalars_of(int64_t step, const BatchFields& batch) {
     StepAgreement agreed;
     if (spec_.scalars) agreed.numbers = spec_.scalars(step);
+    agreed.saving = states_->saving() && states_->saving()->writing();
     if (ranks() > 1 && !apart_) {
       agreed.written = !compared_ || any_written(states_->known());
       agreed.failed = !failed_step_.empty();
@@ -176,6 +203,7 @@ class TrainRun : public Run {
       if (agreed.written) compare_all();
     }
     if (!failed_step_.empty()) throw Error(ORR_FAILED, failed_step_);
+    if (!agreed.saving && states_->saving()) finish_save();
     return agreed.numbers;
   }
 
@@ -368,6 +396,7 @@ class TrainRun : public Run {
   bool compared_ = false;    // the ranks have compared their states since they began or were loaded
   std::map<const Variant*, std::unique_ptr<FiniteCheck>> checks_;
   Counters counters_;
+  double waited_ = 0;                             // counters_.checkpoint_seconds at the last step
   std::map<const Variant*, uint64_t> predicted_;  // bytes that a step sends
 };
 

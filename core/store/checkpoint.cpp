@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Writing: pieces into files, and the manifest when all files are there. open_checkpoint.cpp reads.
 #include "store/checkpoint.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <algorithm>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
 
 #include "base/error.h"
 #include "store/checkpoint_directory.h"
-#include "store/digest.h"
 #include "store/file.h"
 #include "store/manifest.h"
 
@@ -19,12 +17,6 @@ namespace orrery {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr const char* kRemedy = "; restore the checkpoint from a copy or load an earlier one";
-
-std::string label_of(const std::string& directory, const std::string& file) {
-  return fmt::format("checkpoint '{}': {}", directory, file);
-}
 
 // The directory's path without symbolic links, so that a checkpoint that is named by a link is
 // replaced in its real place.
@@ -34,116 +26,102 @@ fs::path place_of(const std::string& directory) {
   return path.has_filename() ? path : path.parent_path();
 }
 
-void check_names(const std::vector<NamedTensor>& tensors) {
-  std::set<std::string> names;
-  for (const NamedTensor& t : tensors)
-    if (!names.insert(t.name).second)
-      fail(ORR_INVALID, "two tensors of a checkpoint are named '{}'; rename one of them", t.name);
+std::unique_ptr<CheckpointDirectory> open_place(const std::string& directory,
+                                                const std::string& lock_in) try {
+  const fs::path path = place_of(directory);
+  return std::make_unique<CheckpointDirectory>(path, lock_in.empty() ? path : place_of(lock_in),
+                                               fmt::format("checkpoint '{}'", directory));
+} catch (const fs::filesystem_error& e) {
+  fail(ORR_FAILED, "checkpoint '{}' cannot be saved: {}", directory, write_error(e.code().value()));
 }
 
-void save(const std::string& directory, const CheckpointFacts& facts,
-          const std::vector<NamedTensor>& tensors) {
-  check_names(tensors);
-  std::map<std::string, NamedTensors> kinds = {{"model", {}}, {"optimizer", {}}};
-  for (const NamedTensor& t : tensors)
-    kinds[t.parameter ? "model" : "optimizer"].emplace_back(t.name, t.tensor);
-
-  CheckpointDirectory place(place_of(directory), fmt::format("checkpoint '{}'", directory));
-  Manifest manifest{facts, {}};
-  for (auto& [kind, content] : kinds) {
-    const std::string name = place.name_for(kind);
-    File file = File::create(place.path() + "/" + name, label_of(directory, name));
-    write_safetensors(file, std::move(content));
-    file.finish();
-    manifest.files[name] = {file.size(), file.digest()};
+// A file has one box of a tensor at most: the second boxes go to a second file, and so on.
+std::vector<std::vector<const Piece*>> by_file(const std::vector<Piece>& pieces) {
+  std::vector<std::vector<const Piece*>> files;
+  std::map<std::string, size_t> boxes;
+  for (const Piece& piece : pieces) {
+    const size_t file = boxes[piece.name]++;
+    files.resize(std::max(files.size(), file + 1));
+    files[file].push_back(&piece);
   }
-  place.commit(render_manifest(manifest));
+  return files;
 }
 
-void load_tensors(const File& file, const FileFacts& expected, LoadedCheckpoint& into) {
-  if (file.size() < expected.bytes)
-    fail(ORR_FAILED, "{} is truncated: {} of {} bytes{}", file.label(), file.size(), expected.bytes,
-         kRemedy);
-  if (file.size() > expected.bytes)
-    fail(ORR_FAILED, "{} has {} bytes after the {} that were saved{}", file.label(),
-         file.size() - expected.bytes, expected.bytes, kRemedy);
-  SafetensorsContents contents = read_safetensors(file);
-  if (contents.digest != expected.digest)
-    fail(ORR_FAILED, "{} was altered: its digest is {} instead of {}{}", file.label(),
-         contents.digest, expected.digest, kRemedy);
-  into.tensors.merge(contents.tensors);
-  if (!contents.tensors.empty())
-    fail(ORR_FAILED, "{}: tensor '{}' is also in another file{}", file.label(),
-         contents.tensors.begin()->first, kRemedy);
-}
-
-// Keeps the directory open, so that files opened by name in it belong to the same checkpoint even
-// if the directory is renamed meanwhile.
-class OpenDirectory {
- public:
-  explicit OpenDirectory(const std::string& directory)
-      : fd_(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
-    if (fd_ < 0)
-      fail(ORR_FAILED, "checkpoint '{}' cannot be opened: {}; check the path", directory,
-           std::generic_category().message(errno));
+// Where boxes belong, in the form in which torch.distributed.checkpoint looks for it.
+Metadata sharding_info(const std::vector<const Piece*>& pieces) {
+  nlohmann::json info = nlohmann::json::object();
+  for (const Piece* piece : pieces) info[piece->name] = {{"saved_offsets", piece->offset}};
+  try {
+    return {{"DCP_SHARDING_INFO", info.dump()}, {"DCP_VERSION", "1.0"}};
+  } catch (const nlohmann::json::exception&) {
+    return {};  // a name is not UTF-8, which write_safetensors reports
   }
-  ~OpenDirectory() { ::close(fd_); }
-  OpenDirectory(const OpenDirectory&) = delete;
-  OpenDirectory& operator=(const OpenDirectory&) = delete;
-  int fd() const { return fd_; }
-
- private:
-  int fd_;
-};
-
-std::string manifest_text(const OpenDirectory& at, const std::string& directory) {
-  return read_manifest_text(
-      File::open(at.fd(), kManifestFile, label_of(directory, kManifestFile), false));
 }
 
-LoadedCheckpoint load(const OpenDirectory& at, const std::string& directory,
-                      const std::string& text) {
-  const Manifest manifest = parse_manifest(text, label_of(directory, kManifestFile));
-  LoadedCheckpoint loaded{manifest.facts, {}, 0};
-  for (auto& [name, facts] : manifest.files)
-    load_tensors(File::open(at.fd(), name, label_of(directory, name), false), facts, loaded);
-  Digest digest;
-  digest.add(text.data(), text.size());
-  loaded.digest = digest.number();
-  return loaded;
+// Throws Error unless the boxes have as many elements as the tensors.
+void check_complete(const std::string& directory, const TensorTypes& tensors,
+                    const std::map<std::string, int64_t>& written) {
+  for (auto& [name, type] : tensors)
+    if (const auto found = written.find(name);
+        type.elements() != (found == written.end() ? 0 : found->second))
+      fail(ORR_FAILED, "checkpoint '{}': {} elements of '{}' were written, {} expected", directory,
+           found == written.end() ? 0 : found->second, name, to_string(type));
 }
 
 }  // namespace
 
-void sort_for_checkpoint(std::vector<NamedTensor>& tensors) {
-  std::sort(tensors.begin(), tensors.end(), [](const NamedTensor& a, const NamedTensor& b) {
-    if (a.parameter != b.parameter) return a.parameter;
-    return earlier_in_file(a.name, a.tensor.type, b.name, b.tensor.type);
-  });
+CheckpointWriter::CheckpointWriter(const std::string& directory, const std::string& lock_in)
+    : directory_(directory), place_(open_place(directory, lock_in)) {
+  folder_ = place_->folder();
 }
 
-void save_checkpoint(const std::string& directory, const CheckpointFacts& facts,
-                     const std::vector<NamedTensor>& tensors) {
-  try {
-    save(directory, facts, tensors);
-  } catch (const fs::filesystem_error& e) {
-    fail(ORR_FAILED, "checkpoint '{}' cannot be saved: {}", directory,
-         write_error(e.code().value()));
+CheckpointWriter::~CheckpointWriter() = default;
+
+void CheckpointWriter::complete(const CheckpointFacts& facts, const TensorTypes& tensors,
+                                const CheckpointFiles& files) {
+  const std::string inner = fs::path(folder_).filename().string() + "/";
+  Manifest manifest{facts, tensors, {}};
+  std::map<std::string, int64_t> written;
+  for (auto& [name, file] : files) {
+    manifest.files[inner + name] = file;
+    for (auto& [tensor, elements] : file.elements) written[tensor] += elements;
   }
+  check_complete(directory_, tensors, written);
+  place_->commit(render_manifest(manifest));
+  place_.reset();
 }
 
-LoadedCheckpoint load_checkpoint(const std::string& directory) {
-  constexpr int most_tries = 20;
-  const OpenDirectory at(directory);
-  for (int tries = 1;; ++tries) {
-    const std::string text = manifest_text(at, directory);
-    try {
-      return load(at, directory, text);
-    } catch (const Error&) {
-      // A writer that has replaced the checkpoint meanwhile has removed these files: try again.
-      if (tries == most_tries || manifest_text(at, directory) == text) throw;
+CheckpointFiles write_pieces(const std::string& folder, int writer,
+                             const std::vector<Piece>& pieces) {
+  CheckpointFiles written;
+  const auto files = by_file(pieces);
+  for (size_t i = 0; i < files.size(); ++i) {
+    const std::string name = fmt::format("shard-{:05}-model-{:05}-of-{:05}.safetensors", writer + 1,
+                                         i + 1, files.size());
+    FileFacts facts;
+    NamedTensors content;
+    for (const Piece* piece : files[i]) {
+      content.emplace_back(piece->name, piece->box);
+      facts.offsets[piece->name] = piece->offset;
+      facts.elements[piece->name] = piece->box.type.elements();
     }
+    File file =
+        File::create(folder + "/" + name, fmt::format("checkpoint file '{}/{}'", folder, name));
+    write_safetensors(file, std::move(content), sharding_info(files[i]));
+    file.finish();
+    facts.bytes = file.size(), facts.digest = file.digest();
+    written[name] = std::move(facts);
   }
+  if (!files.empty()) sync_directory(folder);
+  return written;
+}
+
+void remove_checkpoint(const std::string& directory, const std::string& lock_in) {
+  open_place(directory, lock_in)->remove();
+}
+
+std::string series_path(const std::string& directory, int64_t step) {
+  return fmt::format("{}/step-{:08}", directory, step);
 }
 
 }  // namespace orrery

@@ -1,18 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Saves and loads checkpoints. A checkpoint is a directory (docs/design.md, "Running and failing").
-// It has safetensors files of the parameters and of the other states, by name, and a manifest,
-// checkpoint.json, with step, seed, microbatches, the caller's text, and the names and xxh3 of the
-// files. A crash leaves the old checkpoint or the new one (checkpoint_directory.h).
+// Saves and loads checkpoints. A checkpoint is a directory (docs/checkpoints.md) that several
+// processes write together. Each writes boxes of tensors to safetensors files of its own. One of
+// them then writes the manifest, checkpoint.json: the facts of the run, the type of every tensor,
+// and for each file its size, its xxh3 and where its boxes belong. A crash leaves the old
+// checkpoint or the new one (checkpoint_directory.h).
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "program/part.h"
 #include "store/safetensors.h"
 
 namespace orrery {
+
+class CheckpointDirectory;
 
 struct CheckpointFacts {
   int64_t step = 0, microbatches = 0;
@@ -20,29 +25,83 @@ struct CheckpointFacts {
   std::string extra;  // the caller's text, kept as it is
 };
 
-struct NamedTensor {
+// A box of a tensor: its first element is at `offset` of the whole.
+struct Piece {
   std::string name;
-  bool parameter = true;
-  TensorSource tensor;
+  Dims offset;
+  TensorSource box;
 };
 
-// Sorts tensors in the order in which a save reads them: parameters first.
-void sort_for_checkpoint(std::vector<NamedTensor>& tensors);
+struct FileFacts {
+  uint64_t bytes = 0;
+  std::string digest;
+  std::map<std::string, Dims> offsets;      // of its boxes, by the name of the tensor
+  std::map<std::string, int64_t> elements;  // of its boxes, while the checkpoint is written
+};
+using CheckpointFiles = std::map<std::string, FileFacts>;  // by the path in the directory
+using TensorTypes = std::map<std::string, Type>;
 
-// Saves the tensors, reading each once, in that order. From then on this process is the directory's
-// only writer. Throws Error that names file, reason and remedy; the checkpoint then stays as it
-// was.
-void save_checkpoint(const std::string& directory, const CheckpointFacts& facts,
-                     const std::vector<NamedTensor>& tensors);
+// As text, for the process that writes the manifest.
+std::string to_text(const CheckpointFiles& files);
+CheckpointFiles files_in(const std::string& text);
 
-struct LoadedCheckpoint {
-  CheckpointFacts facts;
-  std::map<std::string, HostTensor> tensors;
-  uint64_t digest = 0;  // of the manifest, which has the digests of all files
+// The process that completes a checkpoint. All functions throw Error, which names file, reason and
+// remedy; the directory then has the checkpoint that it had.
+class CheckpointWriter {
+ public:
+  // Makes a folder for the files of all writers. From then on, this process is the
+  // only writer of `lock_in` ("": the directory). Unless it is completed, the destructor removes
+  // what was written.
+  explicit CheckpointWriter(const std::string& directory, const std::string& lock_in = "");
+  ~CheckpointWriter();
+  const std::string& folder() const { return folder_; }  // its path
+  // REQUIRES: all writers have returned.
+  void complete(const CheckpointFacts& facts, const TensorTypes& tensors,
+                const CheckpointFiles& files);
+
+ private:
+  std::string directory_, folder_;
+  std::unique_ptr<CheckpointDirectory> place_;
 };
 
-// Loads a checkpoint, and verifies all of it before it returns: manifest, file sizes, digests,
-// headers.
-LoadedCheckpoint load_checkpoint(const std::string& directory);
+// Writes and syncs the files of one writer, numbered from 0. `folder` is a path. Each box is read
+// once, one at a time. [any thread]
+CheckpointFiles write_pieces(const std::string& folder, int writer,
+                             const std::vector<Piece>& pieces);
+
+// Removes a checkpoint, the manifest first, so that no part of it is taken for the whole.
+void remove_checkpoint(const std::string& directory, const std::string& lock_in);
+
+// A checkpoint that is open. Its files stay readable if they are removed or replaced.
+class Checkpoint {
+ public:
+  // Verifies all of it before it returns: manifest, sizes, digests, headers, and that the boxes
+  // make the tensors. A directory of checkpoints (series_path) is opened at the newest.
+  explicit Checkpoint(const std::string& directory);
+  ~Checkpoint();
+
+  const CheckpointFacts& facts() const;
+  const TensorTypes& tensors() const;
+  uint64_t digest() const;               // of the manifest, which has the digests of all files
+  const std::string& directory() const;  // the one that was opened
+  // Reads the elements of a part, as that lies in memory. REQUIRES: the tensor is in tensors().
+  void read(const std::string& name, const Part& part, std::byte* to) const;
+  HostTensor read(const std::string& name) const;
+
+ private:
+  struct Open;
+  std::unique_ptr<Open> open_;
+};
+
+// The checkpoint of a step in a directory of several: "DIR/step-00000020".
+std::string series_path(const std::string& directory, int64_t step);
+struct InSeries {
+  std::string path;
+  int64_t step = 0;
+  bool complete = false;  // else a writer died before it wrote the manifest
+  std::string extra;      // "" if the manifest is damaged
+};
+// By steps; empty if there is no such directory.
+std::vector<InSeries> checkpoints_in(const std::string& directory);
 
 }  // namespace orrery

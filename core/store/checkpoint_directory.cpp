@@ -10,7 +10,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <regex>
+#include <set>
 
 #include "base/error.h"
 #include "store/file.h"
@@ -33,12 +33,11 @@ void make_directories(const fs::path& directory) {
   sync_directory(directory.parent_path());
 }
 
-// 7 for model.7.safetensors, 0 for model.safetensors (of version 1), -1 for other names.
+// The number of a folder of data files; -1 for other names.
 int64_t generation_of(const std::string& name) {
-  static const std::regex pattern(R"((model|optimizer)(\.([1-9][0-9]{0,17}))?\.safetensors)");
-  std::smatch match;
-  if (!std::regex_match(name, match, pattern)) return -1;
-  return match[3].matched ? std::stoll(match[3].str()) : 0;
+  const bool is_number = !name.empty() && name.size() <= 18 && name[0] != '0' &&
+                         name.find_first_not_of("0123456789") == name.npos;
+  return is_number ? std::stoll(name) : -1;
 }
 
 std::vector<std::string> names_in(const std::string& directory) {
@@ -50,11 +49,12 @@ std::vector<std::string> names_in(const std::string& directory) {
 
 }  // namespace
 
-CheckpointDirectory::CheckpointDirectory(const std::string& path, const std::string& label)
-    : path_(path), label_(label) {
+CheckpointDirectory::CheckpointDirectory(const std::string& path, const std::string& lock_in,
+                                         const std::string& label)
+    : path_(path), lock_in_(lock_in), label_(label) {
   if (fs::exists(fs::symlink_status(path_))) check_replaceable();
   make_directories(path_);
-  hold_writer_lock(path_, label_);
+  hold_writer_lock(lock_in_, label_);
   if (fs::exists(file(kManifestFile))) {
     File manifest = File::open(AT_FDCWD, file(kManifestFile), label_, false);
     old_ = read_manifest_text(manifest);
@@ -68,15 +68,17 @@ CheckpointDirectory::~CheckpointDirectory() {
   try {
     sweep();
     if (fs::exists(file(kManifestFile))) return;
-    drop_writer_lock(path_);
+    if (lock_in_ == path_) drop_writer_lock(path_);
     fs::remove(path_);  // fails, as it should, if the directory is not empty
   } catch (const std::exception&) {
     // Files that cannot be removed stay; the next writer removes them.
   }
 }
 
-std::string CheckpointDirectory::name_for(const std::string& kind) const {
-  return fmt::format("{}.{}.safetensors", kind, generation_);
+std::string CheckpointDirectory::folder() const {
+  const std::string folder = file(std::to_string(generation_));
+  make_directories(folder);
+  return folder;
 }
 
 // Throws Error unless a save may replace what is there: an empty directory, one with a checkpoint
@@ -86,35 +88,37 @@ void CheckpointDirectory::check_replaceable() const {
     fail(ORR_INVALID, "{}: {}; save under another name", label_, why);
   };
   if (!fs::is_directory(path_)) refuse("there is something else of that name");
-  bool locked = false, numbered = true, has_manifest = false;
+  bool locked = lock_in_ != path_, has_manifest = false;
   const std::vector<std::string> names = names_in(path_);
   for (const std::string& name : names) {
-    const int64_t generation = generation_of(name);
     has_manifest |= name == kManifestFile;
     locked |= name == kLockFile;
-    numbered &= generation != 0;
-    if (generation < 0 && name != kManifestFile && name != kNewManifest && name != kLockFile)
+    if (generation_of(name) < 0 && name != kManifestFile && name != kNewManifest &&
+        name != kLockFile)
       refuse(fmt::format("the directory holds '{}', which is not of a checkpoint", name));
   }
-  if (!has_manifest && !names.empty() && !(locked && numbered))
-    refuse("the directory is not a checkpoint");
+  if (!has_manifest && !names.empty() && !locked) refuse("the directory is not a checkpoint");
   if (!has_manifest) return;
   File manifest = File::open(AT_FDCWD, file(kManifestFile), label_, false);
   if (!looks_like_manifest(read_manifest_text(manifest)))
     refuse("the directory is not a checkpoint");
 }
 
-// Removes data files that the manifest does not name. If the manifest cannot be read, none is
-// removed.
+// Removes folders that the manifest does not name. If the manifest cannot be read, none is removed.
 void CheckpointDirectory::sweep() const try {
-  std::map<std::string, FileFacts> kept;
+  std::set<std::string> kept;
   if (fs::exists(file(kManifestFile))) {
     File manifest = File::open(AT_FDCWD, file(kManifestFile), label_, false);
-    kept = parse_manifest(read_manifest_text(manifest), label_).files;
+    for (auto& [name, facts] : parse_manifest(read_manifest_text(manifest), label_).files)
+      kept.insert(name.substr(0, name.find('/')));
   }
-  for (const std::string& name : names_in(path_))
-    if (name == kNewManifest || (generation_of(name) >= 0 && !kept.contains(name)))
-      ::unlinkat(AT_FDCWD, file(name).c_str(), 0);
+  for (const std::string& name : names_in(path_)) {
+    if (name == kNewManifest) ::unlinkat(AT_FDCWD, file(name).c_str(), 0);
+    if (generation_of(name) < 0 || kept.contains(name)) continue;
+    for (const std::string& inner : names_in(file(name)))
+      ::unlinkat(AT_FDCWD, file(name + "/" + inner).c_str(), 0);
+    ::unlinkat(AT_FDCWD, file(name).c_str(), AT_REMOVEDIR);
+  }
 } catch (const Error&) {
 }
 
@@ -125,7 +129,7 @@ void CheckpointDirectory::put(const std::string& manifest, bool last) const {
     if (!last) fresh.finish();
   }
   if (!last) sync_directory(path_);  // makes the names of the data files durable
-  hold_writer_lock(path_, label_);
+  hold_writer_lock(lock_in_, label_);
   if (::rename(file(kNewManifest).c_str(), file(kManifestFile).c_str()) != 0)
     fail(ORR_FAILED, "{}: {} cannot be put in place: {}", label_, kManifestFile,
          write_error(errno));
@@ -142,6 +146,12 @@ void CheckpointDirectory::commit(const std::string& manifest) {
       ::unlinkat(AT_FDCWD, file(kManifestFile).c_str(), 0);
     throw;
   }
+}
+
+void CheckpointDirectory::remove() {
+  if (::unlinkat(AT_FDCWD, file(kManifestFile).c_str(), 0) != 0 && errno != ENOENT)
+    fail(ORR_FAILED, "{} cannot be removed: {}", label_, write_error(errno));
+  sync_directory(path_);
 }
 
 }  // namespace orrery

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/manifest.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
@@ -14,8 +15,8 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr const char* kFormat = "orrery-checkpoint";
-constexpr int kVersion = 2;    // 1 had files of fixed names
-constexpr int kMostDepth = 4;  // of braces and brackets
+constexpr int kVersion = 3;    // 1 and 2 had whole tensors in two files
+constexpr int kMostDepth = 5;  // of braces and brackets
 constexpr const char* kRemedy = "; restore the checkpoint from a copy or load an earlier one";
 
 // The digest member and the brace that end the JSON object which begins with `body`.
@@ -31,10 +32,10 @@ void check_version(const Json& json, const std::string& label) {
     fail(ORR_FAILED, "{}: format is not \"{}\"; give the directory of a checkpoint", label,
          kFormat);
   auto version = json.find("version");
-  if (version == json.end() || (*version != kVersion && *version != 1))
+  if (version == json.end() || *version != kVersion)
     fail(ORR_FAILED,
-         "{}: version {} cannot be read, only 1 and {}; load it with the release that wrote it",
-         label, version == json.end() ? "is missing and" : version->dump(), kVersion);
+         "{}: version {} cannot be read, only {}; load it with the release that wrote it", label,
+         version == json.end() ? "is missing and" : version->dump(), kVersion);
 }
 
 void check_seal(const std::string& text, const std::string& label) {
@@ -72,12 +73,55 @@ int64_t whole_at(const Json& json, const char* name) {
   return static_cast<int64_t>(value);
 }
 
-// Checks that the name is one of a file in the directory itself.
-std::string file_name(const std::string& name) {
-  if (name.empty() || name.size() > 255 || name[0] == '.' ||
-      name.find_first_of(std::string("/\0", 2)) != std::string::npos)
+// Checks that the path is one of a file in a numbered folder of the directory.
+std::string file_path(const std::string& path) {
+  const size_t slash = path.find('/');
+  const std::string name = slash == path.npos ? "" : path.substr(slash + 1);
+  if (path.size() > 255 || slash == 0 || path.find_first_not_of("0123456789") != slash ||
+      name.empty() || name[0] == '.' || name.find_first_of(std::string("/\0", 2)) != name.npos)
     throw std::out_of_range("files");
-  return name;
+  return path;
+}
+
+Dims dims_of(const Json& json) {
+  Dims dims;
+  for (const Json& extent : json) {
+    if (!extent.is_number_unsigned() || extent.get<uint64_t>() > INT64_MAX)
+      throw std::out_of_range("dims");
+    dims.push_back(extent.get<int64_t>());
+  }
+  return dims;
+}
+
+nlohmann::ordered_json json_of(const CheckpointFiles& files) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::object();
+  for (auto& [path, file] : files)
+    json[path] = {{"bytes", file.bytes}, {"xxh3_64", file.digest}, {"offsets", file.offsets}};
+  return json;
+}
+
+CheckpointFiles files_of(const Json& json) {
+  CheckpointFiles files;
+  for (auto& [path, file] : json.items()) {
+    FileFacts& facts = files[file_path(path)];
+    facts.bytes = count_at(file, "bytes"), facts.digest = file.at("xxh3_64");
+    for (auto& [name, offset] : file.at("offsets").items()) facts.offsets[name] = dims_of(offset);
+  }
+  return files;
+}
+
+TensorTypes types_of(const Json& json) {
+  TensorTypes types;
+  for (auto& [name, tensor] : json.items()) {
+    Type& type = types[name];
+    type = {dtype_from_name(tensor.at("dtype")), dims_of(tensor.at("shape"))};
+    int64_t bytes = orr_dtype_bytes(type.dtype);
+    if (!type.dtype || type.dims.size() > ORR_MAX_RANK) throw std::out_of_range("tensors");
+    for (int64_t extent : type.dims)
+      if (__builtin_mul_overflow(bytes, std::max<int64_t>(extent, 1), &bytes))
+        throw std::out_of_range("tensors");
+  }
+  return types;
 }
 
 }  // namespace
@@ -90,18 +134,35 @@ std::string render_manifest(const Manifest& manifest) {
   json["microbatches"] = manifest.facts.microbatches;
   json["seed"] = manifest.facts.seed;
   json["extra"] = manifest.facts.extra;
-  for (auto& [name, file] : manifest.files)
-    json["files"][name] = {{"bytes", file.bytes}, {"xxh3_64", file.digest}};
   try {
+    json["tensors"] = nlohmann::ordered_json::object();
+    for (auto& [name, type] : manifest.tensors)
+      json["tensors"][name] = {{"dtype", dtype_name(type.dtype)}, {"shape", type.dims}};
+    json["files"] = json_of(manifest.files);
     std::string text = json.dump(2);
     text.erase(text.size() - 2);  // "\n}"
     if (text.size() > kMostManifestBytes / 2)
-      fail(ORR_INVALID, "a checkpoint's extra text of {} bytes is too long; keep it below {}",
-           manifest.facts.extra.size(), kMostManifestBytes / 4);
+      fail(ORR_INVALID,
+           "a checkpoint's manifest of {} bytes is too long; keep its extra text of {} bytes short",
+           text.size(), manifest.facts.extra.size());
     return text + seal(text);
   } catch (const Json::exception&) {
     fail(ORR_INVALID, "a checkpoint's extra text must be UTF-8; encode it, for example as base64");
   }
+}
+
+std::string to_text(const CheckpointFiles& files) {
+  Json json = Json::object();
+  for (auto& [name, file] : files)
+    json[name] = {file.bytes, file.digest, file.offsets, file.elements};
+  return json.dump();
+}
+
+CheckpointFiles files_in(const std::string& text) {
+  CheckpointFiles files;
+  const Json json = Json::parse(text);  // it must outlive the loop
+  for (auto& [name, file] : json.items()) files[name] = {file[0], file[1], file[2], file[3]};
+  return files;
 }
 
 Manifest parse_manifest(const std::string& text, const std::string& label) {
@@ -115,8 +176,8 @@ Manifest parse_manifest(const std::string& text, const std::string& label) {
     manifest.facts.microbatches = whole_at(json, "microbatches");
     manifest.facts.seed = count_at(json, "seed");
     manifest.facts.extra = json.at("extra");
-    for (auto& [name, file] : json.at("files").items())
-      manifest.files[file_name(name)] = {count_at(file, "bytes"), file.at("xxh3_64")};
+    manifest.tensors = types_of(json.at("tensors"));
+    manifest.files = files_of(json.at("files"));
   } catch (const std::exception&) {
     fail(ORR_FAILED, "{}: a field is missing, of the wrong type or out of range{}", label, kRemedy);
   }

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <string>
 
 #include "store/checkpoint.h"
@@ -14,16 +13,12 @@
 namespace orrery {
 
 constexpr const char* kManifestFile = "checkpoint.json";
-constexpr uint64_t kMostManifestBytes = 16 << 20;
-
-struct FileFacts {
-  uint64_t bytes = 0;
-  std::string digest;
-};
+constexpr uint64_t kMostManifestBytes = 64 << 20;
 
 struct Manifest {
   CheckpointFacts facts;
-  std::map<std::string, FileFacts> files;  // by name, in the manifest's directory
+  TensorTypes tensors;
+  CheckpointFiles files;  // by path in the manifest's directory: "7/NAME.safetensors"
 };
 
 // Throws Error if the caller's text (CheckpointFacts::extra) is not UTF-8, which JSON cannot hold,

@@ -35,7 +35,7 @@ void write_tensor(File& file, const std::string& name, const Type& type, const H
   file.write(tensor.bytes->data(), tensor.bytes->size());
 }
 
-std::string read_header_text(const File& file, Digest& digest) {
+std::string read_header_text(const File& file) {
   const char* remedy = "; restore the file from a copy or save it again";
   if (file.size() < kPrefix)
     fail(ORR_FAILED, "{} is truncated: {} bytes, fewer than the {} that hold the header's length{}",
@@ -50,48 +50,16 @@ std::string read_header_text(const File& file, Digest& digest) {
          file.label(), length, file.size() - kPrefix, remedy);
   std::string header(length, '\0');
   file.read(header.data(), length, kPrefix);
-  digest.add(&length, kPrefix);
-  digest.add(header.data(), length);
   return header;
-}
-
-struct Header {
-  std::vector<SafetensorsEntry> entries;
-  uint64_t data_at;
-};
-
-Header read_header(const File& file, Digest& digest) {
-  const std::string text = read_header_text(file, digest);
-  const uint64_t data_at = kPrefix + text.size();
-  return {parse_safetensors_header(text, file.size() - data_at, file.label()), data_at};
-}
-
-HostTensor read_tensor(const File& file, uint64_t data_at, const SafetensorsEntry& entry,
-                       int32_t dtype, Digest& digest) {
-  HostTensor tensor = HostTensor::make({dtype, entry.type.dims});
-  const bool direct = same_bytes({entry.kind}, dtype);
-  std::vector<std::byte> raw(direct ? 0 : entry.end - entry.begin);
-  std::vector<std::byte>& bytes = direct ? *tensor.bytes : raw;
-  file.read(bytes.data(), bytes.size(), data_at + entry.begin);
-  digest.add(bytes.data(), bytes.size());
-  if (!direct)
-    convert_elements({entry.kind}, raw.data(), static_cast<size_t>(entry.type.elements()), dtype,
-                     tensor.data<std::byte>(),
-                     fmt::format("{}: tensor '{}'", file.label(), entry.name));
-  return tensor;
 }
 
 }  // namespace
 
-bool earlier_in_file(const std::string& a, const Type& type_of_a, const std::string& b,
-                     const Type& type_of_b) {
-  int x = safetensors_order(type_of_a.dtype), y = safetensors_order(type_of_b.dtype);
-  return x != y ? x > y : a < b;
-}
-
-void write_safetensors(File& file, NamedTensors tensors) {
+void write_safetensors(File& file, NamedTensors tensors, const Metadata& metadata) {
   std::sort(tensors.begin(), tensors.end(), [](auto& a, auto& b) {
-    return earlier_in_file(a.first, a.second.type, b.first, b.second.type);
+    const int x = safetensors_order(a.second.type.dtype),
+              y = safetensors_order(b.second.type.dtype);
+    return x != y ? x > y : a.first < b.first;
   });
   check_writable(tensors);
   std::vector<SafetensorsEntry> entries;
@@ -100,7 +68,7 @@ void write_safetensors(File& file, NamedTensors tensors) {
     entries.push_back(SafetensorsEntry::of_engine(name, tensor.type, at));
     at = entries.back().end;
   }
-  std::string header = render_safetensors_header(entries);
+  std::string header = render_safetensors_header(entries, metadata);
   uint64_t length = header.size();
   if (length > kMostHeaderBytes)
     fail(ORR_INVALID, "{}: {} tensors make a header of {} bytes, above the limit of {}; use fewer",
@@ -111,25 +79,38 @@ void write_safetensors(File& file, NamedTensors tensors) {
 }
 
 SafetensorsFile::SafetensorsFile(File file) : file_(std::move(file)) {
-  Digest unused;
-  Header header = read_header(file_, unused);
-  data_at_ = header.data_at, entries_ = std::move(header.entries);
+  const std::string text = read_header_text(file_);
+  data_at_ = kPrefix + text.size();
+  entries_ = parse_safetensors_header(text, file_.size() - data_at_, file_.label());
 }
 
 HostTensor SafetensorsFile::read(const SafetensorsEntry& entry, int32_t dtype) const {
-  Digest unused;
-  return read_tensor(file_, data_at_, entry, dtype, unused);
+  HostTensor tensor = HostTensor::make({dtype, entry.type.dims});
+  const bool direct = same_bytes({entry.kind}, dtype);
+  std::vector<std::byte> raw(direct ? 0 : entry.end - entry.begin);
+  std::vector<std::byte>& bytes = direct ? *tensor.bytes : raw;
+  read(entry, 0, bytes.size(), bytes.data());
+  if (!direct)
+    convert_elements({entry.kind}, raw.data(), static_cast<size_t>(entry.type.elements()), dtype,
+                     tensor.data<std::byte>(),
+                     fmt::format("{}: tensor '{}'", file_.label(), entry.name));
+  return tensor;
 }
 
-SafetensorsContents read_safetensors(const File& file) {
+void SafetensorsFile::read(const SafetensorsEntry& entry, uint64_t first, uint64_t count,
+                           std::byte* to) const {
+  file_.read(to, count, data_at_ + entry.begin + first);
+}
+
+std::string SafetensorsFile::digest() const {
   Digest digest;
-  SafetensorsContents contents;
-  const Header header = read_header(file, digest);
-  for (const SafetensorsEntry& entry : header.entries)  // tensors are in order, without gaps
-    contents.tensors.emplace(entry.name,
-                             read_tensor(file, header.data_at, entry, entry.type.dtype, digest));
-  contents.digest = digest.text();
-  return contents;
+  std::vector<std::byte> some(size_t{1} << 20);
+  for (uint64_t at = 0; at < file_.size(); at += some.size()) {
+    const uint64_t count = std::min<uint64_t>(some.size(), file_.size() - at);
+    file_.read(some.data(), count, at);
+    digest.add(some.data(), count);
+  }
+  return digest.text();
 }
 
 }  // namespace orrery

@@ -27,14 +27,11 @@ struct TensorSource {
 };
 using NamedTensors = std::vector<std::pair<std::string, TensorSource>>;
 
-// Whether a file has tensor a before tensor b: by dtype, then name.
-bool earlier_in_file(const std::string& a, const Type& type_of_a, const std::string& b,
-                     const Type& type_of_b);
-
 // Writes all tensors to a file just created, reading each once. Their order in the file does not
 // depend on that of `tensors`: equal tensors make equal files. The caller finishes the file. Throws
 // Error for names that are empty, repeated, reserved or not UTF-8, and for writes that fail.
-void write_safetensors(File& file, NamedTensors tensors);
+// `metadata` joins the header.
+void write_safetensors(File& file, NamedTensors tensors, const Metadata& metadata = {});
 
 // A file whose tensors are read one by one.
 class SafetensorsFile {
@@ -46,19 +43,14 @@ class SafetensorsFile {
   const std::vector<SafetensorsEntry>& entries() const { return entries_; }  // as they lie
   // An entry as a tensor of `dtype`. Throws Error for numbers that it cannot hold.
   HostTensor read(const SafetensorsEntry& entry, int32_t dtype) const;
+  // Bytes of an entry from its `first` one.
+  void read(const SafetensorsEntry& entry, uint64_t first, uint64_t count, std::byte* to) const;
+  std::string digest() const;  // of the whole file, which it reads
 
  private:
   File file_;
   uint64_t data_at_ = 0;
   std::vector<SafetensorsEntry> entries_;
 };
-
-struct SafetensorsContents {
-  std::map<std::string, HostTensor> tensors;
-  std::string digest;  // of the whole file
-};
-
-// Reads every tensor of a file just opened. Throws Error as above.
-SafetensorsContents read_safetensors(const File& file);
 
 }  // namespace orrery

@@ -226,8 +226,12 @@ std::vector<SafetensorsEntry> parse_safetensors_header(std::string_view text, ui
   return entries;
 }
 
-std::string render_safetensors_header(const std::vector<SafetensorsEntry>& entries) {
-  std::string text = R"({"__metadata__":{"format":"pt"})";  // the library transformers requires it
+std::string render_safetensors_header(const std::vector<SafetensorsEntry>& entries,
+                                      const Metadata& metadata) {
+  std::string text = R"({"__metadata__":{"format":"pt")";  // the library transformers requires it
+  for (auto& [key, value] : metadata)
+    text += fmt::format(",{}:{}", Json(key).dump(), Json(value).dump());
+  text += '}';
   for (const SafetensorsEntry& e : entries) {
     std::string name;
     try {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,6 +39,8 @@ std::vector<SafetensorsEntry> parse_safetensors_header(std::string_view text, ui
 
 // The header's text for tensors that are written in this order, padded with spaces such that the
 // tensors begin at a multiple of 8 bytes. Throws Error if a name is not UTF-8.
-std::string render_safetensors_header(const std::vector<SafetensorsEntry>& entries);
+using Metadata = std::map<std::string, std::string>;
+std::string render_safetensors_header(const std::vector<SafetensorsEntry>& entries,
+                                      const Metadata& metadata = {});
 
 }  // namespace orrery

@@ -172,6 +172,9 @@ class Accepted(unittest.TestCase):
             self.assertEqual((done.code, done.out), (0, "unused unchanged\n"), done.err)
 
 
+SHARD = "1/shard-00001-model-00001-of-00001.safetensors"
+
+
 class Checkpoints(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -188,7 +191,7 @@ class Checkpoints(unittest.TestCase):
             self.assertIn(text, done.err)
 
     def test_each_file_truncated_or_altered(self):
-        for name in ("checkpoint.json", "model.1.safetensors", "optimizer.1.safetensors"):
+        for name in ("checkpoint.json", SHARD):
             path = self.saved / name
             whole = path.read_bytes()
             for how, damaged in (("truncated", whole[:len(whole) // 2]),
@@ -199,8 +202,8 @@ class Checkpoints(unittest.TestCase):
             path.write_bytes(whole)
 
     def test_a_file_or_all_of_it_missing(self):
-        (self.saved / "model.1.safetensors").unlink()
-        self.refused("model.1.safetensors")
+        (self.saved / SHARD).unlink()
+        self.refused(SHARD)
         shutil.rmtree(self.saved)
         self.refused("No such file")
 
@@ -208,7 +211,7 @@ class Checkpoints(unittest.TestCase):
         self.refused("f32[64]", "width=32")
 
     def test_disk_full_keeps_the_old_one(self):
-        before = {p.name: p.read_bytes() for p in self.saved.iterdir()}
+        before = {p: p.read_bytes() for p in self.saved.rglob("*") if p.is_file()}
 
         def limit():
             resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))
@@ -218,7 +221,7 @@ class Checkpoints(unittest.TestCase):
         self.assertEqual(done.code, 1, done.err)
         for text in (marked("save.lua", "save"), str(self.saved), "File too large"):
             self.assertIn(text, done.err)
-        self.assertEqual({p.name: p.read_bytes() for p in self.saved.iterdir()}, before)
+        self.assertEqual({p: p.read_bytes() for p in self.saved.rglob("*") if p.is_file()}, before)
         self.assertEqual([p.name for p in self.folder.iterdir()], ["saved"])
 
 

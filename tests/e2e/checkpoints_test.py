@@ -53,8 +53,6 @@ class Checkpoints(unittest.TestCase):
         self.assertEqual(self.run_case("save", ranks=1, at=other, rate=0.5).code, 0)
         self.refused("apart", "rank 1 another, of step 3", other=other)
         shutil.copytree(self.at, other, dirs_exist_ok=True)
-        for name in ("model.1.safetensors", "checkpoint.json"):
-            shutil.copy(self.at / name, other / name)
         self.assertEqual(self.run_case("apart", other=other).code, 0)
 
     def test_the_norm_of_gradients_without_clipping(self):
@@ -113,7 +111,7 @@ class Checkpoints(unittest.TestCase):
         self.assertEqual(first.finish().code, 0, first.err)
         self.assertEqual(self.run_case("save", ranks=1).code, 0)
         self.assertEqual(sorted(p.name for p in self.at.iterdir()),
-                         ["checkpoint.json", "model.3.safetensors", "optimizer.3.safetensors"])
+                         ["3", "checkpoint.json"])
 
 
 if __name__ == "__main__":

@@ -15,8 +15,8 @@ namespace {
 
 using testing::HasSubstr;
 
-const std::vector<std::string> kFiles = {"model.1.safetensors", "optimizer.1.safetensors",
-                                         "checkpoint.json"};
+const std::string kData = "1/shard-00001-model-00001-of-00001.safetensors";
+const std::vector<std::string> kFiles = {kData, "checkpoint.json"};
 
 class Damage : public StoreTest {
  protected:
@@ -42,9 +42,8 @@ TEST_F(Damage, EveryFlippedByteIsSeen) {
 }
 
 TEST_F(Damage, EveryTruncationIsSeen) {
-  save_checkpoint(
-      path("ck"), facts_of_step(3),
-      {{"w", true, filled({ORR_F32, {64, 64}}, 0)}, {"m", false, filled({ORR_F32, {2000}}, 1)}});
+  save_checkpoint(path("ck"), facts_of_step(3),
+                  {{"w", filled({ORR_F32, {64, 64}}, 0)}, {"m", filled({ORR_F32, {2000}}, 1)}});
   for (const std::string& file : kFiles) {
     const std::string name = path("ck/" + file), good = slurp(name);
     const size_t step = file == "checkpoint.json" ? 1 : 512;
@@ -62,16 +61,16 @@ TEST_F(Damage, EveryTruncationIsSeen) {
 
 TEST_F(Damage, AnAlteredTensorIsNamedByFile) {
   save_checkpoint(path("ck"), facts_of_step(3), small_tensors(0));
-  std::string bytes = slurp(path("ck/optimizer.1.safetensors"));
+  std::string bytes = slurp(path("ck/" + kData));
   bytes.back() ^= 1;
-  spill(path("ck/optimizer.1.safetensors"), bytes);
-  EXPECT_THAT(load_error(), HasSubstr("': optimizer.1.safetensors was altered: its digest is "));
+  spill(path("ck/" + kData), bytes);
+  EXPECT_THAT(load_error(), HasSubstr("': " + kData + " was altered: its digest is "));
 }
 
 TEST_F(Damage, TrailingBytesAreSeen) {
   save_checkpoint(path("ck"), facts_of_step(3), small_tensors(0));
-  spill(path("ck/model.1.safetensors"), slurp(path("ck/model.1.safetensors")) + "12345");
-  EXPECT_THAT(load_error(), HasSubstr("model.1.safetensors has 5 bytes after the "));
+  spill(path("ck/" + kData), slurp(path("ck/" + kData)) + "12345");
+  EXPECT_THAT(load_error(), HasSubstr(kData + " has 5 bytes after the "));
   save_checkpoint(path("ck"), facts_of_step(3), small_tensors(0));
   spill(path("ck/checkpoint.json"), slurp(path("ck/checkpoint.json")) + "\n");
   EXPECT_THAT(load_error(), HasSubstr("checkpoint.json was altered"));
@@ -80,9 +79,9 @@ TEST_F(Damage, TrailingBytesAreSeen) {
 TEST_F(Damage, AFileOfAnotherStepIsSeen) {
   save_checkpoint(path("ck"), facts_of_step(1), small_tensors(1));
   save_checkpoint(path("other"), facts_of_step(2), small_tensors(2));
-  std::filesystem::copy(path("other/model.1.safetensors"), path("ck/model.1.safetensors"),
+  std::filesystem::copy(path("other/" + kData), path("ck/" + kData),
                         std::filesystem::copy_options::overwrite_existing);
-  EXPECT_THAT(load_error(), HasSubstr("model.1.safetensors was altered: its digest is "));
+  EXPECT_THAT(load_error(), HasSubstr(kData + " was altered: its digest is "));
 }
 
 Manifest parsed(const std::string& text) { return parse_manifest(text, "ck"); }
@@ -90,8 +89,8 @@ Manifest parsed(const std::string& text) { return parse_manifest(text, "ck"); }
 // The seal fits: it guards against damage, not against whoever can compute it.
 std::string sealed(const std::string& step, const std::string& extra) {
   std::string body = fmt::format(
-      R"({{"format": "orrery-checkpoint", "version": 2, "step": {}, "microbatches": 1, "seed": 1,)"
-      R"( "extra": {}, "files": {{}})",
+      R"({{"format": "orrery-checkpoint", "version": 3, "step": {}, "microbatches": 1, "seed": 1,)"
+      R"( "extra": {}, "tensors": {{}}, "files": {{}})",
       step, extra);
   Digest digest;
   digest.add(body.data(), body.size());
@@ -119,7 +118,7 @@ TEST_F(Damage, MutationsAreReadOrRefused) {
   const std::string pieces[] = {"-1", "1e300", "18446744073709551615", "[", "{", "\"", ",",
                                 "0",  "../x"};
   const std::string good = slurp(path("ck/checkpoint.json"));
-  const std::string header = slurp(path("ck/model.1.safetensors"));
+  const std::string header = slurp(path("ck/" + kData));
   for (int round = 0; round < 4000; ++round) {
     std::string text = round % 2 ? good : header;
     for (unsigned edits = random() % 3 + 1; edits > 0; --edits) {

@@ -77,7 +77,7 @@ for _, early in ipairs { false, true } do
   t.average()
   assert(values(t, true) == later, values(t, true) .. "\nexpected\n" .. later)
 end
-for _, file in ipairs { "model.safetensors", "optimizer.safetensors", "checkpoint.json" } do
+for _, file in ipairs { "3/shard-00001-model-00001-of-00001.safetensors", "3", "checkpoint.json" } do
   os.remove(path .. "/" .. file)
 end
 os.remove(path)

@@ -63,7 +63,7 @@ run:step(batch)
 assert(net.weight:read():item() ~= saved)
 local steps, extra = run:load(path)
 assert(steps == 2 and extra == "note" and net.weight:read():item() == saved)
-for _, name in ipairs { "model.1.safetensors", "optimizer.1.safetensors", "checkpoint.json" } do
+for _, name in ipairs { "1/shard-00001-model-00001-of-00001.safetensors", "1", "checkpoint.json" } do
   os.remove(path .. "/" .. name)
 end
 os.remove(path)

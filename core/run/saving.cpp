@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/saving.h"
+
+#include <filesystem>
+
+#include "base/error.h"
+#include "launch/quiet.h"
+#include "run/agree.h"
+
+namespace orrery {
+
+std::string error_of(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const std::exception& e) {
+    return e.what();
+  }
+  return "";
+}
+
+namespace {
+
+// The texts of all ranks, in their order. Collective.
+std::vector<std::string> texts_of_all(const std::string& mine, const std::string& line) {
+  const std::vector<uint64_t> sizes = numbers_of_all({mine.size()}, "run:save", line);
+  HostTensor text = HostTensor::make({ORR_U8, {static_cast<int64_t>(mine.size())}});
+  std::copy(mine.begin(), mine.end(), text.data<char>());
+  const HostTensor all = world_allgather(text, line);
+  std::vector<std::string> texts;
+  const char* at = all.data<char>();
+  for (uint64_t size : sizes) texts.emplace_back(at, size), at += size;
+  return texts;
+}
+
+}  // namespace
+
+Saving::Saving(SaveContents contents, SaveHow how)
+    : contents_(std::move(contents)), how_(std::move(how)) {
+  throw_together(error_of([&] {
+    if (!completes()) return;
+    writer_.emplace(contents_.directory, how_.lock_in);
+    folder_ = writer_->folder();
+  }));
+  if (!alone()) {
+    // Rank 0's directory as the script names it there, and the folder in it.
+    const std::string name = std::filesystem::path(folder_).filename().string();
+    const std::string folder = texts_of_all(contents_.directory + "/" + name, contents_.line)[0];
+    if (!completes()) folder_ = folder;
+  }
+  if (how_.beside) {
+    const AllSignalsBlocked quiet;
+    thread_ = std::thread([this] { write(); });
+  } else {
+    write();
+    finish();
+  }
+}
+
+Saving::~Saving() {
+  if (thread_.joinable()) thread_.join();
+}
+
+void Saving::write() {
+  error_ = error_of(
+      [&] { files_ = write_pieces(folder_, alone() ? 0 : world_info().rank, contents_.pieces); });
+  contents_.pieces.clear();
+  written_ = true;
+}
+
+void Saving::finish() {
+  if (done_) return;
+  done_ = true;
+  if (thread_.joinable()) thread_.join();
+  try {
+    throw_together(error_);
+    const std::string mine = to_text(files_);
+    const auto texts = alone() ? std::vector{mine} : texts_of_all(mine, contents_.line);
+    files_.clear();
+    for (const std::string& text : texts) files_.merge(files_in(text));
+    throw_together(error_of([&] {
+      if (completes()) complete();
+    }));
+  } catch (...) {
+    writer_.reset();  // removes what was written
+    throw;
+  }
+}
+
+void Saving::complete() {
+  writer_->complete(contents_.facts, contents_.tensors, files_);
+  const auto name_of = [](const std::string& path) {
+    return std::filesystem::path(path).filename();
+  };
+  for (const std::string& old : how_.remove)
+    if (name_of(old) != name_of(contents_.directory)) remove_checkpoint(old, how_.lock_in);
+}
+
+void Saving::throw_together(const std::string& error) const {
+  if (!alone()) fail_together(error, "run:save", contents_.line);
+  if (!error.empty()) throw Error(ORR_FAILED, error);
+}
+
+}  // namespace orrery

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reading: verifies a checkpoint, and makes parts of tensors out of the boxes in its files.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <regex>
+#include <system_error>
+
+#include "base/error.h"
+#include "store/checkpoint.h"
+#include "store/digest.h"
+#include "store/file.h"
+#include "store/manifest.h"
+
+namespace orrery {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kRemedy = "; restore the checkpoint from a copy or load an earlier one";
+
+std::string label_of(const std::string& directory, const std::string& file) {
+  return fmt::format("checkpoint '{}': {}", directory, file);
+}
+
+// Keeps the directory open, so that files opened by name in it belong to the same checkpoint even
+// if the directory is renamed meanwhile.
+class OpenDirectory {
+ public:
+  explicit OpenDirectory(const std::string& directory)
+      : fd_(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+    if (fd_ < 0)
+      fail(ORR_FAILED, "checkpoint '{}' cannot be opened: {}; check the path", directory,
+           std::generic_category().message(errno));
+  }
+  ~OpenDirectory() { ::close(fd_); }
+  OpenDirectory(const OpenDirectory&) = delete;
+  OpenDirectory& operator=(const OpenDirectory&) = delete;
+  int fd() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+std::string manifest_text(const OpenDirectory& at, const std::string& directory) {
+  return read_manifest_text(
+      File::open(at.fd(), kManifestFile, label_of(directory, kManifestFile), false));
+}
+
+std::unique_ptr<SafetensorsFile> open_verified(File file, const FileFacts& expected) {
+  const std::string label = file.label();
+  if (file.size() < expected.bytes)
+    fail(ORR_FAILED, "{} is truncated: {} of {} bytes{}", label, file.size(), expected.bytes,
+         kRemedy);
+  if (file.size() > expected.bytes)
+    fail(ORR_FAILED, "{} has {} bytes after the {} that were saved{}", label,
+         file.size() - expected.bytes, expected.bytes, kRemedy);
+  auto opened = std::make_unique<SafetensorsFile>(std::move(file));
+  if (const std::string digest = opened->digest(); digest != expected.digest)
+    fail(ORR_FAILED, "{} was altered: its digest is {} instead of {}{}", label, digest,
+         expected.digest, kRemedy);
+  return opened;
+}
+
+// A box of a tensor that a file has.
+struct StoredBox {
+  Box box;
+  const SafetensorsFile* file;
+  const SafetensorsEntry* entry;
+};
+
+// Adds to `to` what the stored box has of the wanted one.
+void read_common(const StoredBox& stored, const Box& wanted, std::byte* to) {
+  const Box here = wanted.common_with(stored.box), there = stored.box.common_with(wanted);
+  if (here.elements() == 0) return;
+  int64_t last = there.at;  // the place of the last element in the stored box
+  for (size_t d = 0; d < there.shape.size(); ++d) last += (there.shape[d] - 1) * there.strides[d];
+  const int64_t size = orr_dtype_bytes(stored.entry->type.dtype);
+  const auto first_byte = static_cast<uint64_t>(there.at * size),
+             bytes = static_cast<uint64_t>((last + 1 - there.at) * size);
+  std::byte* place = to + here.at * size;
+  if (here.strides == row_major(here.shape) && there.strides == here.strides)
+    return stored.file->read(*stored.entry, first_byte, bytes, place);
+  std::vector<std::byte> span(bytes);
+  stored.file->read(*stored.entry, first_byte, bytes, span.data());
+  copy_box(here.shape, size, span.data(), there.strides, place, here.strides);
+}
+
+}  // namespace
+
+struct Checkpoint::Open {
+  std::string directory;
+  Manifest manifest;
+  uint64_t digest = 0;
+  std::vector<std::unique_ptr<SafetensorsFile>> files;
+  std::map<std::string, std::vector<StoredBox>> boxes;
+
+  Open(const OpenDirectory& at, const std::string& where, const std::string& text)
+      : directory(where), manifest(parse_manifest(text, label_of(where, kManifestFile))) {
+    for (auto& [name, facts] : manifest.files) {
+      const std::string label = label_of(directory, name);
+      files.push_back(open_verified(File::open(at.fd(), name, label, false), facts));
+      if (files.back()->entries().size() != facts.offsets.size())
+        fail(ORR_FAILED, "{} has {} tensors, {} expected{}", label, files.back()->entries().size(),
+             facts.offsets.size(), kRemedy);
+      for (const SafetensorsEntry& entry : files.back()->entries()) add(facts, entry, label);
+    }
+    check_complete();
+    Digest of_text;
+    of_text.add(text.data(), text.size());
+    digest = of_text.number();
+  }
+
+  // Notes a box. Throws Error unless it is inside its tensor.
+  void add(const FileFacts& facts, const SafetensorsEntry& entry, const std::string& label) {
+    const auto tensor = manifest.tensors.find(entry.name);
+    const auto offset = facts.offsets.find(entry.name);
+    const bool known = tensor != manifest.tensors.end() && offset != facts.offsets.end();
+    bool inside = known && tensor->second.dtype == entry.type.dtype &&
+                  tensor->second.dims.size() == entry.type.dims.size() &&
+                  offset->second.size() == entry.type.dims.size();
+    for (size_t d = 0; inside && d < entry.type.dims.size(); ++d)
+      inside = offset->second[d] <= tensor->second.dims[d] - entry.type.dims[d];
+    if (!inside)
+      fail(ORR_FAILED, "{}: '{}' {} is no box of {}{}", label, entry.name, to_string(entry.type),
+           known ? to_string(tensor->second) : "any tensor of the checkpoint", kRemedy);
+    const Dims& shape = entry.type.dims;
+    boxes[entry.name].push_back(
+        {{offset->second, shape, 0, row_major(shape)}, files.back().get(), &entry});
+  }
+
+  void check_complete() const {
+    for (auto& [name, type] : manifest.tensors) {
+      int64_t elements = 0;
+      if (const auto found = boxes.find(name); found != boxes.end())
+        for (const StoredBox& stored : found->second) elements += stored.box.elements();
+      if (elements != type.elements())
+        fail(ORR_FAILED, "{}: the files have {} elements of '{}' {}{}",
+             label_of(directory, kManifestFile), elements, name, to_string(type), kRemedy);
+    }
+  }
+};
+
+Checkpoint::Checkpoint(const std::string& given) {
+  constexpr int most_tries = 20;
+  std::string directory = given;
+  for (const InSeries& one : checkpoints_in(given))
+    if (one.complete) directory = one.path;
+  const OpenDirectory at(directory);
+  for (int tries = 1;; ++tries) {
+    const std::string text = manifest_text(at, directory);
+    try {
+      open_ = std::make_unique<Open>(at, directory, text);
+      return;
+    } catch (const Error&) {
+      // A writer that has replaced the checkpoint meanwhile has removed these files: try again.
+      if (tries == most_tries || manifest_text(at, directory) == text) throw;
+    }
+  }
+}
+
+Checkpoint::~Checkpoint() = default;
+
+const CheckpointFacts& Checkpoint::facts() const { return open_->manifest.facts; }
+const TensorTypes& Checkpoint::tensors() const { return open_->manifest.tensors; }
+uint64_t Checkpoint::digest() const { return open_->digest; }
+const std::string& Checkpoint::directory() const { return open_->directory; }
+
+void Checkpoint::read(const std::string& name, const Part& part, std::byte* to) const {
+  const auto found = open_->boxes.find(name);
+  if (found == open_->boxes.end()) return;  // a tensor without elements
+  for (const Box& wanted : boxes_of(part, tensors().at(name)))
+    for (const StoredBox& stored : found->second) read_common(stored, wanted, to);
+}
+
+HostTensor Checkpoint::read(const std::string& name) const {
+  HostTensor whole = HostTensor::make(tensors().at(name));
+  read(name, {}, whole.bytes->data());
+  return whole;
+}
+
+std::vector<InSeries> checkpoints_in(const std::string& directory) {
+  static const std::regex pattern("step-([0-9]{8,18})");
+  std::vector<InSeries> found;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(directory, error)) {
+    std::smatch match;
+    const std::string name = entry.path().filename().string();
+    if (!std::regex_match(name, match, pattern)) continue;
+    InSeries one{entry.path().string(), std::stoll(match[1].str()), false, ""};
+    one.complete = fs::exists(entry.path() / kManifestFile, error);
+    if (one.complete) try {
+        const std::string text = manifest_text(OpenDirectory(one.path), one.path);
+        one.extra = parse_manifest(text, one.path).facts.extra;
+      } catch (const Error&) {
+        // A damaged one has no extra; opening it says what is wrong.
+      }
+    found.push_back(std::move(one));
+  }
+  std::sort(found.begin(), found.end(), [](auto& a, auto& b) { return a.step < b.step; });
+  return found;
+}
+
+}  // namespace orrery

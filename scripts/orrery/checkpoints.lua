@@ -1,0 +1,57 @@
+-- SPDX-License-Identifier: Apache-2.0
+--
+-- Which checkpoints a run saves and which it removes: Run:checkpoints.
+local _, orrery = ...
+local engine = orrery.engine
+
+local M = {}
+
+-- The result that `best` names, as a checkpoint keeps it in its `extra`: "loss=2.5".
+local function note_of(best, result)
+  return best == "" and "" or ("%s=%.17g"):format(best, result:get(best))
+end
+
+local function value_in(extra, best)
+  local name, value = extra:match "^(.*)=(%S+)$"
+  return name == best and tonumber(value) or nil
+end
+
+-- The paths of those that go when the one with this note is complete: all but the newest and the best.
+local function superseded(o, note)
+  if o.keep == 0 then return {} end
+  local all, remove = {}, {}
+  local best, smallest
+  for _, one in ipairs(engine.checkpoints(o.dir)) do
+    if not one.complete then
+      remove[#remove + 1] = one.path
+    else
+      all[#all + 1] = one
+      local value = value_in(one.extra, o.best)
+      if value and (not smallest or value < smallest) then best, smallest = one, value end
+    end
+  end
+  local new = value_in(note, o.best)
+  if new and smallest and new < smallest then best = nil end
+  for i = 1, #all - o.keep + 1 do
+    if all[i] ~= best then remove[#remove + 1] = all[i].path end
+  end
+  return remove
+end
+
+function M.checkpoints(run, o)
+  if o.every < 1 then orrery.fail(("checkpoints: every is %d; give the steps between two, from 1"):format(o.every)) end
+  if o.keep < 0 then orrery.fail(("checkpoints: keep is %d; give a number, or 0 for all"):format(o.keep)) end
+  if o.dir == "" then orrery.fail "checkpoints: dir is empty; give the name of a directory" end
+  local found = false
+  for _, one in ipairs(engine.checkpoints(o.dir)) do found = found or one.complete end
+  if found then run:load(o.dir) end
+  engine.begin_series(run, o.dir, function(this, result)
+    if this.steps % o.every ~= 0 then return end
+    local note = note_of(o.best, result)
+    this:finish_save() -- so that the last one is among those that are there
+    engine.save_in_series(this, note, superseded(o, note))
+  end)
+  return run.steps
+end
+
+return M

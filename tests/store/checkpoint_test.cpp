@@ -116,10 +116,10 @@ TEST_F(CheckpointTest, ReadsWhatAnyNumberOfWritersHaveCut) {
 TEST_F(CheckpointTest, RefusesBoxesThatDoNotMakeTheTensors) {
   const auto tensors = small_tensors(1);
   CheckpointWriter writer(path("ck"));
-  std::vector<Piece> pieces;
+  std::vector<ShardBox> pieces;
   for (const NamedTensor& t : tensors)
-    for (Piece& piece : share_of(t, 0, 2)) pieces.push_back(std::move(piece));
-  const CheckpointFiles files = write_pieces(writer.folder(), 0, pieces);
+    for (ShardBox& piece : share_of(t, 0, 2)) pieces.push_back(std::move(piece));
+  const CheckpointFiles files = write_shard(writer.folder(), 0, pieces);
   TensorTypes types;
   for (const NamedTensor& t : tensors) types[t.first] = t.second.type;
   EXPECT_THAT(error_of([&] { writer.complete({}, types, files); }),

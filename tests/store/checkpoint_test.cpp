@@ -138,6 +138,10 @@ TEST_F(CheckpointTest, OpensTheNewestOfASeries) {
   ASSERT_EQ(found.size(), 4u);
   EXPECT_EQ(found[1].extra, "step text");
   EXPECT_FALSE(found[3].complete);
+  spill(path("all/checkpoint.json"), "{}");
+  EXPECT_THAT(error_of([&] { load_checkpoint(path("all")); }),
+              HasSubstr("is a checkpoint, and has others, such as 'step-00000020': load one by"));
+  std::filesystem::remove(path("all/checkpoint.json"));
   remove_checkpoint(series_path(path("all"), 20), "");
   EXPECT_FALSE(std::filesystem::exists(series_path(path("all"), 20)));
   EXPECT_EQ(load_checkpoint(path("all")).facts().step, 7);

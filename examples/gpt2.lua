@@ -7,7 +7,7 @@ local gpt2 = require "models.gpt2"
 local nn, optim, strategy = orrery.nn, orrery.optim, orrery.strategy
 local args = orrery.args {
   data = "", weights = "", steps = 20, batch = math.max(4, orrery.world.size), ctx = 64, microbatches = 0,
-  seed = 1, vocab = 50257, positions = 1024, dim = 768, heads = 12, layers = 12, lr = 3e-4,
+  checkpoints = "", every = 20, seed = 1, vocab = 50257, positions = 1024, dim = 768, heads = 12, layers = 12, lr = 3e-4,
 }
 orrery.seed(args.seed)
 
@@ -42,10 +42,18 @@ local run = orrery.compile(function(batch) return nn.cross_entropy(model(batch.x
   },
 })
 
+if args.checkpoints ~= "" then
+  run:checkpoints { dir = args.checkpoints, every = args.every, keep = 2, best = "loss" }
+end
 local start = orrery.time()
-for step, batch in data:batches { size = args.batch, steps = args.steps } do
+for step, batch in data:batches { size = args.batch, steps = args.steps, from = run.steps + 1 } do
   local loss = run:step(batch):mean()
   orrery.log("step %d loss %.4f  %.1f ms", step, loss, (orrery.time() - start) * 1000)
   start = orrery.time()
+end
+if args.checkpoints ~= "" then
+  run:finish_save()
+  local used = run:counters()
+  orrery.log("waited %.2f s for checkpoints, copies of %.0f MB", used.checkpoint_seconds, used.checkpoint_bytes / 1e6)
 end
 orrery.log("digest %s", orrery.digest(model))

@@ -41,10 +41,9 @@ uint64_t given(const std::shared_ptr<State>& s) {
 uint64_t digest_of(const State& s) {
   const uint64_t bytes = s.part.type(s.type).bytes();
   if (!s.lies_somewhere() || bytes == 0) return 0;
-  std::vector<std::byte> part(bytes);
-  read_part(s, part.data());
+  std::vector<std::byte> copy;
   Digest digest;
-  digest.add(part.data(), part.size());
+  digest.add(part_in_memory(s, copy), bytes);
   return digest.number();
 }
 

@@ -101,9 +101,9 @@ class Run {
 
   // A directory checkpoint (store/checkpoint.h): parameters, optimizer state, step count, and the
   // caller's `extra` (data position and the like, as text). One that is written beside steps is
-  // completed at the beginning of a later step or evaluation, at the next save, or by finish_save;
-  // these throw its error. Ranks that do not take each step together wait for it at once.
-  // Collective.
+  // completed at the beginning of a later step or evaluation, at the next save or load, or by
+  // finish_save; these throw its error. Ranks that do not take each step together wait for it at
+  // once. Collective.
   virtual void save(const std::string& directory, const std::string& extra,
                     const SaveHow& how = {}) = 0;
   virtual void finish_save() = 0;

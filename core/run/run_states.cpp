@@ -42,12 +42,14 @@ std::string name_of(const std::string& state, int32_t n, int32_t coordinate) {
 
 // The elements of a box of the part that this rank holds.
 HostTensor taken(const State& s, const Box& box) {
-  HostTensor value = HostTensor::make({s.type.dtype, box.shape});
+  const Type type{s.type.dtype, box.shape};
   std::vector<std::byte> part;
-  const std::byte* from = part_in_memory(s, part);
-  const int64_t size = orr_dtype_bytes(s.type.dtype);
-  copy_box(box.shape, size, from + box.at * size, box.strides, value.bytes->data(),
-           row_major(box.shape));
+  const int64_t size = orr_dtype_bytes(type.dtype);
+  const std::byte* from = part_in_memory(s, part) + box.at * size;
+  if (box.strides == row_major(box.shape))  // not zeroed first
+    return {type, std::make_shared<std::vector<std::byte>>(from, from + type.bytes())};
+  HostTensor value = HostTensor::make(type);
+  copy_box(box.shape, size, from, box.strides, value.bytes->data(), row_major(box.shape));
   return value;
 }
 
@@ -127,10 +129,12 @@ const std::vector<std::shared_ptr<State>>& RunStates::all() {
 // come to the same result.
 class RunStates::Dealer {
  public:
-  Dealer(int ranks, int me) : given_(static_cast<size_t>(ranks)), me_(static_cast<size_t>(me)) {}
+  Dealer(int ranks, int me, bool deals)
+      : given_(static_cast<size_t>(ranks)), me_(static_cast<size_t>(me)), deals_(deals) {}
 
   // Whether this rank, one of the holders, writes the box.
   bool mine(const std::vector<size_t>& holders, uint64_t bytes) {
+    if (!deals_) return holders.front() == me_;
     const size_t least = *std::min_element(holders.begin(), holders.end(), [&](size_t a, size_t b) {
       return std::pair(given_[a], a) < std::pair(given_[b], b);
     });
@@ -160,13 +164,14 @@ class RunStates::Dealer {
  private:
   std::vector<uint64_t> given_;
   size_t me_;
+  bool deals_;
 };
 
 uint64_t RunStates::save(const std::string& directory, const CheckpointFacts& facts,
-                         const std::set<const State*>& alike, const SaveHow& how) {
+                         const std::set<const State*>& alike, bool compared, const SaveHow& how) {
   if (saving()) saving_->finish();
   SaveContents contents{directory, facts, {}, {}, spec_.line, ranks_};
-  Dealer dealer(ranks_, ranks_ == 1 ? 0 : world_info().rank);
+  Dealer dealer(ranks_, ranks_ == 1 ? 0 : world_info().rank, compared);
   uint64_t copied = 0;
   const auto add = [&](const std::shared_ptr<State>& s, int32_t n, int32_t c) {
     const std::string name = name_of(s->name, n, c);

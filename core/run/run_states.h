@@ -40,9 +40,10 @@ class RunStates {
 
   // Saves all states. Refuses parameters that are not finite. Of a varying state it saves the value
   // of every coordinate, but only one of the states in `alike`, which are equal on all ranks now.
-  // What several ranks hold is dealt out to them. Returns the bytes that were copied in memory.
+  // What several ranks hold is dealt out to them if they are known to hold the same (`compared`),
+  // else the lowest writes it. Returns the bytes that were copied in memory.
   uint64_t save(const std::string& directory, const CheckpointFacts& facts,
-                const std::set<const State*>& alike, const SaveHow& how);
+                const std::set<const State*>& alike, bool compared, const SaveHow& how);
   // The save that has begun last; null if it is finished.
   Saving* saving() const { return saving_ && !saving_->done() ? saving_.get() : nullptr; }
   // Every rank reads the directory. Throws Error on all ranks unless all have read the same.

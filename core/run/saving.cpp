@@ -62,7 +62,7 @@ Saving::~Saving() {
 
 void Saving::write() {
   error_ = error_of(
-      [&] { files_ = write_pieces(folder_, alone() ? 0 : world_info().rank, contents_.pieces); });
+      [&] { files_ = write_shard(folder_, alone() ? 0 : world_info().rank, contents_.pieces); });
   contents_.pieces.clear();
   written_ = true;
 }

@@ -23,7 +23,7 @@ struct SaveContents {
   std::string directory;
   CheckpointFacts facts;
   TensorTypes tensors;
-  std::vector<Piece> pieces;
+  std::vector<ShardBox> pieces;
   std::string line;
   int ranks = 1;  // that write it together
 };

@@ -99,8 +99,9 @@ class TrainRun : public Run {
       if (ranks() > 1 && !driven_) compare_replicas(states_->all(), spec_.line);
       SaveHow now = how;
       now.beside &= ranks() == 1 || (!apart_ && !driven_);  // else they do not meet at each step
-      counters_.checkpoint_bytes = states_->save(
-          directory, {steps_, microbatches_, runtime_options().seed, extra}, alike(), now);
+      counters_.checkpoint_bytes =
+          states_->save(directory, {steps_, microbatches_, runtime_options().seed, extra}, alike(),
+                        !driven_, now);
     });
   }
 
@@ -111,6 +112,7 @@ class TrainRun : public Run {
   }
 
   std::string load(const std::string& directory) override {
+    finish_save();
     runtime_.settle();
     const CheckpointFacts facts = states_->load(directory);
     steps_ = facts.step, saved_microbatches_ = facts.microbatches;

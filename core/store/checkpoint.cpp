@@ -36,10 +36,10 @@ std::unique_ptr<CheckpointDirectory> open_place(const std::string& directory,
 }
 
 // A file has one box of a tensor at most: the second boxes go to a second file, and so on.
-std::vector<std::vector<const Piece*>> by_file(const std::vector<Piece>& pieces) {
-  std::vector<std::vector<const Piece*>> files;
+std::vector<std::vector<const ShardBox*>> by_file(const std::vector<ShardBox>& pieces) {
+  std::vector<std::vector<const ShardBox*>> files;
   std::map<std::string, size_t> boxes;
-  for (const Piece& piece : pieces) {
+  for (const ShardBox& piece : pieces) {
     const size_t file = boxes[piece.name]++;
     files.resize(std::max(files.size(), file + 1));
     files[file].push_back(&piece);
@@ -48,9 +48,9 @@ std::vector<std::vector<const Piece*>> by_file(const std::vector<Piece>& pieces)
 }
 
 // Where boxes belong, in the form in which torch.distributed.checkpoint looks for it.
-Metadata sharding_info(const std::vector<const Piece*>& pieces) {
+Metadata sharding_info(const std::vector<const ShardBox*>& pieces) {
   nlohmann::json info = nlohmann::json::object();
-  for (const Piece* piece : pieces) info[piece->name] = {{"saved_offsets", piece->offset}};
+  for (const ShardBox* piece : pieces) info[piece->name] = {{"saved_offsets", piece->offset}};
   try {
     return {{"DCP_SHARDING_INFO", info.dump()}, {"DCP_VERSION", "1.0"}};
   } catch (const nlohmann::json::exception&) {
@@ -91,8 +91,8 @@ void CheckpointWriter::complete(const CheckpointFacts& facts, const TensorTypes&
   place_.reset();
 }
 
-CheckpointFiles write_pieces(const std::string& folder, int writer,
-                             const std::vector<Piece>& pieces) {
+CheckpointFiles write_shard(const std::string& folder, int writer,
+                            const std::vector<ShardBox>& pieces) {
   CheckpointFiles written;
   const auto files = by_file(pieces);
   for (size_t i = 0; i < files.size(); ++i) {
@@ -100,7 +100,7 @@ CheckpointFiles write_pieces(const std::string& folder, int writer,
                                          i + 1, files.size());
     FileFacts facts;
     NamedTensors content;
-    for (const Piece* piece : files[i]) {
+    for (const ShardBox* piece : files[i]) {
       content.emplace_back(piece->name, piece->box);
       facts.offsets[piece->name] = piece->offset;
       facts.elements[piece->name] = piece->box.type.elements();

@@ -12,7 +12,6 @@
 #include <string>
 #include <vector>
 
-#include "program/part.h"
 #include "store/safetensors.h"
 
 namespace orrery {
@@ -26,7 +25,7 @@ struct CheckpointFacts {
 };
 
 // A box of a tensor: its first element is at `offset` of the whole.
-struct Piece {
+struct ShardBox {
   std::string name;
   Dims offset;
   TensorSource box;
@@ -66,8 +65,8 @@ class CheckpointWriter {
 
 // Writes and syncs the files of one writer, numbered from 0. `folder` is a path. Each box is read
 // once, one at a time. [any thread]
-CheckpointFiles write_pieces(const std::string& folder, int writer,
-                             const std::vector<Piece>& pieces);
+CheckpointFiles write_shard(const std::string& folder, int writer,
+                            const std::vector<ShardBox>& pieces);
 
 // Removes a checkpoint, the manifest first, so that no part of it is taken for the whole.
 void remove_checkpoint(const std::string& directory, const std::string& lock_in);

@@ -149,6 +149,10 @@ Checkpoint::Checkpoint(const std::string& given) {
   std::string directory = given;
   for (const InSeries& one : checkpoints_in(given))
     if (one.complete) directory = one.path;
+  if (std::error_code error;
+      directory != given && fs::exists(fs::path(given) / kManifestFile, error))
+    fail(ORR_INVALID, "'{}' is a checkpoint, and has others, such as '{}': load one by its name",
+         given, fs::path(directory).filename().string());
   const OpenDirectory at(directory);
   for (int tries = 1;; ++tries) {
     const std::string text = manifest_text(at, directory);

@@ -829,6 +829,23 @@ function orrery.engine.buffer(dims, options) end
 ---@return orrery.Run
 function orrery.engine.run(spec) end
 
+---Calls after(run, result) after each step; a run that is told to stop saves in the directory.
+---@param run orrery.Run
+---@param directory string
+---@param after function
+function orrery.engine.begin_series(run, directory, after) end
+
+---Saves in the directory of begin_series, while steps go on; when that is complete, removes others.
+---@param run orrery.Run
+---@param extra string
+---@param remove table
+function orrery.engine.save_in_series(run, extra, remove) end
+
+---Those in a directory of several, by step: path, complete, extra.
+---@param directory string
+---@return table[]
+function orrery.engine.checkpoints(directory) end
+
 ---Traces a function of tensors, once per input shapes.
 ---@param body function
 ---@return orrery.Program
@@ -1009,14 +1026,29 @@ function Run:eval(batch) end
 ---@return string
 function Run:plan(batch) end
 
----What this rank has used: steps trained, arena_bytes allocated, bytes_sent and, between memory tiers, bytes_copied in those steps; and planned_arena_bytes, predicted_bytes_sent, planned_bytes_copied as the plan and the strategies said before.
+---What this rank has used: steps trained, arena_bytes allocated, bytes_sent and, between memory tiers, bytes_copied in those steps; and planned_arena_bytes, predicted_bytes_sent, planned_bytes_copied as the plan and the strategies said before; checkpoint_seconds that the script has waited for checkpoints, and checkpoint_bytes of the memory in which the last one was copied.
 ---@return table
 function Run:counters() end
 
----Writes a checkpoint directory; all ranks call it.
+---Writes a checkpoint directory; all ranks call it. With wait = false it is copied, and written while the next steps are taken; an error comes from a later step, save or finish_save, or at the end.
 ---@param directory string
 ---@param extra? string
-function Run:save(directory, extra) end
+---@param wait? boolean
+function Run:save(directory, extra, wait) end
+
+---Waits until the last checkpoint is complete, and raises its error.
+function Run:finish_save() end
+
+---@class orrery.Run.checkpoints.Options
+---@field dir string gets a directory step-N for each
+---@field every integer steps between two
+---@field keep? integer how many of the newest stay; 0: all (default 2)
+---@field best? string a result of the step, such as 'loss': the checkpoint with the smallest one stays, too (default '')
+
+---Saves a checkpoint while steps go on, and continues from the newest one that is there already: returns the steps done. An error in writing comes from a later step.
+---@param options orrery.Run.checkpoints.Options
+---@return integer
+function Run:checkpoints(options) end
 
 ---Continues from a checkpoint; the steps done and `extra`.
 ---@param directory string

@@ -4,26 +4,20 @@
 Arguments: the build tree.
 """
 import array
-import json
 import pathlib
 import re
 import tempfile
 import unittest
 
+import shards
 from program import HERE, orrery
 
 ALONE = "{ strategy.average{ every = %d, states = %s } }"
 
 
-def tensors(folder, file="model"):
-    """{name: floats} of a checkpoint's safetensors."""
-    [path] = folder.glob(f"{file}.*.safetensors")
-    data = path.read_bytes()
-    size = int.from_bytes(data[:8], "little")
-    header = json.loads(data[8:8 + size])
-    header.pop("__metadata__")
-    begin = {name: t["data_offsets"] for name, t in header.items() if t["dtype"] == "F32"}
-    return {name: array.array("f", data[8 + size + a:8 + size + b]) for name, (a, b) in begin.items()}
+def tensors(folder, kind="model"):
+    """{name: floats} of a checkpoint: the model's, or the optimizer's."""
+    return {name: x for name, x in shards.tensors(folder).items() if name.startswith("optim.") == (kind == "optimizer")}
 
 
 class Average(unittest.TestCase):

@@ -73,7 +73,8 @@ int open(const char* path, int flags, ...) {
 
 ssize_t write(int fd, const void* bytes, size_t count) {
   if (is_open_there(fd)) {
-    if (fault && !strcmp(fault, "kill") && calls + 1 == at_call) syscall(SYS_write, fd, bytes, count / 2);
+    if (fault && !strcmp(fault, "kill") && calls + 1 == at_call)
+      syscall(SYS_write, fd, bytes, count / 2);
     if (fails('w')) return -1;
     if (fault && !strcmp(fault, "short") && calls >= at_call && count > 1000) count = 1000;
   }

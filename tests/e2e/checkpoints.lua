@@ -2,7 +2,7 @@
 -- What goes wrong around checkpoints: `case` says what this script does to its run.
 local orrery = require "orrery"
 local nn, optim, world, strategy = orrery.nn, orrery.optim, orrery.world, orrery.strategy
-local args = orrery.args { case = "", at = "", other = "", steps = 3, zero = 0, rate = 0.01, clip = 0.0, norm = false }
+local args = orrery.args { case = "", at = "", other = "", steps = 3, zero = 0, rate = 0.01, clip = 0.0, norm = false, keep = 2, best = "" }
 local model = nn.linear(8, 8)
 if args.case == "read_first" then
   model = nn.sequential { nn.linear(8, 32), nn.gelu, nn.linear(32, 32), nn.gelu, nn.linear(32, 8) }
@@ -100,6 +100,23 @@ function cases.two_writers()
   io.read "l"
   train(1)
   run:save(args.at)
+end
+-- Losses as the rows say: the batch of step n is rows times scales[n].
+function cases.series()
+  local from = run:checkpoints { dir = args.at, every = 2, keep = args.keep, best = args.best }
+  orrery.log("from %d", from)
+  local scales = { 3, 3, 3, 1, 3, 3, 3, 3, 3, 3 }
+  for step = from + 1, args.steps do
+    local scaled = {}
+    for i = 1, 8 do
+      scaled[i] = {}
+      for j = 1, 8 do scaled[i][j] = x[i][j] * scales[step] end
+    end
+    run:step { x = orrery.tensor(scaled), y = orrery.tensor(x), scale = orrery.tensor(y) }
+  end
+  run:finish_save()
+  local used = run:counters()
+  orrery.log("waited %s copied %s", used.checkpoint_seconds > 0, used.checkpoint_bytes > 0)
 end
 
 cases[args.case]()

@@ -102,6 +102,38 @@ class Checkpoints(unittest.TestCase):
         self.assertRegex(done.err, r"orrery: waiting for rank 0 for \d+ s: it is saving")
         self.assertEqual(self.run_case("load").code, 0)
 
+    def steps_there(self):
+        return sorted(int(path.name.removeprefix("step-")) for path in self.at.iterdir())
+
+    def test_a_series(self):
+        whole = self.run_case("series", steps=10, keep=0, ranks=1)
+        self.assertEqual(whole.code, 0, whole.err)
+        self.assertEqual(self.steps_there(), [2, 4, 6, 8, 10])
+        digest = whole.out.splitlines()[-1]
+        for ranks, stage in ((1, 0), (2, 0), (3, 3)):
+            shutil.rmtree(self.at)
+            for steps in (5, 7, 10):  # each run continues the one before
+                done = self.run_case("series", steps=steps, keep=2, best="loss", ranks=ranks, zero=stage)
+                self.assertEqual(done.code, 0, done.err)
+                self.assertIn(f"from {max(steps - 3, 4) // 2 * 2 if steps > 5 else 0}\n", done.out)
+                self.assertIn("waited true copied true", done.out)
+            self.assertEqual(self.steps_there(), [4, 8, 10])  # 4 has the smallest loss
+            self.assertEqual(done.out.splitlines()[-1], digest)
+        # One by name, and the newest.
+        self.assertIn("digest", self.run_case("load", at=self.at / "step-00000004", ranks=1).out)
+        (self.at / "step-00000010/checkpoint.json").unlink()  # as of a writer that died
+        done = self.run_case("series", steps=10, keep=1)
+        self.assertIn("from 8\n", done.out)
+        self.assertEqual(done.out.splitlines()[-1], digest)
+        self.assertEqual(self.steps_there(), [10])
+        # Nothing falls back to an older one by itself.
+        [shard] = (self.at / "step-00000010").glob("*/shard-00002*")
+        shard.write_bytes(shard.read_bytes()[:-1] + b"x")
+        self.refused("series", "step-00000010", "shard-00002", "was altered")
+        for wrong, said in (({"keep": -1}, "keep is -1"), ({"best": "accuracy"}, "accuracy")):
+            shutil.rmtree(self.at, ignore_errors=True)
+            self.refused("series", "checkpoints.lua:", said, **wrong)
+
     def test_one_writer(self):
         first = Job("run", SCRIPT, "case=two_writers", f"at={self.at}", stdin=True)
         self.addCleanup(first.end)

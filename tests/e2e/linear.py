@@ -2,31 +2,17 @@
 """A linear model whose gradients are known in closed form, trained by open.lua under a strategy: what tests of strategies
 hold against the recursions of papers.
 """
-import array
-import json
 import pathlib
 import re
 import tempfile
 import unittest
 
 from program import HERE, SOURCE, orrery
+from shards import tensors
 
 ROWS, INPUTS, OUTPUTS = 8, 6, 5
 LR = 0.125
 LIBRARY = SOURCE / "scripts/orrery/strategy"
-
-
-def tensors(folder):
-    """{name: floats} of a checkpoint's safetensors."""
-    found = {}
-    for path in folder.glob("*.safetensors"):
-        data = path.read_bytes()
-        size = int.from_bytes(data[:8], "little")
-        header = json.loads(data[8:8 + size])
-        header.pop("__metadata__")
-        found |= {name: array.array("f", data[8 + size + a:8 + size + b]) for name, t in header.items()
-                  if t["dtype"] == "F32" for a, b in [t["data_offsets"]]}
-    return found
 
 
 def sample(step, i, data):

@@ -11,8 +11,8 @@ import sys
 import tempfile
 import unittest
 
-from linear import tensors
 from program import HERE, orrery
+from shards import tensors
 
 ROWS = 10  # of four microbatches: the last one holds a single sample
 X = [[((i * 7 + j * 5 + i * i * j) % 11 - 5) / 4 for j in range(1, 4)] for i in range(1, ROWS + 1)]

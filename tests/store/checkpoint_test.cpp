@@ -116,10 +116,10 @@ TEST_F(CheckpointTest, ReadsWhatAnyNumberOfWritersHaveCut) {
 TEST_F(CheckpointTest, RefusesBoxesThatDoNotMakeTheTensors) {
   const auto tensors = small_tensors(1);
   CheckpointWriter writer(path("ck"));
-  std::vector<Piece> pieces;
+  std::vector<ShardBox> pieces;
   for (const NamedTensor& t : tensors)
-    for (Piece& piece : share_of(t, 0, 2)) pieces.push_back(std::move(piece));
-  const CheckpointFiles files = write_pieces(writer.folder(), 0, pieces);
+    for (ShardBox& piece : share_of(t, 0, 2)) pieces.push_back(std::move(piece));
+  const CheckpointFiles files = write_shard(writer.folder(), 0, pieces);
   TensorTypes types;
   for (const NamedTensor& t : tensors) types[t.first] = t.second.type;
   EXPECT_THAT(error_of([&] { writer.complete({}, types, files); }),
@@ -138,6 +138,10 @@ TEST_F(CheckpointTest, OpensTheNewestOfASeries) {
   ASSERT_EQ(found.size(), 4u);
   EXPECT_EQ(found[1].extra, "step text");
   EXPECT_FALSE(found[3].complete);
+  spill(path("all/checkpoint.json"), "{}");
+  EXPECT_THAT(error_of([&] { load_checkpoint(path("all")); }),
+              HasSubstr("is a checkpoint, and has others, such as 'step-00000020': load one by"));
+  std::filesystem::remove(path("all/checkpoint.json"));
   remove_checkpoint(series_path(path("all"), 20), "");
   EXPECT_FALSE(std::filesystem::exists(series_path(path("all"), 20)));
   EXPECT_EQ(load_checkpoint(path("all")).facts().step, 7);

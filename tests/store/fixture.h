@@ -59,13 +59,13 @@ inline std::vector<NamedTensor> small_tensors(unsigned salt) {
 }
 
 // The boxes of each tensor that a writer of several has: its share of the elements.
-inline std::vector<Piece> share_of(const NamedTensor& tensor, int writer, int writers) {
+inline std::vector<ShardBox> share_of(const NamedTensor& tensor, int writer, int writers) {
   const Type& whole = tensor.second.type;
   if (writers == 1 && whole.elements() > 0)
     return {{tensor.first, Dims(whole.dims.size(), 0), tensor.second}};
   const int64_t n = whole.elements();
   const Part part{{}, n * writer / writers, n * (writer + 1) / writers};
-  std::vector<Piece> pieces;
+  std::vector<ShardBox> pieces;
   for (const Box& box : boxes_of(part, whole)) {
     const Type type{whole.dtype, box.shape};
     pieces.push_back({tensor.first,
@@ -92,10 +92,10 @@ inline void save_checkpoint(const std::string& directory, const CheckpointFacts&
   TensorTypes types;
   for (const NamedTensor& t : tensors) types[t.first] = t.second.type;
   for (int w = 0; w < writers; ++w) {
-    std::vector<Piece> pieces;
+    std::vector<ShardBox> pieces;
     for (const NamedTensor& t : tensors)
-      for (Piece& piece : share_of(t, w, writers)) pieces.push_back(std::move(piece));
-    files.merge(write_pieces(writer.folder(), w, pieces));
+      for (ShardBox& piece : share_of(t, w, writers)) pieces.push_back(std::move(piece));
+    files.merge(write_shard(writer.folder(), w, pieces));
   }
   writer.complete(facts, types, files);
 }

@@ -23,7 +23,7 @@ class Feed {
 
   void start(int rank, const std::string& directory) {
     const Fleeting text(directory);
-    Guarded<orr_observer_config> config({0, rank, 2, text.get(), 0}, fit_);
+    Guarded<orr_observer_config> config({0, rank, 2, text.get(), 0, ""}, fit_);
     check(api_.start(api_.self, config.get()));
   }
   void send(int kind, int64_t step, double value, const std::string& words) {
@@ -103,7 +103,7 @@ void unknown_events(const Subject& subject) {
 // words.
 void errors(const Subject& subject) {
   const orr_observer_api& api = observer_of(subject);
-  const orr_observer_config config{sizeof config, 0, 2, "/proc/no such directory", 0};
+  const orr_observer_config config{sizeof config, 0, 2, "/proc/no such directory", 0, ""};
   orr_status* status = api.start(api.self, &config);
   if (!status) {
     api.stop(api.self);

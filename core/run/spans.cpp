@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <map>
+#include <orrery/sdk/traffic.hpp>
 #include <string>
 
 #include "store/digest.h"
@@ -12,8 +13,10 @@ namespace {
 
 // The number of an arrow: equal on the two ranks that it binds, and hardly on others.
 uint64_t arrow(const Exchange& e, const Step& at, int64_t step, int from, int to) {
-  const std::string key = fmt::format("{} {} {} {} {} {}", step, from, to, e.name, e.tag,
-                                      at.microbatch);
+  // An exchange without a name of its own has its operation's, as "send", which differs.
+  const std::string name = e.name == orr::traffic::name(e.op) ? "" : e.name;
+  const std::string key =
+      fmt::format("{} {} {} {} {} {}", step, from, to, name, e.tag, at.microbatch);
   Digest digest;
   digest.add(key.data(), key.size());
   return (digest.number() >> 12) | 1;  // JSON readers keep 53 bits
@@ -58,7 +61,7 @@ Changes changes_of(const RankPlan& plan) {
   for (const Storage& s : plan.storages) {
     if (s.region != Region::arena || !s.bytes) continue;
     std::vector<int64_t>& change = found[s.category];
-    change.resize(plan.schedule.size() + 1);
+    change.resize(plan.schedule.size() + 2);
     for (auto& [first, last] : s.alive) {
       change[static_cast<size_t>(first)] += static_cast<int64_t>(s.whole());
       change[static_cast<size_t>(last) + 1] -= static_cast<int64_t>(s.whole());

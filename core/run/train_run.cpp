@@ -139,6 +139,7 @@ class TrainRun : public Run {
     }
     to.metric(steps_, "data_seconds", data_mark_.end - data_mark_.begin);
     if (ranks() > 1) to.metric(steps_, "bytes_sent", static_cast<double>(sent));
+    to.metric(steps_, "arena_bytes", static_cast<double>(runtime_.arena().bytes()));
   }
 
   // Varying states that are equal on all ranks now, because a periodic program has just run.

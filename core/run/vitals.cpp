@@ -48,7 +48,7 @@ double measure_product(int32_t dtype, Runtime& runtime) {
   Variant variant(b, 0, runtime, arena);
   variant.set_inputs({HostTensor::make(type), HostTensor::make(type)});
   double best = std::numeric_limits<double>::infinity();
-  for (int i = 0; i < 4; ++i) {
+  for (int i = 0; i < 8; ++i) {
     const auto begin = Clock::now();
     variant.run();
     best = std::min(best, std::chrono::duration<double>(Clock::now() - begin).count());
@@ -129,7 +129,7 @@ void Vitals::tell(int64_t step, double seconds, const BatchFields& batch,
   per_second("samples_per_second", batch.begin()->second.type.dims[0]);
   per_second("tokens_per_second", tokens_of(batch));
   if (best_ > 0) to.metric(step, "mfu", product_flops_ / seconds / best_);
-  if (const auto lr = scalars.find("lr"); lr != scalars.end())
+  if (const auto lr = scalars.find("optim.0.lr"); lr != scalars.end())
     to.metric(step, "learning_rate", lr->second);
   to.metric(step, "resident_bytes", resident_bytes());
 }

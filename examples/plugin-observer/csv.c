@@ -65,5 +65,5 @@ static orr_status* entry(const orr_bootstrap* boot, orr_exports* out) {
   return NULL;
 }
 
-ORR_PLUGIN(ORR_KIND_OBSERVER, "csv", "1.0.0", "Writes metrics and step times as CSV", entry, 1,
+ORR_PLUGIN(ORR_KIND_OBSERVER, "steps", "1.0.0", "Writes metrics and step times as CSV", entry, 1,
            {{"observer", 1, 1}})

@@ -35,7 +35,7 @@ struct Choice {
   std::string pin = "cores";
   uint64_t link_speed = 0;
   bool profile = false;
-  std::string directory;  // of the run; "": there is none
+  std::string directory;             // of the run; "": there is none
   std::vector<std::string> observe;  // NAME=OPTIONS
   std::string hosts, remote_shell = default_remote_shell();
   bool as_host = false;
@@ -205,8 +205,9 @@ Examples:
   command->add_option("--dir", choice->directory,
                       "Run directory, for what observers write; made if missing");
   command
-      ->add_option("--observe", choice->observe,
-                   "Options of an observer: trace=10:12 (steps), tensorboard=histograms:100, csv=off")
+      ->add_option(
+          "--observe", choice->observe,
+          "Options of an observer: trace=10:12 (steps), tensorboard=histograms:100, csv=off")
       ->allow_extra_args(false);
   command->callback([choice, command, &exit_code] {
     if (is_guard(detect())) {

@@ -68,7 +68,7 @@ class Executor {
   std::vector<Prepared> prepared_;
   std::vector<Posted> posted_;
   bool profiled_ = false, ran_ = false;
-  Spans* spans_ = nullptr;  // null: nothing is noted
+  Spans* spans_ = nullptr;             // null: nothing is noted
   orr_stream* stream_ = nullptr;       // null on the host
   std::unique_ptr<DeviceRun> device_;  // likewise
 };

@@ -390,8 +390,8 @@ class TrainRun : public Run {
   std::map<std::string, double> last_scalars_;
   Vitals vitals_;
   Spans spans_;
-  bool noted_ = false;       // an observer wants the spans of this step
-  bool compared_ = false;    // the ranks have compared their states since they began or were loaded
+  bool noted_ = false;     // an observer wants the spans of this step
+  bool compared_ = false;  // the ranks have compared their states since they began or were loaded
   std::map<const Variant*, std::unique_ptr<FiniteCheck>> checks_;
   Counters counters_;
   std::map<const Variant*, uint64_t> predicted_;  // bytes that a step sends

@@ -141,7 +141,8 @@ void tell_tensors(const StateList& states, int64_t step, Runtime& runtime) {
     e.kind = ORR_EVENT_TENSOR, e.step = step, e.text = state->name.c_str();
     const orr_buffer at{state->memory.get(), state->offset, 0};
     e.elements = static_cast<const float*>(orr_buffer_host(&at));
-    e.count = state->parts.empty() ? state->type.elements() : state->part.type(state->type).elements();
+    e.count =
+        state->parts.empty() ? state->type.elements() : state->part.type(state->type).elements();
     runtime.observers().send(e);
   }
 }

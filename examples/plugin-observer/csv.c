@@ -16,7 +16,7 @@ static FILE* file; /* NULL: this rank, or this run, writes none */
 static orr_status* failed(const char* name) {
   char words[600];
   snprintf(words, sizeof words,
-           "csv: cannot write %.400s (%s); is there room, and may you write there?", name,
+           "steps: cannot write %.400s (%s); is there room, and may you write there?", name,
            strerror(errno));
   return host->error(ORR_FAILED, words);
 }

@@ -43,8 +43,8 @@ class Csv {
                              : std::isnan(value)  ? "nan"
                              : value > 0          ? "inf"
                                                   : "-inf";
-    file_.write(std::to_string(event.step) + "," + observer::number(event.time) + "," +
-                cell(name) + "," + text + "\n");
+    file_.write(std::to_string(event.step) + "," + observer::number(event.time) + "," + cell(name) +
+                "," + text + "\n");
   }
 
   observer::TextFile file_;

@@ -72,7 +72,8 @@ inline std::string text(std::string_view tag, std::string_view markdown) {
 // Rows (left, right, count), as many as the buckets have.
 inline std::string histogram(std::string_view tag, const std::vector<double>& rows) {
   const auto dim = [](int64_t size) { return bytes(2, integer(1, size)); };
-  const std::string content(reinterpret_cast<const char*>(rows.data()), rows.size() * sizeof(double));
+  const std::string content(reinterpret_cast<const char*>(rows.data()),
+                            rows.size() * sizeof(double));
   return tensor(tag, "histograms",
                 integer(1, 2) + bytes(2, dim(static_cast<int64_t>(rows.size() / 3)) + dim(3)) +
                     bytes(4, content));

@@ -35,15 +35,15 @@ class Metrics {
 
  private:
   void write(const orr_event_record& event, std::string_view tag, double value) {
-    file_.write("{\"step\":" + std::to_string(event.step) + ",\"time\":" + number(event.time) + "," +
-                quoted(tag) + ":" + number(value) + "}\n");
+    file_.write("{\"step\":" + std::to_string(event.step) + ",\"time\":" + number(event.time) +
+                "," + quoted(tag) + ":" + number(value) + "}\n");
     file_.flush();
   }
 
   void note(const orr_event_record& event) {
     const std::string_view text = observer::detail(event);
-    facts_.write("{\"name\":" + quoted(event.text) + ",\"value\":" +
-                 (text.empty() ? number(event.value) : quoted(text)) + "}\n");
+    facts_.write("{\"name\":" + quoted(event.text) +
+                 ",\"value\":" + (text.empty() ? number(event.value) : quoted(text)) + "}\n");
     facts_.flush();
   }
 

@@ -134,8 +134,11 @@ class Progress {
     size_t i = 0;
     for (; value >= 999.5 && i < 4; ++i) value /= 1000;
     char text[32];
-    std::snprintf(text, sizeof text, value < 10 ? "%.2f%s" : value < 100 ? "%.1f%s" : "%.0f%s", value,
-                  prefixes[i]);
+    std::snprintf(text, sizeof text,
+                  value < 10    ? "%.2f%s"
+                  : value < 100 ? "%.1f%s"
+                                : "%.0f%s",
+                  value, prefixes[i]);
     return text;
   }
 
@@ -156,7 +159,7 @@ class Progress {
   bool shown_ = false, terminal_ = false, has_loss_ = false, finished_ = false;
   int64_t total_ = 0, step_ = 0, steps_ = 0, skipped_ = 0;
   double begun_ = 0, now_ = 0, last_shown_ = 0, loss_ = 0, mean_ = 0;
-  double waited_ = 0;  // seconds, for rows of batches
+  double waited_ = 0;                                               // seconds, for rows of batches
   double rate_ = 0, mfu_ = 0, memory_ = 0, norm_ = NAN, lr_ = NAN;  // of the last step
   const char* unit_ = "";
 };

@@ -25,7 +25,8 @@ std::vector<double> buckets(const float* x, int64_t n) {
   const double width = (double(most) - least) / kBuckets;
   std::vector<double> rows;
   for (int b = 0; b < kBuckets; ++b)
-    rows.insert(rows.end(), {least + b * width, b + 1 == kBuckets ? most : least + (b + 1) * width, 0});
+    rows.insert(rows.end(),
+                {least + b * width, b + 1 == kBuckets ? most : least + (b + 1) * width, 0});
   for (int64_t i = 0; i < n; ++i) {
     if (!std::isfinite(x[i])) continue;
     const int b = width > 0 ? int((double(x[i]) - least) / width) : kBuckets - 1;
@@ -83,9 +84,9 @@ class TensorBoard {
     char host[256] = "host", stamp[32];
     gethostname(host, sizeof host - 1);
     std::snprintf(stamp, sizeof stamp, "%010lld", static_cast<long long>(time));
-    file_.open(directory_ + "/events.out.tfevents." + stamp + "." + host + "." +
-                   std::to_string(getpid()),
-               "we");
+    file_.open(
+        directory_ + "/events.out.tfevents." + stamp + "." + host + "." + std::to_string(getpid()),
+        "we");
     put(event_file::real(1, time) + event_file::bytes(3, "brain.Event:2"));
     file_.flush();
   }
@@ -123,8 +124,7 @@ class TensorBoard {
 
   void histogram(const orr_event_record& e) {
     const std::vector<double> rows = buckets(e.elements, e.count);
-    if (!rows.empty())
-      put(event_file::event(e.time, e.step, event_file::histogram(e.text, rows)));
+    if (!rows.empty()) put(event_file::event(e.time, e.step, event_file::histogram(e.text, rows)));
   }
 
   std::string directory_;

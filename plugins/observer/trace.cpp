@@ -7,6 +7,7 @@
 // JSON object format of the Trace Event Format: times in microseconds; a process for each rank; a
 // thread for each lane; flow events bind the two sides of an exchange; counters have the bytes of
 // the arena. The file is whole JSON after every step.
+#include <algorithm>
 #include <cinttypes>
 #include <fstream>
 #include <map>
@@ -123,15 +124,17 @@ class Trace {
         ",\"args\":{" + args + "}}");
     // The points lie inside of the span, so that viewers bind them to it.
     const auto flow = [&](const char* ph, double at, uint64_t id, const char* more) {
-      add(head(ph, "exchange", at, e.lane) + ",\"cat\":\"exchange\",\"id\":" + hex(id) + more + "}");
+      add(head(ph, "exchange", at, e.lane) + ",\"cat\":\"exchange\",\"id\":" + hex(id) + more +
+          "}");
     };
     if (e.arrow_out) flow("s", e.time, e.arrow_out, "");
-    if (e.arrow_in) flow("f", e.time + e.seconds * 0.999, e.arrow_in, ",\"bp\":\"e\"");
+    if (e.arrow_in)
+      flow("f", std::max(e.time, e.time + e.seconds - 5e-7), e.arrow_in, ",\"bp\":\"e\"");
   }
 
   void level(const orr_event_record& e) {
-    add(head("C", "arena: " + std::string(e.text), e.time, 0) + ",\"args\":{\"bytes\":" +
-        number(e.value) + "}}");
+    add(head("C", "arena: " + std::string(e.text), e.time, 0) +
+        ",\"args\":{\"bytes\":" + number(e.value) + "}}");
   }
 
   // Writes what has been noted over the end of the file, and the end behind it.

@@ -28,8 +28,11 @@ class Feed {
   }
   void send(int kind, int64_t step, double value, const std::string& words) {
     const Fleeting text(words);
-    Guarded<orr_event_record> event({0, kind, 0, 2, step, value, 0.5, time_ += 0.5, text.get()},
-                                    fit_);
+    orr_event_record record{};
+    record.kind = kind, record.world_size = 2, record.step = step, record.value = value;
+    record.seconds = 0.5, record.time = time_ += 0.5, record.text = text.get();
+    record.detail = text.get();
+    Guarded<orr_event_record> event(record, fit_);
     check(api_.observe(api_.self, event.get()));
   }
   void stop() { api_.stop(api_.self); }
@@ -94,7 +97,7 @@ void unknown_events(const Subject& subject) {
   Feed feed(observer_of(subject), Fit::kExact);
   feed.start(0, "");
   feed.send(ORR_EVENT_RUN_BEGIN, 0, 3, "");
-  for (int kind : {0, 7, 99}) feed.send(kind, 1, 0, "an event of a newer host");
+  for (int kind : {0, 7, 8, 9, 10, 99}) feed.send(kind, 1, 0, "an event of a newer host");
   feed.send(ORR_EVENT_RUN_END, 0, 0, "");
   feed.stop();
 }

@@ -37,9 +37,9 @@ enum {
 /* What a rank does at the same time, one span after another on each. */
 enum {
   ORR_LANE_COMPUTE = 0, /* launches, and waits for the other lanes */
-  ORR_LANE_COMM = 1,    /* exchanges; of a backend with several at once, each has a lane from here */
-  ORR_LANE_COPY = -1,   /* copies between memory tiers */
-  ORR_LANE_DATA = -2    /* rows of the batch */
+  ORR_LANE_COMM = 1,  /* exchanges; of a backend with several at once, each has a lane from here */
+  ORR_LANE_COPY = -1, /* copies between memory tiers */
+  ORR_LANE_DATA = -2  /* rows of the batch */
 };
 
 enum { ORR_WANTS_SPANS = 1, ORR_WANTS_TENSORS = 2 };
@@ -56,9 +56,10 @@ typedef struct orr_event_record {
   double time;      /* when it happened: unix seconds */
   const char* text; /* never NULL */
   /* Hosts whose `size` ends above do not send the events that need what follows. */
-  const char* detail; /* may be NULL, which is "" */
+  const char* detail;  /* may be NULL, which is "" */
   int32_t lane, phase; /* phase: 1 forward, 2 backward, 3 weight gradients, 4 update, 0 before */
-  int32_t stage, microbatch; /* stage: the rank's chunk of a pipeline; microbatch: -1: all at once */
+  int32_t stage,
+      microbatch; /* stage: the rank's chunk of a pipeline; microbatch: -1: all at once */
   double flops;
   uint64_t bytes; /* that this rank sends, or copies */
   /* An exchange binds the ranks that take part by arrows: one begins in the span with this number

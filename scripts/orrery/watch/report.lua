@@ -22,8 +22,8 @@ td.n, th.n { text-align: right; white-space: nowrap; } tr.differs td { color: va
 p.note { color: var(--soft); font-size: 13px; }
 ]]
 for i = 0, 5 do
-  style = style .. (".s%d { stroke: var(--c%d); } .t%d, svg text.t%d { fill: var(--c%d); } .f%d { fill: var(--c%d); }\n")
-    :format(i, i, i, i, i, i, i)
+  style = style .. (".s%d { stroke: var(--c%d); } .t%d, svg text.t%d { fill: var(--c%d); color: var(--c%d); } .f%d { fill: var(--c%d); }\n")
+    :format(i, i, i, i, i, i, i, i)
 end
 
 -- rows of cells; a cell that is a number stands to the right, as `text` of it.

@@ -90,7 +90,7 @@ end
 -- rows: {{label =, spans = {{begin, end, class}}}} over [from, to]. Spans that touch and look alike become one, so that
 -- a picture stays small.
 function M.lanes(title, rows, from, to)
-  local w, left, each = 640, 130, 20
+  local w, left, each = 640, 160, 20
   local h = 34 + each * #rows
   local function x(t) return left + (t - from) / (to - from) * (w - left - 4) end
   local out = { open(w, h, title), ('<text class="head" x="0" y="16">%s</text>'):format(M.escape(title)) }

@@ -13,6 +13,8 @@ void add_plan(CLI::App& app, int& exit_code);
 void add_plugins(CLI::App& app, int& exit_code);
 void add_doctor(CLI::App& app, int& exit_code);
 void add_check(CLI::App& app);
+void add_top(CLI::App& app);
+void add_report(CLI::App& app);
 void add_new(CLI::App& app);
 void add_stubs(CLI::App& app);
 

@@ -49,6 +49,8 @@ int run(int argc, char** argv) {
   add_run(app, exit_code);
   add_plan(app, exit_code);
   add_plugins(app, exit_code);
+  add_top(app);
+  add_report(app);
   add_new(app);
   add_check(app);
   add_doctor(app, exit_code);

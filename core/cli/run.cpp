@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/machine.h"
+#include "base/text.h"
 #include "cli/commands.h"
 #include "launch/affinity.h"
 #include "launch/environment.h"
@@ -34,7 +35,8 @@ struct Choice {
   std::string pin = "cores";
   uint64_t link_speed = 0;
   bool profile = false;
-  std::string directory;  // of the run; "": there is none
+  std::string directory;             // of the run; "": there is none
+  std::vector<std::string> observe;  // NAME=OPTIONS
   std::string hosts, remote_shell = default_remote_shell();
   bool as_host = false;
   int restarts = 0, min_ranks = 0;
@@ -71,6 +73,23 @@ void tell_unused() {
                    file.descriptor.name, file.path.string(), file.refusal);
 }
 
+// The options of observers by name. Throws Error for a name that no plugin has.
+std::map<std::string, std::string> observers_of(const Choice& choice) {
+  std::map<std::string, std::string> options;
+  for (const std::string& given : choice.observe) {
+    const size_t at = given.find('=');
+    const std::string name = given.substr(0, at);
+    const std::vector<std::string> known = Registry::get().names(ORR_KIND_OBSERVER);
+    if (at == std::string::npos || at + 1 == given.size())
+      fail(ORR_INVALID, "--observe {}: write NAME=OPTIONS, as trace=10:12 or csv=off", given);
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      fail(ORR_INVALID, "--observe {}: there is no observer '{}'{}; there are: {}", given, name,
+           did_you_mean(name, known), join(known, ", "));
+    options[name] = given.substr(at + 1);
+  }
+  return options;
+}
+
 void check_plan(const CLI::App& command, int ranks) {
   const PlanOptions& options = plan_options();
   if (options.rank < 0 || options.rank >= ranks)
@@ -103,6 +122,7 @@ void apply(const Choice& choice) {
   options.kernels = choice.kernels;
   if (choice.profile) Profile::get().turn_on();
   options.run_directory = choice.directory;
+  options.observe = observers_of(choice);
   options.link_speed = choice.link_speed;
   if (choice.threads > 0)
     ThreadPool::get().configure(choice.threads, order_by_core(allowed_cpus()));
@@ -116,6 +136,7 @@ std::vector<std::string> rank_command(const Choice& choice) {
   if (choice.link_speed)
     argv.insert(argv.end(), {"--link-speed", std::to_string(choice.link_speed)});
   if (!choice.directory.empty()) argv.insert(argv.end(), {"--dir", choice.directory});
+  for (const std::string& given : choice.observe) argv.insert(argv.end(), {"--observe", given});
   argv.insert(argv.end(), choice.arguments.begin(), choice.arguments.end());
   return argv;
 }
@@ -200,7 +221,12 @@ Examples:
       ->transform(CLI::AsSizeValue(true));
   command->add_flag("--profile", choice->profile, "Print at the end where rank 0 spent its time");
   command->add_option("--dir", choice->directory,
-                      "Run directory, for metrics.jsonl; made if missing");
+                      "Run directory, for what observers write; made if missing");
+  command
+      ->add_option(
+          "--observe", choice->observe,
+          "Options of an observer: trace=10:12 (steps), tensorboard=histograms:100, csv=off")
+      ->allow_extra_args(false);
   command->callback([choice, command, &exit_code] {
     if (is_guard(detect())) {
       exit_code = guard(detect());
@@ -208,6 +234,7 @@ Examples:
     }
     check_ranks(choice->ranks);
     check_names(*command, *choice);
+    observers_of(*choice);
     tell_unused();
     if (choice->threads < 0) fail(ORR_INVALID, "--threads {}: at least 1, or 0", choice->threads);
     pinning() = {choice->pin == "cores", command->count("--pin") > 0};

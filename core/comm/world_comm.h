@@ -56,6 +56,7 @@ class WorldComm {
   // the world. Collective, after all submitted work. [main thread]
   int split(int color, int key, bool own_lane = false);
   int rank(int group) const { return groups_[static_cast<size_t>(group)].rank; }  // -1: in none
+  size_t lane(int group) const { return groups_[static_cast<size_t>(group)].lane; }
   int size(int group) const { return groups_[static_cast<size_t>(group)].size; }
 
   // Posts the operations to a group, together. Collectives are numbered; sends and receives are

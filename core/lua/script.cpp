@@ -60,6 +60,7 @@ void run_in_new_state(const std::string& path) {
 
 int run_script(const std::string& path, const std::vector<std::string>& args) {
   lua::set_script_arguments(args);
+  Runtime::get().observers().fact("run/script", 0, path);
   try {
     Runtime::get().open_store();
     run_in_new_state(path);
@@ -85,6 +86,15 @@ std::string lua_manual(const std::string& function, const std::string& name) {
   lua::push_text(L, name);
   lua::protected_call(L, 2, 1);
   return lua::to_text(L, -1, function);
+}
+
+void run_tool(const std::string& name, const std::vector<std::string>& words) {
+  const std::unique_ptr<lua_State, Closer> state(luaL_newstate());
+  lua_State* L = state.get();
+  lua::open_environment(L, ".");
+  lua::load_chunk(L, "require('orrery." + name + "')(...)", std::string(lua::kLibraryMark) + name);
+  for (const std::string& word : words) lua::push_text(L, word);
+  lua::protected_call(L, static_cast<int>(words.size()), 0);
 }
 
 void write_lua_stubs(const std::string& directory) {

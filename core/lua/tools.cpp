@@ -95,6 +95,10 @@ void print_line(const std::string& line) {
   std::fflush(stdout);
 }
 
+void fact(const std::string& name, const std::string& text) {
+  Runtime::get().observers().fact(name, 0, text);
+}
+
 double now() {
   const auto since = std::chrono::steady_clock::now().time_since_epoch();
   return std::chrono::duration<double>(since).count();
@@ -190,6 +194,7 @@ std::vector<Api> tool_api() {
        "`return f(x)` is no tail call then, which would lose its line.",
        keep_frame},
       {"engine.digest(states: table) -> string; Hash of the bytes of states.", call<digest>},
+      {"engine.fact(name: string, text: string); Tells observers a fact of the run.", call<fact>},
       {"engine.print(line: string); One line on stdout, from rank 0.", call<print_line>},
       {"engine.rows() -> table[]; What C++ offers to scripts, for the manual.", call<rows>},
       {"engine.library() -> string; The Lua library's directory.", call<lua_library>},

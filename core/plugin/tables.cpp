@@ -153,6 +153,7 @@ void fill_holes(Made<orr_observer_api> m) {
   fill<"start", &T::start>(m);
   fill<"observe", &T::observe>(m);
   fill<"stop", &T::stop>(m);
+  fill<"wants", &T::wants>(m);
 }
 
 void fill_holes(Made<orr_device_api> m) {

@@ -137,20 +137,29 @@ void Executor::launch(const Step& step) {
   orr_status* status =
       p.api->launch(p.kernel, stream_, in, out, launch.workspace != kNone ? workspace : nullptr);
   if (status) check_launch(status, launch.op);
-  if (profiled_ && device_) device_->sync();
+  if ((profiled_ || spans_) && device_) device_->sync();
 }
 
 void Executor::post(const Step& step) {
   Posted& p = posted_[static_cast<size_t>(step.index)];
   WorldComm::Ticket& ticket = p.tickets[static_cast<size_t>(step.microbatch)];
+  Spans::Mark* mark =
+      spans_ ? &spans_->at(static_cast<size_t>(&step - plan_.schedule.data())) : nullptr;
   if (const Exchange& e = plan_.exchanges[static_cast<size_t>(step.index)]; e.is_copy()) {
-    ticket.number = runtime_.copies().submit(
-        {{p.recv.at(step), p.recv_file}, {p.send.at(step), p.send_file}, e.bytes()});
+    CopyLane::Copy copy{{p.recv.at(step), p.recv_file}, {p.send.at(step), p.send_file}, e.bytes()};
+    if (mark) {
+      copy.before = [mark] { mark->begin = Spans::now(); };
+      copy.after = [mark] { mark->end = Spans::now(), mark->lane = ORR_LANE_COPY; };
+    }
+    ticket.number = runtime_.copies().submit(std::move(copy));
     return;
   }
   orr_coll c = p.coll;
   c.send = p.send.at(step), c.recv = p.recv.at(step);
-  ticket = runtime_.comm().submit({c}, p.group);
+  if (!mark) return void(ticket = runtime_.comm().submit({c}, p.group));
+  mark->lane = ORR_LANE_COMM + static_cast<int>(runtime_.comm().lane(p.group));
+  ticket = runtime_.comm().submit(
+      [c, mark](const WorldComm::Post& out) { Spans::run(*mark, [&] { out({c}); }); }, p.group);
 }
 
 void Executor::wait(const Step& step) {
@@ -163,16 +172,24 @@ void Executor::wait(const Step& step) {
     runtime_.comm().wait(ticket);
 }
 
+void Executor::carry_out(const Step& step) {
+  if (device_) return step_on_device(step);
+  if (step.kind == Step::launch) return launch(step);
+  step.kind == Step::post ? post(step) : wait(step);
+}
+
 void Executor::walk() {
-  for (const Step& step : plan_.schedule) {
-    if (step.kind == Step::launch) {
-      launch(step);
-    } else if (step.kind == Step::post) {
-      post(step);
-    } else {
-      wait(step);
-    }
-  }
+  if (!spans_)
+    for (const Step& step : plan_.schedule) carry_out(step);
+  else
+    for (size_t i = 0; i < plan_.schedule.size(); ++i) noted(i);
+}
+
+// On the host, the lanes note exchanges themselves.
+void Executor::noted(size_t i) {
+  const Step& step = plan_.schedule[i];
+  if (step.kind == Step::post && !device_) return post(step);
+  Spans::run(spans_->at(i), [&] { carry_out(step); });
 }
 
 // With a profile, each launch is timed to its end, and none is recorded.
@@ -186,8 +203,8 @@ void Executor::step_on_device(const Step& step) {
 }
 
 void Executor::run_on_device() {
-  const bool records = ran_ && !Profile::get().on();
-  const auto take = [this](size_t i) { step_on_device(plan_.schedule[i]); };
+  const bool records = ran_ && !Profile::get().on() && !spans_;
+  const auto take = [this](size_t i) { spans_ ? noted(i) : step_on_device(plan_.schedule[i]); };
   try {
     device_->begin(arena_);
     for (size_t i = 0; i < plan_.schedule.size();) {
@@ -207,6 +224,19 @@ void Executor::run() {
   Profile::Timer timer(profiled_ ? &Profile::get().programs() : nullptr);
   device_ ? run_on_device() : walk();
   ran_ = true;
+}
+
+void Executor::run(Spans& spans) {
+  spans.begin(plan_);
+  spans_ = &spans;
+  try {
+    run();
+    if (runtime_.has_comm()) runtime_.comm().drain();  // the lanes have written their marks
+  } catch (...) {
+    spans_ = nullptr;
+    throw;
+  }
+  spans_ = nullptr;
 }
 
 }  // namespace orrery

@@ -14,6 +14,7 @@
 #include "run/device_run.h"
 #include "run/profile.h"
 #include "run/runtime.h"
+#include "run/spans.h"
 
 namespace orrery {
 
@@ -32,6 +33,8 @@ class Executor {
   // A 0-d output as a number.
   double scalar(ValueId v) const;
   void run();
+  // The same; notes what each lane does when.
+  void run(Spans& spans);
 
  private:
   struct Prepared {
@@ -50,6 +53,8 @@ class Executor {
   void launch(const Step& step);
   void post(const Step& step);
   void wait(const Step& step);
+  void carry_out(const Step& step);
+  void noted(size_t i);
   void walk();
   void run_on_device();
   void step_on_device(const Step& step);
@@ -63,6 +68,7 @@ class Executor {
   std::vector<Prepared> prepared_;
   std::vector<Posted> posted_;
   bool profiled_ = false, ran_ = false;
+  Spans* spans_ = nullptr;             // null: nothing is noted
   orr_stream* stream_ = nullptr;       // null on the host
   std::unique_ptr<DeviceRun> device_;  // likewise
 };

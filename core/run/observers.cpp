@@ -5,10 +5,13 @@
 
 #include <chrono>
 #include <exception>
+#include <map>
+#include <utility>
 
 #include "base/error.h"
 #include "plugin/host.h"
 #include "plugin/registry.h"
+#include "run/run.h"
 
 namespace orrery {
 
@@ -19,7 +22,11 @@ void Observers::start(int rank, int world_size, const std::string& directory) {
   config.rank = rank, config.world_size = world_size;
   config.directory = directory_.c_str();
   config.terminal = isatty(STDERR_FILENO);
+  const std::map<std::string, std::string>& options = runtime_options().observe;
   for (const std::string& name : Registry::get().names(ORR_KIND_OBSERVER)) {
+    const auto given = options.find(name);
+    config.options = given == options.end() ? "" : given->second.c_str();
+    if (std::string(config.options) == "off") continue;
     const orr_observer_api& api = Registry::get().observer(name);
     check(api.start(api.self, &config), "observer " + name);
     active_.push_back({&api, name});
@@ -29,9 +36,11 @@ void Observers::start(int rank, int world_size, const std::string& directory) {
 void Observers::send(orr_event_record event) {
   event.size = sizeof event;
   event.rank = rank_, event.world_size = world_size_;
-  event.time =
-      std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  if (event.time == 0)
+    event.time =
+        std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   if (!event.text) event.text = "";
+  if (!event.detail) event.detail = "";
   std::exception_ptr error;  // the first one, thrown when all observers have got the event
   for (Active& observer : active_) {
     try {
@@ -48,6 +57,21 @@ void Observers::begin(int64_t planned_steps) {
   e.kind = ORR_EVENT_RUN_BEGIN, e.value = static_cast<double>(planned_steps);
   e.text = directory_.c_str();
   send(e);
+  begun_ = true;
+  for (auto& [name, value, text] : std::exchange(early_, {})) fact(name, value, text);
+}
+
+void Observers::fact(const std::string& name, double value, const std::string& text) {
+  if (!begun_) return void(early_.emplace_back(name, value, text));
+  orr_event_record e{};
+  e.kind = ORR_EVENT_FACT, e.text = name.c_str(), e.value = value, e.detail = text.c_str();
+  send(e);
+}
+
+int32_t Observers::wants(int64_t step) const {
+  int32_t all = 0;
+  for (const Active& observer : active_) all |= observer.api->wants(observer.api->self, step);
+  return all;
 }
 
 void Observers::step_end(int64_t step, double seconds) {
@@ -83,6 +107,7 @@ void Observers::failure(const std::string& error) {
 
 void Observers::stop() {
   const std::vector<Active> all = active_;
+  begun_ = false;
   orr_event_record e{};
   e.kind = ORR_EVENT_RUN_END;
   std::exception_ptr error;

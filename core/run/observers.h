@@ -6,23 +6,30 @@
 #include <orrery/observer.h>
 
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace orrery {
 
 class Observers {
  public:
-  // Starts every observer plugin that is installed.
+  // Starts every observer plugin that is installed and not "off" in RuntimeOptions::observe.
   void start(int rank, int world_size, const std::string& directory);
   void step_end(int64_t step, double seconds);
   void metric(int64_t step, const std::string& tag, double value);
   void log(const std::string& line);
+  // A fact of the run: a number, or a text if `text` is not "". Facts that come before the run
+  // begins are sent when it does.
+  void fact(const std::string& name, double value, const std::string& text = "");
+  void send(orr_event_record event);
+  // The sum of what all observers want of this step.
+  int32_t wants(int64_t step) const;
+  bool has_directory() const { return !directory_.empty(); }
   void begin(int64_t planned_steps);
   void failure(const std::string& error);
   void stop();
 
  private:
-  void send(orr_event_record event);
   struct Active {
     const orr_observer_api* api;
     std::string name;
@@ -30,6 +37,8 @@ class Observers {
   std::vector<Active> active_;
   int rank_ = 0, world_size_ = 1;
   std::string directory_;
+  bool begun_ = false;
+  std::vector<std::tuple<std::string, double, std::string>> early_;
 };
 
 }  // namespace orrery

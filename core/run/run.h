@@ -139,6 +139,7 @@ struct RuntimeOptions {
   int plan_ranks = 1;
   uint64_t seed = 1;
   std::string run_directory;  // "": there is none
+  std::map<std::string, std::string> observe;  // options of observers, by name; "off": not used
 };
 RuntimeOptions& runtime_options();
 

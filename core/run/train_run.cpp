@@ -21,6 +21,7 @@
 #include "run/step_builder.h"
 #include "run/step_result.h"
 #include "run/variant.h"
+#include "run/vitals.h"
 
 namespace orrery {
 namespace {
@@ -58,16 +59,22 @@ class TrainRun : public Run {
     runtime_.settle(driven_.get());
     auto begin = Clock::now();
     Variant* variant = variant_for(batch, true);
+    if (variant && !spec_.local) vitals_.describe(spec_, *variant, microbatches_, runtime_);
+    const int32_t wanted = variant && !spec_.local ? runtime_.observers().wants(steps_ + 1) : 0;
+    noted_ = wanted & ORR_WANTS_SPANS;
+    const uint64_t sent = counters_.bytes_sent;
     auto result = variant ? train(*variant, batch) : drive(batch);
     if (!spec_.local) {
-      double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+      const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+      if (variant) tell(*variant, counters_.bytes_sent - sent);
+      if (wanted & ORR_WANTS_TENSORS) tell_tensors(spec_.params, steps_, runtime_);
       for (const std::string& name : result->names())
         runtime_.observers().metric(steps_, name, result->get(name));
-      if (variant) runtime_.observers().metric(steps_, "data_seconds", data_seconds_);
       if (const double waited = std::exchange(waited_, counters_.checkpoint_seconds);
           counters_.checkpoint_seconds > waited)
         runtime_.observers().metric(steps_, "checkpoint_seconds",
                                     counters_.checkpoint_seconds - waited);
+      vitals_.tell(steps_, seconds, batch, last_scalars_, runtime_.observers());
       runtime_.observers().step_end(steps_, seconds);
     }
     return result;
@@ -146,6 +153,22 @@ class TrainRun : public Run {
     work();
   }
 
+  // Tells observers what the step that has just been trained did.
+  void tell(const Variant& variant, uint64_t sent) {
+    Observers& to = runtime_.observers();
+    if (std::exchange(noted_, false)) {
+      spans_.send(variant.plan(), steps_, to);
+      orr_event_record data{};
+      data.kind = ORR_EVENT_SPAN, data.step = steps_, data.lane = ORR_LANE_DATA;
+      data.time = data_mark_.begin, data.seconds = data_mark_.end - data_mark_.begin;
+      data.text = "batch", data.microbatch = -1;
+      to.send(data);
+    }
+    to.metric(steps_, "data_seconds", data_mark_.end - data_mark_.begin);
+    if (ranks() > 1) to.metric(steps_, "bytes_sent", static_cast<double>(sent));
+    to.metric(steps_, "arena_bytes", static_cast<double>(runtime_.arena().bytes()));
+  }
+
   // Varying states that are equal on all ranks now, because a periodic program has just run.
   std::set<const State*> alike() const {
     std::set<const State*> found;
@@ -156,7 +179,7 @@ class TrainRun : public Run {
   }
 
   std::shared_ptr<StepResult> train(Variant& variant, const BatchFields& batch) {
-    const auto scalars = scalars_of(steps_ + 1, batch);
+    const auto scalars = last_scalars_ = scalars_of(steps_ + 1, batch);
     variant.make_copies();
     const uint64_t sent = sent_so_far(), copied = runtime_.copies().bytes_moved();
     auto result = run_variant(variant, batch, scalars, steps_ + 1, false);
@@ -218,15 +241,13 @@ class TrainRun : public Run {
                                           const std::map<std::string, double>& scalars,
                                           int64_t step, bool evaluation) {
     variant.set_scalars(scalars, step);
-    const auto begin = Clock::now();
-    variant.set_batch(batch);
-    data_seconds_ = std::chrono::duration<double>(Clock::now() - begin).count();
+    Spans::run(data_mark_, [&] { variant.set_batch(batch); });
     if (evaluation) {
       variant.run();
       return fetched(variant, step, true);
     }
     try {
-      variant.run();
+      variant.run(noted_ ? &spans_ : nullptr);
       auto result = fetched(variant, step, false);
       if (!has_finite_norm(*result)) check_parameters(variant, step);
       return result;
@@ -394,8 +415,12 @@ class TrainRun : public Run {
   int64_t steps_ = 0, microbatches_ = 0, saved_microbatches_ = 0;
   LossCheck loss_check_;
   std::string failed_step_;  // the failed step that may have left states half updated; "": none
-  double data_seconds_ = 0;  // what this rank waited for its rows of the last batch
-  bool compared_ = false;    // the ranks have compared their states since they began or were loaded
+  Spans::Mark data_mark_;    // when this rank loaded its rows of the last batch
+  std::map<std::string, double> last_scalars_;
+  Vitals vitals_;
+  Spans spans_;
+  bool noted_ = false;     // an observer wants the spans of this step
+  bool compared_ = false;  // the ranks have compared their states since they began or were loaded
   std::map<const Variant*, std::unique_ptr<FiniteCheck>> checks_;
   Counters counters_;
   double waited_ = 0;                             // counters_.checkpoint_seconds at the last step

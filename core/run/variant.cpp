@@ -64,8 +64,8 @@ void Variant::make_copies() {
     if (copy->version != copy->copy_of->version) make_copy(*copy);
 }
 
-void Variant::run() {
-  executor_.run();
+void Variant::run(Spans* spans) {
+  spans ? executor_.run(*spans) : executor_.run();
   for (auto& state : updated_) ++state->version;
 }
 

@@ -31,7 +31,7 @@ class Variant {
   // Makes new compute copies of parameters that something else has changed, such as the script.
   // Called before `run`; collective if there are any.
   void make_copies();
-  void run();
+  void run(Spans* spans = nullptr);  // spans: notes there what each lane does when
   std::map<std::string, double> fetch_scalars() const;
   // The outputs in their order; without scalars if `with_scalars` is false.
   std::vector<std::pair<std::string, HostTensor>> fetch_tensors(bool with_scalars) const;

@@ -16,7 +16,7 @@ static FILE* file; /* NULL: this rank, or this run, writes none */
 static orr_status* failed(const char* name) {
   char words[600];
   snprintf(words, sizeof words,
-           "csv: cannot write %.400s (%s); is there room, and may you write there?", name,
+           "steps: cannot write %.400s (%s); is there room, and may you write there?", name,
            strerror(errno));
   return host->error(ORR_FAILED, words);
 }
@@ -65,5 +65,5 @@ static orr_status* entry(const orr_bootstrap* boot, orr_exports* out) {
   return NULL;
 }
 
-ORR_PLUGIN(ORR_KIND_OBSERVER, "csv", "1.0.0", "Writes metrics and step times as CSV", entry, 1,
+ORR_PLUGIN(ORR_KIND_OBSERVER, "steps", "1.0.0", "Writes metrics and step times as CSV", entry, 1,
            {{"observer", 1, 1}})

@@ -2,12 +2,12 @@
 //
 // Rank 0 shows how far a run has come: on a terminal in one line that is redrawn, otherwise as a
 // line of the log every few seconds.
-//   step 120/300 [00:12<00:18, 9.87 step/s] loss 2.4312 (mean 2.4519)
-#include <orrery/observer.h>
-#include <orrery/sdk/plugin.hpp>
-
+//   step 120/300 [00:12<00:18, 9.87 step/s, 12.6k tok/s] loss 2.4312 (mean 2.4519) norm 1.02
 #include <cmath>
 #include <cstdio>
+#include <string>
+
+#include "glue.h"
 
 namespace {
 
@@ -40,6 +40,7 @@ class Progress {
         if (std::string_view(event.text) == "loss") take_loss(event.value);
         if (std::string_view(event.text) == "skipped_steps") skipped_ = int64_t(event.value);
         if (std::string_view(event.text) == "data_seconds") waited_ += event.value;
+        take_rates(event.text, event.value);
         break;
       case ORR_EVENT_STEP_END: end_step(event); break;
       case ORR_EVENT_LOG: erase(); break;  // the log then writes its own line in place of this one
@@ -48,6 +49,9 @@ class Progress {
       default: break;
     }
   }
+
+  int32_t wants(int64_t) const { return 0; }
+  void stop() { finish(); }
 
   void finish() {
     if (!shown_ || steps_ == 0 || finished_) return;
@@ -60,6 +64,16 @@ class Progress {
   void begin(const orr_event_record& event) {
     begun_ = now_ = last_shown_ = event.time;
     total_ = int64_t(event.value);
+  }
+
+  void take_rates(std::string_view tag, double value) {
+    if (tag == "samples_per_second" && unit_ != std::string_view("tok/s"))
+      rate_ = value, unit_ = "samples/s";
+    if (tag == "tokens_per_second") rate_ = value, unit_ = "tok/s";
+    if (tag == "grad_norm") norm_ = value;
+    if (tag == "learning_rate") lr_ = value;
+    if (tag == "mfu") mfu_ = value;
+    if (tag == "resident_bytes") memory_ = value;
   }
 
   void take_loss(double loss) {
@@ -87,17 +101,44 @@ class Progress {
     if (total_ > 0 && rate > 0) text += "<" + clock_text(double(total_ - step_) / rate);
     char part[96];
     if (rate >= 1 || rate == 0)
-      std::snprintf(part, sizeof part, ", %.2f step/s]", rate);
+      std::snprintf(part, sizeof part, ", %.2f step/s", rate);
     else
-      std::snprintf(part, sizeof part, ", %.2f s/step]", 1 / rate);
+      std::snprintf(part, sizeof part, ", %.2f s/step", 1 / rate);
     text += part;
+    if (rate_ > 0) text += ", " + short_number(rate_) + " " + unit_;
+    text += "]";
     if (has_loss_) {
       std::snprintf(part, sizeof part, " loss %.4f (mean %.4f)", loss_, mean_);
       text += part;
     }
+    append(text, " norm %.3g", norm_);
+    append(text, " lr %.3g", lr_);
+    if (mfu_ > 0) append(text, " mfu %.0f%%", 100 * mfu_);
+    if (memory_ > 0) text += " memory " + short_number(memory_) + "B";
     if (skipped_ > 0) text += " skipped " + std::to_string(skipped_);
     if (const int share = elapsed > 0 ? int(100 * waited_ / elapsed) : 0; share > 0)
       text += " waiting for data " + std::to_string(share) + "%";
+    return text;
+  }
+
+  static void append(std::string& text, const char* format, double value) {
+    if (std::isnan(value)) return;  // the run has not told it
+    char part[64];
+    std::snprintf(part, sizeof part, format, value);
+    text += part;
+  }
+
+  // "12.6k", "1.20M"
+  static std::string short_number(double value) {
+    static constexpr const char* prefixes[] = {"", "k", "M", "G", "T"};
+    size_t i = 0;
+    for (; value >= 999.5 && i < 4; ++i) value /= 1000;
+    char text[32];
+    std::snprintf(text, sizeof text,
+                  value < 10    ? "%.2f%s"
+                  : value < 100 ? "%.1f%s"
+                                : "%.0f%s",
+                  value, prefixes[i]);
     return text;
   }
 
@@ -118,30 +159,12 @@ class Progress {
   bool shown_ = false, terminal_ = false, has_loss_ = false, finished_ = false;
   int64_t total_ = 0, step_ = 0, steps_ = 0, skipped_ = 0;
   double begun_ = 0, now_ = 0, last_shown_ = 0, loss_ = 0, mean_ = 0;
-  double waited_ = 0;  // seconds, for rows of batches
+  double waited_ = 0;                                               // seconds, for rows of batches
+  double rate_ = 0, mfu_ = 0, memory_ = 0, norm_ = NAN, lr_ = NAN;  // of the last step
+  const char* unit_ = "";
 };
-
-Progress progress;
-
-const orr_observer_api table = {
-    sizeof(orr_observer_api), nullptr,
-    [](void*, const orr_observer_config* config) {
-      return orr::guard([&] { progress.start(*config); });
-    },
-    [](void*, const orr_event_record* event) {
-      return orr::guard([&] { progress.observe(*event); });
-    },
-    [](void*) { orr::host->error_release(orr::guard([] { progress.finish(); })); }};
-
-orr_status* entry(const orr_bootstrap* boot, orr_exports* out) {
-  if (!orr::attach(boot)) return nullptr;
-  out->get = [](void*, const char* id, uint32_t) -> const void* {
-    return std::string_view(id) == "observer" ? &table : nullptr;
-  };
-  return nullptr;
-}
 
 }  // namespace
 
 ORR_PLUGIN(ORR_KIND_OBSERVER, "progress", "0.1.0", "Step, rate, time left and loss on rank 0",
-           entry, 1, {{"observer", 1, 1}})
+           observer::Glue<Progress>::entry, 1, {{"observer", 1, 1}})

@@ -57,7 +57,10 @@ function M.args(defaults)
     values[key] = typed(key, value, values[key])
   end
   local names = {}
-  for name in pairs(values) do names[#names + 1] = name end
+  for name, value in pairs(values) do
+    names[#names + 1] = name
+    engine.fact("config/" .. name, tostring(value))
+  end
   return setmetatable(values, {
     __index = function(_, name)
       name = type(name) == "string" and name or "?"

@@ -23,13 +23,16 @@ class Feed {
 
   void start(int rank, const std::string& directory) {
     const Fleeting text(directory);
-    Guarded<orr_observer_config> config({0, rank, 2, text.get(), 0}, fit_);
+    Guarded<orr_observer_config> config({0, rank, 2, text.get(), 0, ""}, fit_);
     check(api_.start(api_.self, config.get()));
   }
   void send(int kind, int64_t step, double value, const std::string& words) {
     const Fleeting text(words);
-    Guarded<orr_event_record> event({0, kind, 0, 2, step, value, 0.5, time_ += 0.5, text.get()},
-                                    fit_);
+    orr_event_record record{};
+    record.kind = kind, record.world_size = 2, record.step = step, record.value = value;
+    record.seconds = 0.5, record.time = time_ += 0.5, record.text = text.get();
+    record.detail = text.get();
+    Guarded<orr_event_record> event(record, fit_);
     check(api_.observe(api_.self, event.get()));
   }
   void stop() { api_.stop(api_.self); }
@@ -94,7 +97,7 @@ void unknown_events(const Subject& subject) {
   Feed feed(observer_of(subject), Fit::kExact);
   feed.start(0, "");
   feed.send(ORR_EVENT_RUN_BEGIN, 0, 3, "");
-  for (int kind : {0, 7, 99}) feed.send(kind, 1, 0, "an event of a newer host");
+  for (int kind : {0, 7, 8, 9, 10, 99}) feed.send(kind, 1, 0, "an event of a newer host");
   feed.send(ORR_EVENT_RUN_END, 0, 0, "");
   feed.stop();
 }
@@ -103,7 +106,7 @@ void unknown_events(const Subject& subject) {
 // words.
 void errors(const Subject& subject) {
   const orr_observer_api& api = observer_of(subject);
-  const orr_observer_config config{sizeof config, 0, 2, "/proc/no such directory", 0};
+  const orr_observer_config config{sizeof config, 0, 2, "/proc/no such directory", 0, ""};
   orr_status* status = api.start(api.self, &config);
   if (!status) {
     api.stop(api.self);

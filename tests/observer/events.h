@@ -18,7 +18,7 @@ class Observer {
   ~Observer() { stop(); }
 
   void start(int rank, const std::string& directory, bool terminal) {
-    const orr_observer_config config{sizeof config, rank, 2, directory.c_str(), terminal};
+    const orr_observer_config config{sizeof config, rank, 2, directory.c_str(), terminal, ""};
     check(api_.start(api_.self, &config));
   }
   void stop() { api_.stop(api_.self); }
@@ -29,7 +29,9 @@ class Observer {
   }
   void step_end(int64_t step, double time) { send(ORR_EVENT_STEP_END, step, 0, time, ""); }
   void send(int kind, int64_t step, double value, double time, const char* text) {
-    orr_event_record event{sizeof event, kind, 0, 2, step, value, 0.5, time, text};
+    orr_event_record event{};
+    event.size = sizeof event, event.kind = kind, event.world_size = 2, event.step = step;
+    event.value = value, event.seconds = 0.5, event.time = time, event.text = text;
     check(api_.observe(api_.self, &event));
   }
 

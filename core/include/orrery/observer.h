@@ -24,8 +24,25 @@ enum {
   ORR_EVENT_METRIC = 3,   /* step, text = tag ("loss", "grad_norm"), value */
   ORR_EVENT_LOG = 4,      /* text: a line of orrery.log */
   ORR_EVENT_FAILURE = 5,  /* text: the error */
-  ORR_EVENT_RUN_END = 6   /* the last one, also after a FAILURE */
+  ORR_EVENT_RUN_END = 6,  /* the last one, also after a FAILURE */
+  /* What one lane did in a step of which an observer wants spans. text: an op, an exchange, "wait";
+   * detail: module path and script line; time: when it began; seconds: how long it took */
+  ORR_EVENT_SPAN = 7,
+  ORR_EVENT_LEVEL = 8, /* likewise; text: a kind of memory; value: bytes of it from `time` on */
+  ORR_EVENT_FACT = 9,  /* of the whole run; text: its name; detail, or if that is "", value */
+  /* step, text = name, elements: values of a tensor as this rank holds it, after the step */
+  ORR_EVENT_TENSOR = 10
 };
+
+/* What a rank does at the same time, one span after another on each. */
+enum {
+  ORR_LANE_COMPUTE = 0, /* launches, and waits for the other lanes */
+  ORR_LANE_COMM = 1,  /* exchanges; of a backend with several at once, each has a lane from here */
+  ORR_LANE_COPY = -1, /* copies between memory tiers */
+  ORR_LANE_DATA = -2  /* rows of the batch */
+};
+
+enum { ORR_WANTS_SPANS = 1, ORR_WANTS_TENSORS = 2 };
 
 /* One event, with its texts borrowed for the call: copy what you keep. Unused fields are 0 or
  * "". */
@@ -38,6 +55,18 @@ typedef struct orr_event_record {
   double seconds;
   double time;      /* when it happened: unix seconds */
   const char* text; /* never NULL */
+  /* Hosts whose `size` ends above do not send the events that need what follows. */
+  const char* detail;  /* may be NULL, which is "" */
+  int32_t lane, phase; /* phase: 1 forward, 2 backward, 3 weight gradients, 4 update, 0 before */
+  int32_t stage,
+      microbatch; /* stage: the rank's chunk of a pipeline; microbatch: -1: all at once */
+  double flops;
+  uint64_t bytes; /* that this rank sends, or copies */
+  /* An exchange binds the ranks that take part by arrows: one begins in the span with this number
+   * as arrow_out, and ends in that span of another rank which has it as arrow_in. 0: none. */
+  uint64_t arrow_out, arrow_in;
+  const float* elements;
+  int64_t count; /* of elements */
 } orr_event_record;
 
 /* What an observer gets when it starts. Borrowed for the call. */
@@ -46,6 +75,7 @@ typedef struct orr_observer_config {
   int32_t rank, world_size; /* ranks count from 0; what is printed once, rank 0 prints */
   const char* directory;    /* of the run, "" if it has none */
   int32_t terminal;         /* 1 if standard error is a terminal */
+  const char* options;      /* what the user wrote behind --observe NAME=; "" or NULL: nothing */
 } orr_observer_config;
 
 /* The plugin's table; lives until its `shutdown`. The host passes `self` to every call. */
@@ -61,6 +91,10 @@ typedef struct orr_observer_api {
   /* Ends the run and releases what `start` took. Called however the run went, also after an error
    * of `observe`, but not after one of `start`. [main thread] */
   void (*stop)(void* self);
+  /* Which costly events of the step that begins it wants: the sum of ORR_WANTS_ bits, 0 for none.
+   * May be NULL: none. A step with spans runs the same work, a little slower; on a device it waits
+   * for each launch. [main thread] */
+  int32_t (*wants)(void* self, int64_t step);
 } orr_observer_api;
 
 #ifdef __cplusplus

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// An event file of TensorBoard in the run directory, written by rank 0: every metric of a step as a
+// scalar, the facts of the run as a text. --observe tensorboard=histograms:100 adds, after every
+// 100th step, a histogram of each parameter as rank 0 holds it.
+#include <unistd.h>
+
+#include <algorithm>
+#include <map>
+
+#include "event_file.h"
+#include "glue.h"
+#include "text_file.h"
+
+namespace {
+
+constexpr int kBuckets = 30;
+
+// Equal buckets from the least to the greatest finite value.
+std::vector<double> buckets(const float* x, int64_t n) {
+  float least = INFINITY, most = -INFINITY;
+  for (int64_t i = 0; i < n; ++i)
+    if (std::isfinite(x[i])) least = std::min(least, x[i]), most = std::max(most, x[i]);
+  if (least > most) return {};
+  const double width = (double(most) - least) / kBuckets;
+  std::vector<double> rows;
+  for (int b = 0; b < kBuckets; ++b)
+    rows.insert(rows.end(),
+                {least + b * width, b + 1 == kBuckets ? most : least + (b + 1) * width, 0});
+  for (int64_t i = 0; i < n; ++i) {
+    if (!std::isfinite(x[i])) continue;
+    const int b = width > 0 ? int((double(x[i]) - least) / width) : kBuckets - 1;
+    ++rows[size_t(std::clamp(b, 0, kBuckets - 1)) * 3 + 2];
+  }
+  return rows;
+}
+
+class TensorBoard {
+ public:
+  void start(const orr_observer_config& config) {
+    stop();
+    every_ = steps_of(std::string(observer::options(config)));
+    facts_.clear(), told_ = 0, begun_ = false;
+    directory_ = config.rank == 0 ? config.directory : "";
+  }
+
+  int32_t wants(int64_t step) const {
+    return every_ > 0 && !directory_.empty() && step % every_ == 0 ? ORR_WANTS_TENSORS : 0;
+  }
+
+  void observe(const orr_event_record& event) {
+    if (directory_.empty()) return;
+    switch (event.kind) {
+      case ORR_EVENT_RUN_BEGIN: begin(event.time); break;
+      case ORR_EVENT_METRIC: scalar(event, event.text, event.value); break;
+      case ORR_EVENT_STEP_END: end_step(event); break;
+      case ORR_EVENT_FACT:
+        if (observer::is_long(event)) note(event);
+        break;
+      case ORR_EVENT_TENSOR:
+        if (observer::is_long(event)) histogram(event);
+        break;
+      default: break;
+    }
+  }
+
+  void stop() { file_.close(); }
+
+ private:
+  static int64_t steps_of(const std::string& options) {
+    if (options.empty()) return 0;
+    const std::string key = "histograms:";
+    int64_t every = 0;
+    const char* end = options.data() + options.size();
+    if (options.rfind(key, 0) != 0 ||
+        std::from_chars(options.data() + key.size(), end, every).ptr != end || every < 1)
+      throw orr::Error(ORR_INVALID, "--observe tensorboard=" + options +
+                                        ": write histograms:STEPS, as histograms:100");
+    return every;
+  }
+
+  // events.out.tfevents.<seconds>.<host>.<process>: TensorBoard reads all of a directory in order.
+  void begin(double time) {
+    char host[256] = "host", stamp[32];
+    gethostname(host, sizeof host - 1);
+    std::snprintf(stamp, sizeof stamp, "%010lld", static_cast<long long>(time));
+    file_.open(
+        directory_ + "/events.out.tfevents." + stamp + "." + host + "." + std::to_string(getpid()),
+        "we");
+    put(event_file::real(1, time) + event_file::bytes(3, "brain.Event:2"));
+    file_.flush();
+  }
+
+  void put(const std::string& payload) { file_.write(event_file::record(payload)); }
+
+  // A run that goes on from an earlier step replaces what an older file has behind it.
+  void first_step(const orr_event_record& e) {
+    if (std::exchange(begun_, true) || e.step <= 1) return;
+    put(event_file::event(e.time, e.step, event_file::bytes(7, event_file::integer(1, 1))));
+  }
+
+  void scalar(const orr_event_record& e, std::string_view tag, double value) {
+    first_step(e);
+    put(event_file::event(e.time, e.step, event_file::scalar(tag, value)));
+  }
+
+  void end_step(const orr_event_record& e) {
+    scalar(e, "seconds", e.seconds);
+    if (told_ != facts_.size()) tell(e);
+    file_.flush();
+  }
+
+  void note(const orr_event_record& e) {
+    const std::string_view text = observer::detail(e);
+    facts_[e.text] = text.empty() ? observer::number(e.value) : std::string(text);
+  }
+
+  void tell(const orr_event_record& e) {
+    std::string table = "name | value\n--- | ---\n";
+    for (auto& [name, value] : facts_) table += name + " | " + value + "\n";
+    put(event_file::event(e.time, e.step, event_file::text("configuration", table)));
+    told_ = facts_.size();
+  }
+
+  void histogram(const orr_event_record& e) {
+    const std::vector<double> rows = buckets(e.elements, e.count);
+    if (!rows.empty()) put(event_file::event(e.time, e.step, event_file::histogram(e.text, rows)));
+  }
+
+  std::string directory_;
+  int64_t every_ = 0;
+  bool begun_ = false;
+  size_t told_ = 0;
+  std::map<std::string, std::string> facts_;
+  observer::TextFile file_;
+};
+
+}  // namespace
+
+ORR_PLUGIN(ORR_KIND_OBSERVER, "tensorboard", "0.1.0", "An event file in the run directory",
+           observer::Glue<TensorBoard>::entry, 1, {{"observer", 1, 1}})

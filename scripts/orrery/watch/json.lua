@@ -1,0 +1,88 @@
+-- SPDX-License-Identifier: Apache-2.0
+--
+-- JSON texts as Lua values: objects and arrays become tables, null becomes nil (it is left out of tables).
+local M = {}
+
+local escapes = { b = "\b", f = "\f", n = "\n", r = "\r", t = "\t" }
+local words = { ["true"] = true, ["false"] = false }
+local value_at
+
+local function wrong(text, at)
+  error(("no JSON at byte %d: '%s'"):format(at, text:sub(at, at + 20)), 0)
+end
+
+local function string_at(text, at)
+  local parts, from = {}, at + 1
+  while true do
+    local stop = text:find('["\\]', from) or wrong(text, at)
+    parts[#parts + 1] = text:sub(from, stop - 1)
+    if text:sub(stop, stop) == '"' then return table.concat(parts), stop + 1 end
+    local letter = text:sub(stop + 1, stop + 1)
+    if letter == "u" then
+      local code = tonumber(text:match("^%x%x%x%x", stop + 2) or wrong(text, stop), 16)
+      parts[#parts + 1], from = utf8.char(code), stop + 6
+    else
+      parts[#parts + 1], from = escapes[letter] or letter, stop + 2
+    end
+  end
+end
+
+local function skip(text, at) return text:find("[^ \t\r\n]", at) or #text + 1 end
+
+local function list_at(text, at)
+  local list, count = {}, 0
+  at = skip(text, at + 1)
+  if text:sub(at, at) == "]" then return list, at + 1 end
+  while true do
+    count = count + 1
+    list[count], at = value_at(text, at)
+    at = skip(text, at)
+    local mark = text:sub(at, at)
+    if mark == "]" then return list, at + 1 end
+    if mark ~= "," then wrong(text, at) end
+    at = at + 1
+  end
+end
+
+local function object_at(text, at)
+  local object = {}
+  at = skip(text, at + 1)
+  if text:sub(at, at) == "}" then return object, at + 1 end
+  while true do
+    at = skip(text, at)
+    if text:sub(at, at) ~= '"' then wrong(text, at) end
+    local key
+    key, at = string_at(text, at)
+    at = skip(text, at)
+    if text:sub(at, at) ~= ":" then wrong(text, at) end
+    object[key], at = value_at(text, at + 1)
+    at = skip(text, at)
+    local mark = text:sub(at, at)
+    if mark == "}" then return object, at + 1 end
+    if mark ~= "," then wrong(text, at) end
+    at = at + 1
+  end
+end
+
+function value_at(text, at)
+  at = skip(text, at)
+  local first = text:sub(at, at)
+  if first == "{" then return object_at(text, at) end
+  if first == "[" then return list_at(text, at) end
+  if first == '"' then return string_at(text, at) end
+  local number = text:match("^-?%d+%.?%d*[eE]?[+-]?%d*", at)
+  if number and tonumber(number) then return tonumber(number), at + #number end
+  local word = text:match("^%a+", at)
+  if word == "null" then return nil, at + 4 end
+  if word == nil or words[word] == nil then wrong(text, at) end
+  return words[word], at + #word
+end
+
+-- The value of a text that holds one; an error says where it does not.
+function M.decode(text)
+  local value, after = value_at(text, 1)
+  if skip(text, after) <= #text then wrong(text, after) end
+  return value
+end
+
+return M

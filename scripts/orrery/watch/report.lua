@@ -1,0 +1,215 @@
+-- SPDX-License-Identifier: Apache-2.0
+--
+-- `orrery report DIR... [-o FILE]`: one HTML page about one or several runs, with nothing outside of it.
+local _, orrery = ...
+local directory = require "orrery.watch.directory"
+local svg = require "orrery.watch.svg"
+local escape, short = svg.escape, directory.short
+
+local style = [[
+:root { --ink: #1c2330; --soft: #5c6675; --rule: #d8dde5; --back: #ffffff; --idle: #eef0f4;
+  --c0: #2b6cb0; --c1: #c05621; --c2: #2f855a; --c3: #b83280; --c4: #6b46c1; --c5: #975a16; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e6e9ef; --soft: #a3adbb; --rule: #39414f; --back: #161a21;
+  --idle: #222833; --c0: #63a4e8; --c1: #f0905a; --c2: #68c28f; --c3: #f07fc0; --c4: #a58af0; --c5: #d9a75a; } }
+body { background: var(--back); color: var(--ink); font: 15px/1.5 system-ui, sans-serif; max-width: 680px;
+  margin: 2em auto; padding: 0 1em; }
+svg { width: 100%; height: auto; display: block; margin: 0.8em 0; }
+svg text { fill: var(--soft); font: 11px system-ui, sans-serif; } svg text.head { fill: var(--ink); font-weight: 600; }
+.grid { stroke: var(--rule); } .line { fill: none; stroke-width: 1.6; } .idle { fill: var(--idle); }
+table { border-collapse: collapse; width: 100%; font-size: 13px; margin: 0.6em 0; }
+td, th { border-bottom: 1px solid var(--rule); padding: 2px 8px 2px 0; text-align: left; overflow-wrap: anywhere; }
+td.n, th.n { text-align: right; white-space: nowrap; } tr.differs td { color: var(--c1); font-weight: 600; }
+p.note { color: var(--soft); font-size: 13px; }
+]]
+for i = 0, 5 do
+  style = style .. (".s%d { stroke: var(--c%d); } .t%d, svg text.t%d { fill: var(--c%d); color: var(--c%d); } .f%d { fill: var(--c%d); }\n")
+    :format(i, i, i, i, i, i, i, i)
+end
+
+-- rows of cells; a cell that is a number stands to the right, as `text` of it.
+local function table_of(heads, rows)
+  local out = { "<table><tr>" }
+  for i, head in ipairs(heads) do
+    out[#out + 1] = ('<th%s>%s</th>'):format(i > 1 and ' class="n"' or "", escape(head))
+  end
+  out[#out + 1] = "</tr>"
+  for _, row in ipairs(rows) do
+    out[#out + 1] = row.differs and '<tr class="differs">' or "<tr>"
+    for i, cell in ipairs(row) do
+      out[#out + 1] = ('<td%s>%s</td>'):format(i > 1 and ' class="n"' or "", escape(cell))
+    end
+    out[#out + 1] = "</tr>"
+  end
+  out[#out + 1] = "</table>"
+  return table.concat(out)
+end
+
+local charts = {
+  { "loss", "Loss by step" }, { "tokens_per_second", "Tokens per second" }, { "samples_per_second", "Samples per second" },
+  { "grad_norm", "Norm of all gradients" }, { "learning_rate", "Learning rate" },
+  { "mfu", "Share of the machine's own best product (MFU)" }, { "resident_bytes", "Memory of rank 0's process, bytes" },
+}
+
+local function curves(runs)
+  local out = {}
+  for _, chart in ipairs(charts) do
+    local lines = {}
+    for _, run in ipairs(runs) do
+      local series = run.series[chart[1]]
+      if series then lines[#lines + 1] = { name = run.name, xs = series.steps, ys = series.values } end
+    end
+    if #lines > 0 then out[#out + 1] = svg.chart(chart[2], lines) end
+  end
+  return table.concat(out, "\n")
+end
+
+-- What the ranks' lanes did in the last step that was noted.
+local phases = { forward = "f0", backward = "f1", weights = "f2", update = "f4", before = "f5" }
+
+local function lanes(events)
+  local step, names, rows, from, to = 0, {}, {}, math.huge, 0
+  for _, e in ipairs(events) do
+    if e.ph == "X" then step = math.max(step, e.args.step) end
+    if e.ph == "M" and e.name == "thread_name" then names[e.pid * 1000 + e.tid] = e.args.name end
+  end
+  for _, e in ipairs(events) do
+    if e.ph == "X" and e.args.step == step and e.name ~= "batch" then
+      local key = e.pid * 1000 + e.tid
+      rows[key] = rows[key] or { label = ("rank %d %s"):format(e.pid, names[key] or ""), spans = {} }
+      from, to = math.min(from, e.ts), math.max(to, e.ts + e.dur)
+      if e.name ~= "wait" then
+        table.insert(rows[key].spans, { e.ts, e.ts + e.dur, e.tid > 0 and "f3" or phases[e.cat] or "f5" })
+      end
+    end
+  end
+  local list = {}
+  for _, row in pairs(rows) do
+    if #list < 64 then list[#list + 1] = row end
+  end
+  if #list == 0 then return "" end
+  return svg.lanes(("Step %d, %.2f ms"):format(step, (to - from) / 1e3), list, from, to)
+    .. '<p class="note"><span class="t0">■</span> forward <span class="t1">■</span> backward '
+    .. '<span class="t2">■</span> gradients of weights <span class="t4">■</span> update '
+    .. '<span class="t3">■</span> exchange; empty: the lane waits or has nothing to do</p>'
+end
+
+local function first_of(list, n) return table.move(list, 1, math.min(n, #list), 1, {}) end
+
+local function times(run)
+  local events = directory.trace(run)
+  local sums = directory.sums(events)
+  if sums.steps == 0 then
+    return '<p class="note">This run has no trace.json, so there is nothing to say about single ops: let it take more '
+      .. "steps, or choose them by --observe trace=FIRST:LAST.</p>"
+  end
+  local shares, ops, exchanges, ranks, computed, window = {}, {}, {}, 0, 0, 0
+  for rank, sum in pairs(sums.ranks) do
+    ranks, computed, window = ranks + 1, computed + sum.compute, window + sum.window
+    shares[#shares + 1] = { "rank " .. rank, ("%.3f"):format(sum.compute * 1e3 / sums.steps),
+      ("%.3f"):format(sum.wait * 1e3 / sums.steps), ("%.1f %%"):format(100 * (1 - sum.compute / sum.window)) }
+  end
+  local each = sums.steps * ranks
+  for _, op in ipairs(first_of(sums.ops, 15)) do
+    ops[#ops + 1] = { op.name, ("%.1f"):format(op.calls / each), ("%.3f"):format(op.seconds * 1e3 / each),
+      ("%.1f %%"):format(100 * op.seconds / computed), op.flops > 0 and short(op.flops / op.seconds) or "" }
+  end
+  for _, e in ipairs(first_of(sums.exchanges, 15)) do
+    exchanges[#exchanges + 1] = { e.name, ("%.1f"):format(e.calls / each), ("%.3f"):format(e.seconds * 1e3 / each),
+      short(e.bytes / each, true), e.bytes > 0 and short(e.bytes / e.seconds, true) .. "/s" or "" }
+  end
+  local out = { lanes(events),
+    ("<p>Of the time of %d noted steps, %.1f %% is bubble: time in which a rank's compute lane ran no op.</p>")
+      :format(sums.steps, 100 * (1 - computed / window)),
+    table_of({ "", "compute, ms a step", "waits", "bubble" }, shares),
+    "<h3>Time by op</h3>", table_of({ "op", "calls", "ms a step", "share", "FLOP/s" }, ops) }
+  if #exchanges > 0 then
+    out[#out + 1] = "<h3>Time by exchange</h3>"
+      .. table_of({ "exchange", "calls", "ms a step", "bytes sent", "rate" }, exchanges)
+  end
+  return table.concat(out, "\n")
+end
+
+local function memory(run)
+  local rows = {}
+  for name, bytes in pairs(run.facts[0] or {}) do
+    local category = name:match "^plan/memory/(.*)"
+    if category then rows[#rows + 1] = { label = category, value = bytes, text = short(bytes, true) } end
+  end
+  table.sort(rows, function(a, b) return a.value > b.value end)
+  return #rows > 0 and svg.bars("Memory of rank 0 when it is fullest", rows) or ""
+end
+
+local function beside(run)
+  local facts, rows = run.facts[0] or {}, {}
+  local function row(what, planned, counted)
+    if planned and counted then
+      rows[#rows + 1] = { what, ("%.0f"):format(planned), ("%.0f"):format(counted), differs = planned ~= counted }
+    end
+  end
+  row("arena of rank 0, bytes", facts["plan/arena_bytes"], directory.last(run, "arena_bytes"))
+  row("sent by rank 0 in the last step, bytes", facts["plan/bytes_sent"], directory.last(run, "bytes_sent"))
+  return table_of({ "", "planned", "counted" }, rows)
+end
+
+local function configuration(runs)
+  local names, rows = {}, {}
+  for _, run in ipairs(runs) do
+    for name in pairs(run.facts[0] or {}) do
+      if name:match "^run/" or name:match "^config/" or name:match "^machine/" then names[name] = true end
+    end
+  end
+  for name in pairs(names) do
+    local row = { name }
+    for i, run in ipairs(runs) do
+      local value = (run.facts[0] or {})[name]
+      row[i + 1] = value == nil and "" or tostring(value)
+      row.differs = row.differs or row[i + 1] ~= row[2]
+    end
+    if name == "run/begin" then
+      for i = 2, #row do row[i] = os.date("!%Y-%m-%d %H:%M:%S UTC", math.floor(tonumber(row[i]) or 0)) end
+    end
+    rows[#rows + 1] = row
+  end
+  local heads = { "" }
+  for _, run in ipairs(runs) do heads[#heads + 1] = run.name end
+  return table_of(heads, rows)
+end
+
+local function page(runs)
+  local out, names = {}, {}
+  for _, run in ipairs(runs) do names[#names + 1] = run.name end
+  local title = "Orrery: " .. table.concat(names, ", ")
+  out[#out + 1] = '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+    .. '<meta name="viewport" content="width=device-width">\n<title>' .. escape(title) .. "</title>\n<style>\n" .. style
+    .. "</style></head>\n<body><h1>" .. escape(title) .. "</h1>"
+  local rows = {}
+  for _, run in ipairs(runs) do
+    local loss = run.series.loss
+    rows[#rows + 1] = { run.name, loss and loss.steps[#loss.steps] or 0, loss and ("%.4f"):format(loss.values[#loss.values] or 0 / 0) or "",
+      short(directory.last(run, "tokens_per_second") or directory.last(run, "samples_per_second") or 0) }
+  end
+  out[#out + 1] = table_of({ "run", "steps", "last loss", "tokens or samples/s" }, rows)
+  out[#out + 1] = curves(runs)
+  for _, run in ipairs(runs) do
+    out[#out + 1] = "<h2>Where the time of " .. escape(run.name) .. " goes</h2>" .. times(run) .. memory(run)
+      .. "<h3>Plan beside what was counted</h3>" .. beside(run)
+  end
+  out[#out + 1] = "<h2>Configuration</h2>" .. configuration(runs) .. "</body></html>\n"
+  return table.concat(out, "\n")
+end
+
+-- `words`: the file to write to, "" for standard output, then the directories.
+return function(file, ...)
+  local runs = {}
+  for _, path in ipairs { ... } do runs[#runs + 1] = directory.open(path) end
+  local text = page(runs)
+  if file == "" then
+    io.write(text)
+    return
+  end
+  local out, why = io.open(file, "wb")
+  if not out or not out:write(text) or not out:close() then
+    orrery.engine.fail_usage(("-o %s: cannot write it: %s"):format(file, why or "the disk is full?"))
+  end
+  print(("wrote %s, %s"):format(file, short(#text, true)))
+end

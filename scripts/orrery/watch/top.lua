@@ -1,0 +1,159 @@
+-- SPDX-License-Identifier: Apache-2.0
+--
+-- `orrery top DIR`: a run as one screen of the terminal, drawn again when its directory changes; --once draws one
+-- screen, --svg FILE writes it as a picture.
+local _, orrery = ...
+local directory = require "orrery.watch.directory"
+local svg = require "orrery.watch.svg"
+local short = directory.short
+
+local width = 78
+local levels = { "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" }
+
+-- The last values as a line of blocks; each stands for as many values as are needed to fit.
+local function spark(series, columns)
+  local values, n = series.values, #series.steps
+  local each = math.max(1, math.ceil(n / columns))
+  local points, least, most = {}, math.huge, -math.huge
+  for first = 1, n, each do
+    local sum, count = 0, 0
+    for i = first, math.min(n, first + each - 1) do
+      if values[i] then sum, count = sum + values[i], count + 1 end
+    end
+    if count > 0 then
+      points[#points + 1] = sum / count
+      least, most = math.min(least, sum / count), math.max(most, sum / count)
+    end
+  end
+  for i, v in ipairs(points) do
+    points[i] = levels[most > least and 1 + math.floor((v - least) / (most - least) * 7.999) or 4]
+  end
+  return table.concat(points)
+end
+
+local function clock(seconds)
+  local s = math.floor(seconds + 0.5)
+  if s >= 3600 then return ("%d:%02d:%02d"):format(s // 3600, s // 60 % 60, s % 60) end
+  return ("%02d:%02d"):format(s // 60, s % 60)
+end
+
+local function bar(share, columns)
+  local full = math.floor(math.max(0, math.min(1, share)) * columns + 0.5)
+  return ("█"):rep(full) .. ("░"):rep(columns - full)
+end
+
+local rows = {
+  { "loss", "loss", function(v) return ("%.4f"):format(v) end },
+  { "tokens_per_second", "tokens/s", short }, { "samples_per_second", "samples/s", short },
+  { "grad_norm", "grad norm", function(v) return ("%.3g"):format(v) end },
+  { "learning_rate", "lr", function(v) return ("%.3g"):format(v) end },
+  { "mfu", "mfu", function(v) return ("%.1f %%"):format(100 * v) end },
+  { "resident_bytes", "memory", function(v) return short(v, true) end },
+  { "seconds", "step time", function(v) return ("%.1f ms"):format(1e3 * v) end },
+}
+
+-- Which step the run is at, for how long it has run, and how long it has left at this pace.
+local function progress(run, lines)
+  local facts, series = run.facts[0] or {}, run.series.seconds
+  if not series then
+    lines[#lines + 1] = "the run has not ended its first step"
+    return
+  end
+  local n = #series.steps
+  local step, planned = series.steps[n], facts["run/steps"] or 0
+  local spent = series.times[n] - (facts["run/begin"] or series.times[1])
+  local text = ("step %d"):format(step)
+  if planned > 0 then
+    local since = step - series.steps[1] + 1
+    text = ("step %d/%d  %s  %s gone"):format(step, planned, bar(step / planned, 24), clock(spent))
+    if step < planned then text = text .. (", %s left"):format(clock(spent / since * (planned - step))) end
+  end
+  lines[#lines + 1] = text
+end
+
+local function lanes(run, lines)
+  local sums = directory.sums(directory.trace(run))
+  if sums.steps == 0 then return end
+  lines[#lines + 1] = ""
+  lines[#lines + 1] = ("%-11s share of the time that its compute lane works"):format "rank"
+  local shown = 0
+  for rank, sum in pairs(sums.ranks) do
+    shown = shown + 1
+    if shown <= 16 then
+      lines[#lines + 1] = ("%-11d %s %5.1f %%  waits %.2f ms a step"):format(rank, bar(sum.compute / sum.window, 30),
+        100 * sum.compute / sum.window, 1e3 * sum.wait / sums.steps)
+    end
+  end
+  if shown > 16 then lines[#lines + 1] = ("and %d ranks more"):format(shown - 16) end
+end
+
+local function memory(run, lines)
+  local found, most = {}, 1
+  for name, bytes in pairs(run.facts[0] or {}) do
+    local category = name:match "^plan/memory/(.*)"
+    if category then found[#found + 1], most = { category, bytes }, math.max(most, bytes) end
+  end
+  if #found == 0 then return end
+  table.sort(found, function(a, b) return a[2] > b[2] end)
+  lines[#lines + 1] = ""
+  lines[#lines + 1] = ("%-11s of rank 0's plan"):format "memory"
+  for i = 1, math.min(6, #found) do
+    lines[#lines + 1] = ("%-11s %s %s"):format(found[i][1], bar(found[i][2] / most, 30), short(found[i][2], true))
+  end
+end
+
+local function screen(run)
+  local lines = { ("orrery top %s"):format(run.path) }
+  progress(run, lines)
+  lines[#lines + 1] = ""
+  for _, row in ipairs(rows) do
+    local series = run.series[row[1]]
+    local last = series and series.values[#series.steps]
+    if series then
+      lines[#lines + 1] = ("%-11s %-11s %s"):format(row[2], last and row[3](last) or "nan", spark(series, width - 26))
+    end
+  end
+  lanes(run, lines)
+  memory(run, lines)
+  return lines
+end
+
+local function picture(lines)
+  local out = { ('<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="monospace" font-size="13">')
+    :format(width * 8 + 24, #lines * 18 + 20), '<rect width="100%" height="100%" fill="#161a21"/>' }
+  for i, line in ipairs(lines) do
+    out[#out + 1] = ('<text x="12" y="%d" fill="%s" xml:space="preserve">%s</text>'):format(8 + 18 * i,
+      i == 1 and "#63a4e8" or "#e6e9ef", svg.escape(line))
+  end
+  return table.concat(out, "\n") .. "\n</svg>\n"
+end
+
+local function write(file, text)
+  local out, why = io.open(file, "wb")
+  if not out or not out:write(text) or not out:close() then
+    orrery.engine.fail_usage(("--svg %s: cannot write it: %s"):format(file, why or "the disk is full?"))
+  end
+end
+
+-- Draws until the user interrupts, which ends the sleep with a signal.
+local function follow(run)
+  local changed = true
+  repeat
+    if changed then
+      io.write("\27[H\27[J", table.concat(screen(run), "\n"), "\n")
+      io.flush()
+    end
+    local slept = os.execute "sleep 0.5"
+    changed = directory.refresh(run)
+  until not slept
+end
+
+return function(path, once, file)
+  local run = directory.open(path)
+  if file ~= "" then write(file, picture(screen(run))) end
+  if once == "yes" then
+    io.write(table.concat(screen(run), "\n"), "\n")
+  elseif file == "" then
+    follow(run)
+  end
+end

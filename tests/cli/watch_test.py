@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the observers write into a run's directory, and what `orrery top` and `orrery report` make of it.
+
+Arguments: the build tree.
+"""
+import collections
+import csv
+import html.parser
+import json
+import math
+import pathlib
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+import xml.etree.ElementTree
+
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1] / folder) for folder in ("e2e", "observer")]
+import trace_rules  # noqa: E402
+from program import SOURCE, orrery  # noqa: E402
+
+GPT = SOURCE / "examples/gpt.lua"
+SMALL = ("steps=8", "layers=1")
+
+
+def crc32c(data):
+    """Castagnoli, one bit at a time; 123456789 gives e3069283."""
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    return crc ^ 0xFFFFFFFF
+
+
+def masked(data):
+    crc = crc32c(data)
+    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
+
+
+def records(data):
+    while data:
+        head, data = data[:12], data[12:]
+        length, crc = struct.unpack("<QI", head)
+        assert crc == masked(head[:8]), "the length's checksum"
+        payload, tail, data = data[:length], data[length:length + 4], data[length + 4:]
+        assert struct.unpack("<I", tail)[0] == masked(payload), "the payload's checksum"
+        yield payload
+
+
+def fields(message):
+    """(number, value) of a protobuf message: integers, floats and bytes."""
+    at = 0
+
+    def varint():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = message[at]
+            at += 1
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value
+
+    while at < len(message):
+        key = varint()
+        if key & 7 == 0:
+            yield key >> 3, varint()
+            continue
+        size, form = {1: (8, "<d"), 5: (4, "<f"), 2: (None, None)}[key & 7]
+        size = varint() if size is None else size
+        part, at = message[at:at + size], at + size
+        assert len(part) == size
+        yield key >> 3, struct.unpack(form, part)[0] if form else part
+
+
+class Page(html.parser.HTMLParser):
+    """Whether the elements of a page are closed in order, and which there are."""
+    EMPTY = {"meta", "line", "rect", "path", "br"}
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.tags, self.attributes, self.words = [], collections.Counter(), [], []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags[tag] += 1
+        self.attributes += attrs
+        if tag not in ("meta",):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        if self.open[-1:] != [tag]:
+            raise AssertionError(f"</{tag}> ends {self.open[-3:]}")
+        self.open.pop()
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags[tag] += 1
+        self.attributes += attrs
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+
+class Watch(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.root = pathlib.Path(cls.folder.name)
+        cls.one, cls.two = cls.root / "one", cls.root / "two"
+        first = orrery("run", "--dir", cls.one, "--observe", "tensorboard=histograms:4", GPT, *SMALL)
+        second = orrery("run", "-n", "2", "--dir", cls.two, "--observe", "trace=2:4", SOURCE / "examples/pipeline.lua", "steps=6")
+        assert (first.code, second.code) == (0, 0), first.err + second.err
+        cls.lines = [json.loads(line) for line in (cls.one / "metrics.jsonl").read_text().splitlines()]
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def tags(self):
+        return {tag: [line[tag] for line in self.lines if tag in line]
+                for tag in {key for line in self.lines for key in line} - {"step", "time"}}
+
+    def test_every_step_tells_how_the_run_goes(self):
+        tags = self.tags()
+        for tag in ("loss", "grad_norm", "learning_rate", "samples_per_second", "tokens_per_second", "mfu", "resident_bytes",
+                    "seconds", "arena_bytes"):
+            self.assertEqual(len(tags[tag]), 8, tag)
+            self.assertTrue(all(value > 0 for value in tags[tag]), tag)
+        for rate, samples, seconds in zip(tags["tokens_per_second"], tags["samples_per_second"], tags["seconds"]):
+            self.assertAlmostEqual(rate, 64 * samples, delta=1e-6 * rate)
+            self.assertAlmostEqual(samples * seconds, 12, delta=0.1)
+
+    def test_the_table_has_the_same_numbers(self):
+        with open(self.one / "metrics.csv", newline="") as file:
+            rows = list(csv.DictReader(file))
+        lines = [(line["step"], tag, value) for line in self.lines for tag, value in line.items() if tag not in ("step", "time")]
+        self.assertEqual([(int(r["step"]), r["name"], float(r["value"])) for r in rows], lines)
+
+    def test_the_event_file(self):
+        self.assertEqual((crc32c(b"123456789"), masked(struct.pack("<Q", 24))), (0xE3069283, 0x224B7FA3))
+        [path] = self.one.glob("events.out.tfevents.*")
+        events = [dict(fields(record)) for record in records(path.read_bytes())]
+        self.assertEqual(events[0][3], b"brain.Event:2")
+        losses, histograms, texts = {}, {}, []
+        for event in events[1:]:
+            value = dict(fields(dict(fields(event[5]))[1]))
+            if value[1] == b"loss":
+                losses[event[2]] = value[2]
+            if b"histograms" in value.get(9, b""):
+                histograms[event[2], value[1]] = struct.iter_unpack("<3d", dict(fields(value[8]))[4])
+            if b"text" in value.get(9, b""):
+                texts.append(dict(fields(value[8]))[8].decode())
+        expected = [struct.unpack("<f", struct.pack("<f", loss))[0] for loss in self.tags()["loss"]]
+        self.assertEqual([losses[step] for step in range(1, 9)], expected)
+        self.assertIn("config/layers | 1\n", texts[-1])
+        self.assertEqual({step for step, _ in histograms}, {4, 8})
+        elements = sum(count for (step, _), rows in histograms.items() if step == 4 for _, _, count in rows)
+        facts = {line["name"]: line["value"] for line in map(json.loads, (self.one / "facts.0.jsonl").read_text().splitlines())}
+        self.assertEqual(elements, facts["run/parameters"])
+
+    def test_the_trace(self):
+        trace = json.loads((self.two / "trace.json").read_text())
+        self.assertEqual(trace_rules.check(trace), [])
+        spans = [e for e in trace["traceEvents"] if e["ph"] == "X"]
+        self.assertEqual({e["args"]["step"] for e in spans}, {2, 3, 4})
+        self.assertEqual({e["pid"] for e in spans}, {0, 1})
+        arrows = [e for e in trace["traceEvents"] if e["ph"] == "s"]
+        # Two ranks of a pipeline: each microbatch goes forward and back, in each of three steps.
+        self.assertGreaterEqual(len(arrows), 3 * 2 * 8)
+        levels = [e["args"]["bytes"] for e in trace["traceEvents"] if e["ph"] == "C" and e["pid"] == 0]
+        self.assertTrue(levels and min(levels) >= 0)
+
+    def test_top_prints_one_screen_and_draws_it(self):
+        picture = self.root / "top.svg"
+        done = orrery("top", "--once", "--svg", picture, self.two)
+        self.assertEqual((done.code, done.err), (0, ""))
+        self.assertIn("step 6/6", done.out)
+        for word in ("loss", "tokens/s", "grad norm", "share of the time", "activation"):
+            self.assertIn(word, done.out)
+        self.assertNotIn("\033", done.out)
+        text = "".join(xml.etree.ElementTree.parse(picture).getroot().itertext())
+        self.assertIn("step 6/6", text)
+
+    def test_the_report_is_one_whole_page(self):
+        page = self.root / "page.html"
+        done = orrery("report", "-o", page, self.one, self.two)
+        self.assertEqual((done.code, done.err), (0, ""))
+        text = page.read_text()
+        read = Page(text)
+        self.assertEqual(read.open, [])
+        self.assertGreaterEqual(read.tags["svg"], 10)
+        self.assertEqual(read.tags["script"] + read.tags["link"] + read.tags["img"], 0)
+        self.assertEqual([a for a in read.attributes if a[0] in ("src", "href")], [])
+        for word in ("Time by op", "Time by exchange", "bubble", "Plan beside what was counted", "matmul"):
+            self.assertIn(word, text)
+        self.assertEqual(orrery("report", self.one, self.two).out, text)
+        self.assertIn('class="differs"><td>config/layers', text)
+
+    def test_a_browser_shows_it(self):
+        import shutil
+        browser = shutil.which("chromium")
+        if not browser:
+            self.skipTest("there is no chromium here")
+        page = self.root / "shown.html"
+        self.assertEqual(orrery("report", "-o", page, self.two).code, 0)
+        done = subprocess.run([browser, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={self.root}/browser",
+                               "--dump-dom", page.as_uri()], capture_output=True, text=True, timeout=100)
+        self.assertEqual(done.stdout.count("</svg>"), page.read_text().count("</svg>"), done.stderr)
+
+    def test_what_is_wrong_is_said(self):
+        for words, sentence in ((("top", "--once", self.root), "there is no metrics.jsonl"),
+                                (("report", self.one, "/nowhere"), "/nowhere: there is no metrics.jsonl"),
+                                (("report", "-o", "/nowhere/x.html", self.one), "-o /nowhere/x.html: cannot write it"),
+                                (("run", "--observe", "trase=1:2", GPT), "did you mean 'trace'?"),
+                                (("run", "--observe", "trace", GPT), "write NAME=OPTIONS"),
+                                (("run", "--dir", self.root / "x", "--observe", "trace=5:2", GPT, "steps=1"), "the last step comes after"),
+                                (("run", "--dir", self.root / "x", "--observe", "tensorboard=every", GPT, "steps=1"),
+                                 "write histograms:STEPS")):
+            with self.subTest(words=words):
+                done = orrery(*words)
+                self.assertNotEqual(done.code, 0)
+                self.assertIn(sentence, done.err)
+        broken = self.root / "broken"
+        broken.mkdir()
+        (broken / "metrics.jsonl").write_text('{"step":1,"time":2,"loss":3}\n{"step":2,"ti\n')
+        done = orrery("top", "--once", broken)
+        self.assertEqual(done.code, 2)
+        self.assertIn("metrics.jsonl: line 2: no JSON at byte", done.err)
+
+    def test_observers_can_be_left_out_and_change_no_bit(self):
+        off = [word for name in ("trace", "csv", "tensorboard", "metrics") for word in ("--observe", f"{name}=off")]
+        bare = orrery("run", "--dir", self.root / "bare", *off, GPT, *SMALL)
+        watched = orrery("run", "--dir", self.root / "all", "--observe", "trace=1:8", GPT, *SMALL)
+        self.assertEqual(list((self.root / "bare").iterdir()), [])
+        digest = [line for line in bare.out.splitlines() if line.startswith("digest")]
+        self.assertTrue(digest)
+        self.assertEqual(digest, [line for line in watched.out.splitlines() if line.startswith("digest")])
+
+    def test_a_step_again_replaces_the_first(self):
+        again = self.root / "again"
+        again.mkdir()
+        lines = [(1, 9.0), (2, 8.0), (3, 7.0), (2, 5.0), (3, math.nan)]
+        (again / "metrics.jsonl").write_text("".join(
+            f'{{"step":{step},"time":{i},"loss":{"null" if math.isnan(loss) else loss}}}\n' for i, (step, loss) in enumerate(lines)))
+        done = orrery("top", "--once", again)
+        self.assertEqual(done.code, 0, done.err)
+        self.assertIn("loss        5.0000      █▁", done.out)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

@@ -3,8 +3,10 @@
 
 #include "base/error.h"
 #include "program/build.h"
+#include "program/rewrite.h"
 #include "run/profile.h"
 #include "run/runtime.h"
+#include "run/watched.h"
 
 namespace orrery {
 namespace {
@@ -52,6 +54,14 @@ ValueId whole(Program& p, ValueId x) {
   return p.type(x).dims.empty() ? x : p.pointwise(ORR_FN_INPUT, {x});
 }
 
+// Whether v is computed from a sum over the batch: it then exists wherever that is completed.
+bool is_made_of_sum(const Program& p, ValueId v) {
+  const std::vector<bool> behind = ops_behind(p, {v});
+  for (size_t i = 0; i < behind.size(); ++i)
+    if (behind[i] && p.ops()[i].kind == "total") return true;
+  return false;
+}
+
 }  // namespace
 
 // Throws Error for auxiliary outputs that a pipeline cannot give: a stage has only the tensors that
@@ -60,9 +70,9 @@ void StepBuilder::check_outputs(const Blueprint& b) const {
   if (b.mesh.pipe_axis.empty()) return;
   for (const std::string& name : unbatched_)
     fail(ORR_INVALID,
-         "{}: the second result '{}' does not depend on the batch, and the stages of strategy.{} "
-         "have only their own of it: compute it with orrery.func",
-         spec_.line, name, b.mesh.scheduler);
+         "{}: {} does not depend on the batch, and the stages of strategy.{} have only their own "
+         "of it: compute it with orrery.func",
+         spec_.line, title_of_result(name), b.mesh.scheduler);
 }
 
 Blueprint StepBuilder::build(const BatchFields& batch, bool training, int world,
@@ -84,13 +94,9 @@ Blueprint StepBuilder::build(const BatchFields& batch, bool training, int world,
     for (auto& [name, traced] : extra) dtypes.push_back(p.type(traced).dtype);
     const Asked asked = apply_forward(p, stack, states_, training);
     const std::optional<Training> training_step = begin_training(p, p.now(loss), training, asked);
-    unbatched_.clear();
-    for (size_t i = 0; i < extra.size(); ++i) {
-      const auto& [name, traced] = extra[i];
-      const ValueId id = p.cast(p.now(traced), dtypes[i]);
-      if (p.value(id).batch == Batch::none && !p.type(id).dims.empty()) unbatched_.push_back(name);
-      p.output(name, whole(p, id));
-    }
+    for (size_t i = 0; i < extra.size(); ++i)
+      p.output(extra[i].first, p.cast(p.now(extra[i].second), dtypes[i]));
+    complete_outputs(p);
     if (spec_.fast) allow_fast_products(p);
     if (spec_.fast_sums) allow_fast_sums(b.mesh);
     if (training_step && !stack.empty()) declare_states(p, *training_step);
@@ -113,6 +119,18 @@ Blueprint StepBuilder::build(const BatchFields& batch, bool training, int world,
          "reduce out",
          spec_.line, b.mesh.driving.origin);
   return b;
+}
+
+// Gives the results of the trace the form that all ranks have.
+void StepBuilder::complete_outputs(Program& p) {
+  unbatched_.clear();
+  const auto outputs = p.outputs();
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const auto& [name, id] = outputs[i];
+    if (p.value(id).batch == Batch::none && !p.type(id).dims.empty() && !is_made_of_sum(p, id))
+      unbatched_.push_back(name);
+    p.mutable_outputs()[i].second = whole(p, id);
+  }
 }
 
 void StepBuilder::declare_states(Program& p, const Training& training) {

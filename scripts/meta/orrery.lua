@@ -269,6 +269,18 @@ function orrery.time() end
 ---@param name string
 function orrery.help(name) end
 
+---Returns `x`. In a traced function every run of the program prints, from rank 0, one line about `x` of the whole batch: line, module path, dtype and shape; mean, standard deviation, least and greatest of the finite elements; how many are NaN or infinite; the first elements, of the first sample. Elsewhere it prints a HostTensor or a State now; states that ranks hold in parts are read together, so all ranks call it.
+---@param x orrery.Tensor
+---@param name? string
+---@return orrery.Tensor
+function orrery.print(x, name) end
+
+---Returns `x`. Every run of the traced program records the statistics of `x` over the whole batch: result:get and observers have NAME.mean, .std, .min, .max (of the finite elements), .nan and .infinite (how many there are). NAME is the module path and `name`; "#2" is added to the second value of a name.
+---@param x orrery.Tensor
+---@param name string
+---@return orrery.Tensor
+function orrery.watch(x, name) end
+
 ---@class orrery.compile.Options
 ---@field params? orrery.Module|table the model whose parameters are trained; required
 ---@field optimizer? orrery.Optimizer required

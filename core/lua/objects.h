@@ -52,9 +52,10 @@ struct RunRef {
   static constexpr const char* kClass = "Run";
   std::unique_ptr<Run> run;
   std::shared_ptr<TraceRecord> record;
-  Function unchanged;  // throws if the script has replaced parts of the model
-  bool alone;          // each rank runs it by itself
-  std::string saved;   // the directory of the script's last save
+  Function unchanged;                    // throws if the script has replaced parts of the model
+  bool alone;                            // each rank runs it by itself
+  std::string saved;                     // the directory of the script's last save
+  std::vector<std::string> probed = {};  // what the next step is asked for
 };
 
 struct Result {

@@ -2,6 +2,7 @@
 //
 // Looking into programs: values that a step prints or records.
 #include "lua/call.h"
+#include "run/probe.h"
 #include "run/watched.h"
 
 namespace orrery::lua {
@@ -12,7 +13,8 @@ std::string in_region(const std::string& name) {
   return region.empty() ? name : region + "." + name;
 }
 
-// Adds the value at stack index 1 to the results of the program that is being traced.
+// Adds the value at stack index 1 to the results of the program that is being traced; pushes what
+// stands for it from now on.
 void watch_here(lua_State* L, const std::string& name, bool prints) {
   if (name.find('\n') != std::string::npos)
     fail(ORR_INVALID, "the name '{}' has several lines, expected one such as \"hidden\"", name);
@@ -21,6 +23,7 @@ void watch_here(lua_State* L, const std::string& name, bool prints) {
   const std::string type = to_string(p.type(x));
   const std::string label = p.site().prefix() + (name.empty() ? type : name + " " + type);
   watch(p, x, {in_region(name), label, prints});
+  push_tensor(L, name.empty() ? x : offer(p, x, in_region(name)));
 }
 
 // The tensor at stack index 1 outside of a trace.
@@ -41,16 +44,27 @@ Pushed print(lua_State* L, Index x, const std::string& name) {
     const std::string type = to_string(value.type), line = user_line(L);
     print_line((line.empty() ? "" : line + ": ") + (name.empty() ? type : name + " " + type) +
                ": " + statistics_text(value));
+    lua_pushvalue(L, x);
   }
-  lua_pushvalue(L, x);
   return {1};
 }
 
-Pushed record(lua_State* L, Index x, const std::string& name) {
+Pushed record(lua_State* L, Index, const std::string& name) {
   if (name.empty()) fail(ORR_INVALID, "watch: the name is empty, expected one such as \"hidden\"");
   watch_here(L, name, false);
-  lua_pushvalue(L, x);
   return {1};
+}
+
+// The results of a module, each by a name of its own.
+Pushed results(lua_State* L, const std::string& path) {
+  const int last = lua_gettop(L);
+  if (!probed().empty() && Trace::current())
+    for (int i = 2; i <= last; ++i)
+      if (test<Tensor>(L, i)) {
+        push_tensor(L, offer(program_here(L), value_at(L, i), path));
+        lua_replace(L, i);
+      }
+  return {last - 1};
 }
 
 }  // namespace
@@ -69,6 +83,9 @@ std::vector<Api> watch_api() {
        "NAME.mean, .std, .min, .max (of the finite elements), .nan and .infinite (how many there "
        "are). NAME is the module path and `name`; \"#2\" is added to the second value of a name.",
        call<record>},
+      {"engine.results(path: string, ...) -> any ...; The results of the module at this "
+       "path, which steps may be asked for by Run:probe.",
+       call<results>},
   };
 }
 

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/step_builder.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "program/build.h"
 #include "program/rewrite.h"
+#include "run/probe.h"
 #include "run/profile.h"
 #include "run/runtime.h"
 #include "run/watched.h"
@@ -84,6 +87,7 @@ Blueprint StepBuilder::build(const BatchFields& batch, bool training, int world,
   Program& p = b.program;
   p.set_site({"", spec_.line});
   p.set_stream(spec_.stream);
+  forget_offers();
   Fields fields;
   for (auto& [name, field] : batch) fields[name] = p.batch_input(name, field.type);
   {
@@ -96,7 +100,8 @@ Blueprint StepBuilder::build(const BatchFields& batch, bool training, int world,
     const std::optional<Training> training_step = begin_training(p, p.now(loss), training, asked);
     for (size_t i = 0; i < extra.size(); ++i)
       p.output(extra[i].first, p.cast(p.now(extra[i].second), dtypes[i]));
-    complete_outputs(p);
+    complete_outputs(p, training_step);
+    if (training_step) give_gradients(p, *training_step);
     if (spec_.fast) allow_fast_products(p);
     if (spec_.fast_sums) allow_fast_sums(b.mesh);
     if (training_step && !stack.empty()) declare_states(p, *training_step);
@@ -107,12 +112,18 @@ Blueprint StepBuilder::build(const BatchFields& batch, bool training, int world,
       measured = training_step->update(p, b.mesh.gradient_axis(), b.mesh.exchanges,
                                        decides_over_step(b.mesh));
     }
+    expect_probed(p, spec_.line);
     b.microbatches = spec_.microbatches ? spec_.microbatches
                      : microbatches     ? microbatches
                                         : b.mesh.workers();
     complete_step(p, b.mesh, b.microbatches, training, measured);
   }
   check_outputs(b);
+  if (!probed().empty() && b.mesh.driving.on())
+    fail(ORR_INVALID,
+         "{}: probe: with strategy.{} each rank takes steps of its own, whose values are not "
+         "gathered: take them from a run without it",
+         spec_.line, b.mesh.driving.origin);
   if (spec_.fast_sums && b.mesh.driving.on())
     fail(ORR_INVALID,
          "{}: reduce is \"fast\", but with strategy.{} each rank takes steps of its own: leave "
@@ -121,16 +132,38 @@ Blueprint StepBuilder::build(const BatchFields& batch, bool training, int world,
   return b;
 }
 
-// Gives the results of the trace the form that all ranks have.
-void StepBuilder::complete_outputs(Program& p) {
+// Gives the results of the trace the form that all ranks have. Gradients become those of the loss.
+void StepBuilder::complete_outputs(Program& p, const std::optional<Training>& training) {
   unbatched_.clear();
   const auto outputs = p.outputs();
   for (size_t i = 0; i < outputs.size(); ++i) {
     const auto& [name, id] = outputs[i];
     if (p.value(id).batch == Batch::none && !p.type(id).dims.empty() && !is_made_of_sum(p, id))
       unbatched_.push_back(name);
-    p.mutable_outputs()[i].second = whole(p, id);
+    const bool gradient = name.starts_with(kGradientOf);
+    p.set_phase(gradient ? Phase::backward : Phase::forward);
+    p.set_twin(gradient ? p.ops()[static_cast<size_t>(p.value(id).producer)].twin : kNone);
+    ValueId x = whole(p, id);
+    if (gradient) {
+      if (p.type(x).dtype != ORR_F64) x = p.cast(x, ORR_F32);
+      if (const ValueId scale = training->scale(p); scale != kNone)
+        x = p.pointwise(ORR_FN_MUL, {x, p.cast(scale, p.type(x).dtype)});
+    }
+    p.mutable_outputs()[i].second = x;
   }
+  p.set_twin(kNone), p.set_phase(Phase::forward);
+}
+
+// Makes results of the gradients of parameters that are asked for.
+void StepBuilder::give_gradients(Program& p, const Training& training) const {
+  p.set_phase(Phase::backward);
+  for (const std::shared_ptr<State>& param : spec_.params) {
+    const std::string name = kGradientOf + param->name;
+    if (!std::count(probed().begin(), probed().end(), name)) continue;
+    const ValueId x = training.gradient(p, *param);
+    if (x != kNone) p.output(name, p.pointwise(ORR_FN_INPUT, {x}));
+  }
+  p.set_phase(Phase::forward);
 }
 
 void StepBuilder::declare_states(Program& p, const Training& training) {

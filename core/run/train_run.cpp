@@ -14,6 +14,7 @@
 #include "run/agree.h"
 #include "run/driven.h"
 #include "run/finite.h"
+#include "run/probe.h"
 #include "run/profile.h"
 #include "run/replicas.h"
 #include "run/run_states.h"
@@ -260,6 +261,7 @@ class TrainRun : public Run {
   static std::string shape_key(const BatchFields& batch, bool training) {
     std::string key = training ? "train" : "eval";
     for (auto& [name, field] : batch) key += " " + name + to_string(field.type);
+    for (const std::string& name : probed()) key += "\n" + name;
     return key;
   }
 

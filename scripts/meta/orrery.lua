@@ -953,6 +953,12 @@ function orrery.engine.fail_usage(message) end
 ---@return boolean
 function orrery.engine.plan_only() end
 
+---The results of the module at this path, which steps may be asked for by Run:probe.
+---@param path string
+---@param ... any
+---@return any ...
+function orrery.engine.results(path, ...) end
+
 ---@class orrery.State
 ---@field shape integer[]
 ---@field dtype orrery.DType
@@ -1006,6 +1012,10 @@ function Run:step(batch) end
 ---@param batch table
 ---@return orrery.StepResult
 function Run:eval(batch) end
+
+---The next step's result also has these values of the whole batch, by result:get(name): the output of a module, by its path as print(model) shows it or its kind if it is the model itself ("NAME#2" of its second call or result); what orrery.watch or orrery.print names; and with "grad " before the name the loss's derivative by such a value or by a parameter that is trained. All ranks call it.
+---@param names table
+function Run:probe(names) end
 
 ---What a step on this batch will do; nothing is run.
 ---@param batch table

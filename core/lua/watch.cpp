@@ -36,6 +36,11 @@ HostTensor concrete(lua_State* L) {
   fail(ORR_INVALID, "{} has no numbers outside of a traced function", describe(L, 1));
 }
 
+std::string told(lua_State* L, Index) {
+  const HostTensor value = concrete(L);
+  return to_string(value.type) + ": " + statistics_text(value);
+}
+
 Pushed print(lua_State* L, Index x, const std::string& name) {
   if (Trace::current()) {
     watch_here(L, name, true);
@@ -83,6 +88,8 @@ std::vector<Api> watch_api() {
        "NAME.mean, .std, .min, .max (of the finite elements), .nan and .infinite (how many there "
        "are). NAME is the module path and `name`; \"#2\" is added to the second value of a name.",
        call<record>},
+      {"engine.told(x: any) -> string; dtype, shape and statistics of a HostTensor or a State.",
+       call<told>},
       {"engine.results(path: string, ...) -> any ...; The results of the module at this "
        "path, which steps may be asked for by Run:probe.",
        call<results>},

@@ -22,7 +22,8 @@ pthread_t main_thread;
 
 void stop_hook(lua_State* L, lua_Debug*) {
   lua_sethook(L, nullptr, 0, 0);
-  luaL_error(L, "interrupted");
+  lua_pushliteral(L, "interrupted");
+  lua_error(L);
 }
 
 // Lua allows a signal handler to set a hook; the next instruction then raises the error.

@@ -953,11 +953,35 @@ function orrery.engine.fail_usage(message) end
 ---@return boolean
 function orrery.engine.plan_only() end
 
+---dtype, shape and statistics of a HostTensor or a State.
+---@param x any
+---@return string
+function orrery.engine.told(x) end
+
 ---The results of the module at this path, which steps may be asked for by Run:probe.
 ---@param path string
 ---@param ... any
 ---@return any ...
 function orrery.engine.results(path, ...) end
+
+---A line of standard input, at a terminal with an editor in which Tab proposes the list `complete(text before the cursor)`; nil at its end, false if Ctrl-C was pressed.
+---@param prompt string
+---@param complete function
+---@return string | boolean | nil
+function orrery.engine.read_line(prompt, complete) end
+
+---Calls `f`, which Ctrl-C interrupts: true and its results, or false and the error.
+---@param f function
+---@return boolean, any ...
+function orrery.engine.attempt(f) end
+
+---Adds a line to those of all sessions, in $XDG_STATE_HOME/orrery/history; without one reads them.
+---@param line? string
+function orrery.engine.history(line) end
+
+---Whether somebody types the input.
+---@return boolean
+function orrery.engine.at_terminal() end
 
 ---@class orrery.State
 ---@field shape integer[]

@@ -4,7 +4,8 @@
 -- Lines come from a terminal or from a pipe (core/lua/terminal.cpp).
 local orrery = require "orrery"
 local engine = orrery.engine
-local manual, completion = require "orrery.manual", require "orrery.completion"
+local manual, completion, conditions =
+  require "orrery.manual", require "orrery.completion", require "orrery.conditions"
 
 local M = {}
 
@@ -46,17 +47,19 @@ local function shown(value)
   local parts = {}
   for i, name in ipairs(value:names()) do
     local its = value:get(name)
-    parts[i] = ("%s %s"):format(name, type(its) == "number" and ("%.6g"):format(its) or tostring(its))
+    parts[i] = ("%s %s"):format(name, type(its) == "number" and ("%.6g"):format(its) or its.dtype .. tostring(its.shape))
   end
   return ("step %d: %s"):format(value.step, table.concat(parts, ", "))
 end
 
--- The chunk of a text, and whether it is an expression; nil and a message if it is neither. The text is the chunk's
--- name as well: checks of conditions read it there.
+local count = 0 -- of inputs: errors name the second line of the third one "[3]:2"
+
+-- The chunk of a text, and whether it is an expression; nil and a message if it is neither.
 local function chunk_of(text)
-  local expression = load("return " .. text, text, "t", variables)
+  local name = ("@[%d]"):format(count + 1)
+  local expression = load("return " .. text, name, "t", variables)
   if expression then return expression, true end
-  local chunk, message = load(text, text, "t", variables)
+  local chunk, message = load(text, name, "t", variables)
   if not chunk then return nil, message end
   return chunk, false
 end
@@ -76,29 +79,26 @@ local function run(chunk)
   return chunk()
 end
 
-local function tell(ok, ...)
-  if not ok then
-    local message = tostring((...)):gsub('%[string "[^\n]-"%]:', "line ")
-    io.write("error: ", (message:gsub("^(line %d+: )line %d+: ", "%1")), "\n")
-    return
-  end
-  for i = 1, select("#", ...) do io.write(shown((select(i, ...))), "\n") end
+-- Calls a function; prints the error that ends it.
+local function attempt(f)
+  local ok, message = engine.attempt(f)
+  if not ok then io.write("error: ", message, "\n") end
 end
 
--- Shows results inside of engine.attempt, too: to show may run code.
+-- What is shown is shown inside of `attempt`, as that may run code.
 local function run_and_show(chunk, is_expression)
-  tell(engine.attempt(function()
+  attempt(function()
     local results = table.pack(run(chunk))
     debug.sethook()
     if is_expression and not (results.n == 1 and results[1] == nil) then
       for i = 1, results.n do io.write(shown(results[i]), "\n") end
     end
-  end))
+  end)
 end
 
 local function help(name)
   if name == "" then return io.write(intro) end
-  tell(pcall(function() io.write(manual.help(name)) end))
+  attempt(function() io.write(manual.help(name)) end)
 end
 
 -- The next complete input; nil at the end, false if it was discarded.
@@ -127,7 +127,9 @@ function M.run()
       help(text:match "^%s*%?%s*(.-)%s*$")
     elseif text and text:find "%S" then
       local chunk, kind = chunk_of(text)
-      if chunk then run_and_show(chunk, kind) else tell(false, kind) end
+      count = count + 1
+      conditions.remember(("@[%d]"):format(count), text)
+      if chunk then run_and_show(chunk, kind) else io.write("error: ", kind, "\n") end
     end
     io.flush()
   end

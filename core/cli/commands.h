@@ -9,6 +9,7 @@
 namespace orrery {
 
 void add_run(CLI::App& app, int& exit_code);
+void add_repl(CLI::App& app, int& exit_code);
 void add_plan(CLI::App& app, int& exit_code);
 void add_plugins(CLI::App& app, int& exit_code);
 void add_doctor(CLI::App& app, int& exit_code);

@@ -47,6 +47,7 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   int exit_code = ORR_OK;
   add_run(app, exit_code);
+  add_repl(app, exit_code);
   add_plan(app, exit_code);
   add_plugins(app, exit_code);
   add_top(app);

@@ -259,6 +259,18 @@ Examples:
   });
 }
 
+void add_repl(CLI::App& app, int& exit_code) {
+  app.add_subcommand("repl", R"(Run Lua line by line, in one process
+Examples:
+  orrery repl
+  echo 'orrery.tensor { 1, 2 }' | orrery repl)")
+      ->callback([&exit_code] {
+        apply({});
+        ThreadPool::get().configure(thread_share(allowed_cpus(), 0, 1));
+        exit_code = run_repl();
+      });
+}
+
 void add_plan(CLI::App& app, int& exit_code) {
   auto choice = std::make_shared<Choice>();
   CLI::App* command =

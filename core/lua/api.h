@@ -76,6 +76,8 @@ std::vector<Api> weights_api();
 std::vector<Api> data_api();
 std::vector<Api> dataset_api();
 std::vector<Api> tool_api();
+std::vector<Api> watch_api();
+std::vector<Api> terminal_api();
 
 // Sets all functions of `owner` in the table on top of the stack.
 void install(lua_State* L, const std::string& owner);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The class Run of scripts: compiled steps of a loss function, and their results.
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 
@@ -10,6 +11,7 @@
 #include "lua/run_spec.h"
 #include "lua/stopping.h"
 #include "plan/text.h"
+#include "run/probe.h"
 #include "store/checkpoint.h"
 #include "store/digest.h"
 
@@ -64,6 +66,7 @@ Result step(lua_State* L, RunRef& self, const Table& batch) {
     std::fputs(plan_text(run.plan_source(batch_in(batch))).c_str(), stdout);
     throw PlanDone{};
   }
+  const ProbeScope scope(std::exchange(self.probed, {}));
   Result result{run.step(batch_in(batch))};
   if (self.after) {
     self.after->push();
@@ -73,6 +76,13 @@ Result step(lua_State* L, RunRef& self, const Table& batch) {
   }
   if (!self.alone) stop_if_told(run, self.saved, self.in_series, user_line(L));
   return result;
+}
+
+void probe(RunRef& self, const Table& names) {
+  std::vector<std::string> list = texts_at(names.L, names.index, "name");
+  std::sort(list.begin(), list.end());
+  list.erase(std::unique(list.begin(), list.end()), list.end());
+  self.probed = std::move(list);
 }
 
 Result evaluate(lua_State* L, RunRef& self, const Table& batch) {
@@ -182,6 +192,13 @@ std::vector<Api> run_api() {
       {"Run:step(batch: table) -> StepResult; Trains on one batch, {field = tensor}.", call<step>},
       {"Run:eval(batch: table) -> StepResult; Evaluates the loss; no dropout, no update.",
        call<evaluate>},
+      {"Run:probe(names: table); The next step's result also has these values of the whole batch, "
+       "by result:get(name): the output of a module, by its path as print(model) shows it or its "
+       "kind if it is the model itself (\"NAME#2\" of its second call or result); what "
+       "orrery.watch or orrery.print names; and with \"grad \" before the name the loss's "
+       "derivative by such a value or by a parameter that is trained. All "
+       "ranks call it.",
+       call<probe>},
       {"Run:plan(batch: table) -> string; What a step on this batch will do; nothing is run.",
        call<plan>},
       {"Run:counters() -> table; What this rank has used: steps trained, arena_bytes allocated, "

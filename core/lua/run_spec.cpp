@@ -5,6 +5,7 @@
 #include "lua/objects.h"
 #include "lua/strategy_script.h"
 #include "lua/traced.h"
+#include "run/probe.h"
 
 namespace orrery::lua {
 namespace {
@@ -129,7 +130,8 @@ RunSpec spec_of(const Table& given, const std::shared_ptr<TraceRecord>& record) 
                   Program& program, const Fields& fields) {
     Traced traced = trace_loss(loss, program, fields);
     if (tracing_training()) refuse_untrained(program, traced.first, model);
-    record->keep(loss.state(), program, results_of(traced), again(loss, program, fields));
+    if (probed().empty())
+      record->keep(loss.state(), program, results_of(traced), again(loss, program, fields));
     return traced;
   };
   spec.buffers = [L] { return script_buffers(L); };

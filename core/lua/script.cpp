@@ -41,15 +41,18 @@ int report(int code, const std::string& message) {
   return exit_code(code);
 }
 
-// Runs the script in a Lua state that is closed before this returns, so that all its objects, also
-// its programs, are gone.
+// Runs the script, or the loop of lines if `path` is empty, in a Lua state that is closed before
+// this returns, so that all its objects, also its programs, are gone.
 void run_in_new_state(const std::string& path) {
   const std::unique_ptr<lua_State, Closer> state(luaL_newstate());
   lua_State* L = state.get();
   const lua::Whereabouts whereabouts(L);
   const fs::path directory = fs::path(path).parent_path();
   lua::open_environment(L, directory.empty() ? "." : directory.string());
-  lua::load_chunk(L, lua::read_script(path), "@" + path);
+  if (path.empty())
+    lua::push_library(L, "orrery.repl", "run");
+  else
+    lua::load_chunk(L, lua::read_script(path), "@" + path);
   lua::protected_call(L, 0, 0);
   lua::refuse_unread_arguments();
   Runtime::get().settle();
@@ -75,6 +78,8 @@ int run_script(const std::string& path, const std::vector<std::string>& args) {
     return report(error.code(), error.what());
   }
 }
+
+int run_repl() { return run_script("", {}); }
 
 std::string lua_manual(const std::string& function, const std::string& name) {
   const std::unique_ptr<lua_State, Closer> state(luaL_newstate());

@@ -16,7 +16,7 @@
 #include "lua/environment.h"
 #include "lua/script.h"
 #include "plugin/registry.h"
-#include "run/runtime.h"
+#include "run/watched.h"
 
 namespace orrery::lua {
 namespace {
@@ -86,13 +86,6 @@ std::string digest(lua_State* L, Index list) {
   const XXH128_hash_t sum = XXH3_128bits_digest(hash);
   XXH3_freeState(hash);
   return fmt::format("{:016x}{:016x}", sum.high64, sum.low64);
-}
-
-void print_line(const std::string& line) {
-  if (world_info().rank != 0) return;
-  Runtime::get().observers().log(line);
-  std::fwrite((line + "\n").data(), 1, line.size() + 1, stdout);
-  std::fflush(stdout);
 }
 
 void fact(const std::string& name, const std::string& text) {

@@ -58,6 +58,7 @@ void refuse_unused_conditions(lua_State* L, const Program& program, size_t first
     for (ValueId v : op.in) used[static_cast<size_t>(v)] = 1;
   for (ValueId v : results) used[static_cast<size_t>(v)] = 1;
   for (auto& [state, next] : program.updates()) used[static_cast<size_t>(next)] = 1;
+  for (auto& [name, watched] : program.outputs()) used[static_cast<size_t>(watched)] = 1;
   for (size_t i = first; i < program.ops().size(); ++i) {
     const Op& op = program.ops()[i];
     // An op with a twin belongs to a derivative, and is no condition of the script.

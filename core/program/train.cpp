@@ -186,6 +186,25 @@ std::optional<std::vector<std::shared_ptr<State>>> Training::declare_states(Prog
   return found;
 }
 
+ValueId Training::scale(Program& p) const {
+  if (weight_ == kNone) return kNone;
+  const ValueId inverse =
+      p.cast(p.pointwise(ORR_FN_RECIP, {p.add1("total", {p.now(weight_)})}), ORR_F32);
+  if (parts_.cotangent == kNone) return inverse;
+  return p.pointwise(ORR_FN_DIV, {inverse, parts_.cotangent});
+}
+
+ValueId Training::gradient(Program& p, const State& param) const {
+  for (size_t i = 0; i < params_.size(); ++i) {
+    if (params_[i].get() != &param) continue;
+    ValueId sum = raw_gradient(p, uses_[i], param, "");
+    if (sum == kNone) return regular_[i];
+    sum = times(p, sum, scale(p));
+    return regular_[i] == kNone ? sum : p.pointwise(ORR_FN_ADD, {sum, regular_[i]});
+  }
+  return kNone;
+}
+
 Measured Training::update(Program& p, const std::string& batch,
                           const std::vector<GradientHook>& hooks, bool norm) const {
   const Site site = p.site();
@@ -203,10 +222,7 @@ Measured Training::update(Program& p, const std::string& batch,
     g.raw.push_back(raw_gradient(p, uses, *params_[i], varies));
   }
   p.set_site(site);
-  if (weight_ != kNone)
-    g.scale = p.cast(p.pointwise(ORR_FN_RECIP, {p.add1("total", {p.now(weight_)})}), ORR_F32);
-  if (g.scale != kNone && parts_.cotangent != kNone)
-    g.scale = p.pointwise(ORR_FN_DIV, {g.scale, parts_.cotangent});
+  g.scale = scale(p);
   if (!hooks.empty()) exchange(p, g, params_, hooks);
   ValueId clip = kNone;
   const bool measured = norm || parts_.clip_norm > 0;

@@ -51,6 +51,15 @@ class Training {
   // ones. Returns nothing if writing the update fails; update() will then throw the error.
   std::optional<std::vector<std::shared_ptr<State>>> declare_states(Program& p) const;
 
+  // What makes mean gradients of the sums that backward gives: 1 / (weight of the batch, and
+  // whatever multiplied the loss), f32; kNone: nothing does, as the loss does not depend on the
+  // batch.
+  ValueId scale(Program& p) const;
+
+  // The loss's derivative by a parameter, whatever its update does with it; kNone if it is not one
+  // of `params`, or the loss does not depend on it.
+  ValueId gradient(Program& p, const State& param) const;
+
   // Appends the update of all params (in natural order of names) and optimizer states. With
   // clipping it declares the output "grad_norm". Gradients pass through the hooks, the last one
   // first. `batch`: the axes over which they are summed. `norm`: compute the squared norm in any

@@ -7,6 +7,7 @@
 #include "program/build.h"
 #include "run/replicas.h"
 #include "run/variant.h"
+#include "run/watched.h"
 
 namespace orrery {
 namespace {
@@ -28,7 +29,10 @@ class CompiledFunction : public Function {
     for (auto& [state, next] : variant.plan().local.program.updates())
       note_written(variant.plan().local.program.value(state).state, line_);
     std::vector<HostTensor> results;
-    for (auto& [name, tensor] : variant.fetch_tensors(true)) results.push_back(tensor);
+    auto fetched = variant.fetch_tensors(true);
+    for (auto& [name, value] : take_watched(fetched, fmt::format("call {}", calls_)))
+      Runtime::get().observers().metric(calls_, name, value);
+    for (auto& [name, tensor] : fetched) results.push_back(tensor);
     return results;
   }
 
@@ -46,7 +50,10 @@ class CompiledFunction : public Function {
       values.push_back(b.program.input(std::to_string(i), inputs[i].type));
     {
       TraceScope scope(false);
-      for (auto& [name, id] : body_(b.program, values)) b.program.output(name, own(b.program, id));
+      for (auto& [name, id] : body_(b.program, values)) b.program.output(name, id);
+      const auto outputs = b.program.outputs();
+      for (size_t i = 0; i < outputs.size(); ++i)
+        b.program.mutable_outputs()[i].second = own(b.program, outputs[i].second);
     }
     for (size_t v = 0; v < b.program.values().size(); ++v)
       if (Value& value = b.program.mutable_value(static_cast<ValueId>(v));

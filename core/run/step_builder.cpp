@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/step_builder.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "program/build.h"
+#include "program/rewrite.h"
+#include "run/probe.h"
 #include "run/profile.h"
 #include "run/runtime.h"
+#include "run/watched.h"
 
 namespace orrery {
 namespace {
@@ -52,6 +57,14 @@ ValueId whole(Program& p, ValueId x) {
   return p.type(x).dims.empty() ? x : p.pointwise(ORR_FN_INPUT, {x});
 }
 
+// Whether v is computed from a sum over the batch: it then exists wherever that is completed.
+bool is_made_of_sum(const Program& p, ValueId v) {
+  const std::vector<bool> behind = ops_behind(p, {v});
+  for (size_t i = 0; i < behind.size(); ++i)
+    if (behind[i] && p.ops()[i].kind == "total") return true;
+  return false;
+}
+
 }  // namespace
 
 // Throws Error for auxiliary outputs that a pipeline cannot give: a stage has only the tensors that
@@ -60,9 +73,9 @@ void StepBuilder::check_outputs(const Blueprint& b) const {
   if (b.mesh.pipe_axis.empty()) return;
   for (const std::string& name : unbatched_)
     fail(ORR_INVALID,
-         "{}: the second result '{}' does not depend on the batch, and the stages of strategy.{} "
-         "have only their own of it: compute it with orrery.func",
-         spec_.line, name, b.mesh.scheduler);
+         "{}: {} does not depend on the batch, and the stages of strategy.{} have only their own "
+         "of it: compute it with orrery.func",
+         spec_.line, title_of_result(name), b.mesh.scheduler);
 }
 
 Blueprint StepBuilder::build(const BatchFields& batch, bool training, int world,
@@ -74,6 +87,7 @@ Blueprint StepBuilder::build(const BatchFields& batch, bool training, int world,
   Program& p = b.program;
   p.set_site({"", spec_.line});
   p.set_stream(spec_.stream);
+  forget_offers();
   Fields fields;
   for (auto& [name, field] : batch) fields[name] = p.batch_input(name, field.type);
   {
@@ -84,13 +98,10 @@ Blueprint StepBuilder::build(const BatchFields& batch, bool training, int world,
     for (auto& [name, traced] : extra) dtypes.push_back(p.type(traced).dtype);
     const Asked asked = apply_forward(p, stack, states_, training);
     const std::optional<Training> training_step = begin_training(p, p.now(loss), training, asked);
-    unbatched_.clear();
-    for (size_t i = 0; i < extra.size(); ++i) {
-      const auto& [name, traced] = extra[i];
-      const ValueId id = p.cast(p.now(traced), dtypes[i]);
-      if (p.value(id).batch == Batch::none && !p.type(id).dims.empty()) unbatched_.push_back(name);
-      p.output(name, whole(p, id));
-    }
+    for (size_t i = 0; i < extra.size(); ++i)
+      p.output(extra[i].first, p.cast(p.now(extra[i].second), dtypes[i]));
+    complete_outputs(p, training_step);
+    if (training_step) give_gradients(p, *training_step);
     if (spec_.fast) allow_fast_products(p);
     if (spec_.fast_sums) allow_fast_sums(b.mesh);
     if (training_step && !stack.empty()) declare_states(p, *training_step);
@@ -101,18 +112,58 @@ Blueprint StepBuilder::build(const BatchFields& batch, bool training, int world,
       measured = training_step->update(p, b.mesh.gradient_axis(), b.mesh.exchanges,
                                        decides_over_step(b.mesh));
     }
+    expect_probed(p, spec_.line);
     b.microbatches = spec_.microbatches ? spec_.microbatches
                      : microbatches     ? microbatches
                                         : b.mesh.workers();
     complete_step(p, b.mesh, b.microbatches, training, measured);
   }
   check_outputs(b);
+  if (!probed().empty() && b.mesh.driving.on())
+    fail(ORR_INVALID,
+         "{}: probe: with strategy.{} each rank takes steps of its own, whose values are not "
+         "gathered: take them from a run without it",
+         spec_.line, b.mesh.driving.origin);
   if (spec_.fast_sums && b.mesh.driving.on())
     fail(ORR_INVALID,
          "{}: reduce is \"fast\", but with strategy.{} each rank takes steps of its own: leave "
          "reduce out",
          spec_.line, b.mesh.driving.origin);
   return b;
+}
+
+// Gives the results of the trace the form that all ranks have. Gradients become those of the loss.
+void StepBuilder::complete_outputs(Program& p, const std::optional<Training>& training) {
+  unbatched_.clear();
+  const auto outputs = p.outputs();
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const auto& [name, id] = outputs[i];
+    if (p.value(id).batch == Batch::none && !p.type(id).dims.empty() && !is_made_of_sum(p, id))
+      unbatched_.push_back(name);
+    const bool gradient = name.starts_with(kGradientOf);
+    p.set_phase(gradient ? Phase::backward : Phase::forward);
+    p.set_twin(gradient ? p.ops()[static_cast<size_t>(p.value(id).producer)].twin : kNone);
+    ValueId x = whole(p, id);
+    if (gradient) {
+      if (p.type(x).dtype != ORR_F64) x = p.cast(x, ORR_F32);
+      if (const ValueId scale = training->scale(p); scale != kNone)
+        x = p.pointwise(ORR_FN_MUL, {x, p.cast(scale, p.type(x).dtype)});
+    }
+    p.mutable_outputs()[i].second = x;
+  }
+  p.set_twin(kNone), p.set_phase(Phase::forward);
+}
+
+// Makes results of the gradients of parameters that are asked for.
+void StepBuilder::give_gradients(Program& p, const Training& training) const {
+  p.set_phase(Phase::backward);
+  for (const std::shared_ptr<State>& param : spec_.params) {
+    const std::string name = kGradientOf + param->name;
+    if (!std::count(probed().begin(), probed().end(), name)) continue;
+    const ValueId x = training.gradient(p, *param);
+    if (x != kNone) p.output(name, p.pointwise(ORR_FN_INPUT, {x}));
+  }
+  p.set_phase(Phase::forward);
 }
 
 void StepBuilder::declare_states(Program& p, const Training& training) {

@@ -28,6 +28,8 @@ class StepBuilder {
  private:
   std::optional<Training> begin_training(Program& p, ValueId loss, bool training,
                                          const Asked& asked);
+  void complete_outputs(Program& p, const std::optional<Training>& training);
+  void give_gradients(Program& p, const Training& training) const;
   void declare_states(Program& p, const Training& training);
   void check_outputs(const Blueprint& b) const;
 

@@ -15,6 +15,7 @@
 #include "run/agree.h"
 #include "run/driven.h"
 #include "run/finite.h"
+#include "run/probe.h"
 #include "run/profile.h"
 #include "run/replicas.h"
 #include "run/run_states.h"
@@ -22,6 +23,7 @@
 #include "run/step_result.h"
 #include "run/variant.h"
 #include "run/vitals.h"
+#include "run/watched.h"
 
 namespace orrery {
 namespace {
@@ -261,8 +263,12 @@ class TrainRun : public Run {
   }
 
   std::shared_ptr<StepResult> fetched(Variant& variant, int64_t step, bool evaluation) {
-    auto result = result_of(variant.fetch_scalars(), step, evaluation);
-    for (auto& [name, tensor] : variant.fetch_tensors(false)) result->tensors[name] = tensor;
+    auto tensors = variant.fetch_tensors(false);
+    std::map<std::string, double> values = take_watched(
+        tensors, fmt::format("{} {}", evaluation ? "evaluation after step" : "step", step));
+    values.merge(variant.fetch_scalars());
+    auto result = result_of(std::move(values), step, evaluation);
+    for (auto& [name, tensor] : tensors) result->tensors[name] = tensor;
     return result;
   }
 
@@ -306,6 +312,7 @@ class TrainRun : public Run {
   static std::string shape_key(const BatchFields& batch, bool training) {
     std::string key = training ? "train" : "eval";
     for (auto& [name, field] : batch) key += " " + name + to_string(field.type);
+    for (const std::string& name : probed()) key += "\n" + name;
     return key;
   }
 
@@ -341,10 +348,12 @@ class TrainRun : public Run {
   void make_driven(const Blueprint& b, const std::string& key) {
     for (auto& [name, id] : b.program.outputs())
       if (!b.program.type(id).dims.empty())
-        fail(ORR_INVALID,
-             "{}: strategy.{} lets each rank take its own steps, which have only numbers as second "
-             "results: '{}' is {}; reduce it, or take it from run:eval",
-             spec_.line, b.mesh.driving.origin, name, to_string(b.program.type(id)));
+        fail(
+            ORR_INVALID,
+            "{}: strategy.{} lets each rank take its own steps, whose results are only numbers: {} "
+            "is {}; reduce it, or take it from run:eval",
+            spec_.line, b.mesh.driving.origin, title_of_result(name),
+            to_string(b.program.type(id)));
     std::vector<std::string> scalars;
     for (auto& [name, value] : spec_.scalars(steps_ + 1)) scalars.push_back(name);
     for (const Beside& one : b.mesh.driving.programs)

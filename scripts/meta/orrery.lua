@@ -269,6 +269,18 @@ function orrery.time() end
 ---@param name string
 function orrery.help(name) end
 
+---Returns `x`. In a traced function every run of the program prints, from rank 0, one line about `x` of the whole batch: line, module path, dtype and shape; mean, standard deviation, least and greatest of the finite elements; how many are NaN or infinite; the first elements, of the first sample. Elsewhere it prints a HostTensor or a State now; states that ranks hold in parts are read together, so all ranks call it.
+---@param x orrery.Tensor
+---@param name? string
+---@return orrery.Tensor
+function orrery.print(x, name) end
+
+---Returns `x`. Every run of the traced program records the statistics of `x` over the whole batch: result:get and observers have NAME.mean, .std, .min, .max (of the finite elements), .nan and .infinite (how many there are). NAME is the module path and `name`; "#2" is added to the second value of a name.
+---@param x orrery.Tensor
+---@param name string
+---@return orrery.Tensor
+function orrery.watch(x, name) end
+
 ---@class orrery.compile.Options
 ---@field params? orrery.Module|table the model whose parameters are trained; required
 ---@field optimizer? orrery.Optimizer required
@@ -967,6 +979,36 @@ function orrery.engine.fail_usage(message) end
 ---@return boolean
 function orrery.engine.plan_only() end
 
+---dtype, shape and statistics of a HostTensor or a State.
+---@param x any
+---@return string
+function orrery.engine.told(x) end
+
+---The results of the module at this path, which steps may be asked for by Run:probe.
+---@param path string
+---@param ... any
+---@return any ...
+function orrery.engine.results(path, ...) end
+
+---A line of standard input, at a terminal with an editor in which Tab proposes the list `complete(text before the cursor)`; nil at its end, false if Ctrl-C was pressed.
+---@param prompt string
+---@param complete function
+---@return string | boolean | nil
+function orrery.engine.read_line(prompt, complete) end
+
+---Calls `f`, which Ctrl-C interrupts: true and its results, or false and the error.
+---@param f function
+---@return boolean, any ...
+function orrery.engine.attempt(f) end
+
+---Adds a line to those of all sessions, in $XDG_STATE_HOME/orrery/history; without one reads them.
+---@param line? string
+function orrery.engine.history(line) end
+
+---Whether somebody types the input.
+---@return boolean
+function orrery.engine.at_terminal() end
+
 ---@class orrery.State
 ---@field shape integer[]
 ---@field dtype orrery.DType
@@ -1020,6 +1062,10 @@ function Run:step(batch) end
 ---@param batch table
 ---@return orrery.StepResult
 function Run:eval(batch) end
+
+---The next step's result also has these values of the whole batch, by result:get(name): the output of a module, by its path as print(model) shows it or its kind if it is the model itself ("NAME#2" of its second call or result); what orrery.watch or orrery.print names; and with "grad " before the name the loss's derivative by such a value or by a parameter that is trained. All ranks call it.
+---@param names table
+function Run:probe(names) end
 
 ---What a step on this batch will do; nothing is run.
 ---@param batch table

@@ -30,6 +30,12 @@ end
 
 -- The comparisons of each line of a chunk by its name as Lua keeps it; a library chunk has none.
 local known = {}
+local function comparisons_in_text(text)
+  local lines = {}
+  for line in (text .. "\n"):gmatch "(.-)\n" do lines[#lines + 1] = comparisons_in(line) end
+  return lines
+end
+
 local function comparisons_of(source)
   if known[source] then return known[source] end
   local lines = {}
@@ -38,7 +44,7 @@ local function comparisons_of(source)
     for line in file and file:lines() or ipairs {} do lines[#lines + 1] = comparisons_in(line) end
     if file then file:close() end
   elseif source:sub(1, 1) ~= "=" then
-    for line in (source .. "\n"):gmatch "(.-)\n" do lines[#lines + 1] = comparisons_in(line) end
+    lines = comparisons_in_text(source)
   end
   known[source] = lines
   return lines
@@ -82,6 +88,9 @@ local function class_of(level, kind, text)
 end
 
 local M = {}
+
+-- The text of a chunk whose name, "@NAME", is no file.
+function M.remember(source, text) known[source] = comparisons_in_text(text) end
 
 -- Refuses a line that the function two levels up is about to run.
 function M.check(source, number)

@@ -171,6 +171,16 @@ function M.names()
   return names
 end
 
+-- Names of the functions, methods and fields of an owner.
+function M.names_of(owner)
+  local names = {}
+  for _, entry in ipairs(entries_of(owner)) do names[#names + 1] = entry.name end
+  for _, field in ipairs(fields) do
+    if field.owner == owner then names[#names + 1] = field.name end
+  end
+  return names
+end
+
 -- What orrery.help(name) prints.
 function M.help(name)
   local list, add = texts()

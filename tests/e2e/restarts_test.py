@@ -11,8 +11,8 @@ import tempfile
 import time
 import unittest
 
-from program import HERE, Job, orrery, wait_for
-from two_hosts import TAG, TwoHosts, digest, end_all
+from program import HERE, Job, orrery
+from two_hosts import TAG, TwoHosts, TwoHostsAlone, digest, end_all
 
 SCRIPT = HERE / "restarts.lua"
 
@@ -46,7 +46,7 @@ class Restarts(unittest.TestCase):
     def test_a_frozen_rank_is_lost_too(self):
         job = self.job("--restarts", 1, ["blows=STOP 1 20"], deadline=2)
         self.assertEqual(digest(job), digest(self.job([], folder="quiet")))
-        self.assertIn("rank 1 was stopped", job.err)
+        self.assertIn("rank 1 has not answered for 2 s", job.err)
 
     def test_restarts_end(self):
         job = self.job("--restarts", 1, ["blows=KILL 1 10,KILL 2 20"])
@@ -82,8 +82,9 @@ class Restarts(unittest.TestCase):
             self.assertIn(message, job.err)
 
 
-class LostHosts(TwoHosts, unittest.TestCase):
+class LostHosts(TwoHostsAlone, unittest.TestCase):
     shell = f"{sys.executable} {HERE / 'namespace_shell.py'} {TAG}"
+    launcher, on_hosts = TwoHosts.launcher, TwoHosts.on_hosts
 
     def on_two(self, *words):
         folder = tempfile.TemporaryDirectory()

@@ -270,7 +270,9 @@ void CutPass::finish() {
   p.set_phase(Phase::forward);
   for (auto& [name, id] : from.outputs()) {
     p.set_site(from.value(id).site);
-    p.output(name, read(id, usual(id)));
+    const bool moves = cut(id) != usual(id) && !from.type(id).dims.empty();
+    const ValueId x = read(id, usual(id));
+    p.output(name, moves ? p.pointwise(ORR_FN_INPUT, {x}) : x);  // in memory of its own
   }
   for (Op& op : p.mutable_ops()) {
     if (op.twin != kNone) op.twin = ops_[static_cast<size_t>(op.twin)];

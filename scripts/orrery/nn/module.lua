@@ -9,7 +9,7 @@
 local _, orrery = ...
 local tree = require "orrery.nn.module_tree"
 local info = tree.info
-local keep_frame = orrery.engine.keep_frame
+local keep_frame, results = orrery.engine.keep_frame, orrery.engine.results
 local methods = require "orrery.weights"
 
 local meta = {
@@ -28,7 +28,7 @@ local meta = {
     local self = info[m]
     local region <close> = orrery.region(self.path == "" and self.kind
       or self.root and self.root .. "." .. self.path or self.path)
-    return self.forward(...)
+    return results(self.path == "" and self.kind or self.path, self.forward(...))
   end),
 }
 

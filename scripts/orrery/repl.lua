@@ -1,0 +1,138 @@
+-- SPDX-License-Identifier: Apache-2.0
+--
+-- `orrery repl`: reads lines, runs them, and prints what expressions give. Locals of a line stay for the next ones.
+-- Lines come from a terminal or from a pipe (core/lua/terminal.cpp).
+local orrery = require "orrery"
+local engine = orrery.engine
+local manual, completion, conditions =
+  require "orrery.manual", require "orrery.completion", require "orrery.conditions"
+
+local M = {}
+
+local intro = [[orrery repl: an expression prints its value, `? name` what is known of a name; Tab completes.
+Ctrl-C interrupts a line, Ctrl-D leaves. `orrery`, `nn`, `optim` and `strategy` are there.
+]]
+
+-- What lines read and assign. Anything that is no variable of it is looked up among Lua's own globals.
+local variables = setmetatable({}, { __index = load("return _ENV", "=orrery/repl")() })
+
+local function one_line(value, depth)
+  local kind = orrery.type(value)
+  if kind == "string" then return ("%q"):format(value) end
+  if kind ~= "table" or debug.getmetatable(value) then return tostring(value) end
+  if depth > 2 then return "{...}" end
+  local parts, count = {}, 0
+  for i, each in ipairs(value) do
+    count = i
+    if i > 16 then break end
+    parts[i] = one_line(each, depth + 1)
+  end
+  local ok, iterate, state, first = pcall(pairs, value)
+  if not ok then return tostring(value) end -- its keys have no order
+  for key, each in iterate, state, first do
+    if not (math.type(key) == "integer" and key >= 1 and key <= #value) then
+      parts[#parts + 1] = ("%s = %s"):format(key, one_line(each, depth + 1))
+    end
+    if #parts > 32 then break end
+  end
+  if count > 16 or #parts > 32 then parts[#parts + 1] = "..." end
+  return "{" .. table.concat(parts, ", ") .. "}"
+end
+
+-- How a value is shown.
+local function shown(value)
+  local kind = orrery.type(value)
+  if kind == "HostTensor" or kind == "State" then return engine.told(value) end
+  if kind ~= "StepResult" then return one_line(value, 0) end
+  local parts = {}
+  for i, name in ipairs(value:names()) do
+    local its = value:get(name)
+    parts[i] = ("%s %s"):format(name, type(its) == "number" and ("%.6g"):format(its) or its.dtype .. tostring(its.shape))
+  end
+  return ("step %d: %s"):format(value.step, table.concat(parts, ", "))
+end
+
+local count = 0 -- of inputs: errors name the second line of the third one "[3]:2"
+
+-- The chunk of a text, and whether it is an expression; nil and a message if it is neither.
+local function chunk_of(text)
+  local name = ("@[%d]"):format(count + 1)
+  local expression = load("return " .. text, name, "t", variables)
+  if expression then return expression, true end
+  local chunk, message = load(text, name, "t", variables)
+  if not chunk then return nil, message end
+  return chunk, false
+end
+
+local function is_incomplete(message) return message:sub(-5) == "<eof>" end
+
+-- Runs a chunk; what it has made local becomes a variable when it returns.
+local function run(chunk)
+  debug.sethook(function()
+    if debug.getinfo(2, "f").func ~= chunk then return end
+    for i = 1, 200 do
+      local name, value = debug.getlocal(2, i)
+      if not name then break end
+      if name:sub(1, 1) ~= "(" then rawset(variables, name, value) end
+    end
+  end, "r")
+  return chunk()
+end
+
+-- Calls a function; prints the error that ends it.
+local function attempt(f)
+  local ok, message = engine.attempt(f)
+  if not ok then io.write("error: ", message, "\n") end
+end
+
+-- What is shown is shown inside of `attempt`, as that may run code.
+local function run_and_show(chunk, is_expression)
+  attempt(function()
+    local results = table.pack(run(chunk))
+    debug.sethook()
+    if is_expression and not (results.n == 1 and results[1] == nil) then
+      for i = 1, results.n do io.write(shown(results[i]), "\n") end
+    end
+  end)
+end
+
+local function help(name)
+  if name == "" then return io.write(intro) end
+  attempt(function() io.write(manual.help(name)) end)
+end
+
+-- The next complete input; nil at the end, false if it was discarded.
+local function read()
+  local text, prompt = nil, "> "
+  while true do
+    local line = engine.read_line(prompt, function(before) return completion.words(before, variables) end)
+    if not line then return line end
+    if line:find "%S" then engine.history(line) end
+    text = text and text .. "\n" .. line or line
+    if text:find "^%s*%?" or not text:find "%S" then return text end
+    local chunk, message = chunk_of(text)
+    if chunk or not is_incomplete(message) then return text end
+    prompt = ">> "
+  end
+end
+
+function M.run()
+  variables.orrery, variables.nn, variables.optim, variables.strategy = orrery, orrery.nn, orrery.optim, orrery.strategy
+  if engine.at_terminal() then io.write(intro) end
+  engine.history()
+  while true do
+    local text = read()
+    if text == nil then return end
+    if text and text:find "^%s*%?" then
+      help(text:match "^%s*%?%s*(.-)%s*$")
+    elseif text and text:find "%S" then
+      local chunk, kind = chunk_of(text)
+      count = count + 1
+      conditions.remember(("@[%d]"):format(count), text)
+      if chunk then run_and_show(chunk, kind) else io.write("error: ", kind, "\n") end
+    end
+    io.flush()
+  end
+end
+
+return M

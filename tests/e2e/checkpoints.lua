@@ -110,13 +110,40 @@ function cases.series()
     local scaled = {}
     for i = 1, 8 do
       scaled[i] = {}
-      for j = 1, 8 do scaled[i][j] = x[i][j] * scales[step] end
+      for j = 1, 8 do scaled[i][j] = x[i][j] * (scales[step] or 3) end
     end
     run:step { x = orrery.tensor(scaled), y = orrery.tensor(x), scale = orrery.tensor(y) }
   end
   run:finish_save()
   local used = run:counters()
   orrery.log("waited %s copied %s", used.checkpoint_seconds > 0, used.checkpoint_bytes > 0)
+end
+-- Steps go on while a disk takes its time.
+function cases.beside()
+  local function there() return io.open(args.at .. "/checkpoint.json") ~= nil end
+  train(1)
+  run:save(args.at, "", false)
+  train(3)
+  orrery.log("at first %s %s", there(), run:counters().checkpoint_seconds < 2)
+  run:finish_save()
+  orrery.log("then %s %s", there(), run:counters().checkpoint_seconds > 2)
+end
+-- A step that brings the error of a checkpoint was not taken, and can be taken again.
+function cases.goes_on()
+  train(1)
+  run:save(args.at, "", false)
+  local failed = 0
+  while run.steps < args.steps or failed == 0 do
+    local taken, why = pcall(train, 1)
+    if not taken then
+      failed = failed + 1
+      orrery.log("failed %d: %s", failed, why)
+    end
+    if run.steps > 1000 then break end
+  end
+  local steps = run.steps
+  run:save(args.at)
+  orrery.log("went on to %s", run:load(args.at) == steps)
 end
 
 cases[args.case]()

@@ -146,6 +146,11 @@ function cases.goes_on()
   run:save(args.at)
   orrery.log("went on to %s", run:load(args.at) == steps)
 end
+function cases.fails()
+  train(2)
+  run:save(args.at, "", false)
+  error "as told"
+end
 
 cases[args.case]()
 orrery.log("digest %s", orrery.digest(model))

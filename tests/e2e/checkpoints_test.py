@@ -161,6 +161,13 @@ class Checkpoints(unittest.TestCase):
             self.assertNotIn("failed 2", done.out)
             self.assertIn("went on to true\n", done.out)
 
+    def test_a_script_that_fails_beside_a_save(self):
+        self.refused("fails", "as told", ranks=1)
+        self.assertEqual(self.run_case("load", ranks=1).code, 0)  # it was completed
+        shutil.rmtree(self.at)
+        self.refused("fails", "as told", ranks=2)  # it was not, and is no hindrance
+        self.assertEqual(self.run_case("save", ranks=2).code, 0)
+
     def test_one_writer(self):
         first = Job("run", SCRIPT, "case=two_writers", f"at={self.at}", stdin=True)
         self.addCleanup(first.end)

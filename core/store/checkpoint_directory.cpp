@@ -59,7 +59,8 @@ CheckpointDirectory::CheckpointDirectory(const std::string& path, const std::str
     File manifest = File::open(AT_FDCWD, file(kManifestFile), label_, false);
     old_ = read_manifest_text(manifest);
   }
-  // A rank of a job whose rank 0 has died may still write to its folder: that name is not used again.
+  // A rank of a job whose rank 0 has died may still write to its folder: its name is not used
+  // again.
   for (const std::string& name : names_in(path_))
     generation_ = std::max(generation_, generation_of(name) + 1);
   sweep();

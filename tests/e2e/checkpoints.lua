@@ -2,7 +2,9 @@
 -- What goes wrong around checkpoints: `case` says what this script does to its run.
 local orrery = require "orrery"
 local nn, optim, world, strategy = orrery.nn, orrery.optim, orrery.world, orrery.strategy
-local args = orrery.args { case = "", at = "", other = "", steps = 3, zero = 0, rate = 0.01, clip = 0.0, norm = false, keep = 2, best = "" }
+local args = orrery.args {
+  case = "", at = "", other = "", steps = 3, zero = 0, rate = 0.01, clip = 0.0, norm = false, keep = 2, best = "",
+}
 local model = nn.linear(8, 8)
 if args.case == "read_first" then
   model = nn.sequential { nn.linear(8, 32), nn.gelu, nn.linear(32, 32), nn.gelu, nn.linear(32, 8) }

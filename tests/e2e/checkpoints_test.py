@@ -157,7 +157,7 @@ class Checkpoints(unittest.TestCase):
                           LD_PRELOAD=str(BUILD / "tests/e2e/bad_disk.so"), ORRERY_TEST_PLACE=str(self.at),
                           ORRERY_TEST_RANK=rank, ORRERY_TEST_FAULT=str(errno.ENOSPC), ORRERY_TEST_CALL="5")
             self.assertEqual(done.code, 0, done.err)
-            self.assertRegex(done.out, r"failed 1: .*shard-0000\d-.* cannot be (written|created): No space left on device")
+            self.assertRegex(done.out, r"failed 1: .*shard-0000\d-.* cannot be (written|created): No space left on dev")
             self.assertNotIn("failed 2", done.out)
             self.assertIn("went on to true\n", done.out)
 

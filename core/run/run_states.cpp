@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <functional>
-#include <numeric>
 #include <utility>
 
 #include "base/error.h"
@@ -12,6 +11,7 @@
 #include "run/replicas.h"
 #include "run/run.h"
 #include "run/runtime.h"
+#include "run/share.h"
 #include "run/states.h"
 
 namespace orrery {
@@ -23,34 +23,10 @@ std::vector<std::shared_ptr<Saving>>& savings() {
   return all;
 }
 
-// Throws Error if a parameter has a value that is not finite, or another state has a NaN; a mask
-// may hold -inf.
-void check_finite(const State& s, const Box& box, const HostTensor& value, int64_t step) {
-  const std::string where = not_finite(value, s.role != Role::param || s.frozen, box.offset);
-  if (!where.empty())
-    fail(ORR_FAILED,
-         "after step {} '{}' holds {}: it is not saved; load an earlier checkpoint, lower the "
-         "learning rate or clip gradients",
-         step, s.name, where);
-}
-
 // The name that a checkpoint gives to the value of one of n coordinates: "w@0", "w@1"; "w" if there
 // is only one.
 std::string name_of(const std::string& state, int32_t n, int32_t coordinate) {
   return n == 1 ? state : fmt::format("{}@{}", state, coordinate);
-}
-
-// The elements of a box of the part that this rank holds.
-HostTensor taken(const State& s, const Box& box) {
-  const Type type{s.type.dtype, box.shape};
-  std::vector<std::byte> part;
-  const int64_t size = orr_dtype_bytes(type.dtype);
-  const std::byte* from = part_in_memory(s, part) + box.at * size;
-  if (box.strides == row_major(box.shape))  // not zeroed first
-    return {type, std::make_shared<std::vector<std::byte>>(from, from + type.bytes())};
-  HostTensor value = HostTensor::make(type);
-  copy_box(box.shape, size, from, box.strides, value.bytes->data(), row_major(box.shape));
-  return value;
 }
 
 }  // namespace
@@ -125,90 +101,22 @@ const std::vector<std::shared_ptr<State>>& RunStates::all() {
   return known_;
 }
 
-// Deals boxes out to the ranks that hold them, so that all write about as many bytes. All ranks
-// come to the same result.
-class RunStates::Dealer {
- public:
-  Dealer(int ranks, int me, bool deals)
-      : given_(static_cast<size_t>(ranks)), me_(static_cast<size_t>(me)), deals_(deals) {}
-
-  // Whether this rank, one of the holders, writes the box.
-  bool mine(const std::vector<size_t>& holders, uint64_t bytes) {
-    if (!deals_) return holders.front() == me_;
-    const size_t least = *std::min_element(holders.begin(), holders.end(), [&](size_t a, size_t b) {
-      return std::pair(given_[a], a) < std::pair(given_[b], b);
-    });
-    given_[least] += bytes;
-    return least == me_;
-  }
-
-  // The ranks that hold the same part of a coordinate's value, for each part. If some ranks hold
-  // the whole value, that is the only one.
-  static std::vector<std::pair<Part, std::vector<size_t>>> holders(const State& s, size_t ranks,
-                                                                   int32_t coordinate) {
-    std::vector<std::pair<Part, std::vector<size_t>>> found;
-    for (size_t r = 0; r < ranks; ++r) {
-      if (!s.coordinate_of.empty() && s.coordinate_of[r] != coordinate) continue;
-      const Part part = s.parts.empty() ? Part{} : s.parts[r];
-      if (part.type(s.type).elements() == 0) continue;
-      auto same =
-          std::find_if(found.begin(), found.end(), [&](auto& f) { return f.first == part; });
-      if (same == found.end()) same = found.insert(found.end(), {part, {}});
-      same->second.push_back(r);
-    }
-    for (auto& one : found)
-      if (one.first.is_whole()) return {one};
-    return found;
-  }
-
- private:
-  std::vector<uint64_t> given_;
-  size_t me_;
-  bool deals_;
-};
-
 uint64_t RunStates::save(const std::string& directory, const CheckpointFacts& facts,
                          const std::set<const State*>& alike, bool compared, const SaveHow& how) {
   if (saving()) saving_->finish();
-  SaveContents contents{directory, facts, {}, {}, spec_.line, ranks_};
-  Dealer dealer(ranks_, ranks_ == 1 ? 0 : world_info().rank, compared);
-  uint64_t copied = 0;
-  const auto add = [&](const std::shared_ptr<State>& s, int32_t n, int32_t c) {
-    const std::string name = name_of(s->name, n, c);
-    contents.tensors[name] = s->type;
-    for (auto& [part, ranks] : Dealer::holders(*s, static_cast<size_t>(ranks_), c))
-      for (const Box& box : boxes_of(part, s->type)) {
-        const Type type{s->type.dtype, box.shape};
-        if (!dealer.mine(ranks, type.bytes())) continue;
-        HostTensor value = taken(*s, box);
-        check_finite(*s, box, value, facts.step);
-        if (how.beside) copied += type.bytes();
-        contents.pieces.push_back(
-            {name, box.offset, how.beside ? TensorSource(value) : TensorSource(type, [s, box] {
-               return taken(*s, box);
-             })});
-      }
-  };
+  Share share({directory, facts, {}, {}, spec_.line, ranks_}, compared, how.beside);
   const auto& states = all();
   throw_together(error_of([&] {
                    for (auto& s : states) {
                      const int32_t n = alike.count(s.get()) ? 1 : coordinates_of(*s);
-                     for (int32_t c = 0; c < n; ++c) add(s, n, c);
+                     for (int32_t c = 0; c < n; ++c) share.add(name_of(s->name, n, c), s, c);
                    }
                  }),
                  "run:save");
-  std::vector<size_t> everyone(static_cast<size_t>(ranks_));
-  std::iota(everyone.begin(), everyone.end(), size_t{0});
   for (auto& [state, loaded] : pending_)  // loaded, and not in use yet
-    for (const std::string& name : loaded.tensors) {
-      contents.tensors[name] = loaded.type;
-      if (loaded.type.elements() == 0 || !dealer.mine(everyone, loaded.type.bytes())) continue;
-      contents.pieces.push_back(
-          {name, Dims(loaded.type.dims.size(), 0), {loaded.type, [from = loaded.from, name] {
-                                                      return from->read(name);
-                                                    }}});
-    }
-  saving_ = std::make_shared<Saving>(std::move(contents), how);
+    for (const std::string& name : loaded.tensors) share.add(name, loaded.from);
+  const uint64_t copied = share.copied();
+  saving_ = std::make_shared<Saving>(std::move(share).contents(), how);
   std::erase_if(savings(), [](auto& one) { return one->done(); });
   if (saving()) savings().push_back(saving_);
   return copied;

@@ -66,7 +66,6 @@ class RunStates {
   void begin_with(const std::shared_ptr<State>& s, const Loaded& loaded);
   void check_fits(const LoadedByName& values, const std::string& directory);
   void compare_loaded(const Checkpoint& c) const;
-  class Dealer;
 
   void remember_model();
 

@@ -59,9 +59,11 @@ CheckpointDirectory::CheckpointDirectory(const std::string& path, const std::str
     File manifest = File::open(AT_FDCWD, file(kManifestFile), label_, false);
     old_ = read_manifest_text(manifest);
   }
-  sweep();
+  // A rank of a job whose rank 0 has died may still write to its folder: its name is not used
+  // again.
   for (const std::string& name : names_in(path_))
     generation_ = std::max(generation_, generation_of(name) + 1);
+  sweep();
 }
 
 CheckpointDirectory::~CheckpointDirectory() {

@@ -2,7 +2,9 @@
 -- What goes wrong around checkpoints: `case` says what this script does to its run.
 local orrery = require "orrery"
 local nn, optim, world, strategy = orrery.nn, orrery.optim, orrery.world, orrery.strategy
-local args = orrery.args { case = "", at = "", other = "", steps = 3, zero = 0, rate = 0.01, clip = 0.0, norm = false, keep = 2, best = "" }
+local args = orrery.args {
+  case = "", at = "", other = "", steps = 3, zero = 0, rate = 0.01, clip = 0.0, norm = false, keep = 2, best = "",
+}
 local model = nn.linear(8, 8)
 if args.case == "read_first" then
   model = nn.sequential { nn.linear(8, 32), nn.gelu, nn.linear(32, 32), nn.gelu, nn.linear(32, 8) }
@@ -110,13 +112,46 @@ function cases.series()
     local scaled = {}
     for i = 1, 8 do
       scaled[i] = {}
-      for j = 1, 8 do scaled[i][j] = x[i][j] * scales[step] end
+      for j = 1, 8 do scaled[i][j] = x[i][j] * (scales[step] or 3) end
     end
     run:step { x = orrery.tensor(scaled), y = orrery.tensor(x), scale = orrery.tensor(y) }
   end
   run:finish_save()
   local used = run:counters()
   orrery.log("waited %s copied %s", used.checkpoint_seconds > 0, used.checkpoint_bytes > 0)
+end
+-- Steps go on while a disk takes its time.
+function cases.beside()
+  local function there() return io.open(args.at .. "/checkpoint.json") ~= nil end
+  train(1)
+  run:save(args.at, "", false)
+  train(3)
+  local waited = run:counters().checkpoint_seconds
+  orrery.log("at first %s %s", there(), waited < 4)
+  run:finish_save()
+  orrery.log("then %s %s", there(), run:counters().checkpoint_seconds > waited)
+end
+-- A step that brings the error of a checkpoint was not taken, and can be taken again.
+function cases.goes_on()
+  train(1)
+  run:save(args.at, "", false)
+  local failed = 0
+  while run.steps < args.steps or failed == 0 do
+    local taken, why = pcall(train, 1)
+    if not taken then
+      failed = failed + 1
+      orrery.log("failed %d: %s", failed, why)
+    end
+    if run.steps > 1000 then break end
+  end
+  local steps = run.steps
+  run:save(args.at)
+  orrery.log("went on to %s", run:load(args.at) == steps)
+end
+function cases.fails()
+  train(2)
+  run:save(args.at, "", false)
+  error "as told"
 end
 
 cases[args.case]()

@@ -4,6 +4,7 @@ trained on or saved.
 
 Arguments: the build tree.
 """
+import errno
 import pathlib
 import re
 import shutil
@@ -11,7 +12,7 @@ import sys
 import tempfile
 import unittest
 
-from program import BUILD, HERE, Job, orrery
+from program import BUILD, HERE, Job, orrery, wait_for
 
 SCRIPT = HERE / "checkpoints.lua"
 
@@ -133,6 +134,39 @@ class Checkpoints(unittest.TestCase):
         for wrong, said in (({"keep": -1}, "keep is -1"), ({"best": "accuracy"}, "accuracy")):
             shutil.rmtree(self.at, ignore_errors=True)
             self.refused("series", "checkpoints.lua:", said, **wrong)
+
+    def test_a_series_that_is_told_to_stop(self):
+        job = Job("run", "-n", 2, SCRIPT, "case=series", f"at={self.at}", "steps=1000000", ORRERY_DEADLINE="30")
+        self.addCleanup(job.end)
+        wait_for(lambda: list(self.at.glob("step-*/checkpoint.json")), 60)
+        job.process.terminate()
+        self.assertEqual(job.finish().code, 75, job.err)
+        [step] = set(re.findall(rf'after step (\d+); run:load "{self.at}/step-0*\1" continues from there', job.err))
+        self.assertEqual(max(self.steps_there()), int(step))
+        self.assertIn(f"from {step}\n", self.run_case("series", steps=int(step) + 1, ranks=3, zero=2).out)
+
+    def test_steps_go_on_beside_a_slow_disk(self):
+        done = orrery("run", "-n", 2, SCRIPT, "case=beside", f"at={self.at}", ORRERY_DEADLINE="30",
+                      LD_PRELOAD=str(BUILD / "tests/e2e/slow_disk.so"), ORRERY_TEST_FSYNC="6", ORRERY_TEST_BEFORE="2")
+        self.assertEqual(done.code, 0, done.err)
+        self.assertIn("at first false true\nthen true true\n", done.out)
+
+    def test_a_run_goes_on_after_an_error(self):
+        for rank in ("0", "1"):
+            done = orrery("run", "-n", 2, SCRIPT, "case=goes_on", f"at={self.at}", "steps=5", ORRERY_DEADLINE="30",
+                          LD_PRELOAD=str(BUILD / "tests/e2e/bad_disk.so"), ORRERY_TEST_PLACE=str(self.at),
+                          ORRERY_TEST_RANK=rank, ORRERY_TEST_FAULT=str(errno.ENOSPC), ORRERY_TEST_CALL="5")
+            self.assertEqual(done.code, 0, done.err)
+            self.assertRegex(done.out, r"failed 1: .*shard-0000\d-.* cannot be (written|created): No space left on dev")
+            self.assertNotIn("failed 2", done.out)
+            self.assertIn("went on to true\n", done.out)
+
+    def test_a_script_that_fails_beside_a_save(self):
+        self.refused("fails", "as told", ranks=1)
+        self.assertEqual(self.run_case("load", ranks=1).code, 0)  # it was completed
+        shutil.rmtree(self.at)
+        self.refused("fails", "as told", ranks=2)  # it was not, and is no hindrance
+        self.assertEqual(self.run_case("save", ranks=2).code, 0)
 
     def test_one_writer(self):
         first = Job("run", SCRIPT, "case=two_writers", f"at={self.at}", stdin=True)

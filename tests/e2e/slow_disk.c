@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A disk that takes its time, for LD_PRELOAD: a process's first fsync takes the seconds that
- * ORRERY_TEST_FSYNC says. */
+ * ORRERY_TEST_FSYNC says, or the one after as many as ORRERY_TEST_BEFORE says. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <sys/syscall.h>
@@ -9,11 +9,11 @@
 #include <unistd.h>
 
 int fsync(int fd) {
-  static int slow = 1;
+  static int done = 0;
   const char* seconds = getenv("ORRERY_TEST_FSYNC");
-  if (seconds && slow) {
+  const char* before = getenv("ORRERY_TEST_BEFORE");
+  if (seconds && done++ == (before ? atoi(before) : 0)) {
     struct timespec wait = {atoi(seconds), 0};
-    slow = 0;
     nanosleep(&wait, NULL);
   }
   return (int)syscall(SYS_fsync, fd);

@@ -92,7 +92,11 @@ void run_tool(const std::string& name, const std::vector<std::string>& words) {
   lua::open_environment(L, ".");
   lua::load_chunk(L, "require('orrery." + name + "')(...)", std::string(lua::kLibraryMark) + name);
   for (const std::string& word : words) lua::push_text(L, word);
-  lua::protected_call(L, static_cast<int>(words.size()), 0);
+  try {
+    lua::protected_call(L, static_cast<int>(words.size()), 0);
+  } catch (const Error& e) {
+    throw Error(e.code() == lua::kUsageError ? int(ORR_INVALID) : e.code(), e.what());
+  }
 }
 
 void write_lua_stubs(const std::string& directory) {

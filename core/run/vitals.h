@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a run tells its observers of itself (docs/watching.md): once, what it is and what its plan says; with each
+// What a run tells its observers of itself: once, what it is and what its plan says; with each
 // step, how fast it is. [main thread]
 #pragma once
 

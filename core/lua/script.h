@@ -13,8 +13,8 @@ namespace orrery {
 // printed. [main thread]
 int run_script(const std::string& path, const std::vector<std::string>& args);
 
-// Runs the function that the module `orrery.NAME` of the Lua library returns, with these words.
-void run_tool(const std::string& name, const std::vector<std::string>& words);
+// Runs the function that the module `orrery.NAME` of the Lua library returns, with these arguments.
+void run_tool(const std::string& name, const std::vector<std::string>& arguments);
 
 // Writes the LuaLS declarations of the Lua API into `directory`.
 void write_lua_stubs(const std::string& directory);

@@ -25,14 +25,14 @@ void add_report(CLI::App& app) {
 Examples:
   orrery report -o gpt.html runs/gpt
   orrery report runs/first runs/second > both.html)");
-  auto words = std::make_shared<std::vector<std::string>>();
+  auto arguments = std::make_shared<std::vector<std::string>>();
   auto file = std::make_shared<std::string>();
   command->add_option("-o,--output", *file, "File to write to, in place of standard output");
-  command->add_option("directory", *words, "Directories that the runs were given by --dir")
+  command->add_option("directory", *arguments, "Directories that the runs were given by --dir")
       ->required();
   command->callback([=] {
-    words->insert(words->begin(), *file);
-    run_tool("watch.report", *words);
+    arguments->insert(arguments->begin(), *file);
+    run_tool("watch.report", *arguments);
   });
 }
 

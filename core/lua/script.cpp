@@ -93,13 +93,17 @@ std::string lua_manual(const std::string& function, const std::string& name) {
   return lua::to_text(L, -1, function);
 }
 
-void run_tool(const std::string& name, const std::vector<std::string>& words) {
+void run_tool(const std::string& name, const std::vector<std::string>& arguments) {
   const std::unique_ptr<lua_State, Closer> state(luaL_newstate());
   lua_State* L = state.get();
   lua::open_environment(L, ".");
   lua::load_chunk(L, "require('orrery." + name + "')(...)", std::string(lua::kLibraryMark) + name);
-  for (const std::string& word : words) lua::push_text(L, word);
-  lua::protected_call(L, static_cast<int>(words.size()), 0);
+  for (const std::string& each : arguments) lua::push_text(L, each);
+  try {
+    lua::protected_call(L, static_cast<int>(arguments.size()), 0);
+  } catch (const Error& e) {
+    throw Error(e.code() == lua::kUsageError ? int(ORR_INVALID) : e.code(), e.what());
+  }
 }
 
 void write_lua_stubs(const std::string& directory) {

@@ -13,8 +13,8 @@ namespace orrery {
 // printed. [main thread]
 int run_script(const std::string& path, const std::vector<std::string>& args);
 
-// Runs the function that the module `orrery.NAME` of the Lua library returns, with these words.
-void run_tool(const std::string& name, const std::vector<std::string>& words);
+// Runs the function that the module `orrery.NAME` of the Lua library returns, with these arguments.
+void run_tool(const std::string& name, const std::vector<std::string>& arguments);
 
 // Reads lines from standard input and runs them (`orrery repl`). Returns the exit code. [main thread]
 int run_repl();

@@ -138,7 +138,7 @@ struct RuntimeOptions {
   bool plan_only = false;   // the script runs to make a plan; no step is taken
   int plan_ranks = 1;
   uint64_t seed = 1;
-  std::string run_directory;  // "": there is none
+  std::string run_directory;                   // "": there is none
   std::map<std::string, std::string> observe;  // options of observers, by name; "off": not used
 };
 RuntimeOptions& runtime_options();

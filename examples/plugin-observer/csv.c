@@ -52,7 +52,7 @@ static void stop(void* self) {
   file = NULL;
 }
 
-static const orr_observer_api table = {sizeof(orr_observer_api), NULL, start, observe, stop};
+static const orr_observer_api table = {sizeof(orr_observer_api), NULL, start, observe, stop, NULL};
 
 static const void* get(void* self, const char* id, uint32_t version) {
   (void)self;

@@ -19,18 +19,19 @@ class Metrics {
     if (!*config.directory) return;
     const std::string directory = config.directory;
     if (config.rank == 0) file_.open(directory + "/metrics.jsonl", "ae");
-    facts_.open(directory + "/facts." + std::to_string(config.rank) + ".jsonl", "we");
+    facts_path_ = directory + "/facts." + std::to_string(config.rank) + ".jsonl";
   }
 
   void observe(const orr_event_record& event) {
-    if (facts_ && event.kind == ORR_EVENT_FACT && observer::is_long(event)) return note(event);
+    if (!facts_path_.empty() && event.kind == ORR_EVENT_FACT && observer::is_long(event))
+      return note(event);
     if (!file_) return;
     if (event.kind == ORR_EVENT_METRIC) write(event, event.text, event.value);
     if (event.kind == ORR_EVENT_STEP_END) write(event, "seconds", event.seconds);
     if (event.kind == ORR_EVENT_RUN_BEGIN) planned(event);
   }
 
-  void stop() { file_.close(), facts_.close(); }
+  void stop() { file_.close(), facts_.close(), facts_path_.clear(); }
   int32_t wants(int64_t) const { return 0; }
 
  private:
@@ -40,19 +41,24 @@ class Metrics {
     file_.flush();
   }
 
+  void fact(const std::string& line) {
+    if (!facts_) facts_.open(facts_path_, "we");
+    facts_.write(line + "\n");
+    facts_.flush();
+  }
+
   void note(const orr_event_record& event) {
     const std::string_view text = observer::detail(event);
-    facts_.write("{\"name\":" + quoted(event.text) +
-                 ",\"value\":" + (text.empty() ? number(event.value) : quoted(text)) + "}\n");
-    facts_.flush();
+    fact("{\"name\":" + quoted(event.text) +
+         ",\"value\":" + (text.empty() ? number(event.value) : quoted(text)) + "}");
   }
 
   void planned(const orr_event_record& event) {
-    facts_.write("{\"name\":\"run/begin\",\"value\":" + number(event.time) +
-                 "}\n{\"name\":\"run/steps\",\"value\":" + number(event.value) + "}\n");
-    facts_.flush();
+    fact("{\"name\":\"run/begin\",\"value\":" + number(event.time) + "}");
+    fact("{\"name\":\"run/steps\",\"value\":" + number(event.value) + "}");
   }
 
+  std::string facts_path_;  // "": this run writes none
   observer::TextFile file_, facts_;
 };
 

@@ -111,11 +111,11 @@ class Progress {
       std::snprintf(part, sizeof part, " loss %.4f (mean %.4f)", loss_, mean_);
       text += part;
     }
+    if (skipped_ > 0) text += " skipped " + std::to_string(skipped_);
     append(text, " norm %.3g", norm_);
     append(text, " lr %.3g", lr_);
     if (mfu_ > 0) append(text, " mfu %.0f%%", 100 * mfu_);
     if (memory_ > 0) text += " memory " + short_number(memory_) + "B";
-    if (skipped_ > 0) text += " skipped " + std::to_string(skipped_);
     if (const int share = elapsed > 0 ? int(100 * waited_ / elapsed) : 0; share > 0)
       text += " waiting for data " + std::to_string(share) + "%";
     return text;

@@ -944,6 +944,11 @@ function orrery.engine.keep_frame(f) end
 ---@return string
 function orrery.engine.digest(states) end
 
+---Tells observers a fact of the run.
+---@param name string
+---@param text string
+function orrery.engine.fact(name, text) end
+
 ---One line on stdout, from rank 0.
 ---@param line string
 function orrery.engine.print(line) end

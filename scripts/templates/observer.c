@@ -40,7 +40,7 @@ static orr_status* observe(void* self, const orr_event_record* event) {
 
 static void stop(void* self) { (void)self; }
 
-static const orr_observer_api table = {sizeof(orr_observer_api), NULL, start, observe, stop};
+static const orr_observer_api table = {sizeof(orr_observer_api), NULL, start, observe, stop, NULL};
 
 static const void* get(void* self, const char* id, uint32_t version) {
   (void)self;

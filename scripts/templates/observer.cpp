@@ -41,7 +41,7 @@ orr_status* observe(void*, const orr_event_record* event) {
 
 void stop(void*) {}
 
-const orr_observer_api table = {sizeof(orr_observer_api), nullptr, start, observe, stop};
+const orr_observer_api table = {sizeof(orr_observer_api), nullptr, start, observe, stop, nullptr};
 
 orr_status* entry(const orr_bootstrap* boot, orr_exports* out) {
   orr::attach(boot);

@@ -26,10 +26,25 @@ TEST(Progress, RedrawsOneLineOnATerminal) {
   progress.step_end(3, 1002);
   progress.send(ORR_EVENT_RUN_END, 0, 0, 1002, "");
   const std::string first =
-      "\r\033[Kstep 1/300 [00:01<04:59, 1.00 step/s] loss 2.5000 (mean 2.5000)";
+      "\r\033[Kstep 1/300 [00:01<04:59, 1.00 step/s] loss 2.5000 (mean 2.5000) norm 9";
   const std::string last =
-      "\r\033[Kstep 3/300 [00:02<03:18, 1.50 step/s] loss 2.5000 (mean 2.5000)";
+      "\r\033[Kstep 3/300 [00:02<03:18, 1.50 step/s] loss 2.5000 (mean 2.5000) norm 9";
   EXPECT_EQ(GetCapturedStderr(), first + last + last + "\n");
+}
+
+TEST(Progress, ShowsTheSpeedOfTheLastStep) {
+  CaptureStderr();
+  Observer progress("progress");
+  progress.start(0, "", true);
+  progress.begin(0, 0);
+  progress.metric(1, "samples_per_second", 12, 1);
+  progress.metric(1, "tokens_per_second", 12340, 1);
+  progress.metric(1, "learning_rate", 3e-4, 1);
+  progress.metric(1, "mfu", 0.42, 1);
+  progress.metric(1, "resident_bytes", 85.06e6, 1);
+  progress.step_end(1, 1);
+  EXPECT_EQ(GetCapturedStderr(),
+            "\r\033[Kstep 1 [00:01, 1.00 step/s, 12.3k tok/s] lr 0.0003 mfu 42% memory 85.1MB");
 }
 
 TEST(Progress, SaysHowLongTheRunHasWaitedForData) {

@@ -43,7 +43,7 @@ void stop(void*) {
   if (std::getenv("ORRERY_TEST_EVENTS")) std::printf("stopped\n"), std::fflush(stdout);
 }
 
-const orr_observer_api table = {sizeof(orr_observer_api), nullptr, start, observe, stop};
+const orr_observer_api table = {sizeof(orr_observer_api), nullptr, start, observe, stop, nullptr};
 
 orr_status* entry(const orr_bootstrap* boot, orr_exports* out) {
   orr::attach(boot);

@@ -14,7 +14,7 @@ orr_status* start(void*, const orr_observer_config*) { return nullptr; }
 orr_status* observe(void*, const orr_event_record*) { return nullptr; }
 void stop(void*) {}
 
-const orr_observer_api table = {sizeof(orr_observer_api), nullptr, start, observe, stop};
+const orr_observer_api table = {sizeof(orr_observer_api), nullptr, start, observe, stop, nullptr};
 
 const void* get(void*, const char* id, uint32_t) {
   return std::strcmp(id, "observer") == 0 ? &table : nullptr;

@@ -22,7 +22,8 @@ const orr_kernel_api kernel = {.size = offsetof(orr_kernel_api, release),
                                .prepare = nullptr,
                                .release = nullptr,
                                .launch = nullptr};
-const orr_observer_api observer = {sizeof(orr_observer_api), nullptr, nullptr, nullptr, nullptr};
+const orr_observer_api observer = {
+    sizeof(orr_observer_api), nullptr, nullptr, nullptr, nullptr, nullptr};
 
 const void* get(void*, const char* id, uint32_t) {
   if (std::strcmp(id, "kernel") == 0) return &kernel;

@@ -13,7 +13,8 @@ namespace orrery {
 // printed. [main thread]
 int run_script(const std::string& path, const std::vector<std::string>& args);
 
-// Reads lines from standard input and runs them (`orrery repl`). Returns the exit code. [main thread]
+// Reads lines from standard input and runs them (`orrery repl`). Returns the exit code. [main
+// thread]
 int run_repl();
 
 // Writes the LuaLS declarations of the Lua API into `directory`.

@@ -154,6 +154,7 @@ class Repl(unittest.TestCase):
             again.wait_for("> ")
             again.type("\x10\n")  # Ctrl-P: the last line of the earlier session
             again.wait_for("undeclared variable 'value'")
+            again.wait_for("> ")
             again.type("\x04")
             self.assertEqual(again.close(), 0)
 

@@ -34,7 +34,7 @@ struct Choice {
   int threads = 0;
   std::string pin = "cores";
   uint64_t link_speed = 0;
-  bool profile = false;
+  bool profile = false, check_nan = false;
   std::string directory;             // of the run; "": there is none
   std::vector<std::string> observe;  // NAME=OPTIONS
   std::string hosts, remote_shell = default_remote_shell();
@@ -121,6 +121,7 @@ void apply(const Choice& choice) {
   options.comm = choice.comm;
   options.kernels = choice.kernels;
   if (choice.profile) Profile::get().turn_on();
+  options.check_nan = choice.check_nan;
   options.run_directory = choice.directory;
   options.observe = observers_of(choice);
   options.link_speed = choice.link_speed;
@@ -133,6 +134,7 @@ std::vector<std::string> rank_command(const Choice& choice) {
   std::vector<std::string> argv = {"orrery", "run", "--comm", choice.comm};
   for (const std::string& name : choice.kernels) argv.insert(argv.end(), {"--kernels", name});
   if (choice.profile) argv.push_back("--profile");
+  if (choice.check_nan) argv.push_back("--check-nan");
   if (choice.link_speed)
     argv.insert(argv.end(), {"--link-speed", std::to_string(choice.link_speed)});
   if (!choice.directory.empty()) argv.insert(argv.end(), {"--dir", choice.directory});
@@ -220,6 +222,8 @@ Examples:
                    "Pretend that ranks are joined by links of so many bytes a second: 1GB, 125MB")
       ->transform(CLI::AsSizeValue(true));
   command->add_flag("--profile", choice->profile, "Print at the end where rank 0 spent its time");
+  command->add_flag("--check-nan", choice->check_nan,
+                    "End at the first op that makes NaN or infinity, and name it; slow");
   command->add_option("--dir", choice->directory,
                       "Run directory, for what observers write; made if missing");
   command

@@ -165,8 +165,10 @@ RankPlan lower(const LowerRequest& request) {
   plan.local = localize(program_of(request, mine.idle()), mine, plan.mesh, first, request.rank);
   merge_groups(plan.local.program);
   gather_rows(plan.local, plan.mesh, request.rank);
-  fuse_pointwise(plan.local);
-  fuse_products(plan.local, request.kernels);
+  if (request.fuse) {
+    fuse_pointwise(plan.local);
+    fuse_products(plan.local, request.kernels);
+  }
   if (mine.one_by_one) choose_actions(plan);
   place_values(plan);
   fill_buckets(plan, first);

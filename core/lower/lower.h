@@ -22,6 +22,7 @@ struct LowerRequest {
   // What the caller has already computed for this rank; null: lower() computes it.
   const Program* cut = nullptr;             // CutProgram::program
   const StageRanks* stage_ranks = nullptr;  // of `cut`, or of the logical program if nothing is cut
+  bool fuse = true;  // false: every op has a launch of its own, with the same bits
 };
 
 RankPlan lower(const LowerRequest& request);

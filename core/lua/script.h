@@ -16,7 +16,8 @@ int run_script(const std::string& path, const std::vector<std::string>& args);
 // Runs the function that the module `orrery.NAME` of the Lua library returns, with these arguments.
 void run_tool(const std::string& name, const std::vector<std::string>& arguments);
 
-// Reads lines from standard input and runs them (`orrery repl`). Returns the exit code. [main thread]
+// Reads lines from standard input and runs them (`orrery repl`). Returns the exit code. [main
+// thread]
 int run_repl();
 
 // Writes the LuaLS declarations of the Lua API into `directory`.

@@ -36,7 +36,8 @@ void on_interrupt(int signal) {
   if (running) lua_sethook(running, stop_hook, LUA_MASKCALL | LUA_MASKRET | LUA_MASKCOUNT, 1);
 }
 
-// Handles SIGINT during its lifetime. Blocked, it arrives only while wait() waits.
+// Handles SIGINT, from the first object on: between two lines Ctrl-C must not end the session.
+// Blocked, it arrives only while wait() waits.
 class Interrupts {
  public:
   explicit Interrupts(bool blocked) {
@@ -44,15 +45,12 @@ class Interrupts {
     interrupted = 0;
     struct sigaction action {};
     action.sa_handler = on_interrupt;
-    sigaction(SIGINT, &action, &before_);
+    sigaction(SIGINT, &action, nullptr);
     sigset_t set;
     sigemptyset(&set), sigaddset(&set, SIGINT);
     pthread_sigmask(blocked ? SIG_BLOCK : SIG_UNBLOCK, &set, &mask_);
   }
-  ~Interrupts() {
-    pthread_sigmask(SIG_SETMASK, &mask_, nullptr);
-    sigaction(SIGINT, &before_, nullptr);
-  }
+  ~Interrupts() { pthread_sigmask(SIG_SETMASK, &mask_, nullptr); }
   Interrupts(const Interrupts&) = delete;
 
   // Waits for input; returns false if Ctrl-C came first.
@@ -66,7 +64,6 @@ class Interrupts {
   }
 
  private:
-  struct sigaction before_ {};
   sigset_t mask_{};
 };
 

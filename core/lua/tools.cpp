@@ -16,6 +16,7 @@
 #include "lua/environment.h"
 #include "lua/script.h"
 #include "plugin/registry.h"
+#include "run/runtime.h"
 #include "run/watched.h"
 
 namespace orrery::lua {

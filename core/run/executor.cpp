@@ -48,6 +48,7 @@ Executor::Executor(RankPlan plan, Runtime& runtime, SharedArena& arena)
   prepared_.reserve(plan_.launches.size());
   for (const Launch& launch : plan_.launches) prepare(launch);
   for (const Exchange& exchange : plan_.exchanges) prepare(exchange);
+  if (runtime_options().check_nan) check_ = std::make_unique<CheckFinite>(plan_, runtime_.device());
   if (runtime_.device().is_host()) return;
   const auto place = [this](ValueId v) {
     return bound(plan_.places[static_cast<size_t>(v)]).first;
@@ -137,7 +138,8 @@ void Executor::launch(const Step& step) {
   orr_status* status =
       p.api->launch(p.kernel, stream_, in, out, launch.workspace != kNone ? workspace : nullptr);
   if (status) check_launch(status, launch.op);
-  if ((profiled_ || spans_) && device_) device_->sync();
+  if ((profiled_ || spans_ || check_) && device_) device_->sync();
+  if (check_) check_->after(launch, in);
 }
 
 void Executor::post(const Step& step) {
@@ -192,7 +194,7 @@ void Executor::noted(size_t i) {
   Spans::run(spans_->at(i), [&] { carry_out(step); });
 }
 
-// With a profile, each launch is timed to its end, and none is recorded.
+// With a profile or checks each launch is awaited, and none is recorded.
 void Executor::step_on_device(const Step& step) {
   if (step.kind == Step::post) return device_->exchanges.post(step);
   if (step.kind == Step::wait) {
@@ -203,7 +205,7 @@ void Executor::step_on_device(const Step& step) {
 }
 
 void Executor::run_on_device() {
-  const bool records = ran_ && !Profile::get().on() && !spans_;
+  const bool records = ran_ && !check_ && !Profile::get().on() && !spans_;
   const auto take = [this](size_t i) { spans_ ? noted(i) : step_on_device(plan_.schedule[i]); };
   try {
     device_->begin(arena_);

@@ -11,6 +11,7 @@
 
 #include "lower/rank_plan.h"
 #include "run/bound.h"
+#include "run/check_finite.h"
 #include "run/device_run.h"
 #include "run/profile.h"
 #include "run/runtime.h"
@@ -32,6 +33,10 @@ class Executor {
   std::byte* address(ValueId v) const;
   // A 0-d output as a number.
   double scalar(ValueId v) const;
+  // The step that errors of the next runs name.
+  void set_step(int64_t step) {
+    if (check_) check_->set_step(step);
+  }
   void run();
   // The same; notes what each lane does when.
   void run(Spans& spans);
@@ -68,9 +73,10 @@ class Executor {
   std::vector<Prepared> prepared_;
   std::vector<Posted> posted_;
   bool profiled_ = false, ran_ = false;
-  Spans* spans_ = nullptr;             // null: nothing is noted
-  orr_stream* stream_ = nullptr;       // null on the host
-  std::unique_ptr<DeviceRun> device_;  // likewise
+  Spans* spans_ = nullptr;              // null: nothing is noted
+  orr_stream* stream_ = nullptr;        // null on the host
+  std::unique_ptr<DeviceRun> device_;   // likewise
+  std::unique_ptr<CheckFinite> check_;  // null: nothing is checked
 };
 
 }  // namespace orrery

@@ -135,6 +135,7 @@ struct RuntimeOptions {
   std::vector<std::string> kernels;        // empty: every host plugin that works here
   std::string comm = ORRERY_DEFAULT_COMM;  // overridden by orrery.init{comm=}
   uint64_t link_speed = 0;  // bytes a second of simulated slower links; 0: none are simulated
+  bool check_nan = false;   // programs end at the first op that makes NaN or infinity
   bool plan_only = false;   // the script runs to make a plan; no step is taken
   int plan_ranks = 1;
   uint64_t seed = 1;

@@ -16,6 +16,7 @@ bool traces_training = false;
 
 RankPlan lowered(const Blueprint& b, int rank, Runtime& runtime, SharedArena& arena) {
   LowerRequest request{&b.program, &b.mesh, b.microbatches, rank, runtime.kernels()};
+  request.fuse = !runtime_options().check_nan;
   RankPlan plan = [&] {
     Profile::Timer timer(Profile::get().once("lowering"));
     return lower(request);
@@ -70,6 +71,7 @@ void Variant::run(Spans* spans) {
 }
 
 void Variant::set_scalars(const std::map<std::string, double>& scalars, int64_t step) {
+  executor_.set_step(step);
   const Program& p = plan().local.program;
   for (size_t i = 0; i < p.values().size(); ++i) {
     const Value& v = p.values()[i];

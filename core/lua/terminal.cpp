@@ -69,30 +69,30 @@ class Interrupts {
 
 struct {
   const Function* complete = nullptr;
-  std::vector<std::string> words;
+  std::vector<std::string> choices;
   bool done = false;
   char* line = nullptr;  // owned; null at the end of input
 } now;
 
-char* next_word(const char*, int state) {
+char* next_choice(const char*, int state) {
   static size_t at;
   if (state == 0) at = 0;
-  return at < now.words.size() ? strdup(now.words[at++].c_str()) : nullptr;
+  return at < now.choices.size() ? strdup(now.choices[at++].c_str()) : nullptr;
 }
 
-// Asks the Lua function for what the word before the cursor may become.
-char** complete(const char* word, int, int end) {
+// Asks the Lua function for what the name before the cursor may become.
+char** complete(const char* typed, int, int end) {
   rl_attempted_completion_over = 1;
   lua_State* L = now.complete->state();
   const StackTop top(L);
-  now.words.clear();
+  now.choices.clear();
   now.complete->push();
   push_text(L, std::string(rl_line_buffer, static_cast<size_t>(end)));
   if (lua_pcall(L, 1, 1, 0) == LUA_OK && lua_istable(L, -1))
-    now.words = list_at(L, lua_gettop(L), [](lua_State* state, int at) -> std::string {
+    now.choices = list_at(L, lua_gettop(L), [](lua_State* state, int at) -> std::string {
       return lua_isstring(state, at) ? lua_tostring(state, at) : "";
     });
-  return now.words.empty() ? nullptr : rl_completion_matches(word, next_word);
+  return now.choices.empty() ? nullptr : rl_completion_matches(typed, next_choice);
 }
 
 void take_line(char* line) { now.line = line, now.done = true; }
@@ -158,8 +158,8 @@ Pushed attempt(lua_State* L, Index f) {
 std::string state_directory() {
   const char* given = std::getenv("XDG_STATE_HOME");
   if (given && *given == '/') return std::string(given) + "/orrery";
-  const char* home = std::getenv("HOME");
-  return home && *home ? std::string(home) + "/.local/state/orrery" : "";
+  const char* user = std::getenv("HOME");
+  return user && *user ? std::string(user) + "/.local/state/orrery" : "";
 }
 
 // Reads the lines of earlier sessions, or adds one. A session goes on where they cannot be kept.

@@ -68,16 +68,16 @@ void CheckFinite::after(const Launch& launch, const orr_buffer* at) {
   for (size_t i = 0; i < launch.out_at.size() && made.empty(); ++i)
     made = found(at[n_in + i], launch.out_at[i].layout);
   if (made.empty()) return;
-  std::string cause = "of finite inputs";
+  std::string origin = "of finite inputs";
   for (size_t i = n_in; i-- > 0;)
     if (const std::string in = found(at[i], launch.in_at[i].layout); !in.empty()) {
       const bool named = launch.op.in.size() == n_in;
-      cause = fmt::format(
+      origin = fmt::format(
           "as {} holds {}, which no op here has made",
           named ? title(plan_.local.program, launch.op.in[i]) : fmt::format("input {}", i + 1), in);
     }
   fail(ORR_FAILED, "{}{}{}: step {} on rank {} makes {}, {}", launch.op.site.prefix(),
-       where_in_step(launch.op.phase), name_of(launch.op), step_, plan_.rank, made, cause);
+       where_in_step(launch.op.phase), name_of(launch.op), step_, plan_.rank, made, origin);
 }
 
 }  // namespace orrery

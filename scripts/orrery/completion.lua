@@ -5,8 +5,8 @@ local orrery = require "orrery"
 local manual = require "orrery.manual"
 local any_next = require "orrery.globals".next
 
-local keywords = { "and", "break", "do", "else", "elseif", "end", "false", "for", "function", "goto", "if", "in", "local",
-  "nil", "not", "or", "repeat", "return", "then", "true", "until", "while" }
+local keywords = { "and", "break", "do", "else", "elseif", "end", "false", "for", "function", "goto", "if", "in",
+  "local", "nil", "not", "or", "repeat", "return", "then", "true", "until", "while" }
 
 local function add_keys(names, value)
   if type(value) ~= "table" then return end

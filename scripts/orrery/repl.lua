@@ -47,7 +47,8 @@ local function shown(value)
   local parts = {}
   for i, name in ipairs(value:names()) do
     local its = value:get(name)
-    parts[i] = ("%s %s"):format(name, type(its) == "number" and ("%.6g"):format(its) or its.dtype .. tostring(its.shape))
+    local text = type(its) == "number" and ("%.6g"):format(its) or its.dtype .. tostring(its.shape)
+    parts[i] = name .. " " .. text
   end
   return ("step %d: %s"):format(value.step, table.concat(parts, ", "))
 end

@@ -34,8 +34,8 @@ local function text(value)
   return table.concat(words, " ")
 end
 
-local names = { "a", "b", "mid", "mid#2", "mid.2", "Net", "Net.seen", "grad b", "grad mid", "grad mid#2", "grad Net.seen",
-  "grad a.weight", "grad d.bias", "grad mid.2.weight" }
+local names = { "a", "b", "mid", "mid#2", "mid.2", "Net", "Net.seen", "grad b", "grad mid", "grad mid#2",
+  "grad Net.seen", "grad a.weight", "grad d.bias", "grad mid.2.weight" }
 
 local function compiled(stack, second)
   orrery.seed(3)
@@ -89,7 +89,8 @@ elseif args.case == "oracle" then
   local model, second = compiled({ strategy.data {} }, true)
   orrery.log("logits = %s", text(second:step(batch_of(1, 9)):get "logits":tolist()))
   model = compiled { strategy.data {} }
-  local loss, gradients = orrery.value_and_grad(function(b) return nn.cross_entropy(model(b.x), b.y) end, model)(batch_of(1, 9))
+  local derive = orrery.value_and_grad(function(b) return nn.cross_entropy(model(b.x), b.y) end, model)
+  local loss, gradients = derive(batch_of(1, 9))
   orrery.log("%.9g gradient = %s", loss, text(gradients[2]:read():tolist()))
   local moved = orrery.func(function(x, y, shift) return nn.cross_entropy(model(x, shift), y):sum() end)
   local batch = batch_of(1, 9)
@@ -106,7 +107,8 @@ elseif args.case == "oracle" then
     orrery.log("difference %d = %.9g", i - 1, (losses[2] - losses[1]) / 0.02)
   end
 elseif args.case == "scaled" then
-  for _, stack in ipairs { { strategy.data {} }, { strategy.data {}, strategy.precision { compute = "f16", loss_scale = 1024 } } } do
+  local half = strategy.precision { compute = "f16", loss_scale = 1024 }
+  for _, stack in ipairs { { strategy.data {} }, { strategy.data {}, half } } do
     train(stack, { "grad b" })
   end
 elseif args.case == "unknown" then
@@ -115,8 +117,9 @@ elseif args.case == "parameter" then
   train({ strategy.data {} }, { "grad a.bogus" })
 elseif args.case == "input" then
   local model = nn.linear(3, 4)
-  local run = orrery.compile(function(b) return nn.cross_entropy(model(b.x) + orrery.watch(b.y, "still"):mean(), b.y) end,
-    { params = model, optimizer = optim.sgd {} })
+  local run = orrery.compile(function(b)
+    return nn.cross_entropy(model(b.x) + orrery.watch(b.y, "still"):mean(), b.y)
+  end, { params = model, optimizer = optim.sgd {} })
   run:probe { "grad still" }
   run:step(batch_of(1, 8))
 elseif args.case == "served" then

@@ -11,7 +11,7 @@ import sys
 import tempfile
 import unittest
 
-from program import SOURCE, orrery
+from program import SOURCE, Job, orrery
 
 README = (SOURCE / "README.md").read_text()
 
@@ -43,7 +43,11 @@ class Readme(unittest.TestCase):
         self.assertGreater(len(mine), 6)
         for words in mine:
             with self.subTest(words=words):
-                done = orrery(*words[1:])
+                words, _, given = " ".join(words[1:]).partition(" < ")
+                job = Job(*words.split(), stdin=bool(given))
+                if given:
+                    job.process.stdin.write((SOURCE / given).read_text())
+                done = job.finish()
                 self.assertEqual(done.code, 0, done.err)
                 self.assertNotEqual(done.out, "")
 

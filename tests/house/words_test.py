@@ -40,7 +40,7 @@ WORDS = {
     "door": ("connection", 0),
     "doors": ("connections", 0),
     "saying": ("collective", 0),
-    "word": ("collective", 0),
+    "word": ("collective", 1),  # of libedit: rl_completer_word_break_characters
     "words": ("collectives", 0),
     "notice": ("description", 0),
     "rolls": ("liveness", 0),

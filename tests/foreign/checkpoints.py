@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# Takes: torch safetensors numpy
 """PyTorch reads Orrery's checkpoints: safetensors.torch each file, and torch.distributed.checkpoint the whole, whole
 and in shards of its own. All must be the bits that Orrery loads itself.
 

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# Takes: tensorboard
 """TensorBoard's own reader reads what a run has written. Arguments: the build tree.
 
 Skips, with exit code 77, where the package is not installed: pip install tensorboard, and start this with that Python.

@@ -58,7 +58,7 @@ struct RunRef {
   std::string saved;       // the directory of the script's last save, or of all its checkpoints
   bool in_series = false;  // `saved` has a checkpoint for each step that was saved
   std::vector<std::string> probed = {};  // what the next step is asked for
-  std::optional<Function> after = {};  // called after each step with the run and its result
+  std::optional<Function> after = {};    // called after each step with the run and its result
 };
 
 struct Result {

@@ -208,9 +208,11 @@ void values(const Subject& subject) {
                               alone.bits()),
                   split.bits());
     if (numeric_class != ORR_CLASS_EXACT &&
-        !(std::fabs(last_number(split.lines("loss ")) - last_number(alone.lines("loss "))) < 0.5))
+        !(std::fabs(last_number(split.lines("bits loss ")) -
+                    last_number(alone.lines("bits loss "))) < 0.5))
       throw Fault("strategy.h: how far a strategy takes the numbers",
-                  "a loss near that of one process: " + alone.lines("loss "), split.lines("loss "));
+                  "a loss near that of one process: " + alone.lines("bits loss "),
+                  split.lines("bits loss "));
   }
 }
 

@@ -46,23 +46,27 @@ MPICH = Backend("mpich", [*MPIEXEC, "-n", RANKS], ["--comm", "mpi"], "PMI_RANK",
 class Blow:
     """A job of `backend` of which `victim` gets `number` after `moment` seconds; seen to its end."""
 
-    def __init__(self, backend, number, victim, moment):
-        self.backend, self.number, self.victim, self.moment = backend, number, victim, moment
+    def __init__(self, backend, number, victim, moment, stack="data"):
+        self.backend, self.number, self.victim, self.moment, self.stack = backend, number, victim, moment, stack
         with tempfile.TemporaryDirectory() as folder:
             self.mark = f"ORRERY_TEST_MARK={folder}".encode()
             self.begun = pathlib.Path(folder) / "saved.begun"
             self.job = Job("run", *backend.words, "--threads", 1, "churn.lua", f"save={folder}/saved",
-                           cwd=HERE / "bad", launcher=backend.launcher, ORRERY_DEADLINE=str(DEADLINE),
+                           f"stack={stack}", cwd=HERE / "bad", launcher=backend.launcher, ORRERY_DEADLINE=str(DEADLINE),
                            ORRERY_TEST_MARK=folder, **ENVIRONMENT)
             try:
                 self.strike()
+                self.look_at(pathlib.Path(folder) / "saved")
             finally:
                 for pid in self.ranks().values():
                     os.kill(pid, signal.SIGKILL)
                 self.job.end()
 
     def __str__(self):
-        return f"{self.backend.name}: {self.number.name} to rank {self.victim} after {self.moment:.3f} s"
+        return f"{self.backend.name}, {self.stack}: {self.number.name} to rank {self.victim} after {self.moment:.3f} s"
+
+    def look_at(self, saved):
+        """At the checkpoint that is left, once nobody runs."""
 
     def rank_of(self, pid):
         """Of a process of this job that runs; None if it is none."""

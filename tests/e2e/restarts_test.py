@@ -8,10 +8,9 @@ import random
 import re
 import sys
 import tempfile
-import time
 import unittest
 
-from program import HERE, Job, orrery
+from program import HERE, Job, orrery, wait_for
 from two_hosts import TAG, TwoHosts, TwoHostsAlone, digest, end_all
 
 SCRIPT = HERE / "restarts.lua"
@@ -66,8 +65,7 @@ class Restarts(unittest.TestCase):
     def test_a_job_that_is_told_to_stop_stops(self):
         job = Job("run", "-n", 2, "--restarts", 3, SCRIPT, f"folder={self.folder}", "steps=100000", "pause=0.01")
         self.addCleanup(job.end)
-        self.assertEqual(job.process.stdout.readline().strip()[-6:], "step 0")
-        time.sleep(0.3)
+        wait_for(lambda: list(self.folder.glob("checkpoints/*/checkpoint.json")), 30)
         job.process.terminate()
         job.finish(30)
         self.assertEqual(job.code, 75, job.err)
@@ -89,17 +87,22 @@ class LostHosts(TwoHostsAlone, unittest.TestCase):
     def on_two(self, *words):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
-        return self.on_hosts({1: 1, 2: 1}, *words, SCRIPT, f"folder={folder.name}", "pause=0.02", ORRERY_DEADLINE="5")
+        job = self.on_hosts({1: 1, 2: 1}, *words, SCRIPT, f"folder={folder.name}", "pause=0.02", ORRERY_DEADLINE="5")
+        return job, pathlib.Path(folder.name)
+
+    def undisturbed(self):
+        job, _ = self.on_two()
+        return digest(job.finish(60))
 
     def lose_the_second(self, *words):
-        job = self.on_two(*words)
-        self.assertIn("rank 0 of 2 begins", job.process.stdout.readline())
-        time.sleep(0.4)
+        """Once there is a checkpoint."""
+        job, folder = self.on_two(*words)
+        wait_for(lambda: list(folder.glob("checkpoints/*/checkpoint.json")), 30)
         end_all(2)
         return job.finish(60)
 
     def test_a_restart_leaves_out_a_lost_host(self):
-        quiet = digest(self.on_two().finish(60))
+        quiet = self.undisturbed()
         job = self.lose_the_second("--restarts", 1, "--min-ranks", 1)
         self.assertEqual(digest(job), quiet)
         self.assertIn("orrery: on 1 of 2 ranks: 1 of 2 hosts are left", job.err)
@@ -108,7 +111,7 @@ class LostHosts(TwoHostsAlone, unittest.TestCase):
     def test_without_leave_all_hosts_start_again(self):
         job = self.lose_the_second("--restarts", 1)
         self.assertRegex(job.out, r"rank 0 of 2 begins behind step [1-9]")
-        self.assertEqual(digest(job), digest(self.on_two().finish(60)))
+        self.assertEqual(digest(job), self.undisturbed())
 
 
 if __name__ == "__main__":

@@ -70,7 +70,8 @@ class Contestant:
 
     def check_losses(self, wanted):
         tolerance = self.work.tolerance
-        for step, (x, y) in enumerate(zip(self.ask("losses", 0, STEPS), wanted), 1):
+        losses = self.ask("losses", 0, STEPS)[:self.work.compared]
+        for step, (x, y) in enumerate(zip(losses, wanted), 1):
             if not abs(x - y) <= tolerance * abs(y):
                 raise Failed(f"{self.name} on {self.work.name}: the loss of step {step} is {x:.6g}, "
                              f"PyTorch's is {y:.6g}: no time counts until they agree to {tolerance:g}")

@@ -22,6 +22,7 @@ class Workload:
     device: str = "cpu"
     half: bool = False  # products in bf16, over f32 weights
     rounding: float = 1e-4  # how far losses may be from PyTorch's in f32, relative
+    compared: int = STEPS  # of so many steps
 
     @property
     def tolerance(self):
@@ -68,7 +69,8 @@ WORKLOADS = {w.name: w for w in (
              gpt=dict(vocab=50257, positions=1024, dim=768, heads=12, layers=12)),
     Workload("resnet", "ResNet-18 for 32 x 32, batch 32", 32, (1, 2), 12,
              larger=("resnet", dict(width=64, blocks=2, classes=10), (3, 32, 32), 10),
-             rounding=2e-2),  # batchnorm under AdamW: in the 5th step PyTorch's own f32 is 1.4e-4 from its f64, and it grows
+             # Batchnorm under AdamW makes rounding grow: in step 18 PyTorch's compile is 2 % from its eager.
+             rounding=1e-3, compared=4),
     Workload("lstm", "LSTM 256-512, 64 steps, batch 32", 32, (1, 3), 12,
              larger=("lstm", dict(vocab=256, width=256, hidden=512, layers=1), (64,), 256)),
     Workload("bert", "BERT base, batch 8 x 128", 8, (1, 1), 10,

@@ -9,6 +9,7 @@
 --   orrery run -n 2 examples/alexnet.lua data=DIR width=48 dense=1024 batch=128 steps=5000
 local orrery = require "orrery"
 local nn, optim, strategy, world = orrery.nn, orrery.optim, orrery.strategy, orrery.world
+local images = require "models.images"
 local args = orrery.args {
   data = "", steps = 200, batch = 32, microbatches = 2, width = 12, dense = 64, size = 32, images = 256, classes = 10,
   dropout = 0.5, lr = 0.005, every = 10, seed = 1,
@@ -66,7 +67,7 @@ for _, part in ipairs { "conv12", "conv345", "dense6", "dense7" } do
 end
 parts[#parts + 1], ranks[#ranks + 1] = "head", 0
 
-local train, held_out = require "models.images".read(args.data, args.images, args.size, args.classes)
+local train, held_out = images.read(args.data, args.images, args.size, args.classes)
 local model = AlexNet(args.width, args.dense)
 local run = orrery.compile(function(batch)
   local logits = model(batch.x)
@@ -79,14 +80,5 @@ end, {
     momentum = 0.9, decay = 5e-4,
   },
 })
-local start = orrery.time()
-for step, batch in train:batches { size = args.batch, steps = args.steps } do
-  local result = run:step(batch)
-  if step % args.every == 0 then
-    orrery.log("step %d loss %.4f accuracy %.3f  %.1f ms", step, result:mean(), result:get "accuracy",
-      (orrery.time() - start) * 1000 / step)
-  end
-end
-local seen = run:eval(held_out:batch(1, { size = math.min(args.images, held_out.samples), shuffle = false }))
-orrery.log("in evaluation: loss %.4f accuracy %.3f", seen:mean(), seen:get "accuracy")
+images.train(run, train, held_out, args)
 orrery.log("digest %s", orrery.digest(model))

@@ -9,6 +9,7 @@
 --   orrery run -n 2 examples/resnet.lua data=DIR steps=2000 sync=1
 local orrery = require "orrery"
 local nn, optim, strategy = orrery.nn, orrery.optim, orrery.strategy
+local images = require "models.images"
 local args = orrery.args {
   data = "", steps = 50, batch = 32, width = 64, blocks = 2, size = 32, images = 256, classes = 10, lr = 0.05,
   microbatches = 2, sync = 0, every = 10, seed = 1,
@@ -49,7 +50,7 @@ local function resnet()
   return nn.sequential(parts)
 end
 
-local data, held_out = require "models.images".read(args.data, args.images, args.size, args.classes)
+local data, held_out = images.read(args.data, args.images, args.size, args.classes)
 local model = resnet()
 
 local function loss(batch)
@@ -64,14 +65,5 @@ local run = orrery.compile(loss, {
     momentum = 0.9, nesterov = true, decay = 5e-4,
   },
 })
-local start = orrery.time()
-for step, batch in data:batches { size = args.batch, steps = args.steps } do
-  local result = run:step(batch)
-  if step % args.every == 0 then
-    orrery.log("step %d loss %.4f accuracy %.3f  %.1f ms", step, result:mean(), result:get "accuracy",
-      (orrery.time() - start) * 1000 / step)
-  end
-end
-local seen = run:eval(held_out:batch(1, { size = math.min(args.images, held_out.samples), shuffle = false }))
-orrery.log("in evaluation: loss %.4f accuracy %.3f", seen:mean(), seen:get "accuracy")
+images.train(run, data, held_out, args)
 orrery.log("digest %s", orrery.digest(model))

@@ -81,7 +81,7 @@ std::map<std::string, std::string> observers_of(const Choice& choice) {
     const std::string name = given.substr(0, at);
     const std::vector<std::string> known = Registry::get().names(ORR_KIND_OBSERVER);
     if (at == std::string::npos || at + 1 == given.size())
-      fail(ORR_INVALID, "--observe {}: write NAME=OPTIONS, as trace=10:12 or csv=off", given);
+      fail(ORR_INVALID, "--observe {}: write NAME=OPTIONS, or NAME=off", given);
     if (std::find(known.begin(), known.end(), name) == known.end())
       fail(ORR_INVALID, "--observe {}: there is no observer '{}'{}; there are: {}", given, name,
            did_you_mean(name, known), join(known, ", "));
@@ -229,7 +229,7 @@ Examples:
   command
       ->add_option(
           "--observe", choice->observe,
-          "Options of an observer: trace=10:12 (steps), tensorboard=histograms:100, csv=off")
+          "NAME=OPTIONS of an observer that `orrery plugins` lists; NAME=off leaves it out")
       ->allow_extra_args(false);
   command->callback([choice, command, &exit_code] {
     if (is_guard(detect())) {

@@ -222,6 +222,7 @@ int launch_hosts(const HostsOptions& options) {
     const int code = launcher.run();
     const std::vector<JobHost> hosts = launcher.hosts_left();
     const bool fewer = hosts.size() < now.hosts.size();
+    // At the first start a host that cannot be reached is a mistake; later it may have been lost.
     if (left == 0 || !(launcher.has_lost_ranks(code) || (fewer && left < options.restarts)))
       return code;
     now.hosts = options.min_ranks > 0 && fewer && ranks_of(hosts) >= options.min_ranks

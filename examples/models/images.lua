@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- The images of resnet.lua and alexnet.lua: CIFAR-10's binary files, or gratings that are drawn here.
+-- What resnet.lua and alexnet.lua share: images, CIFAR-10's binary files or gratings that are drawn here, and the loop
+-- that trains on them.
 local orrery = require "orrery"
 
 -- Waves across the image, whose direction and colour tell the class, with noise.
@@ -43,4 +44,18 @@ local function read(directory, images, size, classes)
   return gratings(images, size, classes), gratings(images, size, classes)
 end
 
-return { read = read }
+-- Trains a run whose loss has an "accuracy" beside it, and evaluates it at the end. args: batch, steps, every, images.
+local function train(run, data, held_out, args)
+  local start = orrery.time()
+  for step, batch in data:batches { size = args.batch, steps = args.steps } do
+    local result = run:step(batch)
+    if step % args.every == 0 then
+      orrery.log("step %d loss %.4f accuracy %.3f  %.1f ms", step, result:mean(), result:get "accuracy",
+        (orrery.time() - start) * 1000 / step)
+    end
+  end
+  local seen = run:eval(held_out:batch(1, { size = math.min(args.images, held_out.samples), shuffle = false }))
+  orrery.log("in evaluation: loss %.4f accuracy %.3f", seen:mean(), seen:get "accuracy")
+end
+
+return { read = read, train = train }

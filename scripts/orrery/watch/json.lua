@@ -17,12 +17,12 @@ local function string_at(text, at)
     local stop = text:find('["\\]', from) or wrong(text, at)
     parts[#parts + 1] = text:sub(from, stop - 1)
     if text:sub(stop, stop) == '"' then return table.concat(parts), stop + 1 end
-    local letter = text:sub(stop + 1, stop + 1)
-    if letter == "u" then
+    local escaped = text:sub(stop + 1, stop + 1)
+    if escaped == "u" then
       local code = tonumber(text:match("^%x%x%x%x", stop + 2) or wrong(text, stop), 16)
       parts[#parts + 1], from = utf8.char(code), stop + 6
     else
-      parts[#parts + 1], from = escapes[letter] or letter, stop + 2
+      parts[#parts + 1], from = escapes[escaped] or escaped, stop + 2
     end
   end
 end

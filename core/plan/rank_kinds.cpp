@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/in_parallel.h"
+#include "base/text.h"
 #include "partition/cut_program.h"
 #include "partition/passes.h"
 #include "program/op.h"
@@ -16,17 +17,25 @@
 namespace orrery {
 namespace {
 
-std::string shape(const Program& p, const Op& op) {
+// Of a split the results that something reads: where a rank's share begins does not matter.
+std::string shape(const Program& p, const Op& op, const std::vector<bool>& read) {
   std::string text = op.kind + to_string(attr_ints(op.attrs, "counts"));
   for (ValueId v : op.in) text += to_string(p.type(v));
-  for (ValueId v : op.out) text += to_string(p.type(v));
+  for (ValueId v : op.out)
+    if (op.kind != "split" || read[static_cast<size_t>(v)]) text += to_string(p.type(v));
   return text;
 }
 
-std::string shapes(const Program& p) {
-  std::string text;
-  for (const Op& op : p.ops()) text += shape(p, op);
-  return text;
+// By op.
+std::vector<std::string> shapes(const Program& p) {
+  std::vector<bool> read(p.values().size());
+  for (const Op& op : p.ops())
+    for (ValueId v : op.in) read[static_cast<size_t>(v)] = true;
+  for (auto& [state, next] : p.updates()) read[static_cast<size_t>(next)] = true;
+  for (auto& [name, v] : p.outputs()) read[static_cast<size_t>(v)] = true;
+  std::vector<std::string> found;
+  for (const Op& op : p.ops()) found.push_back(shape(p, op, read));
+  return found;
 }
 
 }  // namespace
@@ -41,7 +50,8 @@ RankKinds::RankKinds(const Blueprint& b)
   });
   std::map<std::string, int> known;
   for (const Program& cut : cuts_)
-    alike_.push_back(known.emplace(shapes(cut), static_cast<int>(alike_.size())).first->second);
+    alike_.push_back(
+        known.emplace(join(shapes(cut), ""), static_cast<int>(alike_.size())).first->second);
   for (size_t r = 0; b.mesh.make_timetable && r + 1 < first_.size();
        ++r)  // made here, on the main thread; plans may be made on others
     b.mesh.make_timetable(static_cast<int>(first_[r + 1] - first_[r]));
@@ -91,17 +101,16 @@ void RankKinds::find_shards() {
 }
 
 void RankKinds::group_kinds() {
-  std::map<const Program*, std::vector<std::string>> shapes;
+  std::map<const Program*, std::vector<std::string>> by_op;
   const bool stages_of_shares = !stage_ranks_.empty() && !cuts_.empty();
-  for (auto& [p, stage_ranks] : stage_ranks_)
-    for (const Op& op : p->ops()) shapes[p].push_back(shape(*p, op));
+  for (auto& [p, stage_ranks] : stage_ranks_) by_op[p] = shapes(*p);
   std::map<std::pair<Kind, std::string>, size_t> known;
   for (size_t k = 0; k < members_.size(); ++k) {
     const int rank = members_[k].front();
     std::pair<Kind, std::string> what{describe(rank), ""};
     if (stages_of_shares)
       what = {describe(b_.mesh.peer(b_.mesh.placed_axis(), 0, rank)),
-              stage_text(k, shapes[&program_of(k)])};
+              stage_text(k, by_op[&program_of(k)])};
     auto [at, fresh] = known.try_emplace(std::move(what), together_.size());
     if (fresh) together_.emplace_back();
     together_[at->second].push_back(k);

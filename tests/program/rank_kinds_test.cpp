@@ -96,5 +96,18 @@ TEST(RankKinds, PiecesOfEqualShapesArePlannedOnce) {
   }
 }
 
+TEST(RankKinds, SharesOfASequenceArePlannedOnce) {
+  GptShape shape;
+  shape.layers = 4, shape.ctx = 16, shape.vocab = 16, shape.tied = false;
+  Blueprint b;
+  b.program = make_gpt(shape).program;
+  b.mesh = applied(b.program,
+                   {{"pipeline", {{"size", int64_t{2}}}, "model.lua:1"},
+                    {"tensor", {{"size", int64_t{4}}, {"sequence", int64_t{1}}}, "model.lua:2"}},
+                   8);
+  b.microbatches = 4;
+  expect_true_kinds(b, 4);
+}
+
 }  // namespace
 }  // namespace program_test

@@ -198,6 +198,25 @@ TEST(TensorParts, AreSharesOfEverySegment) {
   EXPECT_TRUE(states.at("optim.norm.weight.m")->part.is_whole());
 }
 
+// With many samples it would send less to move activations and to add whole gradients at the end of
+// the step, but every rank would keep whole gradients until then.
+TEST(TensorParts, GradientsAreThoseOfTheShareHoweverManySamples) {
+  Split split{4, true, false, {}};
+  split.shape.ctx = 8, split.shape.batch = 1024;
+  const Gpt gpt = make_gpt(split.shape);
+  const Program cut = cut_program(gpt.program, mesh_over(gpt, split), 1).program;
+  std::map<std::string, int64_t> shares, gradients;  // elements, by parameter
+  for (const Value& v : cut.values())
+    if (v.role == Role::param && v.type.dims.size() == 2) shares[v.name] = v.type.elements();
+  for (const Value& v : cut.values())
+    if (v.role == Role::grad && shares.count(v.name))
+      gradients[v.name] = std::max(gradients[v.name], v.type.elements());
+  for (const char* name : {"qkv", "proj", "mlp.1", "mlp.3"}) {
+    const std::string weight = std::string("blocks.1.") + name + ".weight";
+    EXPECT_EQ(gradients.at(weight), shares.at(weight)) << weight;
+  }
+}
+
 std::string refusal(const Split& split) {
   try {
     ranks_of(split);

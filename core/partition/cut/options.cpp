@@ -3,6 +3,8 @@
 // Finds the ways in which an op can be carried out on cut values, and chooses the one that sends
 // the fewest bytes. Most ways follow from the op's factor map, some from its own rule.
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "base/error.h"
@@ -59,9 +61,10 @@ double CutPass::cost_of(const Op& op, const Way& way) const {
     const bool held = stays(op, v) && way.in[i].kind != Cut::parts && way.in[i].kind != Cut::dealt;
     bool uneven =
         cut(v).kind == Cut::parts && !cut(v).is_even(n_parts) && from.value(v).batch != Batch::none;
-    if (uneven && cut(v) != way.in[i]) each = 2 * kNever;
-    if (way.in[i].kind == Cut::sum && !from.type(v).dims.empty() && cut(v).kind != Cut::sum)
-      each = 2 * kNever;
+    const bool made_sum =
+        way.in[i].kind == Cut::sum && !from.type(v).dims.empty() && cut(v).kind != Cut::sum;
+    if ((uneven && cut(v) != way.in[i]) || made_sum || each >= kNever)
+      return std::numeric_limits<double>::infinity();
     sum += each * bytes(v) * (held ? 1e3 : 1);
   }
   for (size_t j = 0; j < op.out.size(); ++j)  // completing a sum costs a move later
@@ -73,10 +76,34 @@ double CutPass::cost_of(const Op& op, const Way& way) const {
   return sum;
 }
 
+// Whether every rank would keep a summand of a whole sum over the batch, as of a gradient, until all
+// microbatches have been added to it.
+bool CutPass::keeps_whole_sum(const Op& op, const Way& way) const {
+  for (size_t j = 0; j < op.out.size(); ++j)
+    if (way.out[j].kind == Cut::sum && from.value(op.out[j]).batch == Batch::partial) return true;
+  return false;
+}
+
+// Whether a sum over the batch is made in parts, because an input lies in parts so.
+bool CutPass::keeps_parts_of_sum(const Op& op, const Way& way) const {
+  bool lies_so = false, makes = false;
+  for (size_t i = 0; i < op.in.size(); ++i)
+    lies_so = lies_so || (way.in[i].kind == Cut::parts && cut(op.in[i]) == way.in[i]);
+  for (size_t j = 0; j < op.out.size(); ++j)
+    makes =
+        makes || (way.out[j].kind == Cut::parts && from.value(op.out[j]).batch == Batch::partial);
+  return lies_so && makes;
+}
+
+// Takes the way if it is the best so far: that which keeps parts of a sum over the batch, even if
+// activations travel further for it, then that which sends less.
 void CutPass::consider(const Op& op, std::optional<Way> way, Way& best) const {
   if (!way) return;
   way->cost = cost_of(op, *way);
-  if (way->cost < best.cost) best = std::move(*way);
+  if (std::isinf(way->cost)) return;
+  const bool smaller = keeps_whole_sum(op, best) && keeps_parts_of_sum(op, *way);
+  const bool larger = keeps_parts_of_sum(op, best) && keeps_whole_sum(op, *way);
+  if (smaller || (!larger && way->cost < best.cost)) best = std::move(*way);
 }
 
 Way CutPass::whole(const Op& op) const {

@@ -81,6 +81,8 @@ class CutPass : public OnParts {
   bool scatters(const Op& op, ValueId v) const;
   double bytes(ValueId v) const;
   double cost_of(const Op& op, const Way& way) const;
+  bool keeps_whole_sum(const Op& op, const Way& way) const;
+  bool keeps_parts_of_sum(const Op& op, const Way& way) const;
   void consider(const Op& op, std::optional<Way> way, Way& best) const;
 
   // -- values of one rank alone (owned.cpp)

@@ -147,6 +147,7 @@ RunSpec spec_of(const Table& given, const std::shared_ptr<TraceRecord>& record) 
   };
   spec.microbatches = given.integer("microbatches");
   spec.clip_norm = given.number("clip");
+  spec.grad_norm = given.flag("grad_norm");
   spec.local = given.flag("alone");
   spec.fast = given.flag("fast");
   spec.fast_sums = given.flag("fast_sums");

@@ -111,10 +111,8 @@ ValueId squared_norm(Program& p, const Gradients& g) {
   return squares.empty() ? kNone : tree_sum(p, squares);
 }
 
-// The factor min(1, limit / (norm + 1e-6)); declares the output "grad_norm".
-ValueId clip_factor(Program& p, ValueId squared, double limit) {
-  ValueId norm = p.pointwise(ORR_FN_SQRT, {squared});
-  p.output("grad_norm", norm);
+// The factor min(1, limit / (norm + 1e-6)).
+ValueId clip_factor(Program& p, ValueId norm, double limit) {
   ValueId shifted = p.pointwise(ORR_FN_ADD, {norm, Operand::number(1e-6)});
   ValueId factor = p.pointwise(ORR_FN_DIV, {p.constant(limit, ORR_F32), shifted});
   return p.pointwise(ORR_FN_MIN, {factor, Operand::number(1)});
@@ -225,12 +223,14 @@ Measured Training::update(Program& p, const std::string& batch,
   g.scale = scale(p);
   if (!hooks.empty()) exchange(p, g, params_, hooks);
   ValueId clip = kNone;
-  const bool measured = norm || parts_.clip_norm > 0;
-  const ValueId squared = measured ? squared_norm(p, g) : kNone;
-  if (parts_.clip_norm > 0 && squared != kNone) {
-    clip = clip_factor(p, squared, parts_.clip_norm);
-    g.scale = g.scale == kNone ? clip : p.pointwise(ORR_FN_MUL, {g.scale, clip});
+  const bool clips = parts_.clip_norm > 0, told = clips || parts_.tells_norm;
+  const ValueId squared = norm || told ? squared_norm(p, g) : kNone;
+  if (told && squared != kNone) {
+    const ValueId root = p.pointwise(ORR_FN_SQRT, {squared});
+    p.output("grad_norm", root);
+    if (clips) clip = clip_factor(p, root, parts_.clip_norm);
   }
+  if (clip != kNone) g.scale = g.scale == kNone ? clip : p.pointwise(ORR_FN_MUL, {g.scale, clip});
   Measured found;
   for (size_t i = 0; i < params_.size(); ++i) {
     ValueId gradient = g.raw[i] == kNone ? kNone : times(p, g.raw[i], g.scale);

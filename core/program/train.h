@@ -31,6 +31,7 @@ struct TrainParts {
       update;                                     // empty: gradients become the given states
   std::vector<std::shared_ptr<State>> gradients;  // parallel to params, if `update` is empty
   double clip_norm = 0;
+  bool tells_norm = false;    // declare the output "grad_norm" in any case
   ValueId cotangent = kNone;  // multiplies the loss before it is differentiated; kNone: 1
 };
 

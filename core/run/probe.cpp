@@ -21,8 +21,11 @@ bool is_wanted(const std::string& name) {
 
 const std::vector<std::string>& probed() { return wanted; }
 
-ProbeScope::ProbeScope(std::vector<std::string> names) { wanted = std::move(names); }
-ProbeScope::~ProbeScope() { wanted.clear(), offered.clear(); }
+ProbeScope::ProbeScope(const std::vector<std::string>& names) : before_(wanted) {
+  for (const std::string& name : names)
+    if (!is_wanted(name)) wanted.push_back(name);
+}
+ProbeScope::~ProbeScope() { wanted = std::move(before_), offered.clear(); }
 
 void forget_offers() { offered.clear(); }
 

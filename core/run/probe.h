@@ -16,12 +16,15 @@ inline constexpr const char* kGradientOf = "grad ";  // before the name of a val
 // The names that steps which are built now are asked for.
 const std::vector<std::string>& probed();
 
-// Asks for these names during its lifetime.
+// Asks for these names, and those that are asked for already, during its lifetime.
 class ProbeScope {
  public:
-  explicit ProbeScope(std::vector<std::string> names);
+  explicit ProbeScope(const std::vector<std::string>& names);
   ~ProbeScope();
   ProbeScope(const ProbeScope&) = delete;
+
+ private:
+  std::vector<std::string> before_;
 };
 
 // Offers a value of the trace by its name ("NAME#2" if it is the second of this name), and returns

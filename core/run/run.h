@@ -47,6 +47,7 @@ struct RunSpec {
   std::function<std::map<std::string, double>(int64_t step)> scalars;
   int64_t microbatches = 0;  // 0: one for each rank that shares the batch
   double clip_norm = 0;      // 0: no clipping of the global gradient norm
+  bool grad_norm = false;    // results tell the norm, as they do with clipping
   bool local = false;        // only this rank runs it, whatever the world (value_and_grad)
   bool fast = false;         // matrix products may sum in any order, and use TF32
   bool fast_sums = false;    // sums over the batch too (Mesh::fast_sums)

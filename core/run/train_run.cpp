@@ -60,16 +60,22 @@ class TrainRun : public Run {
     if (!spec_.local) runtime_.begin_run();
     runtime_.settle(driven_.get());
     auto begin = Clock::now();
+    const int32_t wanted = spec_.local || driven_ ? 0 : runtime_.observers().wants(steps_ + 1);
+    // Not of the first step, which may turn out to be a driver's.
+    const bool shows_gradients = (wanted & ORR_WANTS_TENSORS) && !variants_.empty();
+    const ProbeScope scope(shows_gradients ? gradients() : std::vector<std::string>{});
     Variant* variant = variant_for(batch, true);
     if (variant && !spec_.local) vitals_.describe(spec_, *variant, microbatches_, runtime_);
-    const int32_t wanted = variant && !spec_.local ? runtime_.observers().wants(steps_ + 1) : 0;
     noted_ = wanted & ORR_WANTS_SPANS;
     const uint64_t sent = counters_.bytes_sent;
     auto result = variant ? train(*variant, batch) : drive(batch);
     if (!spec_.local) {
       const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
       if (variant) tell(*variant, counters_.bytes_sent - sent);
-      if (wanted & ORR_WANTS_TENSORS) tell_tensors(spec_.params, steps_, runtime_);
+      if (wanted & ORR_WANTS_TENSORS) {
+        tell_tensors(spec_.params, steps_, runtime_);
+        tell_gradients(*result, runtime_.observers());
+      }
       for (const std::string& name : result->names())
         runtime_.observers().metric(steps_, name, result->get(name));
       if (const double waited = std::exchange(waited_, counters_.checkpoint_seconds);
@@ -144,6 +150,14 @@ class TrainRun : public Run {
   int ranks() const { return spec_.local ? 1 : runtime_.world().size; }
   int rank() const { return spec_.local ? 0 : runtime_.world().rank; }
   uint64_t sent_so_far() const { return runtime_.has_comm() ? runtime_.comm().bytes_sent() : 0; }
+
+  // The gradients that a step can be asked for, by name.
+  std::vector<std::string> gradients() const {
+    std::vector<std::string> names;
+    for (auto& param : spec_.params)
+      if (!param->frozen) names.push_back(kGradientOf + param->name);
+    return names;
+  }
 
   // Calls `work`, during which the script waits for a checkpoint.
   void waiting_for_checkpoint(const std::function<void()>& work) {

@@ -11,6 +11,7 @@
 
 #include "base/config.h"
 #include "base/text.h"
+#include "run/probe.h"
 
 namespace orrery {
 namespace {
@@ -137,17 +138,34 @@ void Vitals::tell(int64_t step, double seconds, const BatchFields& batch,
   to.metric(step, "resident_bytes", resident_bytes());
 }
 
+namespace {
+
+void tell_elements(int64_t step, const std::string& name, const float* elements, int64_t count,
+                   Observers& to) {
+  orr_event_record e{};
+  e.kind = ORR_EVENT_TENSOR, e.step = step, e.text = name.c_str();
+  e.elements = elements, e.count = count;
+  to.send(e);
+}
+
+}  // namespace
+
 void tell_tensors(const StateList& states, int64_t step, Runtime& runtime) {
   for (const auto& state : states) {
     if (state->type.dtype != ORR_F32 || !state->memory || !runtime.device().is_host()) continue;
-    orr_event_record e{};
-    e.kind = ORR_EVENT_TENSOR, e.step = step, e.text = state->name.c_str();
     const orr_buffer at{state->memory.get(), state->offset, 0};
-    e.elements = static_cast<const float*>(orr_buffer_host(&at));
-    e.count =
-        state->parts.empty() ? state->type.elements() : state->part.type(state->type).elements();
-    runtime.observers().send(e);
+    const bool whole = state->parts.empty();
+    tell_elements(step, state->name, static_cast<const float*>(orr_buffer_host(&at)),
+                  (whole ? state->type : state->part.type(state->type)).elements(),
+                  runtime.observers());
   }
+}
+
+void tell_gradients(const StepResult& result, Observers& to) {
+  for (auto& [name, tensor] : result.tensors)
+    if (name.starts_with(kGradientOf) && tensor.type.dtype == ORR_F32)
+      tell_elements(result.step, name, reinterpret_cast<const float*>(tensor.bytes->data()),
+                    tensor.type.elements(), to);
 }
 
 }  // namespace orrery

@@ -30,5 +30,7 @@ class Vitals {
 // Tells the values of these states, as far as this rank holds them, on the host and in f32. [main
 // thread]
 void tell_tensors(const StateList& states, int64_t step, Runtime& runtime);
+// Tells the f32 gradients of parameters that the step was asked for. [main thread]
+void tell_gradients(const StepResult& result, Observers& to);
 
 }  // namespace orrery

@@ -2,7 +2,7 @@
 //
 // An event file of TensorBoard in the run directory, written by rank 0: every metric of a step as a
 // scalar, the facts of the run as a text. --observe tensorboard=histograms:100 adds, after every
-// 100th step, a histogram of each parameter as rank 0 holds it.
+// 100th step, a histogram of each parameter as rank 0 holds it, and of its gradient.
 #include <unistd.h>
 
 #include <algorithm>
@@ -42,10 +42,12 @@ class TensorBoard {
     every_ = steps_of(std::string(observer::options(config)));
     facts_.clear(), told_ = 0, begun_ = false;
     directory_ = config.rank == 0 ? config.directory : "";
+    if (config.directory[0] == 0) every_ = 0;
   }
 
+  // All ranks ask, because all take part in making gradients whole.
   int32_t wants(int64_t step) const {
-    return every_ > 0 && !directory_.empty() && step % every_ == 0 ? ORR_WANTS_TENSORS : 0;
+    return every_ > 0 && step % every_ == 0 ? ORR_WANTS_TENSORS : 0;
   }
 
   void observe(const orr_event_record& event) {

@@ -60,7 +60,7 @@ local M = {}
 ---@option optimizer orrery.Optimizer required
 ---@option microbatches integer=0 pieces of the batch whose gradients are added in one order; 0: as many as workers
 ---@option clip number=0 the largest norm of all gradients together; 0: any
----@option grad_norm boolean=false results tell the norm of all gradients, as they do with clip
+---@option grad_norm boolean=true results tell the norm of all gradients before clipping
 ---@option numerics string="exact" "fast": matrix products in any order, and in TF32
 ---@option reduce string="canonical" "fast": sums over the batch in any order, one gradient for all microbatches
 ---@option strategy orrery.Strategy[]={strategy.data{}} how the work is spread
@@ -68,7 +68,7 @@ local M = {}
 function M.compile(loss, options)
   local o = orrery.options("compile", options, {
     params = false, optimizer = false, microbatches = 0, clip = 0,
-    grad_norm = false, -- also where nothing is clipped
+    grad_norm = true, -- also where nothing is clipped
     numerics = "exact", -- "fast": kernels may compute matrix products in any order, and in TF32
     reduce = "canonical", -- "fast": not the bits of one process
     strategy = default_stack(),
@@ -93,9 +93,6 @@ function M.compile(loss, options)
   end
   local params = trained("compile", o.params, optimizer)
   optimizer = optimizer:bound(params, engine.buffer)
-  -- To clip at infinity is to multiply by exactly 1.
-  local clip = o.clip or 0
-  if o.grad_norm and clip == 0 then clip = math.huge end
   return engine.run {
     loss = loss,
     params = params,
@@ -105,7 +102,8 @@ function M.compile(loss, options)
     update = function(...) return optimizer:trace(...) end,
     scalars = function(step) return optimizer:scalars(step) end,
     microbatches = o.microbatches,
-    clip = clip,
+    clip = o.clip or 0,
+    grad_norm = o.grad_norm,
     alone = false,
     fast = o.numerics == "fast",
     fast_sums = o.reduce == "fast",
@@ -130,7 +128,7 @@ function M.value_and_grad(loss, model)
   local run = engine.run {
     loss = check_loss("value_and_grad", loss), params = params, gradients = gradients,
     states = tree.states(model), unchanged = tree.watch(model),
-    scalars = no_scalars, microbatches = 1, clip = 0, alone = true, fast = false, fast_sums = false,
+    scalars = no_scalars, microbatches = 1, clip = 0, grad_norm = false, alone = true, fast = false, fast_sums = false,
     strategies = {},
     watched = tree.functions(model),
   }

@@ -158,7 +158,15 @@ class Watch(unittest.TestCase):
         self.assertEqual([losses[step] for step in range(1, 9)], expected)
         self.assertIn("config/layers | 1\n", texts[-1])
         self.assertEqual({step for step, _ in histograms}, {4, 8})
-        elements = sum(count for (step, _), rows in histograms.items() if step == 4 for _, _, count in rows)
+        drawn = {tag.decode(): list(rows) for (step, tag), rows in histograms.items() if step == 4}
+        gradients = {tag: drawn.pop(tag) for tag in list(drawn) if tag.startswith("grad ")}
+        self.assertEqual({tag.removeprefix("grad ") for tag in gradients}, set(drawn))
+        for tag, rows in gradients.items():
+            self.assertEqual(sum(count for *_, count in rows), sum(c for *_, c in drawn[tag.removeprefix("grad ")]), tag)
+        # A bucket's middle stands for its numbers: their squares add up to that of the norm, nearly.
+        squares = sum(count * ((low + high) / 2) ** 2 for rows in gradients.values() for low, high, count in rows)
+        self.assertAlmostEqual(squares ** 0.5 / self.tags()["grad_norm"][3], 1, delta=0.05)
+        elements = sum(count for rows in drawn.values() for _, _, count in rows)
         facts = {line["name"]: line["value"] for line in map(json.loads, (self.one / "facts.0.jsonl").read_text().splitlines())}
         self.assertEqual(elements, facts["run/parameters"])
 

@@ -85,7 +85,7 @@ elseif args.case == "oracle" then
   for _, name in ipairs { "Net", "grad b", "grad a.weight" } do
     orrery.log("%s = %s", name, text(result:get(name):tolist()))
   end
-  assert(#run:step(batch_of(2, 9)):names() == #{ "loss", 1, 2, 3, 4, 5, 6 })
+  assert(#run:step(batch_of(2, 9)):names() == #{ "loss", "grad_norm", 1, 2, 3, 4, 5, 6 })
   local model, second = compiled({ strategy.data {} }, true)
   orrery.log("logits = %s", text(second:step(batch_of(1, 9)):get "logits":tolist()))
   model = compiled { strategy.data {} }

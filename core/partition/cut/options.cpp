@@ -76,8 +76,8 @@ double CutPass::cost_of(const Op& op, const Way& way) const {
   return sum;
 }
 
-// Whether every rank would keep a summand of a whole sum over the batch, as of a gradient, until all
-// microbatches have been added to it.
+// Whether every rank would keep a summand of a whole sum over the batch, as of a gradient, until
+// all microbatches have been added to it.
 bool CutPass::keeps_whole_sum(const Op& op, const Way& way) const {
   for (size_t j = 0; j < op.out.size(); ++j)
     if (way.out[j].kind == Cut::sum && from.value(op.out[j]).batch == Batch::partial) return true;

@@ -12,7 +12,8 @@
 namespace orr_cpu {
 namespace {
 
-constexpr int64_t kKeepBytes = 1 << 20;     // a packed operand that may stay in the L2 cache
+constexpr int64_t kKeepBytes = 1 << 20;     // a packed a that may stay in the L2 cache
+constexpr int64_t kStoreBytes = 1 << 22;    // a packed b, each panel of which a tile loads once
 constexpr int64_t kRevisitBytes = 1 << 19;  // an output tile that is added to more than once
 constexpr int64_t kStreamBytes = 1 << 22;   // an output that the caches do not keep for its reader
 constexpr int64_t kTileRows = 280;
@@ -113,7 +114,7 @@ Tiling cost_of(const MatmulPlan& p, int64_t tm, int64_t tn, int64_t element) {
   double pack_a = p.read_a ? 0 : 0.4 * double(s.k * rows);
   double pack_b = p.read_b ? 0 : 0.4 * double(s.k * cols);
   bool fits_a = round_up(rows, p.micro.rows) * s.k * element <= kKeepBytes;
-  bool fits_b = round_up(cols, p.micro.cols) * s.k * element <= kKeepBytes;
+  bool fits_b = round_up(cols, p.micro.cols) * s.k * element <= kStoreBytes;
   // An operand that only one tile reads is packed in small parts, while memory loads the next part.
   bool reuses_b = tm < s.m;
   bool m_inner = fits_b && (!fits_a || pack_b >= pack_a) && !p.read_b;

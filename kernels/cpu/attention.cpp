@@ -80,7 +80,7 @@ struct Attention : Kernel {
       for (int64_t i = 0; i < n; i += kMicroRows)
         multiply_micro<float, Along::k, true>(
             int(smaller(kMicroRows, n - i)), vectors,
-            {shape.depth, s.keys + (first + i) * kRowStride, 1, s.query, kQueries,
+            {shape.depth, s.keys + (first + i) * kRowStride, kRowStride, s.query, kQueries,
              s.score + i * kQueries, kQueries, false, nullptr});
       if (shape.biased)
         add_bias(added + t * bias.row + first, bias.row, count, n, shape.scale, s.bias, s.score,

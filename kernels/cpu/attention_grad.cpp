@@ -185,12 +185,14 @@ struct AttentionGrad : Kernel {
     for (int64_t i = 0; i < keys; i += kMicroRows) {
       int rows = int(smaller(kMicroRows, keys - i));
       int64_t row = (first + i) * kRowStride, to = i * kRowStride + at, depth = shape.depth;
-      multiply_micro<float, Along::k, true>(rows, vectors,
-                                            {depth, s.keys + row, 1, s.query_t + at * depth,
-                                             kQueries, s.weight + to, kRowStride, false, nullptr});
-      multiply_micro<float, Along::k, true>(rows, vectors,
-                                            {depth, s.values + row, 1, s.grad_t + at * depth,
-                                             kQueries, s.slope + to, kRowStride, false, nullptr});
+      multiply_micro<float, Along::k, true>(
+          rows, vectors,
+          {depth, s.keys + row, kRowStride, s.query_t + at * depth, kQueries, s.weight + to,
+           kRowStride, false, nullptr});
+      multiply_micro<float, Along::k, true>(
+          rows, vectors,
+          {depth, s.values + row, kRowStride, s.grad_t + at * depth, kQueries, s.slope + to,
+           kRowStride, false, nullptr});
     }
     for (int j = 0; j < vectors && dropout.on(); ++j)
       leave_out(Draws(drops, row + t + 16 * j, shape.keys, first), keys, s.slope + at + 16 * j);
@@ -226,9 +228,9 @@ struct AttentionGrad : Kernel {
                         float* to, int64_t key) const {
     int64_t wide = shape.padded_depth();
     for (int64_t d = 0; d < wide; d += kQueries)
-      multiply_micro<float, Along::k, true>(
-          keys, int(smaller(kMicroVectors, (wide - d) / 16)),
-          {count, a, 1, rows + t * wide + d, wide, to + key * wide + d, wide, true, nullptr});
+      multiply_micro<float, Along::k, true>(keys, int(smaller(kMicroVectors, (wide - d) / 16)),
+                                            {count, a, kRowStride, rows + t * wide + d, wide,
+                                             to + key * wide + d, wide, true, nullptr});
   }
 
   void write_rows(const float* from, float factor, S* to, int64_t step) const {

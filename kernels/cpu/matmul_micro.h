@@ -132,9 +132,8 @@ ORR_INLINE bool is_alone(int64_t k, int64_t kc) {
   return kAlong == Along::swapped && !(k & 1) && k + 1 == kc;
 }
 
-// Element (r, k) of A is a[k*a_step + r], or a[r*kRowStride + k] if kByRows. Row k of B begins at b
-// + k*b_step. Computes C = A*B, or with `add` C += A*B, where the product is summed by itself
-// first.
+// Element (r, k) of A is a[r*a_step + k] if kByRows, else a[k*a_step + r]. Row k of B begins at b +
+// k*b_step. Computes C = A*B, or with `add` C += A*B, where the product is summed by itself first.
 template <class T>
 struct MicroArgs {
   int64_t kc;  // or the number of pairs
@@ -145,14 +144,16 @@ struct MicroArgs {
   T* c;
   int64_t c_step;
   bool add;
-  Ahead* ahead;         // an array of two, or null
+  Ahead* ahead;        // an array of two, or null
+  int64_t rarely = 7;  // steps of K between two lines of `ahead`, less one: a power of two less one
   bool stream = false;  // stores to C bypass the caches. REQUIRES: !add, floats, C on whole lines
 };
 
 template <class T, Along kAlong, int kRows, int kVectors, bool kByRows>
 __attribute__((noinline)) void micro_kernel(const MicroArgs<T>& args) {
   using V = typename Lanes<T>::V;
-  constexpr int lanes = Lanes<T>::count, across = kByRows ? kRowStride : 1;
+  constexpr int lanes = Lanes<T>::count;
+  constexpr int kNear = kByRows ? 3 : kRows;  // rows that one address reaches
   T* c = args.c;
   if (!args.stream) {
 #pragma GCC unroll 16
@@ -166,11 +167,13 @@ __attribute__((noinline)) void micro_kernel(const MicroArgs<T>& args) {
 #pragma GCC unroll 2
     for (int j = 0; j < kVectors; ++j) sum[r][j] = fill(T(0));
   Flushing<kAlong>::begin(&sum[0][0], kRows * kVectors);
-  const int64_t a_step = kByRows ? 1 : args.a_step;
+  const int64_t across = kByRows ? args.a_step : 1, a_step = kByRows ? 1 : args.a_step;
+  const T* base[(kRows + kNear - 1) / kNear];
+  for (int r = 0; r < kRows; r += kNear) base[r / kNear] = args.a + r * across;
   for (int64_t i = 0; i < args.kc; ++i) {
     const int64_t k = kth<kAlong>(i, args.kc);
-    const T *a = args.a + k * a_step, *b = args.b + k * args.b_step;
-    if (args.ahead && !(k & 7)) {
+    const T* b = args.b + k * args.b_step;
+    if (args.ahead && !(k & args.rarely)) {
       args.ahead[0].next();
       args.ahead[1].next();
     }
@@ -185,7 +188,7 @@ __attribute__((noinline)) void micro_kernel(const MicroArgs<T>& args) {
     for (int j = 0; j < kVectors; ++j) row[j] = load(b + j * lanes);
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
-      V x = fill(a[r * across]);
+      V x = fill(base[r / kNear][k * a_step + r % kNear * across]);
 #pragma GCC unroll 2
       for (int j = 0; j < kVectors; ++j) {
         if constexpr (kAlong == Along::pairs)

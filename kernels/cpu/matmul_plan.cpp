@@ -12,13 +12,15 @@
 namespace orr_cpu {
 namespace {
 
-constexpr int64_t kKeepBytes = 1 << 20;     // a packed operand that may stay in the L2 cache
+constexpr int64_t kKeepBytes = 1 << 20;     // a packed a that may stay in the L2 cache
+constexpr int64_t kStoreBytes = 1 << 22;    // a packed b, each panel of which a tile loads once
 constexpr int64_t kRevisitBytes = 1 << 19;  // an output tile that is added to more than once
 constexpr int64_t kStreamBytes = 1 << 22;   // an output that the caches do not keep for its reader
 constexpr int64_t kTileRows = 280;
 constexpr int64_t kTileCols = 1024;
 constexpr int64_t kGroupCols = 128;
 constexpr int64_t kVectorRows = 3;
+constexpr int64_t kFew = 64;  // rows or columns, for which packing the other operand takes too long
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
@@ -109,17 +111,18 @@ Tiling cost_of(const MatmulPlan& p, int64_t tm, int64_t tn, int64_t element) {
   double k = double(s.k) + 16.0 * double(p.n_steps);
   double compute =
       k * (double(rows) + 0.5 * double(ceil_div(rows, p.micro.rows))) * double(cols) / 32;
-  double pack_a = 0.4 * double(s.k * rows), pack_b = 0.4 * double(s.k * cols);
+  double pack_a = p.read_a ? 0 : 0.4 * double(s.k * rows);
+  double pack_b = p.read_b ? 0 : 0.4 * double(s.k * cols);
   bool fits_a = round_up(rows, p.micro.rows) * s.k * element <= kKeepBytes;
-  bool fits_b = round_up(cols, p.micro.cols) * s.k * element <= kKeepBytes;
+  bool fits_b = round_up(cols, p.micro.cols) * s.k * element <= kStoreBytes;
   // An operand that only one tile reads is packed in small parts, while memory loads the next part.
   bool reuses_b = tm < s.m;
-  bool m_inner = fits_b && (!fits_a || pack_b >= pack_a);
+  bool m_inner = fits_b && (!fits_a || pack_b >= pack_a) && !p.read_b;
   Tiling t{tm,
            tn,
            m_inner,
-           fits_a && (!m_inner || tm >= s.m),
-           reuses_b && fits_b && (m_inner || tn >= s.n),
+           fits_a && (!m_inner || tm >= s.m) && !p.read_a,
+           (reuses_b || p.read_a) && fits_b && (m_inner || tn >= s.n) && !p.read_b,
            0};
   double a =
       t.keep_a ? pack_a / std::max(1.0, std::min(rounds, double(ceil_div(s.n, tn)))) : pack_a;
@@ -145,7 +148,8 @@ Tiling choose_tiling(const MatmulPlan& p, int64_t element) {
   for (int64_t i = first_m; i <= std::min(first_m + more, ceil_div(s.m, p.micro.rows)); ++i)
     for (int64_t j = first_n; j <= std::min(first_n + more, ceil_div(s.n, p.micro.lanes)); ++j) {
       int64_t tm = edge(s.m, i, p.micro.rows), tn = edge(s.n, j, p.micro.lanes);
-      if (p.n_chunks > 1 && j < ceil_div(s.n, p.micro.cols) &&
+      if ((p.read_a && tn < s.n) || (p.read_b && tm < s.m)) continue;
+      if (p.n_chunks > 1 && !p.read_a && j < ceil_div(s.n, p.micro.cols) &&
           tm * tn * element * p.levels > kRevisitBytes)
         continue;
       Tiling t = cost_of(p, tm, tn, element);
@@ -155,15 +159,36 @@ Tiling choose_tiling(const MatmulPlan& p, int64_t element) {
   return best;
 }
 
+// Whether so many rows or columns, packed for all of K, stay in the cache while the micro-kernel
+// reads the other operand, about once.
+bool is_few(const MatmulShape& s, int64_t count) {
+  const int64_t element = orr_dtype_bytes(s.dtype);
+  return count > 0 && count <= kFew && kFew * s.k * element <= kKeepBytes && element >= 4;
+}
+
+bool reads_a(const MatmulShape& s) { return is_few(s, s.n) && (s.a.row == 1 || s.a.col == 1); }
+bool reads_b(const MatmulShape& s, int64_t lanes) {
+  return is_few(s, s.m) && s.b.col == 1 && s.n % lanes == 0 && s.b.row % lanes == 0;
+}
+
+// Whether b could be read where it lies if it were a: its elements along K are neighbours, and few
+// lanes stay empty.
+bool reads_swapped(const MatmulShape& s, int64_t lanes) {
+  return s.dtype == ORR_F32 && !s.rounds && is_few(s, s.m) && s.b.row == 1 && s.n >= 2 * kFew &&
+         round_up(s.m, lanes) - s.m <= lanes / 4;
+}
+
 }  // namespace
 
 MatmulPlan::MatmulPlan(const orr_op& op, MicroTile micro_tile, int32_t workers)
     : shape(shape_of(op)), micro(micro_tile), slots(workers) {
   MatmulShape& s = shape;
   bool narrow = s.n <= kVectorRows && s.m > kVectorRows;
-  swapped = narrow || (s.n < micro.cols && s.m >= 2 * s.n && s.n % micro.lanes);
+  swapped = narrow || (s.n < micro.cols && s.m >= 2 * s.n && s.n % micro.lanes) ||
+            (s.m > kVectorRows && reads_swapped(s, micro.lanes));
   if (swapped) swap_roles(s);
   vector = s.m > 0 && s.m <= kVectorRows && s.leaf_n == 1 && s.dtype != ORR_F64;
+  read_a = !vector && reads_a(s), read_b = !vector && !read_a && reads_b(s, micro.lanes);
   std::vector<MatmulStep> list = make_steps(s, levels);
   std::vector<MatmulChunk> groups = make_chunks(list);
   n_steps = int32_t(list.size()), n_chunks = int32_t(groups.size());
@@ -174,7 +199,8 @@ MatmulPlan::MatmulPlan(const orr_op& op, MicroTile micro_tile, int32_t workers)
   tiles_m = ceil_div(s.m, tile_m), tiles_n = ceil_div(s.n, tile_n);
   m_inner = t.m_inner, keep_a = t.keep_a, keep_b = t.keep_b;
   int64_t rows = round_up(tile_m, micro.rows), cols = round_up(tile_n, micro.cols);
-  int64_t micro_tiles = n_chunks > 1 ? rows / micro.rows * (cols / micro.cols) : 1;
+  int64_t micro_rows = read_a ? 1 : rows / micro.rows;
+  int64_t micro_tiles = n_chunks > 1 ? micro_rows * (cols / micro.cols) : 1;
   streams = n_steps == 1 && s.y.col == 1 && s.y.row % 16 == 0 &&
             s.g * s.m * s.n * element >= kStreamBytes;
   // Neighbouring panels are written together: an odd number of lines keeps them in different sets.
@@ -185,9 +211,9 @@ MatmulPlan::MatmulPlan(const orr_op& op, MicroTile micro_tile, int32_t workers)
   panels = rows / micro.rows;
   panel_a = by_rows ? micro.rows * (ORR_MATMUL_K + 16)
                     : round_up(micro.rows * longest + micro.lanes, 32) + 16;
-  slot_a = round_up(panels * panel_a * (keep_a ? n_chunks : 1), 64);
+  slot_a = read_a ? 0 : round_up(panels * panel_a * (keep_a ? n_chunks : 1), 64);
   group = keep_b ? cols : std::min(cols, kGroupCols);
-  slot_b = round_up(group * (keep_b ? s.k : longest) + micro.lanes, 64);
+  slot_b = read_b ? 0 : round_up(group * (keep_b ? s.k : longest) + micro.lanes, 64);
   slot_stack = round_up(micro_tiles * levels * micro.rows * micro.cols, 64);
   shared = 0;
   if (vector) {

@@ -66,6 +66,7 @@ struct MatmulPlan {
   bool swapped;   // a and b are swapped in `shape`
   bool vector;    // at most three rows: b is read once, in place
   int64_t tile_m, tile_n, tiles_m, tiles_n;
+  bool read_a, read_b;      // the operand is multiplied where it lies, and not packed
   bool m_inner;             // tiles of one column follow one another
   bool keep_a, keep_b;      // the packed operand has all of K, and is used for the next tile too
   bool by_rows;             // a is packed as rows (kRowStride)

@@ -30,6 +30,9 @@ struct MatmulSlot {
   const S *a, *b;
   Y* y;
   T *pack_a, *pack_b, *stack;
+  // As the micro-kernel reads them, in numbers of T: from one element of K to the next, and from
+  // one panel of a or column of b to the next. Columns of b are packed in panels.
+  int64_t a_k, a_step, a_panel, b_k;
 
   MatmulSlot(const MatmulPlan& plan, const S* a_, const S* b_, Y* y_, T* scratch)
       : p(plan),
@@ -38,7 +41,15 @@ struct MatmulSlot {
         y(y_),
         pack_a(scratch),
         pack_b(scratch + plan.slot_a),
-        stack(scratch + plan.slot_a + plan.slot_b) {}
+        stack(scratch + plan.slot_a + plan.slot_b),
+        a_step(p.by_rows ? kRowStride : int64_t(kRows)),
+        a_panel(p.panel_a),
+        b_k(kCols) {
+    if (p.read_a) a_step = p.by_rows ? p.shape.a.row : p.shape.a.col;
+    if (p.read_a) a_panel = kRows * p.shape.a.row;
+    if (p.read_b) b_k = p.shape.b.row;
+    a_k = p.by_rows ? 1 : a_step;
+  }
 
   void run(int64_t first, int64_t last) const {
     int64_t packed_a = -1, packed_b = -1;
@@ -108,6 +119,7 @@ struct MatmulSlot {
   // If all of A is packed (keep_a), each group of columns runs through all of K, and its part of y
   // stays in cache.
   void run_tile(const Tile& t, bool more) const {
+    if (p.read_a) return run_rows(t);
     Ahead ahead[2];
     int64_t outer = p.keep_a ? (t.cols + p.group - 1) / p.group : p.n_chunks;
     int64_t inner = p.keep_a ? p.n_chunks : (t.cols + p.group - 1) / p.group;
@@ -119,7 +131,7 @@ struct MatmulSlot {
         want_a(t, chunk, more, ahead[0]);
       }
       if (!p.keep_b) {
-        pack_b_group(t, j, smaller(p.group, t.cols - j), p.chunks[chunk]);
+        if (!p.read_b) pack_b_group(t, j, smaller(p.group, t.cols - j), p.chunks[chunk]);
         int64_t next = i + 1;
         if (next < outer * inner)
           want_b(t, int32_t(p.keep_a ? next % inner : next / inner),
@@ -127,6 +139,22 @@ struct MatmulSlot {
       }
       run_group(t, j, smaller(p.group, t.cols - j), chunk, ahead);
     }
+  }
+
+  // A where it lies: each panel of it runs through all of K, beside all of B.
+  void run_rows(const Tile& t) const {
+    Ahead ahead[2];
+    for (int64_t i = 0; i < t.rows; i += kRows)
+      for (int32_t index = 0; index < p.n_chunks; ++index) {
+        const MatmulChunk& c = p.chunks[index];
+        const S* panel = rows_at(t, c.k0) + i * p.shape.a.row;
+        const int64_t below = smaller(kRows, p.shape.m - t.m - i - kRows);
+        ahead[0] =
+            ahead_of(panel + kRows * p.shape.a.row, below, p.shape.a.row, c.kc, p.shape.a.col);
+        for (int64_t n = 0; n < t.cols; n += kCols)
+          micro(t, i, n, c, (const T*)panel, pack_b + depth(c.k0) * kCols + n * depth(p.shape.k),
+                ahead);
+      }
   }
 
   // Sets `ahead` to the piece of a that is packed next: the next chunk, or the tile below.
@@ -148,22 +176,29 @@ struct MatmulSlot {
 
   void run_group(const Tile& t, int64_t j, int64_t cols, int32_t index, Ahead* ahead) const {
     const MatmulChunk& c = p.chunks[index];
-    int64_t depth_b = depth(p.keep_b ? p.shape.k : c.kc);
+    int64_t depth_b = p.read_b ? 1 : depth(p.keep_b ? p.shape.k : c.kc);
     const T* panel_b = pack_b + (p.keep_b ? depth(c.k0) * kCols + j * depth_b : 0);
+    if (p.read_b) panel_b = (const T*)cols_at(t, j, c.k0);
     for (int64_t n = 0; n < cols; n += kCols) {
       const T* panel_a = chunk_of_a(index);
-      for (int64_t i = 0; i < t.rows; i += kRows, panel_a += p.panel_a)
+      for (int64_t i = 0; i < t.rows; i += kRows, panel_a += a_panel)
         micro(t, i, j + n, c, panel_a, panel_b + n * depth_b, ahead);
     }
   }
 
   void multiply(const MatmulStep& step, int64_t k, int rows, int vectors, const T* panel_a,
                 const T* panel_b, T* to, int64_t to_step, Ahead* ahead, bool stream = false) const {
-    MicroArgs<T> args{depth(step.kc), panel_a + depth(k) * (p.by_rows ? 1 : kRows),
-                      kRows,          panel_b + depth(k) * kCols,
-                      kCols,          to,
-                      to_step,        step.add != 0,
-                      ahead,          stream};
+    MicroArgs<T> args{depth(step.kc),
+                      panel_a + depth(k) * a_k,
+                      a_step,
+                      panel_b + depth(k) * b_k,
+                      b_k,
+                      to,
+                      to_step,
+                      step.add != 0,
+                      ahead,
+                      p.read_a || p.read_b ? 0 : 7,
+                      stream};
     if (p.by_rows)
       multiply_micro<T, kAlong, true>(rows, vectors, args);
     else
@@ -188,7 +223,8 @@ struct MatmulSlot {
     }
     int64_t across = (p.tile_n + kCols - 1) / kCols;
     T* base = stack;
-    if (p.n_chunks > 1) base += (i / kRows * across + j / kCols) * p.levels * kMicro;
+    if (p.n_chunks > 1)
+      base += ((p.read_a ? 0 : i / kRows * across) + j / kCols) * p.levels * kMicro;
     if (p.steps[c.last - 1].node >= 0) expect(to + p.steps[c.last - 1].node * s.node, rows, cols);
     for (int32_t x = c.first; x < c.last; ++x) {
       const MatmulStep& step = p.steps[x];
@@ -211,9 +247,12 @@ struct MatmulSlot {
 
   // Prefetches the lines of y, which is written at once after the last step.
   void expect(const Y* to, int rows, int cols) const {
-    for (int r = 0; r < rows; ++r)
-      for (int c = 0; c < cols; c += 64 / int(sizeof(Y)))
-        __builtin_prefetch(to + r * p.shape.y.row + c * p.shape.y.col, 1);
+    if (p.shape.y.col != 1)
+      for (int c = 0; c < cols; ++c) __builtin_prefetch(to + c * p.shape.y.col, 1);
+    else
+      for (int r = 0; r < rows; ++r)
+        for (int c = 0; c < cols; c += 64 / int(sizeof(Y)))
+          __builtin_prefetch(to + r * p.shape.y.row + c * p.shape.y.col, 1);
   }
 
   static void add(T* to, const T* from, int rows, int vectors) {
@@ -233,8 +272,22 @@ struct MatmulSlot {
         }
   }
 
+  // Columns are lines of y.
+  void write_columns(Y* to, const T* from, int rows, int cols) const {
+    const T* row[16];
+    row_pointers(from, kCols, rows, row);
+    for (int c = 0; c < cols; c += 4) {
+      v16f column[4];
+      load_columns(row, c, column);
+      for (int j = 0; j < 4 && c + j < cols; ++j)
+        store(to + (c + j) * p.shape.y.col, column[j], rows);
+    }
+  }
+
   void write(Y* to, const T* from, int rows, int cols) const {
     int64_t row = p.shape.y.row, col = p.shape.y.col;
+    if constexpr (sizeof(T) == 4 && sizeof(Y) == 4)
+      if (row == 1) return write_columns(to, from, rows, cols);
     for (int r = 0; r < rows; ++r, from += kCols) {
       int c = 0;
       if (col == 1)

@@ -238,8 +238,9 @@ int main(int argc, char** argv) {
   orrery::ThreadPool::get().configure(threads);
   std::printf("%d threads, multiply-add peak %.1f GFLOP/s\n", threads, peak(threads));
   const int64_t layers[][3] = {
-      {256, 2304, 768}, {256, 768, 768}, {256, 3072, 768}, {256, 768, 3072}, {256, 50257, 768},
-      {768, 128, 128},  {768, 384, 128}, {768, 512, 128},  {128, 512, 784},  {128, 10, 512}};
+      {256, 2304, 768}, {256, 768, 768},  {256, 3072, 768}, {256, 768, 3072}, {256, 50257, 768},
+      {768, 128, 128},  {768, 384, 128},  {768, 512, 128},  {128, 512, 784},  {128, 10, 512},
+      {32, 2048, 512},  {32768, 64, 576}, {2048, 2048, 256}};
   for (auto& l : layers)
     for (const Product& p : products(l[0], l[1], l[2])) compare(p, seconds, only);
   for (auto& l : {layers[0], layers[3], layers[4]}) {

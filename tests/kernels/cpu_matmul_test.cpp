@@ -176,6 +176,14 @@ const Case cases[] = {
     {1, 29, 47, 600, true, true, 1},
     {3, 20, 50, 70, false, true},
     {5, 64, 64, 32, true, false, 0, 0, 1, 1, true},
+    {1, 32, 144, 300, false, true},  // of few rows or columns: the other operand is not packed
+    {2, 45, 130, 40, false, true, 3},
+    {1, 32, 144, 300, false, false},
+    {3, 20, 48, 40, true, false},
+    {1, 60, 64, 4 * 30, true, false, 0, 0, 4, 4},
+    {1, 100, 40, 300, true, false},
+    {2, 100, 33, 40, false, true, 1},
+    {1, 100, 40, 4 * 30, true, false, 0, 0, 4, 4},
     {1, 300, 1100, 40, false, false},
     {1, 290, 530, 300, true, true},
     {1, 1030, 1040, 5, true, false},  // y goes past the caches

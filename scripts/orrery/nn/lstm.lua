@@ -23,11 +23,9 @@ local cell = {}
 function cell.bias(p) return p.bias_ih and p.bias_ih + p.bias_hh end
 
 function cell.step(p, state, z)
+  -- Added before it is split, so that its gradient is joined once, for both summands.
+  if state then z = z + state.h:matmul(p.weight_hh, { transpose_b = true }) end
   local i, f, g, o = z:split(-1, 4)
-  if state then -- added gate by gate, so that one kernel does all of a step but the product
-    local hi, hf, hg, ho = state.h:matmul(p.weight_hh, { transpose_b = true }):split(-1, 4)
-    i, f, g, o = i + hi, f + hf, g + hg, o + ho
-  end
   local c = i:sigmoid() * g:tanh()
   if state then c = c + f:sigmoid() * state.c end
   local h = o:sigmoid() * c:tanh()

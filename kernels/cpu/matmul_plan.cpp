@@ -3,6 +3,8 @@
 // Chooses tiles by a small cost model, and makes the steps over K. See matmul_plan.h.
 #include "matmul_plan.h"
 
+#include <orrery/sdk/plugin.hpp>
+
 #include "kernel.h"
 
 #include <algorithm>
@@ -27,14 +29,39 @@ MatmulStrides strides_of(const orr_tensor& t) {
   return {t.strides[t.rank - 3], t.strides[t.rank - 2], t.strides[t.rank - 1]};
 }
 
+// Dims [first, last) of t as one.
+JoinedDim joined(const orr_tensor& t, int first, int last) {
+  JoinedDim d{last - first, {}, {}};
+  std::copy(t.dims + first, t.dims + last, d.dims);
+  std::copy(t.strides + first, t.strides + last, d.strides);
+  return d;
+}
+
+// The operand's last `cols` elements of each row are runs.
+MatmulWindows windows_of(const orr_tensor& t, int64_t cols) {
+  if (t.rank == 3) return {};
+  int first = t.rank - 1;
+  for (int64_t n = t.dims[first]; n < cols; n *= t.dims[first]) --first;
+  return {t.dims[t.rank - 1], joined(t, first, t.rank - 1), joined(t, 1, first)};
+}
+
+int64_t columns_of(const orr_tensor& t, int64_t rows) {
+  if (t.rank == 3) return t.dims[2];
+  return rows ? orr::elements(t) / rows : 0;
+}
+
 MatmulShape shape_of(const orr_op& op) {
   const orr_tensor& a = op.in[0];
   const orr_tensor& b = op.in[1];
   const orr_tensor& y = op.out[0];
   MatmulShape s{};
   s.dtype = a.dtype, s.rounds = orr_dtype_bytes(y.dtype) == 2;
-  s.g = a.dims[0], s.m = a.dims[1], s.k = a.dims[2], s.n = b.dims[2];
-  s.a = strides_of(a), s.b = strides_of(b), s.y = strides_of(y);
+  s.g = a.dims[0], s.m = y.dims[y.rank - 2], s.n = y.dims[y.rank - 1];
+  s.k = columns_of(a, s.m);
+  s.windows_a = windows_of(a, s.k), s.windows_b = windows_of(b, s.n);
+  s.a = s.windows_a.run ? MatmulStrides{0, 0, 1} : strides_of(a);
+  s.b = s.windows_b.run ? MatmulStrides{0, 0, 1} : strides_of(b);
+  s.y = strides_of(y);
   s.node = y.rank == 4 ? y.strides[0] : s.y.batch;
   s.leaf_lo = attr_int(op, "leaf_lo", 0);
   s.leaf_n = attr_int(op, "leaf_n", 1);
@@ -161,9 +188,10 @@ MatmulPlan::MatmulPlan(const orr_op& op, MicroTile micro_tile, int32_t workers)
     : shape(shape_of(op)), micro(micro_tile), slots(workers) {
   MatmulShape& s = shape;
   bool narrow = s.n <= kVectorRows && s.m > kVectorRows;
-  swapped = narrow || (s.n < micro.cols && s.m >= 2 * s.n && s.n % micro.lanes);
+  const bool windows = s.windows_a.run || s.windows_b.run;
+  swapped = !windows && (narrow || (s.n < micro.cols && s.m >= 2 * s.n && s.n % micro.lanes));
   if (swapped) swap_roles(s);
-  vector = s.m > 0 && s.m <= kVectorRows && s.leaf_n == 1 && s.dtype != ORR_F64;
+  vector = !windows && s.m > 0 && s.m <= kVectorRows && s.leaf_n == 1 && s.dtype != ORR_F64;
   std::vector<MatmulStep> list = make_steps(s, levels);
   std::vector<MatmulChunk> groups = make_chunks(list);
   n_steps = int32_t(list.size()), n_chunks = int32_t(groups.size());
@@ -215,6 +243,8 @@ void matmul_supports(const orr_op& op, orr_support& out) {
   if (dtype != ORR_F32 && dtype != ORR_BF16 && dtype != ORR_F16 && dtype != ORR_F64)
     return refuse(out, "only f32, bf16, f16 and f64");
   if (op.in[1].dtype != dtype) return refuse(out, "only operands of one type");
+  if (dtype == ORR_BF16 && (op.in[0].rank > 3 || op.in[1].rank > 3))
+    return refuse(out, "no bf16 operands of more than three dims");
   if (!sums_into(dtype, op.out[0].dtype))
     return refuse(out, "no result of that type from such operands");
   const bool pairs = dtype == ORR_BF16 && op.out[0].dtype == ORR_BF16;

@@ -14,12 +14,28 @@ struct MatmulStrides {
   int64_t batch, row, col;
 };
 
+// One dim of a matrix that is made of several dims of a tensor, the last one fastest.
+struct JoinedDim {
+  int32_t count;
+  int64_t dims[ORR_MAX_RANK], strides[ORR_MAX_RANK];
+};
+
+// An operand of more than three dims (ops.h, matmul), such as the windows of a convolution. Along
+// the dim of A's K or B's N it is runs of neighbours, `run` elements each; 0: the operand has
+// strides.
+struct MatmulWindows {
+  int64_t run;
+  JoinedDim runs;   // where each run begins
+  JoinedDim apart;  // the other dim
+};
+
 // y[g,m,n] = sum over k of a[g,m,k] * b[g,k,n]; `node` is the stride between the nodes of leaves.
 struct MatmulShape {
   int32_t dtype;  // of a and b
   bool rounds;    // y has 16 bits: every node of the leaves is rounded to it
   int64_t g, m, n, k;
   MatmulStrides a, b, y;
+  MatmulWindows windows_a, windows_b;
   int64_t node;
   int64_t leaf_lo, leaf_n, leaf_total;
 };

@@ -7,6 +7,7 @@
 #include "matmul_plan.h"
 #include "pack.h"
 #include "pack_pairs.h"
+#include "pack_windows.h"
 #include "tasks.h"
 
 namespace orr_cpu::ORR_ISA {
@@ -71,7 +72,9 @@ struct MatmulSlot {
   void pack_a_chunk(const Tile& t, int32_t index) const {
     const MatmulChunk& c = p.chunks[index];
     T* to = chunk_of_a(index);
-    if (p.by_rows)
+    if (p.shape.windows_a.run)
+      pack_window_rows<kRows>(a, p.shape.windows_a, t.m, t.rows, c.k0, c.kc, to, p.panel_a);
+    else if (p.by_rows)
       for (int64_t i = 0; i < t.rows; i += kRows, to += p.panel_a)
         pack_whole_rows(rows_at(t, c.k0) + i * p.shape.a.row, p.shape.a.row,
                         smaller(kRows, t.rows - i), c.kc, to);
@@ -79,6 +82,9 @@ struct MatmulSlot {
       pack<kRows>(rows_at(t, c.k0), p.shape.a.row, p.shape.a.col, t.rows, c.kc, to, p.panel_a);
   }
   void pack_b_group(const Tile& t, int64_t j, int64_t cols, const MatmulChunk& c) const {
+    if (p.shape.windows_b.run)
+      return pack_window_panels<kCols>(b, p.shape.windows_b, t.n + j, cols, c.k0, c.kc, pack_b,
+                                       kCols * depth(c.kc));
     pack<kCols>(cols_at(t, j, c.k0), p.shape.b.col, p.shape.b.row, cols, c.kc, pack_b,
                 kCols * depth(c.kc));
   }
@@ -132,6 +138,7 @@ struct MatmulSlot {
   // Sets `ahead` to the piece of a that is packed next: the next chunk, or the tile below.
   void want_a(Tile t, int32_t index, bool more, Ahead& ahead) const {
     const MatmulStrides& s = p.shape.a;
+    if (p.shape.windows_a.run) return;
     if (++index == p.n_chunks) {
       index = 0, t.m += t.rows;
       if (!more || !p.m_inner || t.m >= p.shape.m) return;
@@ -141,6 +148,7 @@ struct MatmulSlot {
     ahead = ahead_of(rows_at(t, c.k0), t.rows, s.row, c.kc, s.col);
   }
   void want_b(const Tile& t, int32_t index, int64_t j, Ahead& ahead) const {
+    if (p.shape.windows_b.run) return;
     const MatmulChunk& c = p.chunks[index];
     ahead = ahead_of(cols_at(t, j, c.k0), smaller(p.group, t.cols - j), p.shape.b.col, c.kc,
                      p.shape.b.row);

@@ -15,6 +15,7 @@ namespace orr_cpu {
 namespace {
 
 constexpr int64_t kKeepBytes = 1 << 20;     // a packed operand that may stay in the L2 cache
+constexpr int64_t kFarBytes = 1 << 24;      // one that may come from further away each time
 constexpr int64_t kRevisitBytes = 1 << 19;  // an output tile that is added to more than once
 constexpr int64_t kStreamBytes = 1 << 22;   // an output that the caches do not keep for its reader
 constexpr int64_t kTileRows = 280;
@@ -167,12 +168,12 @@ Tiling choose_tiling(const MatmulPlan& p, int64_t element) {
   int64_t more = 2 * p.slots;
   int64_t cols = s.k * element <= kKeepBytes / 256 ? kTileCols : kTileCols / 2;
   // An empty product has no tiles; any size will do for them.
-  int64_t first_m = std::max<int64_t>(1, ceil_div(s.m, kTileRows));
+  int64_t first_m = p.by_panels ? 1 : std::max<int64_t>(1, ceil_div(s.m, kTileRows));
   int64_t first_n = std::max<int64_t>(1, ceil_div(s.n, cols));
   for (int64_t i = first_m; i <= std::min(first_m + more, ceil_div(s.m, p.micro.rows)); ++i)
     for (int64_t j = first_n; j <= std::min(first_n + more, ceil_div(s.n, p.micro.lanes)); ++j) {
       int64_t tm = edge(s.m, i, p.micro.rows), tn = edge(s.n, j, p.micro.lanes);
-      if (p.n_chunks > 1 && j < ceil_div(s.n, p.micro.cols) &&
+      if (!p.by_panels && p.n_chunks > 1 && j < ceil_div(s.n, p.micro.cols) &&
           tm * tn * element * p.levels > kRevisitBytes)
         continue;
       Tiling t = cost_of(p, tm, tn, element);
@@ -191,6 +192,7 @@ MatmulPlan::MatmulPlan(const orr_op& op, MicroTile micro_tile, int32_t workers)
   const bool windows = s.windows_a.run || s.windows_b.run;
   swapped = !windows && (narrow || (s.n < micro.cols && s.m >= 2 * s.n && s.n % micro.lanes));
   if (swapped) swap_roles(s);
+  by_panels = s.windows_a.run > 0;
   vector = !windows && s.m > 0 && s.m <= kVectorRows && s.leaf_n == 1 && s.dtype != ORR_F64;
   std::vector<MatmulStep> list = make_steps(s, levels);
   std::vector<MatmulChunk> groups = make_chunks(list);
@@ -200,8 +202,10 @@ MatmulPlan::MatmulPlan(const orr_op& op, MicroTile micro_tile, int32_t workers)
   Tiling t = choose_tiling(*this, element);
   tile_m = t.tm, tile_n = t.tn;
   tiles_m = ceil_div(s.m, tile_m), tiles_n = ceil_div(s.n, tile_n);
-  m_inner = t.m_inner, keep_a = t.keep_a, keep_b = t.keep_b;
-  int64_t rows = round_up(tile_m, micro.rows), cols = round_up(tile_n, micro.cols);
+  m_inner = t.m_inner, keep_a = t.keep_a && !by_panels, keep_b = t.keep_b;
+  int64_t cols = round_up(tile_n, micro.cols);
+  if (by_panels) keep_b = cols * s.k * element <= kFarBytes;
+  int64_t rows = round_up(by_panels ? std::min<int64_t>(tile_m, kWindowRows) : tile_m, micro.rows);
   int64_t micro_tiles = n_chunks > 1 ? rows / micro.rows * (cols / micro.cols) : 1;
   streams = n_steps == 1 && s.y.col == 1 && s.y.row % 16 == 0 &&
             s.g * s.m * s.n * element >= kStreamBytes;
@@ -210,11 +214,11 @@ MatmulPlan::MatmulPlan(const orr_op& op, MicroTile micro_tile, int32_t workers)
   // A pair does not reach from one leaf into the next.
   pairs = micro.pairs && s.dtype == ORR_BF16 && op.out[0].dtype == ORR_BF16 &&
           (s.leaf_n == 1 || s.k / s.leaf_n % 2 == 0);
-  panels = rows / micro.rows;
+  panels = by_panels ? 1 : rows / micro.rows;
   panel_a = by_rows ? micro.rows * (ORR_MATMUL_K + 16)
                     : round_up(micro.rows * longest + micro.lanes, 32) + 16;
   slot_a = round_up(panels * panel_a * (keep_a ? n_chunks : 1), 64);
-  group = keep_b ? cols : std::min(cols, kGroupCols);
+  group = keep_b || by_panels ? cols : std::min(cols, kGroupCols);
   slot_b = round_up(group * (keep_b ? s.k : longest) + micro.lanes, 64);
   slot_stack = round_up(micro_tiles * levels * micro.rows * micro.cols, 64);
   shared = 0;

@@ -64,6 +64,10 @@ struct MatmulChunk {
 // How many columns the vector path (matmul_vector.h) sums at a time.
 enum { kVectorCols = 512 };
 
+// How many rows of windows are multiplied by all of K before the next ones: their elements, which
+// windows share, then stay in the L2 cache.
+enum { kWindowRows = 140 };
+
 // The micro-tile of an instruction set, in elements.
 struct MicroTile {
   int64_t rows, cols, lanes;
@@ -85,6 +89,7 @@ struct MatmulPlan {
   bool m_inner;             // tiles of one column follow one another
   bool keep_a, keep_b;      // the packed operand has all of K, and is used for the next tile too
   bool by_rows;             // a is packed as rows (kRowStride)
+  bool by_panels;           // a is packed panel by panel, each when it is multiplied
   bool pairs;               // bf16 is packed in pairs along K
   bool streams;             // y is too large for the caches: stores bypass them
   int64_t panels, panel_a;  // panels of a in a tile, and elements of a panel for one chunk

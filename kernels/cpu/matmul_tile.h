@@ -54,7 +54,10 @@ struct MatmulSlot {
       if (p.keep_b && packed_b != g * p.tiles_n + in)
         pack_b_group(t, 0, t.cols, {0, 0, 0, p.shape.k});
       packed_a = g * p.tiles_m + im, packed_b = g * p.tiles_n + in;
-      run_tile(t, i + 1 < last);
+      if (p.by_panels)
+        run_panels(t);
+      else
+        run_tile(t, i + 1 < last);
     }
     if (p.streams) _mm_sfence();
   }
@@ -72,9 +75,7 @@ struct MatmulSlot {
   void pack_a_chunk(const Tile& t, int32_t index) const {
     const MatmulChunk& c = p.chunks[index];
     T* to = chunk_of_a(index);
-    if (p.shape.windows_a.run)
-      pack_window_rows<kRows>(a, p.shape.windows_a, t.m, t.rows, c.k0, c.kc, to, p.panel_a);
-    else if (p.by_rows)
+    if (p.by_rows)
       for (int64_t i = 0; i < t.rows; i += kRows, to += p.panel_a)
         pack_whole_rows(rows_at(t, c.k0) + i * p.shape.a.row, p.shape.a.row,
                         smaller(kRows, t.rows - i), c.kc, to);
@@ -135,10 +136,41 @@ struct MatmulSlot {
     }
   }
 
+  // A few rows at a time, by all of K. Each panel of A is packed into the same memory, which stays
+  // in the nearest cache.
+  void run_panels(const Tile& t) const {
+    for (int64_t i = 0; i < t.rows; i += kWindowRows) {
+      const Tile rows{t.g, t.m + i, t.n, smaller(kWindowRows, t.rows - i), t.cols};
+      Ahead ahead[2];
+      if (i + rows.rows < t.rows) ahead[0] = behind(rows);
+      for (int32_t c = 0; c < p.n_chunks; ++c) run_rows(rows, p.chunks[c], ahead);
+    }
+  }
+
+  void run_rows(const Tile& t, const MatmulChunk& c, Ahead* ahead) const {
+    RunPart parts[ORR_MATMUL_K];
+    const int64_t n = parts_of_runs(p.shape.windows_a, c.k0, c.kc, 0, parts);
+    if (!p.keep_b) pack_b_group(t, 0, t.cols, c);
+    for (int64_t i = 0; i < t.rows; i += kRows) {
+      pack_window_rows(a, p.shape.windows_a.apart, t.m + i, smaller(kRows, t.rows - i), parts, n,
+                       pack_a);
+      for (int64_t j = 0; j < t.cols; j += kCols)
+        micro(t, i, j, c, pack_a, packed_b(c, j), ahead);
+    }
+  }
+
+  // What the rows behind these read, as far as the memory is behind what they read.
+  Ahead behind(const Tile& rows) const {
+    const JoinedDim& apart = p.shape.windows_a.apart;
+    const int64_t first = rows.m + rows.rows, from = offset_of(apart, first),
+                  more = smaller(rows.rows, p.shape.m - first),
+                  to = offset_of(apart, first + more - 1);
+    return {(const char*)(a + from), 0, (to - from) * int64_t(sizeof(S)), 1, 0};
+  }
+
   // Sets `ahead` to the piece of a that is packed next: the next chunk, or the tile below.
   void want_a(Tile t, int32_t index, bool more, Ahead& ahead) const {
     const MatmulStrides& s = p.shape.a;
-    if (p.shape.windows_a.run) return;
     if (++index == p.n_chunks) {
       index = 0, t.m += t.rows;
       if (!more || !p.m_inner || t.m >= p.shape.m) return;
@@ -154,14 +186,18 @@ struct MatmulSlot {
                      p.shape.b.row);
   }
 
+  // Packed elements along K of a panel of B, and where the chunk's panel of column j begins.
+  int64_t depth_b(const MatmulChunk& c) const { return depth(p.keep_b ? p.shape.k : c.kc); }
+  const T* packed_b(const MatmulChunk& c, int64_t j) const {
+    return pack_b + (p.keep_b ? depth(c.k0) * kCols + j * depth_b(c) : 0);
+  }
   void run_group(const Tile& t, int64_t j, int64_t cols, int32_t index, Ahead* ahead) const {
     const MatmulChunk& c = p.chunks[index];
-    int64_t depth_b = depth(p.keep_b ? p.shape.k : c.kc);
-    const T* panel_b = pack_b + (p.keep_b ? depth(c.k0) * kCols + j * depth_b : 0);
+    const T* panel_b = packed_b(c, j);
     for (int64_t n = 0; n < cols; n += kCols) {
       const T* panel_a = chunk_of_a(index);
       for (int64_t i = 0; i < t.rows; i += kRows, panel_a += p.panel_a)
-        micro(t, i, j + n, c, panel_a, panel_b + n * depth_b, ahead);
+        micro(t, i, j + n, c, panel_a, panel_b + n * depth_b(c), ahead);
     }
   }
 

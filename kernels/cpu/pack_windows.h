@@ -60,49 +60,51 @@ ORR_INLINE int64_t parts_of_runs(const MatmulWindows& w, int64_t first, int64_t 
   return found;
 }
 
-// As pack_rows, for all panels of kRows rows. REQUIRES: kc <= 256.
-template <int kRows, class S>
-inline void pack_window_rows(const S* src, const MatmulWindows& w, int64_t first, int64_t count,
-                             int64_t k0, int64_t kc, Scalar<S>* to, int64_t panel) {
-  RunPart parts[ORR_MATMUL_K];
-  const int64_t n = parts_of_runs(w, k0, kc, 0, parts);
-  Offsets rows(w.apart, first);
-  for (int64_t i = 0; i < count; ++i) {
+// As pack_rows: the `parts` of each of the rows from `first` on.
+template <class S>
+inline void pack_window_rows(const S* src, const JoinedDim& apart, int64_t first, int64_t count,
+                             const RunPart* parts, int64_t n, Scalar<S>* to) {
+  Offsets rows(apart, first);
+  for (int64_t i = 0; i < count; ++i, to += kRowStride) {
     const S* row = src + rows.next();
-    Scalar<S>* packed = to + i / kRows * panel + i % kRows * kRowStride;
     for (const RunPart* part = parts; part < parts + n; ++part) {
       // What is too much is overwritten by the next part, or lies between two rows.
       int64_t k = 0;
       for (; k + 16 <= part->n; k += 16)
-        store(packed + part->at + k, load(row + part->from + k, Full{}), Full{});
+        store(to + part->at + k, load(row + part->from + k, Full{}), Full{});
       if (k < part->n)
-        store(packed + part->at + k, load(row + part->from + k, int(part->n - k)), Full{});
+        store(to + part->at + k, load(row + part->from + k, int(part->n - k)), Full{});
     }
   }
 }
 
-// As pack_panels: some panels side by side, all of them for one k, then for the next.
+// As pack_panels, panel by panel.
 template <int W, class S>
 inline void pack_window_panels(const S* src, const MatmulWindows& w, int64_t first, int64_t count,
                                int64_t k0, int64_t kc, float* to, int64_t panel) {
-  constexpr int64_t kAtOnce = 128 / W * W;
-  RunPart parts[kAtOnce];
-  for (int64_t i = 0; i < count; i += kAtOnce, to += kAtOnce / W * panel) {
-    const int64_t n = parts_of_runs(w, first + i, smaller(kAtOnce, count - i), W, parts);
-    for (int64_t p = 0; p < n; ++p) parts[p].at = parts[p].at / W * panel + parts[p].at % W;
+  for (int64_t i = 0; i < count; i += W, to += panel) {
+    RunPart parts[W];
+    const int64_t n = parts_of_runs(w, first + i, smaller(W, count - i), W, parts);
     Offsets rows(w.apart, k0);
+    if (W == 32 && n == 2 && parts[0].n == 16 && parts[1].n == 16) {
+      const S *left = src + parts[0].from, *right = src + parts[1].from;
+      for (int64_t k = 0; k < kc; ++k) {
+        const int64_t at = rows.next();
+        store(to + k * W, load(left + at, Full{}));
+        store(to + k * W + 16, load(right + at, Full{}));
+      }
+      continue;
+    }
     for (int64_t k = 0; k < kc; ++k) {
       const S* row = src + rows.next();
-      float* packed = to + k * W;
       // A whole vector is stored where the next row of the panel overwrites what is too much.
       const bool last = (kc - k) * W < W + 16;
       for (const RunPart* part = parts; part < parts + n; ++part) {
-        const v16f x = part->n == 16 ? load(row + part->from, Full{})
-                                     : load(row + part->from, int(part->n));
-        if (part->n == 16 || !last)
-          store(packed + part->at, x);
+        const v16f x = load(row + part->from, int(part->n));
+        if (last)
+          store(to + k * W + part->at, x, int(part->n));
         else
-          store(packed + part->at, x, int(part->n));
+          store(to + k * W + part->at, x);
       }
     }
   }

@@ -128,7 +128,11 @@ struct MatmulSlot {
       if (!p.keep_b) {
         pack_b_group(t, j, smaller(p.group, t.cols - j), p.chunks[chunk]);
         int64_t next = i + 1;
-        if (next < outer * inner)
+        if (p.shape.windows_b.run) {
+          if (j == 0 && chunk + 1 < p.n_chunks)
+            ahead[1] =
+                span_of(b, p.shape.windows_b.apart, p.chunks[chunk + 1].k0, p.chunks[chunk + 1].kc);
+        } else if (next < outer * inner)
           want_b(t, int32_t(p.keep_a ? next % inner : next / inner),
                  (p.keep_a ? next / inner : next % inner) * p.group, ahead[1]);
       }
@@ -142,7 +146,10 @@ struct MatmulSlot {
     for (int64_t i = 0; i < t.rows; i += kWindowRows) {
       const Tile rows{t.g, t.m + i, t.n, smaller(kWindowRows, t.rows - i), t.cols};
       Ahead ahead[2];
-      if (i + rows.rows < t.rows) ahead[0] = behind(rows);
+      const int64_t next = i + rows.rows;
+      if (next < t.rows)
+        ahead[0] =
+            span_of(a, p.shape.windows_a.apart, t.m + next, smaller(kWindowRows, t.rows - next));
       for (int32_t c = 0; c < p.n_chunks; ++c) run_rows(rows, p.chunks[c], ahead);
     }
   }
@@ -154,18 +161,14 @@ struct MatmulSlot {
     for (int64_t i = 0; i < t.rows; i += kRows) {
       pack_window_rows(a, p.shape.windows_a.apart, t.m + i, smaller(kRows, t.rows - i), parts, n,
                        pack_a);
-      for (int64_t j = 0; j < t.cols; j += kCols)
-        micro(t, i, j, c, pack_a, packed_b(c, j), ahead);
+      for (int64_t j = 0; j < t.cols; j += kCols) micro(t, i, j, c, pack_a, packed_b(c, j), ahead);
     }
   }
 
-  // What the rows behind these read, as far as the memory is behind what they read.
-  Ahead behind(const Tile& rows) const {
-    const JoinedDim& apart = p.shape.windows_a.apart;
-    const int64_t first = rows.m + rows.rows, from = offset_of(apart, first),
-                  more = smaller(rows.rows, p.shape.m - first),
-                  to = offset_of(apart, first + more - 1);
-    return {(const char*)(a + from), 0, (to - from) * int64_t(sizeof(S)), 1, 0};
+  // Most of the memory of windows from index `first` on.
+  static Ahead span_of(const S* at, const JoinedDim& apart, int64_t first, int64_t count) {
+    const int64_t from = offset_of(apart, first), to = offset_of(apart, first + count - 1);
+    return {(const char*)(at + from), 0, (to - from) * int64_t(sizeof(S)), 1, 0};
   }
 
   // Sets `ahead` to the piece of a that is packed next: the next chunk, or the tile below.
@@ -180,7 +183,6 @@ struct MatmulSlot {
     ahead = ahead_of(rows_at(t, c.k0), t.rows, s.row, c.kc, s.col);
   }
   void want_b(const Tile& t, int32_t index, int64_t j, Ahead& ahead) const {
-    if (p.shape.windows_b.run) return;
     const MatmulChunk& c = p.chunks[index];
     ahead = ahead_of(cols_at(t, j, c.k0), smaller(p.group, t.cols - j), p.shape.b.col, c.kc,
                      p.shape.b.row);

@@ -78,34 +78,47 @@ inline void pack_window_rows(const S* src, const JoinedDim& apart, int64_t first
   }
 }
 
-// As pack_panels, panel by panel.
+// Rows [0, kc) at `row` of one panel of W columns, whose parts these are. What follows the last
+// row must stay, if it `ends` the panel.
+template <int W, class S>
+ORR_INLINE void pack_window_panel(const S* const* row, int64_t kc, const RunPart* parts, int64_t n,
+                                  bool ends, float* to) {
+  if (W == 32 && n == 2 && parts[0].n == 16 && parts[1].n == 16) {
+    const int64_t left = parts[0].from, right = parts[1].from;
+    for (int64_t k = 0; k < kc; ++k) {
+      store(to + k * W, load(row[k] + left, Full{}));
+      store(to + k * W + 16, load(row[k] + right, Full{}));
+    }
+    return;
+  }
+  for (int64_t k = 0; k < kc; ++k)
+    for (const RunPart* part = parts; part < parts + n; ++part) {
+      // A whole vector is stored where the next row of the panel overwrites what is too much.
+      const v16f x = load(row[k] + part->from, int(part->n));
+      if (ends && k + 1 == kc)
+        store(to + k * W + part->at, x, int(part->n));
+      else
+        store(to + k * W + part->at, x);
+    }
+}
+
+// As pack_panels. Some rows at a time, so that the parts of a row are read one after another.
 template <int W, class S>
 inline void pack_window_panels(const S* src, const MatmulWindows& w, int64_t first, int64_t count,
                                int64_t k0, int64_t kc, float* to, int64_t panel) {
-  for (int64_t i = 0; i < count; i += W, to += panel) {
-    RunPart parts[W];
-    const int64_t n = parts_of_runs(w, first + i, smaller(W, count - i), W, parts);
+  constexpr int64_t kAtOnce = 128 / W, kBlock = 16;  // panels, rows
+  for (int64_t i = 0; i < count; i += kAtOnce * W, to += kAtOnce * panel) {
+    RunPart parts[kAtOnce][W];
+    int64_t n[kAtOnce], panels = 0;
+    for (int64_t j = i; j < count && panels < kAtOnce; j += W, ++panels)
+      n[panels] = parts_of_runs(w, first + j, smaller(W, count - j), W, parts[panels]);
     Offsets rows(w.apart, k0);
-    if (W == 32 && n == 2 && parts[0].n == 16 && parts[1].n == 16) {
-      const S *left = src + parts[0].from, *right = src + parts[1].from;
-      for (int64_t k = 0; k < kc; ++k) {
-        const int64_t at = rows.next();
-        store(to + k * W, load(left + at, Full{}));
-        store(to + k * W + 16, load(right + at, Full{}));
-      }
-      continue;
-    }
-    for (int64_t k = 0; k < kc; ++k) {
-      const S* row = src + rows.next();
-      // A whole vector is stored where the next row of the panel overwrites what is too much.
-      const bool last = (kc - k) * W < W + 16;
-      for (const RunPart* part = parts; part < parts + n; ++part) {
-        const v16f x = load(row + part->from, int(part->n));
-        if (last)
-          store(to + k * W + part->at, x, int(part->n));
-        else
-          store(to + k * W + part->at, x);
-      }
+    for (int64_t k = 0; k < kc; k += kBlock) {
+      const S* row[kBlock];
+      const int64_t block = smaller(kBlock, kc - k);
+      for (int64_t r = 0; r < block; ++r) row[r] = src + rows.next();
+      for (int64_t p = 0; p < panels; ++p)
+        pack_window_panel<W>(row, block, parts[p], n[p], k + block == kc, to + p * panel + k * W);
     }
   }
 }
@@ -116,8 +129,7 @@ inline void pack_window_panels(const double* src, const MatmulWindows& w, int64_
   for (int64_t i = 0; i < count; ++i) {
     const double* column = src + offset_of(w.runs, (first + i) / w.run) + (first + i) % w.run;
     Offsets rows(w.apart, k0);
-    for (int64_t k = 0; k < kc; ++k)
-      to[i / W * panel + k * W + i % W] = column[rows.next()];
+    for (int64_t k = 0; k < kc; ++k) to[i / W * panel + k * W + i % W] = column[rows.next()];
   }
 }
 

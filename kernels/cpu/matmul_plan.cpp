@@ -19,6 +19,7 @@ constexpr int64_t kFarBytes = 1 << 24;      // one that may come from further aw
 constexpr int64_t kRevisitBytes = 1 << 19;  // an output tile that is added to more than once
 constexpr int64_t kStreamBytes = 1 << 22;   // an output that the caches do not keep for its reader
 constexpr int64_t kTileRows = 280;
+constexpr int64_t kWindowRows = 140;
 constexpr int64_t kTileCols = 1024;
 constexpr int64_t kGroupCols = 128;
 constexpr int64_t kVectorRows = 3;
@@ -43,7 +44,35 @@ MatmulWindows windows_of(const orr_tensor& t, int64_t cols) {
   if (t.rank == 3) return {};
   int first = t.rank - 1;
   for (int64_t n = t.dims[first]; n < cols; n *= t.dims[first]) --first;
-  return {t.dims[t.rank - 1], joined(t, first, t.rank - 1), joined(t, 1, first)};
+  return {t.dims[t.rank - 1], joined(t, first, t.rank - 1), joined(t, 1, first), {}, 0, 0};
+}
+
+// The largest divisor of n that makes panels of rows nearly full, or 0.
+int64_t rows_in_line(int64_t n) {
+  for (int64_t line = std::min<int64_t>(n, 32); line >= 8; --line)
+    if (n % line == 0) return line;
+  return 0;
+}
+
+// Orders the rows of A so that those of one position in several images follow one another: where
+// the windows of a position reach into the border of the images, all of them do, and what is 0 in
+// a whole panel is left out (ops.h, matmul).
+void order_rows(MatmulWindows& w, int64_t y_row) {
+  const int32_t n = w.apart.count;
+  w.out = w.apart;
+  int64_t rows = 1;
+  for (int32_t d = n; d-- > 0; rows *= w.apart.dims[d]) w.out.strides[d] = rows * y_row;
+  w.line = n > 1 ? rows_in_line(w.apart.dims[0]) : 0;
+  w.block = w.line ? std::max<int64_t>(1, kWindowRows / w.line) * w.line : kWindowRows;
+  if (!w.line) {
+    w.line = rows;
+    return;
+  }
+  for (JoinedDim* d : {&w.apart, &w.out}) {
+    d->dims[n] = w.line, d->strides[n] = d->strides[0];
+    d->dims[0] /= w.line, d->strides[0] *= w.line;
+    d->count = n + 1;
+  }
 }
 
 int64_t columns_of(const orr_tensor& t, int64_t rows) {
@@ -172,7 +201,8 @@ Tiling choose_tiling(const MatmulPlan& p, int64_t element) {
   int64_t first_n = std::max<int64_t>(1, ceil_div(s.n, cols));
   for (int64_t i = first_m; i <= std::min(first_m + more, ceil_div(s.m, p.micro.rows)); ++i)
     for (int64_t j = first_n; j <= std::min(first_n + more, ceil_div(s.n, p.micro.lanes)); ++j) {
-      int64_t tm = edge(s.m, i, p.micro.rows), tn = edge(s.n, j, p.micro.lanes);
+      int64_t tm = edge(s.m, i, p.by_panels ? s.windows_a.block : p.micro.rows),
+              tn = edge(s.n, j, p.micro.lanes);
       if (!p.by_panels && p.n_chunks > 1 && j < ceil_div(s.n, p.micro.cols) &&
           tm * tn * element * p.levels > kRevisitBytes)
         continue;
@@ -193,6 +223,7 @@ MatmulPlan::MatmulPlan(const orr_op& op, MicroTile micro_tile, int32_t workers)
   swapped = !windows && (narrow || (s.n < micro.cols && s.m >= 2 * s.n && s.n % micro.lanes));
   if (swapped) swap_roles(s);
   by_panels = s.windows_a.run > 0;
+  if (by_panels) order_rows(s.windows_a, s.y.row);
   vector = !windows && s.m > 0 && s.m <= kVectorRows && s.leaf_n == 1 && s.dtype != ORR_F64;
   std::vector<MatmulStep> list = make_steps(s, levels);
   std::vector<MatmulChunk> groups = make_chunks(list);
@@ -205,8 +236,10 @@ MatmulPlan::MatmulPlan(const orr_op& op, MicroTile micro_tile, int32_t workers)
   m_inner = t.m_inner, keep_a = t.keep_a && !by_panels, keep_b = t.keep_b;
   int64_t cols = round_up(tile_n, micro.cols);
   if (by_panels) keep_b = cols * s.k * element <= kFarBytes;
-  int64_t rows = round_up(by_panels ? std::min<int64_t>(tile_m, kWindowRows) : tile_m, micro.rows);
-  int64_t micro_tiles = n_chunks > 1 ? rows / micro.rows * (cols / micro.cols) : 1;
+  int64_t rows = round_up(tile_m, micro.rows);
+  // Panels of lines may be half as long as others.
+  int64_t most_panels = by_panels ? 2 * ceil_div(s.windows_a.block, micro.rows) : rows / micro.rows;
+  int64_t micro_tiles = n_chunks > 1 ? most_panels * (cols / micro.cols) : 1;
   streams = n_steps == 1 && s.y.col == 1 && s.y.row % 16 == 0 &&
             s.g * s.m * s.n * element >= kStreamBytes;
   // Neighbouring panels are written together: an odd number of lines keeps them in different sets.
@@ -214,7 +247,7 @@ MatmulPlan::MatmulPlan(const orr_op& op, MicroTile micro_tile, int32_t workers)
   // A pair does not reach from one leaf into the next.
   pairs = micro.pairs && s.dtype == ORR_BF16 && op.out[0].dtype == ORR_BF16 &&
           (s.leaf_n == 1 || s.k / s.leaf_n % 2 == 0);
-  panels = by_panels ? 1 : rows / micro.rows;
+  panels = by_panels ? 1 : most_panels;
   panel_a = by_rows ? micro.rows * (ORR_MATMUL_K + 16)
                     : round_up(micro.rows * longest + micro.lanes, 32) + 16;
   slot_a = round_up(panels * panel_a * (keep_a ? n_chunks : 1), 64);

@@ -27,6 +27,10 @@ struct MatmulWindows {
   int64_t run;
   JoinedDim runs;   // where each run begins
   JoinedDim apart;  // the other dim
+  JoinedDim out;    // of A: where the result has the rows
+  // Rows that are multiplied by all of K before the next ones: their elements, which windows share,
+  // stay in the L2 cache. And rows of a panel: so many lie at equal distances in the result.
+  int64_t block, line;
 };
 
 // y[g,m,n] = sum over k of a[g,m,k] * b[g,k,n]; `node` is the stride between the nodes of leaves.
@@ -63,10 +67,6 @@ struct MatmulChunk {
 
 // How many columns the vector path (matmul_vector.h) sums at a time.
 enum { kVectorCols = 512 };
-
-// How many rows of windows are multiplied by all of K before the next ones: their elements, which
-// windows share, then stay in the L2 cache.
-enum { kWindowRows = 140 };
 
 // The micro-tile of an instruction set, in elements.
 struct MicroTile {

@@ -143,25 +143,33 @@ struct MatmulSlot {
   // A few rows at a time, by all of K. Each panel of A is packed into the same memory, which stays
   // in the nearest cache.
   void run_panels(const Tile& t) const {
-    for (int64_t i = 0; i < t.rows; i += kWindowRows) {
-      const Tile rows{t.g, t.m + i, t.n, smaller(kWindowRows, t.rows - i), t.cols};
-      Ahead ahead[2];
+    const MatmulWindows& w = p.shape.windows_a;
+    for (int64_t i = 0; i < t.rows; i += w.block) {
+      const Tile rows{t.g, t.m + i, t.n, smaller(w.block, t.rows - i), t.cols};
       const int64_t next = i + rows.rows;
+      Ahead ahead[2];
       if (next < t.rows)
-        ahead[0] =
-            span_of(a, p.shape.windows_a.apart, t.m + next, smaller(kWindowRows, t.rows - next));
+        ahead[0] = span_of(a, w.apart, t.m + next, smaller(w.block, t.rows - next));
       for (int32_t c = 0; c < p.n_chunks; ++c) run_rows(rows, p.chunks[c], ahead);
     }
   }
 
   void run_rows(const Tile& t, const MatmulChunk& c, Ahead* ahead) const {
+    const MatmulWindows& w = p.shape.windows_a;
     RunPart parts[ORR_MATMUL_K];
-    const int64_t n = parts_of_runs(p.shape.windows_a, c.k0, c.kc, 0, parts);
+    const int64_t n = parts_of_runs(w, c.k0, c.kc, 64, 0, parts);
+    const int64_t step = w.out.strides[w.out.count - 1];
     if (!p.keep_b) pack_b_group(t, 0, t.cols, c);
-    for (int64_t i = 0; i < t.rows; i += kRows) {
-      pack_window_rows(a, p.shape.windows_a.apart, t.m + i, smaller(kRows, t.rows - i), parts, n,
-                       pack_a);
-      for (int64_t j = 0; j < t.cols; j += kCols) micro(t, i, j, c, pack_a, packed_b(c, j), ahead);
+    int64_t rows = 0, panel = 0;
+    for (int64_t i = 0; i < t.rows; i += rows, ++panel) {
+      // As many rows as the other panels of the line.
+      const int64_t line = smaller(w.line, t.rows), left = smaller(line - i % line, t.rows - i);
+      const int64_t panels = (left + kRows - 1) / kRows;
+      rows = (left + panels - 1) / panels;
+      const NonZero k = pack_window_rows(a, w.apart, t.m + i, rows, parts, n, pack_a);
+      const Target to{y + offset_of(w.out, t.m + i) + t.n * p.shape.y.col, step, panel, int(rows)};
+      for (int64_t j = 0; j < t.cols; j += kCols)
+        micro(to, j, t.cols, c, pack_a, packed_b(c, j), ahead, p.shape.leaf_n == 1 ? k : whole(c));
     }
   }
 
@@ -195,57 +203,79 @@ struct MatmulSlot {
   }
   void run_group(const Tile& t, int64_t j, int64_t cols, int32_t index, Ahead* ahead) const {
     const MatmulChunk& c = p.chunks[index];
+    const MatmulStrides& s = p.shape.y;
     const T* panel_b = packed_b(c, j);
     for (int64_t n = 0; n < cols; n += kCols) {
       const T* panel_a = chunk_of_a(index);
-      for (int64_t i = 0; i < t.rows; i += kRows, panel_a += p.panel_a)
-        micro(t, i, j + n, c, panel_a, panel_b + n * depth_b(c), ahead);
+      for (int64_t i = 0; i < t.rows; i += kRows, panel_a += p.panel_a) {
+        const Target to{y + t.g * s.batch + (t.m + i) * s.row + t.n * s.col, s.row, i / kRows,
+                        int(smaller(kRows, t.rows - i))};
+        micro(to, j + n, t.cols, c, panel_a, panel_b + n * depth_b(c), ahead, whole(c));
+      }
     }
   }
 
-  void multiply(const MatmulStep& step, int64_t k, int rows, int vectors, const T* panel_a,
-                const T* panel_b, T* to, int64_t to_step, Ahead* ahead, bool stream = false) const {
-    MicroArgs<T> args{depth(step.kc), panel_a + depth(k) * (p.by_rows ? 1 : kRows),
-                      kRows,          panel_b + depth(k) * kCols,
-                      kCols,          to,
-                      to_step,        step.add != 0,
-                      ahead,          stream};
+  // Elements [k, k + kc) of the chunk.
+  void multiply(const MatmulStep& step, int64_t k, int64_t kc, int rows, int vectors,
+                const T* panel_a, const T* panel_b, T* to, int64_t to_step, Ahead* ahead,
+                bool stream = false) const {
+    MicroArgs<T> args{depth(kc), panel_a + depth(k) * (p.by_rows ? 1 : kRows),
+                      kRows,     panel_b + depth(k) * kCols,
+                      kCols,     to,
+                      to_step,   step.add != 0,
+                      ahead,     stream};
     if (p.by_rows)
       multiply_micro<T, kAlong, true>(rows, vectors, args);
     else
       multiply_micro<T, kAlong, false>(rows, vectors, args);
   }
 
-  // Runs the steps of one chunk for the micro-tile at (i, j) of the tile.
-  void micro(const Tile& t, int64_t i, int64_t j, const MatmulChunk& c, const T* panel_a,
-             const T* panel_b, Ahead* ahead) const {
-    int rows = int(smaller(kRows, t.rows - i)), cols = int(smaller(kCols, t.cols - j));
+  // A panel's rows of y: the first one, in column 0 of the tile, and the distance to the next.
+  struct Target {
+    Y* y;
+    int64_t step;
+    int64_t panel;  // its number in the tile
+    int rows;
+  };
+  static NonZero whole(const MatmulChunk& c) { return {0, c.kc}; }
+
+  // Runs the steps of one chunk for the panel's micro-tile at column j of the tile. `some`: the
+  // elements of K that count, if the chunk has one step.
+  void micro(const Target& at, int64_t j, int64_t all_cols, const MatmulChunk& c, const T* panel_a,
+             const T* panel_b, Ahead* ahead, NonZero some) const {
+    int rows = at.rows, cols = int(smaller(kCols, all_cols - j));
     int vectors = (cols + kLanesOf - 1) / kLanesOf;
     const MatmulShape& s = p.shape;
-    Y* to = y + t.g * s.y.batch + (t.m + i) * s.y.row + (t.n + j) * s.y.col;
+    Y* to = at.y + j * s.y.col;
+    const auto first = [&](const MatmulStep& x) { return x.k0 - c.k0 + some.first; };
+    const auto count = [&](const MatmulStep& x) {
+      return c.last - c.first == 1 ? some.last - some.first : int64_t(x.kc);
+    };
     if (direct(cols)) {
       const bool stream = p.streams && sizeof(T) == 4 && uintptr_t(to) % 64 == 0;
       for (int32_t x = c.first; x < c.last; ++x) {
         const MatmulStep& step = p.steps[x];
-        multiply(step, step.k0 - c.k0, rows, vectors, panel_a, panel_b, (T*)to, s.y.row, ahead,
-                 stream);
+        if (step.add && count(step) == 0) continue;
+        multiply(step, first(step), count(step), rows, vectors, panel_a, panel_b, (T*)to, at.step,
+                 ahead, stream);
       }
       return;
     }
     int64_t across = (p.tile_n + kCols - 1) / kCols;
     T* base = stack;
-    if (p.n_chunks > 1) base += (i / kRows * across + j / kCols) * p.levels * kMicro;
-    if (p.steps[c.last - 1].node >= 0) expect(to + p.steps[c.last - 1].node * s.node, rows, cols);
+    if (p.n_chunks > 1) base += (at.panel * across + j / kCols) * p.levels * kMicro;
+    const int32_t node = p.steps[c.last - 1].node;
+    if (node >= 0) expect(to + node * s.node, at.step, rows, cols);
     for (int32_t x = c.first; x < c.last; ++x) {
       const MatmulStep& step = p.steps[x];
       T* top = base + step.level * kMicro;
-      multiply(step, step.k0 - c.k0, rows, vectors, panel_a, panel_b, top, kCols, ahead);
+      multiply(step, first(step), count(step), rows, vectors, panel_a, panel_b, top, kCols, ahead);
       if (step.rounds) round(top, rows, vectors);
       for (int32_t merge = 0; merge < step.merges; ++merge, top -= kMicro) {
         add(top - kMicro, top, rows, vectors);
         if (step.rounds) round(top - kMicro, rows, vectors);
       }
-      if (step.node >= 0) write(to + step.node * s.node, base, rows, cols);
+      if (step.node >= 0) write(to + step.node * s.node, at.step, base, rows, cols);
     }
   }
 
@@ -256,10 +286,10 @@ struct MatmulSlot {
   }
 
   // Prefetches the lines of y, which is written at once after the last step.
-  void expect(const Y* to, int rows, int cols) const {
+  void expect(const Y* to, int64_t row, int rows, int cols) const {
     for (int r = 0; r < rows; ++r)
       for (int c = 0; c < cols; c += 64 / int(sizeof(Y)))
-        __builtin_prefetch(to + r * p.shape.y.row + c * p.shape.y.col, 1);
+        __builtin_prefetch(to + r * row + c * p.shape.y.col, 1);
   }
 
   static void add(T* to, const T* from, int rows, int vectors) {
@@ -279,8 +309,8 @@ struct MatmulSlot {
         }
   }
 
-  void write(Y* to, const T* from, int rows, int cols) const {
-    int64_t row = p.shape.y.row, col = p.shape.y.col;
+  void write(Y* to, int64_t row, const T* from, int rows, int cols) const {
+    int64_t col = p.shape.y.col;
     for (int r = 0; r < rows; ++r, from += kCols) {
       int c = 0;
       if (col == 1)

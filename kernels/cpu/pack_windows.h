@@ -45,37 +45,63 @@ struct RunPart {
   int64_t from, at, n;
 };
 
-// Cuts elements [first, first + count) of each row where a run ends, and where a multiple of `most`
-// elements ends; returns how many parts there are. REQUIRES: room for `count`.
+// Cuts elements [first, first + count) of each row into parts of runs, at the multiples of `most`
+// elements within a run and, if `width` is not 0, of what is packed; returns how many parts there
+// are. REQUIRES: room for `count`.
 ORR_INLINE int64_t parts_of_runs(const MatmulWindows& w, int64_t first, int64_t count, int64_t most,
-                                 RunPart* parts) {
+                                 int64_t width, RunPart* parts) {
   int64_t found = 0;
   for (int64_t at = 0; at < count; ++found) {
     const int64_t run = (first + at) / w.run, within = (first + at) % w.run;
-    int64_t n = smaller(w.run - within, count - at);
-    if (most) n = smaller(smaller(n, 16), most - at % most);
+    int64_t n = smaller(smaller(w.run - within, count - at), most - within % most);
+    if (width) n = smaller(n, width - at % width);
     parts[found] = {offset_of(w.runs, run) + within, at, n};
     at += n;
   }
   return found;
 }
 
-// As pack_rows: the `parts` of each of the rows from `first` on.
+// The elements of a chunk of K outside of which a packed panel is 0.
+struct NonZero {
+  int64_t first, last;
+};
+
+ORR_INLINE bool is_zero(v16f x) { return bits(as_int(x) == splat_int(0)) == 0xffff; }
+ORR_INLINE bool is_zero(v16d) { return false; }
+ORR_INLINE v16f merged(v16f x, v16f y) { return as_float(as_int(x) | as_int(y)); }
+ORR_INLINE v16d merged(v16d x, v16d) { return x; }
+
+// As pack_rows: the parts, of a chunk of K, of the rows from `first` on.
 template <class S>
-inline void pack_window_rows(const S* src, const JoinedDim& apart, int64_t first, int64_t count,
-                             const RunPart* parts, int64_t n, Scalar<S>* to) {
+inline NonZero pack_window_rows(const S* src, const JoinedDim& apart, int64_t first, int64_t count,
+                                const RunPart* parts, int64_t n, Scalar<S>* to) {
+  const S* row[kMicroRows];
   Offsets rows(apart, first);
-  for (int64_t i = 0; i < count; ++i, to += kRowStride) {
-    const S* row = src + rows.next();
-    for (const RunPart* part = parts; part < parts + n; ++part) {
+  for (int64_t i = 0; i < count; ++i) row[i] = src + rows.next();
+  NonZero found{0, 0};
+  for (const RunPart* part = parts; part < parts + n; ++part) {
+    Vec<S> all = {};
+    for (int64_t i = 0; i < count; ++i) {
+      const S* from = row[i] + part->from;
+      Scalar<S>* packed = to + i * kRowStride + part->at;
       // What is too much is overwritten by the next part, or lies between two rows.
       int64_t k = 0;
-      for (; k + 16 <= part->n; k += 16)
-        store(to + part->at + k, load(row + part->from + k, Full{}), Full{});
-      if (k < part->n)
-        store(to + part->at + k, load(row + part->from + k, int(part->n - k)), Full{});
+      for (; k + 16 <= part->n; k += 16) {
+        const Vec<S> x = load(from + k, Full{});
+        all = merged(all, x);
+        store(packed + k, x, Full{});
+      }
+      if (k < part->n) {
+        const Vec<S> x = load(from + k, int(part->n - k));
+        all = merged(all, x);
+        store(packed + k, x, Full{});
+      }
     }
+    if (is_zero(all)) continue;
+    if (found.last == 0) found.first = part->at;
+    found.last = part->at + part->n;
   }
+  return found;
 }
 
 // Rows [0, kc) at `row` of one panel of W columns, whose parts these are. What follows the last
@@ -83,8 +109,8 @@ inline void pack_window_rows(const S* src, const JoinedDim& apart, int64_t first
 template <int W, class S>
 ORR_INLINE void pack_window_panel(const S* const* row, int64_t kc, const RunPart* parts, int64_t n,
                                   bool ends, float* to) {
-  if (W == 32 && n == 2 && parts[0].n == 16 && parts[1].n == 16) {
-    const int64_t left = parts[0].from, right = parts[1].from;
+  if (W == 32 && n == 1 && parts[0].n == W) {
+    const int64_t left = parts[0].from, right = left + 16;
     for (int64_t k = 0; k < kc; ++k) {
       store(to + k * W, load(row[k] + left, Full{}));
       store(to + k * W + 16, load(row[k] + right, Full{}));
@@ -92,14 +118,16 @@ ORR_INLINE void pack_window_panel(const S* const* row, int64_t kc, const RunPart
     return;
   }
   for (int64_t k = 0; k < kc; ++k)
-    for (const RunPart* part = parts; part < parts + n; ++part) {
-      // A whole vector is stored where the next row of the panel overwrites what is too much.
-      const v16f x = load(row[k] + part->from, int(part->n));
-      if (ends && k + 1 == kc)
-        store(to + k * W + part->at, x, int(part->n));
-      else
-        store(to + k * W + part->at, x);
-    }
+    for (const RunPart* part = parts; part < parts + n; ++part)
+      for (int64_t i = 0; i < part->n; i += 16) {
+        // A whole vector is stored where the next row of the panel overwrites what is too much.
+        const int left = int(smaller(16, part->n - i));
+        const v16f x = load(row[k] + part->from + i, left);
+        if (ends && k + 1 == kc)
+          store(to + k * W + part->at + i, x, left);
+        else
+          store(to + k * W + part->at + i, x);
+      }
 }
 
 // As pack_panels. Some rows at a time, so that the parts of a row are read one after another.
@@ -111,7 +139,7 @@ inline void pack_window_panels(const S* src, const MatmulWindows& w, int64_t fir
     RunPart parts[kAtOnce][W];
     int64_t n[kAtOnce], panels = 0;
     for (int64_t j = i; j < count && panels < kAtOnce; j += W, ++panels)
-      n[panels] = parts_of_runs(w, first + j, smaller(W, count - j), W, parts[panels]);
+      n[panels] = parts_of_runs(w, first + j, smaller(W, count - j), w.run, W, parts[panels]);
     Offsets rows(w.apart, k0);
     for (int64_t k = 0; k < kc; k += kBlock) {
       const S* row[kBlock];

@@ -45,10 +45,11 @@ struct Layout {
 };
 
 // The op in the form in which kernels get it (orrery/ops.h). `copy` lists inputs whose layout the
-// form cannot express: the core copies them to contiguous memory and calls again.
+// form cannot express: the core copies them to contiguous memory and calls again. `nested` lists
+// those that have more dims than kernels must take (ops.h, matmul).
 struct KernelForm {
   std::vector<Layout> in, out;
-  std::vector<int> copy;
+  std::vector<int> copy, nested;
   bool out_ok = true;  // false: the outputs would have to be contiguous
 };
 

@@ -3,6 +3,8 @@
 // Chooses tiles by a small cost model, and makes the steps over K. See matmul_plan.h.
 #include "matmul_plan.h"
 
+#include <orrery/sdk/plugin.hpp>
+
 #include "kernel.h"
 
 #include <algorithm>
@@ -14,9 +16,11 @@ namespace {
 
 constexpr int64_t kKeepBytes = 1 << 20;     // a packed a that may stay in the L2 cache
 constexpr int64_t kStoreBytes = 1 << 22;    // a packed b, each panel of which a tile loads once
+constexpr int64_t kFarBytes = 1 << 24;      // one that may come from further away each time
 constexpr int64_t kRevisitBytes = 1 << 19;  // an output tile that is added to more than once
 constexpr int64_t kStreamBytes = 1 << 22;   // an output that the caches do not keep for its reader
 constexpr int64_t kTileRows = 280;
+constexpr int64_t kWindowRows = 140;
 constexpr int64_t kTileCols = 1024;
 constexpr int64_t kGroupCols = 128;
 constexpr int64_t kVectorRows = 3;
@@ -29,14 +33,67 @@ MatmulStrides strides_of(const orr_tensor& t) {
   return {t.strides[t.rank - 3], t.strides[t.rank - 2], t.strides[t.rank - 1]};
 }
 
+// Dims [first, last) of t as one.
+JoinedDim joined(const orr_tensor& t, int first, int last) {
+  JoinedDim d{last - first, {}, {}};
+  std::copy(t.dims + first, t.dims + last, d.dims);
+  std::copy(t.strides + first, t.strides + last, d.strides);
+  return d;
+}
+
+// The operand's last `cols` elements of each row are runs.
+MatmulWindows windows_of(const orr_tensor& t, int64_t cols) {
+  if (t.rank == 3) return {};
+  int first = t.rank - 1;
+  for (int64_t n = t.dims[first]; n < cols; n *= t.dims[first]) --first;
+  return {t.dims[t.rank - 1], joined(t, first, t.rank - 1), joined(t, 1, first), {}, 0, 0};
+}
+
+// The largest divisor of n that makes panels of rows nearly full, or 0.
+int64_t rows_in_line(int64_t n) {
+  for (int64_t line = std::min<int64_t>(n, 32); line >= 8; --line)
+    if (n % line == 0) return line;
+  return 0;
+}
+
+// Orders the rows of A so that those of one position in several images follow one another: where
+// the windows of a position reach into the border of the images, all of them do, and what is 0 in
+// a whole panel is left out (ops.h, matmul).
+void order_rows(MatmulWindows& w, int64_t y_row) {
+  const int32_t n = w.apart.count;
+  w.out = w.apart;
+  int64_t rows = 1;
+  for (int32_t d = n; d-- > 0; rows *= w.apart.dims[d]) w.out.strides[d] = rows * y_row;
+  w.line = n > 1 ? rows_in_line(w.apart.dims[0]) : 0;
+  w.block = w.line ? std::max<int64_t>(1, kWindowRows / w.line) * w.line : kWindowRows;
+  if (!w.line) {
+    w.line = rows;
+    return;
+  }
+  for (JoinedDim* d : {&w.apart, &w.out}) {
+    d->dims[n] = w.line, d->strides[n] = d->strides[0];
+    d->dims[0] /= w.line, d->strides[0] *= w.line;
+    d->count = n + 1;
+  }
+}
+
+int64_t columns_of(const orr_tensor& t, int64_t rows) {
+  if (t.rank == 3) return t.dims[2];
+  return rows ? orr::elements(t) / rows : 0;
+}
+
 MatmulShape shape_of(const orr_op& op) {
   const orr_tensor& a = op.in[0];
   const orr_tensor& b = op.in[1];
   const orr_tensor& y = op.out[0];
   MatmulShape s{};
   s.dtype = a.dtype, s.rounds = orr_dtype_bytes(y.dtype) == 2;
-  s.g = a.dims[0], s.m = a.dims[1], s.k = a.dims[2], s.n = b.dims[2];
-  s.a = strides_of(a), s.b = strides_of(b), s.y = strides_of(y);
+  s.g = a.dims[0], s.m = y.dims[y.rank - 2], s.n = y.dims[y.rank - 1];
+  s.k = columns_of(a, s.m);
+  s.windows_a = windows_of(a, s.k), s.windows_b = windows_of(b, s.n);
+  s.a = s.windows_a.run ? MatmulStrides{0, 0, 1} : strides_of(a);
+  s.b = s.windows_b.run ? MatmulStrides{0, 0, 1} : strides_of(b);
+  s.y = strides_of(y);
   s.node = y.rank == 4 ? y.strides[0] : s.y.batch;
   s.leaf_lo = attr_int(op, "leaf_lo", 0);
   s.leaf_n = attr_int(op, "leaf_n", 1);
@@ -143,13 +200,14 @@ Tiling choose_tiling(const MatmulPlan& p, int64_t element) {
   int64_t more = 2 * p.slots;
   int64_t cols = s.k * element <= kKeepBytes / 256 ? kTileCols : kTileCols / 2;
   // An empty product has no tiles; any size will do for them.
-  int64_t first_m = std::max<int64_t>(1, ceil_div(s.m, kTileRows));
+  int64_t first_m = p.by_panels ? 1 : std::max<int64_t>(1, ceil_div(s.m, kTileRows));
   int64_t first_n = std::max<int64_t>(1, ceil_div(s.n, cols));
   for (int64_t i = first_m; i <= std::min(first_m + more, ceil_div(s.m, p.micro.rows)); ++i)
     for (int64_t j = first_n; j <= std::min(first_n + more, ceil_div(s.n, p.micro.lanes)); ++j) {
-      int64_t tm = edge(s.m, i, p.micro.rows), tn = edge(s.n, j, p.micro.lanes);
+      const int64_t tm = edge(s.m, i, p.by_panels ? s.windows_a.block : p.micro.rows);
+      const int64_t tn = edge(s.n, j, p.micro.lanes);
       if ((p.read_a && tn < s.n) || (p.read_b && tm < s.m)) continue;
-      if (p.n_chunks > 1 && !p.read_a && j < ceil_div(s.n, p.micro.cols) &&
+      if (!p.by_panels && p.n_chunks > 1 && !p.read_a && j < ceil_div(s.n, p.micro.cols) &&
           tm * tn * element * p.levels > kRevisitBytes)
         continue;
       Tiling t = cost_of(p, tm, tn, element);
@@ -184,11 +242,15 @@ MatmulPlan::MatmulPlan(const orr_op& op, MicroTile micro_tile, int32_t workers)
     : shape(shape_of(op)), micro(micro_tile), slots(workers) {
   MatmulShape& s = shape;
   bool narrow = s.n <= kVectorRows && s.m > kVectorRows;
-  swapped = narrow || (s.n < micro.cols && s.m >= 2 * s.n && s.n % micro.lanes) ||
-            (s.m > kVectorRows && reads_swapped(s, micro.lanes));
+  const bool windows = s.windows_a.run || s.windows_b.run;
+  swapped = !windows && (narrow || (s.n < micro.cols && s.m >= 2 * s.n && s.n % micro.lanes) ||
+                         (s.m > kVectorRows && reads_swapped(s, micro.lanes)));
   if (swapped) swap_roles(s);
-  vector = s.m > 0 && s.m <= kVectorRows && s.leaf_n == 1 && s.dtype != ORR_F64;
-  read_a = !vector && reads_a(s), read_b = !vector && !read_a && reads_b(s, micro.lanes);
+  by_panels = s.windows_a.run > 0;
+  if (by_panels) order_rows(s.windows_a, s.y.row);
+  vector = !windows && s.m > 0 && s.m <= kVectorRows && s.leaf_n == 1 && s.dtype != ORR_F64;
+  read_a = !windows && !vector && reads_a(s);
+  read_b = !windows && !vector && !read_a && reads_b(s, micro.lanes);
   std::vector<MatmulStep> list = make_steps(s, levels);
   std::vector<MatmulChunk> groups = make_chunks(list);
   n_steps = int32_t(list.size()), n_chunks = int32_t(groups.size());
@@ -197,9 +259,13 @@ MatmulPlan::MatmulPlan(const orr_op& op, MicroTile micro_tile, int32_t workers)
   Tiling t = choose_tiling(*this, element);
   tile_m = t.tm, tile_n = t.tn;
   tiles_m = ceil_div(s.m, tile_m), tiles_n = ceil_div(s.n, tile_n);
-  m_inner = t.m_inner, keep_a = t.keep_a, keep_b = t.keep_b;
-  int64_t rows = round_up(tile_m, micro.rows), cols = round_up(tile_n, micro.cols);
-  int64_t micro_rows = read_a ? 1 : rows / micro.rows;
+  m_inner = t.m_inner, keep_a = t.keep_a && !by_panels, keep_b = t.keep_b;
+  int64_t cols = round_up(tile_n, micro.cols);
+  if (by_panels) keep_b = cols * s.k * element <= kFarBytes;
+  int64_t rows = round_up(tile_m, micro.rows);
+  // Panels of lines may be half as long as others.
+  int64_t most_panels = by_panels ? 2 * ceil_div(s.windows_a.block, micro.rows) : rows / micro.rows;
+  int64_t micro_rows = read_a ? 1 : most_panels;
   int64_t micro_tiles = n_chunks > 1 ? micro_rows * (cols / micro.cols) : 1;
   streams = n_steps == 1 && s.y.col == 1 && s.y.row % 16 == 0 &&
             s.g * s.m * s.n * element >= kStreamBytes;
@@ -208,11 +274,11 @@ MatmulPlan::MatmulPlan(const orr_op& op, MicroTile micro_tile, int32_t workers)
   // A pair does not reach from one leaf into the next.
   pairs = micro.pairs && s.dtype == ORR_BF16 && op.out[0].dtype == ORR_BF16 &&
           (s.leaf_n == 1 || s.k / s.leaf_n % 2 == 0);
-  panels = rows / micro.rows;
+  panels = by_panels ? 1 : most_panels;
   panel_a = by_rows ? micro.rows * (ORR_MATMUL_K + 16)
                     : round_up(micro.rows * longest + micro.lanes, 32) + 16;
   slot_a = read_a ? 0 : round_up(panels * panel_a * (keep_a ? n_chunks : 1), 64);
-  group = keep_b ? cols : std::min(cols, kGroupCols);
+  group = keep_b || by_panels ? cols : std::min(cols, kGroupCols);
   slot_b = read_b ? 0 : round_up(group * (keep_b ? s.k : longest) + micro.lanes, 64);
   slot_stack = round_up(micro_tiles * levels * micro.rows * micro.cols, 64);
   shared = 0;
@@ -241,6 +307,8 @@ void matmul_supports(const orr_op& op, orr_support& out) {
   if (dtype != ORR_F32 && dtype != ORR_BF16 && dtype != ORR_F16 && dtype != ORR_F64)
     return refuse(out, "only f32, bf16, f16 and f64");
   if (op.in[1].dtype != dtype) return refuse(out, "only operands of one type");
+  if (dtype == ORR_BF16 && (op.in[0].rank > 3 || op.in[1].rank > 3))
+    return refuse(out, "no bf16 operands of more than three dims");
   if (!sums_into(dtype, op.out[0].dtype))
     return refuse(out, "no result of that type from such operands");
   const bool pairs = dtype == ORR_BF16 && op.out[0].dtype == ORR_BF16;

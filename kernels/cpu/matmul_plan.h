@@ -14,12 +14,32 @@ struct MatmulStrides {
   int64_t batch, row, col;
 };
 
+// One dim of a matrix that is made of several dims of a tensor, the last one fastest.
+struct JoinedDim {
+  int32_t count;
+  int64_t dims[ORR_MAX_RANK], strides[ORR_MAX_RANK];
+};
+
+// An operand of more than three dims (ops.h, matmul), such as the windows of a convolution. Along
+// the dim of A's K or B's N it is runs of neighbours, `run` elements each; 0: the operand has
+// strides.
+struct MatmulWindows {
+  int64_t run;
+  JoinedDim runs;   // where each run begins
+  JoinedDim apart;  // the other dim
+  JoinedDim out;    // of A: where the result has the rows
+  // Rows that are multiplied by all of K before the next ones: their elements, which windows share,
+  // stay in the L2 cache. And rows of a panel: so many lie at equal distances in the result.
+  int64_t block, line;
+};
+
 // y[g,m,n] = sum over k of a[g,m,k] * b[g,k,n]; `node` is the stride between the nodes of leaves.
 struct MatmulShape {
   int32_t dtype;  // of a and b
   bool rounds;    // y has 16 bits: every node of the leaves is rounded to it
   int64_t g, m, n, k;
   MatmulStrides a, b, y;
+  MatmulWindows windows_a, windows_b;
   int64_t node;
   int64_t leaf_lo, leaf_n, leaf_total;
 };
@@ -70,6 +90,7 @@ struct MatmulPlan {
   bool m_inner;             // tiles of one column follow one another
   bool keep_a, keep_b;      // the packed operand has all of K, and is used for the next tile too
   bool by_rows;             // a is packed as rows (kRowStride)
+  bool by_panels;           // a is packed panel by panel, each when it is multiplied
   bool pairs;               // bf16 is packed in pairs along K
   bool streams;             // y is too large for the caches: stores bypass them
   int64_t panels, panel_a;  // panels of a in a tile, and elements of a panel for one chunk

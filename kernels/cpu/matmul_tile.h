@@ -7,6 +7,7 @@
 #include "matmul_plan.h"
 #include "pack.h"
 #include "pack_pairs.h"
+#include "pack_windows.h"
 #include "tasks.h"
 
 namespace orr_cpu::ORR_ISA {
@@ -31,8 +32,8 @@ struct MatmulSlot {
   Y* y;
   T *pack_a, *pack_b, *stack;
   // As the micro-kernel reads them, in numbers of T: from one element of K to the next, and from
-  // one panel of a or column of b to the next. Columns of b are packed in panels.
-  int64_t a_k, a_step, a_panel, b_k;
+  // one row of a to the next (from one element of K to the next, unless by_rows).
+  int64_t a_k, a_step, b_k;
 
   MatmulSlot(const MatmulPlan& plan, const S* a_, const S* b_, Y* y_, T* scratch)
       : p(plan),
@@ -43,10 +44,8 @@ struct MatmulSlot {
         pack_b(scratch + plan.slot_a),
         stack(scratch + plan.slot_a + plan.slot_b),
         a_step(p.by_rows ? kRowStride : int64_t(kRows)),
-        a_panel(p.panel_a),
         b_k(kCols) {
     if (p.read_a) a_step = p.by_rows ? p.shape.a.row : p.shape.a.col;
-    if (p.read_a) a_panel = kRows * p.shape.a.row;
     if (p.read_b) b_k = p.shape.b.row;
     a_k = p.by_rows ? 1 : a_step;
   }
@@ -64,7 +63,10 @@ struct MatmulSlot {
       if (p.keep_b && packed_b != g * p.tiles_n + in)
         pack_b_group(t, 0, t.cols, {0, 0, 0, p.shape.k});
       packed_a = g * p.tiles_m + im, packed_b = g * p.tiles_n + in;
-      run_tile(t, i + 1 < last);
+      if (p.by_panels)
+        run_panels(t);
+      else
+        run_tile(t, i + 1 < last);
     }
     if (p.streams) _mm_sfence();
   }
@@ -90,6 +92,9 @@ struct MatmulSlot {
       pack<kRows>(rows_at(t, c.k0), p.shape.a.row, p.shape.a.col, t.rows, c.kc, to, p.panel_a);
   }
   void pack_b_group(const Tile& t, int64_t j, int64_t cols, const MatmulChunk& c) const {
+    if (p.shape.windows_b.run)
+      return pack_window_panels<kCols>(b, p.shape.windows_b, t.n + j, cols, c.k0, c.kc, pack_b,
+                                       kCols * depth(c.kc));
     pack<kCols>(cols_at(t, j, c.k0), p.shape.b.col, p.shape.b.row, cols, c.kc, pack_b,
                 kCols * depth(c.kc));
   }
@@ -119,7 +124,7 @@ struct MatmulSlot {
   // If all of A is packed (keep_a), each group of columns runs through all of K, and its part of y
   // stays in cache.
   void run_tile(const Tile& t, bool more) const {
-    if (p.read_a) return run_rows(t);
+    if (p.read_a) return run_unpacked(t);
     Ahead ahead[2];
     int64_t outer = p.keep_a ? (t.cols + p.group - 1) / p.group : p.n_chunks;
     int64_t inner = p.keep_a ? p.n_chunks : (t.cols + p.group - 1) / p.group;
@@ -133,7 +138,11 @@ struct MatmulSlot {
       if (!p.keep_b) {
         if (!p.read_b) pack_b_group(t, j, smaller(p.group, t.cols - j), p.chunks[chunk]);
         int64_t next = i + 1;
-        if (next < outer * inner)
+        if (p.shape.windows_b.run) {
+          if (j == 0 && chunk + 1 < p.n_chunks)
+            ahead[1] =
+                span_of(b, p.shape.windows_b.apart, p.chunks[chunk + 1].k0, p.chunks[chunk + 1].kc);
+        } else if (next < outer * inner)
           want_b(t, int32_t(p.keep_a ? next % inner : next / inner),
                  (p.keep_a ? next / inner : next % inner) * p.group, ahead[1]);
       }
@@ -142,7 +151,7 @@ struct MatmulSlot {
   }
 
   // A where it lies: each panel of it runs through all of K, beside all of B.
-  void run_rows(const Tile& t) const {
+  void run_unpacked(const Tile& t) const {
     Ahead ahead[2];
     for (int64_t i = 0; i < t.rows; i += kRows)
       for (int32_t index = 0; index < p.n_chunks; ++index) {
@@ -152,9 +161,47 @@ struct MatmulSlot {
         ahead[0] =
             ahead_of(panel + kRows * p.shape.a.row, below, p.shape.a.row, c.kc, p.shape.a.col);
         for (int64_t n = 0; n < t.cols; n += kCols)
-          micro(t, i, n, c, (const T*)panel, pack_b + depth(c.k0) * kCols + n * depth(p.shape.k),
-                ahead);
+          micro(target(t, i), n, t.cols, c, (const T*)panel, packed_b(c, n), ahead, whole(c));
       }
+  }
+
+  // A few rows at a time, by all of K. Each panel of A is packed into the same memory, which stays
+  // in the nearest cache.
+  void run_panels(const Tile& t) const {
+    const MatmulWindows& w = p.shape.windows_a;
+    for (int64_t i = 0; i < t.rows; i += w.block) {
+      const Tile rows{t.g, t.m + i, t.n, smaller(w.block, t.rows - i), t.cols};
+      const int64_t next = i + rows.rows;
+      Ahead ahead[2];
+      if (next < t.rows)
+        ahead[0] = span_of(a, w.apart, t.m + next, smaller(w.block, t.rows - next));
+      for (int32_t c = 0; c < p.n_chunks; ++c) run_rows(rows, p.chunks[c], ahead);
+    }
+  }
+
+  void run_rows(const Tile& t, const MatmulChunk& c, Ahead* ahead) const {
+    const MatmulWindows& w = p.shape.windows_a;
+    RunPart parts[ORR_MATMUL_K];
+    const int64_t n = parts_of_runs(w, c.k0, c.kc, 64, 0, parts);
+    const int64_t step = w.out.strides[w.out.count - 1];
+    if (!p.keep_b) pack_b_group(t, 0, t.cols, c);
+    int64_t rows = 0, panel = 0;
+    for (int64_t i = 0; i < t.rows; i += rows, ++panel) {
+      // As many rows as the other panels of the line.
+      const int64_t line = smaller(w.line, t.rows), left = smaller(line - i % line, t.rows - i);
+      const int64_t panels = (left + kRows - 1) / kRows;
+      rows = (left + panels - 1) / panels;
+      const NonZero k = pack_window_rows(a, w.apart, t.m + i, rows, parts, n, pack_a);
+      const Target to{y + offset_of(w.out, t.m + i) + t.n * p.shape.y.col, step, panel, int(rows)};
+      for (int64_t j = 0; j < t.cols; j += kCols)
+        micro(to, j, t.cols, c, pack_a, packed_b(c, j), ahead, p.shape.leaf_n == 1 ? k : whole(c));
+    }
+  }
+
+  // Most of the memory of windows from index `first` on.
+  static Ahead span_of(const S* at, const JoinedDim& apart, int64_t first, int64_t count) {
+    const int64_t from = offset_of(apart, first), to = offset_of(apart, first + count - 1);
+    return {(const char*)(at + from), 0, (to - from) * int64_t(sizeof(S)), 1, 0};
   }
 
   // Sets `ahead` to the piece of a that is packed next: the next chunk, or the tile below.
@@ -174,30 +221,31 @@ struct MatmulSlot {
                      p.shape.b.row);
   }
 
+  // Packed elements along K of a panel of B, and where the chunk's panel of column j begins.
+  int64_t depth_b(const MatmulChunk& c) const { return depth(p.keep_b ? p.shape.k : c.kc); }
+  const T* packed_b(const MatmulChunk& c, int64_t j) const {
+    return pack_b + (p.keep_b ? depth(c.k0) * kCols + j * depth_b(c) : 0);
+  }
   void run_group(const Tile& t, int64_t j, int64_t cols, int32_t index, Ahead* ahead) const {
     const MatmulChunk& c = p.chunks[index];
-    int64_t depth_b = p.read_b ? 1 : depth(p.keep_b ? p.shape.k : c.kc);
-    const T* panel_b = pack_b + (p.keep_b ? depth(c.k0) * kCols + j * depth_b : 0);
-    if (p.read_b) panel_b = (const T*)cols_at(t, j, c.k0);
+    const T* panel_b = p.read_b ? (const T*)cols_at(t, j, c.k0) : packed_b(c, j);
+    const int64_t column = p.read_b ? 1 : depth_b(c);
     for (int64_t n = 0; n < cols; n += kCols) {
       const T* panel_a = chunk_of_a(index);
-      for (int64_t i = 0; i < t.rows; i += kRows, panel_a += a_panel)
-        micro(t, i, j + n, c, panel_a, panel_b + n * depth_b, ahead);
+      for (int64_t i = 0; i < t.rows; i += kRows, panel_a += p.panel_a)
+        micro(target(t, i), j + n, t.cols, c, panel_a, panel_b + n * column, ahead, whole(c));
     }
   }
 
-  void multiply(const MatmulStep& step, int64_t k, int rows, int vectors, const T* panel_a,
-                const T* panel_b, T* to, int64_t to_step, Ahead* ahead, bool stream = false) const {
-    MicroArgs<T> args{depth(step.kc),
-                      panel_a + depth(k) * a_k,
-                      a_step,
-                      panel_b + depth(k) * b_k,
-                      b_k,
-                      to,
-                      to_step,
-                      step.add != 0,
-                      ahead,
-                      p.read_a || p.read_b ? 0 : 7,
+  // Elements [k, k + kc) of the chunk.
+  void multiply(const MatmulStep& step, int64_t k, int64_t kc, int rows, int vectors,
+                const T* panel_a, const T* panel_b, T* to, int64_t to_step, Ahead* ahead,
+                bool stream = false) const {
+    MicroArgs<T> args{depth(kc), panel_a + depth(k) * a_k,
+                      a_step,    panel_b + depth(k) * b_k,
+                      b_k,       to,
+                      to_step,   step.add != 0,
+                      ahead,     p.read_a || p.read_b ? 0 : 7,
                       stream};
     if (p.by_rows)
       multiply_micro<T, kAlong, true>(rows, vectors, args);
@@ -205,37 +253,57 @@ struct MatmulSlot {
       multiply_micro<T, kAlong, false>(rows, vectors, args);
   }
 
-  // Runs the steps of one chunk for the micro-tile at (i, j) of the tile.
-  void micro(const Tile& t, int64_t i, int64_t j, const MatmulChunk& c, const T* panel_a,
-             const T* panel_b, Ahead* ahead) const {
-    int rows = int(smaller(kRows, t.rows - i)), cols = int(smaller(kCols, t.cols - j));
+  // A panel's rows of y: the first one, in column 0 of the tile, and the distance to the next.
+  struct Target {
+    Y* y;
+    int64_t step;
+    int64_t panel;  // its number in the tile
+    int rows;
+  };
+  Target target(const Tile& t, int64_t i) const {
+    const MatmulStrides& s = p.shape.y;
+    return {y + t.g * s.batch + (t.m + i) * s.row + t.n * s.col, s.row, p.read_a ? 0 : i / kRows,
+            int(smaller(kRows, t.rows - i))};
+  }
+  static NonZero whole(const MatmulChunk& c) { return {0, c.kc}; }
+
+  // Runs the steps of one chunk for the panel's micro-tile at column j of the tile. `some`: the
+  // elements of K that count, if the chunk has one step.
+  void micro(const Target& at, int64_t j, int64_t all_cols, const MatmulChunk& c, const T* panel_a,
+             const T* panel_b, Ahead* ahead, NonZero some) const {
+    int rows = at.rows, cols = int(smaller(kCols, all_cols - j));
     int vectors = (cols + kLanesOf - 1) / kLanesOf;
     const MatmulShape& s = p.shape;
-    Y* to = y + t.g * s.y.batch + (t.m + i) * s.y.row + (t.n + j) * s.y.col;
+    Y* to = at.y + j * s.y.col;
+    const auto first = [&](const MatmulStep& x) { return x.k0 - c.k0 + some.first; };
+    const auto count = [&](const MatmulStep& x) {
+      return c.last - c.first == 1 ? some.last - some.first : int64_t(x.kc);
+    };
     if (direct(cols)) {
       const bool stream = p.streams && sizeof(T) == 4 && uintptr_t(to) % 64 == 0;
       for (int32_t x = c.first; x < c.last; ++x) {
         const MatmulStep& step = p.steps[x];
-        multiply(step, step.k0 - c.k0, rows, vectors, panel_a, panel_b, (T*)to, s.y.row, ahead,
-                 stream);
+        if (step.add && count(step) == 0) continue;
+        multiply(step, first(step), count(step), rows, vectors, panel_a, panel_b, (T*)to, at.step,
+                 ahead, stream);
       }
       return;
     }
     int64_t across = (p.tile_n + kCols - 1) / kCols;
     T* base = stack;
-    if (p.n_chunks > 1)
-      base += ((p.read_a ? 0 : i / kRows * across) + j / kCols) * p.levels * kMicro;
-    if (p.steps[c.last - 1].node >= 0) expect(to + p.steps[c.last - 1].node * s.node, rows, cols);
+    if (p.n_chunks > 1) base += (at.panel * across + j / kCols) * p.levels * kMicro;
+    const int32_t node = p.steps[c.last - 1].node;
+    if (node >= 0) expect(to + node * s.node, at.step, rows, cols);
     for (int32_t x = c.first; x < c.last; ++x) {
       const MatmulStep& step = p.steps[x];
       T* top = base + step.level * kMicro;
-      multiply(step, step.k0 - c.k0, rows, vectors, panel_a, panel_b, top, kCols, ahead);
+      multiply(step, first(step), count(step), rows, vectors, panel_a, panel_b, top, kCols, ahead);
       if (step.rounds) round(top, rows, vectors);
       for (int32_t merge = 0; merge < step.merges; ++merge, top -= kMicro) {
         add(top - kMicro, top, rows, vectors);
         if (step.rounds) round(top - kMicro, rows, vectors);
       }
-      if (step.node >= 0) write(to + step.node * s.node, base, rows, cols);
+      if (step.node >= 0) write(to + step.node * s.node, at.step, base, rows, cols);
     }
   }
 
@@ -246,13 +314,13 @@ struct MatmulSlot {
   }
 
   // Prefetches the lines of y, which is written at once after the last step.
-  void expect(const Y* to, int rows, int cols) const {
-    if (p.shape.y.col != 1)
-      for (int c = 0; c < cols; ++c) __builtin_prefetch(to + c * p.shape.y.col, 1);
+  void expect(const Y* to, int64_t row, int rows, int cols) const {
+    const int64_t col = p.shape.y.col;
+    if (col != 1)
+      for (int c = 0; c < cols; ++c) __builtin_prefetch(to + c * col, 1);
     else
       for (int r = 0; r < rows; ++r)
-        for (int c = 0; c < cols; c += 64 / int(sizeof(Y)))
-          __builtin_prefetch(to + r * p.shape.y.row + c * p.shape.y.col, 1);
+        for (int c = 0; c < cols; c += 64 / int(sizeof(Y))) __builtin_prefetch(to + r * row + c, 1);
   }
 
   static void add(T* to, const T* from, int rows, int vectors) {
@@ -284,8 +352,8 @@ struct MatmulSlot {
     }
   }
 
-  void write(Y* to, const T* from, int rows, int cols) const {
-    int64_t row = p.shape.y.row, col = p.shape.y.col;
+  void write(Y* to, int64_t row, const T* from, int rows, int cols) const {
+    int64_t col = p.shape.y.col;
     if constexpr (sizeof(T) == 4 && sizeof(Y) == 4)
       if (row == 1) return write_columns(to, from, rows, cols);
     for (int r = 0; r < rows; ++r, from += kCols) {

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 #include <type_traits>
+#include <vector>
 
 #include "leaves.h"
 #include "op.h"
@@ -16,10 +17,35 @@ namespace {
 
 enum { kTile = 64, kDepth = ORR_MATMUL_K };
 
+// Where the elements of an operand [G, rows, columns] lie, of which each may be several dims.
+struct Operand {
+  Operand(const orr_tensor& t, int64_t n_rows, int64_t n_columns)
+      : group(t.strides[0]), rows{0}, columns{0} {
+    int d = t.rank - 1;
+    for (; d > 0 && int64_t(columns.size()) < n_columns; --d) spread(t, d, columns);
+    for (; d > 0; --d) spread(t, d, rows);
+    require(int64_t(rows.size()) == n_rows && int64_t(columns.size()) == n_columns,
+            "the shape of an operand does not fit y");
+  }
+  // Puts dim d before those that the offsets are of.
+  static void spread(const orr_tensor& t, int d, std::vector<int64_t>& offsets) {
+    std::vector<int64_t> all;
+    for (int64_t i = 0; i < t.dims[d]; ++i)
+      for (int64_t o : offsets) all.push_back(i * t.strides[d] + o);
+    offsets = std::move(all);
+  }
+  int64_t group;
+  std::vector<int64_t> rows, columns;
+};
+
 struct Shape {
   explicit Shape(const orr_op& op)
-      : a(op.in[0]), b(op.in[1]), groups(a.dims[0]), m(a.dims[1]), n(b.dims[2]), k(a.dims[2]) {}
-  orr_tensor a, b;
+      : groups(op.in[0].dims[0]), m(op.out[0].dims[op.out[0].rank - 2]),
+        n(op.out[0].dims[op.out[0].rank - 1]), k(depth(op.in[0])) {}
+  int64_t depth(const orr_tensor& a) const {
+    if (a.rank == 3) return a.dims[2];
+    return groups > 0 && m > 0 ? orr::elements(a) / (groups * m) : 0;
+  }
   int64_t groups, m, n, k;
 };
 
@@ -67,7 +93,8 @@ template <class T, class Y>
 class Product {
  public:
   using A = Acc<T>;
-  Product(const Shape& s, const T* a, const T* b) : s_(s), a_(a), b_(b) {}
+  Product(const Shape& s, const orr_op& op, const T* a, const T* b)
+      : s_(s), at_a_(op.in[0], s.m, s.k), at_b_(op.in[1], s.k, s.n), a_(a), b_(b) {}
 
   // y = a[:, :, k0 : k0 + depth] times b[:, k0 : k0 + depth, :].
   void run(int64_t k0, int64_t depth, Y* y) const {
@@ -101,32 +128,33 @@ class Product {
   }
 
   void read_panel(int64_t g, int64_t k0, int64_t depth, int64_t n0, int64_t columns, A* to) const {
-    const int64_t* st = s_.b.strides;
-    const T* from = b_ + g * st[0] + k0 * st[1] + n0 * st[2];
-    for (int64_t k = 0; k < depth; ++k)
+    for (int64_t k = 0; k < depth; ++k) {
+      const T* from = b_ + g * at_b_.group + at_b_.rows[size_t(k0 + k)];
       for (int64_t j = 0; j < kTile; ++j)
-        to[k * kTile + j] = j < columns ? A(get(from[k * st[1] + j * st[2]])) : A(0);
+        to[k * kTile + j] = j < columns ? A(get(from[at_b_.columns[size_t(n0 + j)]])) : A(0);
+    }
   }
 
   void read_row(int64_t g, int64_t m, int64_t k0, int64_t depth, A* to) const {
-    const int64_t* st = s_.a.strides;
-    const T* from = a_ + g * st[0] + m * st[1] + k0 * st[2];
-    for (int64_t k = 0; k < depth; ++k) to[k] = get(from[k * st[2]]);
+    const T* from = a_ + g * at_a_.group + at_a_.rows[size_t(m)];
+    for (int64_t k = 0; k < depth; ++k) to[k] = get(from[at_a_.columns[size_t(k0 + k)]]);
   }
 
   Shape s_;
+  Operand at_a_, at_b_;
   const T *a_, *b_;
 };
 
 void check(const orr_op& op) {
   require_counts(op, 2, 1);
-  require_rank(op.in[0], 3, "a");
-  require_rank(op.in[1], 3, "b");
+  require(op.in[0].rank >= 3 && op.in[1].rank >= 3, "a and b need three dims or more");
+  require(op.out[0].rank >= 3, "y needs three dims");
   require_real(op.in[0], "a");
   require_dtype(op.in[1], op.in[0].dtype, "b");
   require_sum(op.out[0], op.in[0].dtype, "y");
   Shape s(op);
-  require_shape(op.in[1], {s.groups, s.k, s.n}, "b");
+  if (op.in[0].rank == 3) require_shape(op.in[0], {s.groups, s.m, s.k}, "a");
+  if (op.in[1].rank == 3) require_shape(op.in[1], {s.groups, s.k, s.n}, "b");
   require_leaves(op, s.k);
   if (!orr::attr(op, "leaf_n")) return require_shape(op.out[0], {s.groups, s.m, s.n}, "y");
   require(s.groups == 1, "leaves need one group");
@@ -142,7 +170,7 @@ void run(const Call& call) {
   Shape s(call.op);
   int64_t depth = s.k / Leaves(call.op).n;
   with_real_sum(call.op.in[0].dtype, call.op.out[0].dtype, [&]<class T, class Y>(Type<T>, Type<Y>) {
-    Product<T, Y> product(s, call.input<T>(0), call.input<T>(1));
+    Product<T, Y> product(s, call.op, call.input<T>(0), call.input<T>(1));
     sum_leaves(call.op, call.output<Y>(0), s.m * s.n, reinterpret_cast<Y*>(call.workspace),
                [&](int64_t leaf, Y* y) { product.run(leaf * depth, depth, y); });
   });

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // bench_matmul [threads] [seconds per cell] [text]: the cpu plugin's matmul against oneDNN and
-// OpenBLAS, where they were found, at the shapes of GPT-2, char-GPT and an MLP. The contestants
+// OpenBLAS, where they were found, at the shapes of GPT-2, char-GPT, an MLP and
+// the convolutions of ResNet-18. The contestants
 // take turns, so that a noisy machine is noisy for all; a cell is the best GFLOP/s of each. With a
 // text only the lines that contain it.
 #include <orrery/kernel.h>
 #include <orrery/ops.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -42,12 +44,20 @@ struct Product {
   int64_t m, n, k;
   bool a_t, b_t;
   int64_t leaves;
+  int64_t images = 0, side = 0;  // a convolution: one operand is its windows
 };
 
 std::vector<Product> products(int64_t rows, int64_t out, int64_t in) {
   return {{"forward", rows, out, in, false, true, 1},
           {"dgrad", rows, in, out, false, false, 1},
           {"wgrad", out, in, rows, true, false, 1}};
+}
+
+// A convolution of 3 x 3 at every position of padded images.
+std::vector<Product> convolution(int64_t images, int64_t side, int64_t in, int64_t out) {
+  const int64_t rows = images * side * side;
+  return {{"windows forward", rows, out, 9 * in, false, true, 1, images, side},
+          {"windows wgrad", out, 9 * in, rows, true, false, 1, images, side}};
 }
 
 struct Arena {
@@ -79,6 +89,16 @@ orr_tensor matrix(int64_t rows, int64_t cols, bool transposed) {
   return t;
 }
 
+orr_tensor windows(const Product& p, int64_t columns) {
+  const int64_t run = columns / 3, row = (p.side + 2) * run / 3, image = (p.side + 2) * row;
+  orr_tensor t{};
+  t.dtype = ORR_F32, t.rank = 6;
+  const int64_t dims[] = {1, p.images, p.side, p.side, 3, run},
+                strides[] = {0, image, row, run / 3, row, 1};
+  std::copy(dims, dims + 6, t.dims), std::copy(strides, strides + 6, t.strides);
+  return t;
+}
+
 using Run = std::function<void()>;
 
 struct Contestant {
@@ -90,6 +110,7 @@ Run own(const Product& p, Arena& a, Arena& b, Arena& y) {
   const orr_kernel_api& api = orrery::Registry::get().kernel("cpu");
   orr_tensor in[] = {matrix(p.m, p.k, p.a_t), matrix(p.k, p.n, p.b_t)},
              out = matrix(p.m, p.n, false);
+  if (p.images) in[p.a_t] = windows(p, p.a_t ? p.n : p.k);
   orr_attr attrs[] = {{"leaf_n", ORR_ATTR_INT, 0, p.leaves, 0, nullptr, nullptr},
                       {"leaf_total", ORR_ATTR_INT, 0, p.leaves, 0, nullptr, nullptr}};
   orr_op op{sizeof(orr_op), 2, 1, 2, "matmul", in, &out, attrs, nullptr, "bench"};
@@ -195,10 +216,10 @@ void compare(const Product& p, double seconds, const std::string& only) {
   Arena a = random_arena(p.m * p.k), b = random_arena(p.k * p.n), y(p.m * p.n);
   std::vector<Contestant> all = {{"own", own(p, a, b, y)}};
 #ifdef HAVE_DNNL
-  if (p.leaves == 1) all.push_back({"oneDNN", one_dnn(p, a, b, y)});
+  if (p.leaves == 1 && !p.images) all.push_back({"oneDNN", one_dnn(p, a, b, y)});
 #endif
 #ifdef HAVE_CBLAS
-  if (p.leaves == 1) all.push_back({"OpenBLAS", open_blas(p, a, b, y)});
+  if (p.leaves == 1 && !p.images) all.push_back({"OpenBLAS", open_blas(p, a, b, y)});
 #endif
   double flop = 2.0 * double(p.m) * double(p.n) * double(p.k), end = now() + seconds;
   std::vector<double> best(all.size(), 1e9);
@@ -248,6 +269,9 @@ int main(int argc, char** argv) {
     p.leaves = 4;
     compare(p, seconds, only);
   }
+  const int64_t stages[][3] = {{32, 64, 64}, {16, 128, 128}, {8, 256, 256}, {4, 512, 512}};
+  for (auto& c : stages)
+    for (const Product& p : convolution(32, c[0], c[1], c[2])) compare(p, seconds, only);
   for (bool b_t : {true, false}) compare({"vector", 1, 2304, 768, false, b_t, 1}, seconds, only);
   return 0;
 }

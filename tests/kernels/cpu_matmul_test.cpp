@@ -198,6 +198,92 @@ const Case cases[] = {
     {1, 100, 2, 96, true, false, 0, 4, 2, 6},
 };
 
+// The windows of a convolution, as an operand: x[images, height + 2 pad, width + 2 pad, channels],
+// whose border is 0.
+struct Windows {
+  int64_t images, height, width, channels, size, stride, dilation, pad;
+  int64_t outputs, leaves = 1;
+
+  int64_t along(int64_t n) const { return (n + 2 * pad - (size - 1) * dilation - 1) / stride + 1; }
+  int64_t positions() const { return images * along(height) * along(width); }
+  int64_t columns() const { return size * size * channels; }
+  int64_t row() const { return (width + 2 * pad) * channels; }
+  int64_t image() const { return (height + 2 * pad) * row(); }
+
+  orr_tensor operand(int32_t dtype) const {
+    std::vector<int64_t> dims{1, images, along(height), along(width), size},
+        strides{0, image(), stride * row(), stride * channels, dilation * row()};
+    if (dilation == 1)
+      dims.push_back(size * channels), strides.push_back(1);
+    else
+      dims.insert(dims.end(), {size, channels}),
+          strides.insert(strides.end(), {dilation * channels, 1});
+    return tensor(dtype, dims, strides);
+  }
+
+  template <class S>
+  void clear_border(S* x) const {
+    for (int64_t i = 0; i < images * image(); ++i) {
+      const int64_t r = i % image() / row(), c = i % row() / channels;
+      if (r < pad || r >= height + pad || c < pad || c >= width + pad) x[i] = S(0);
+    }
+  }
+
+  // The windows of all positions one behind the other.
+  template <class S>
+  std::vector<S> copied(const S* x) const {
+    std::vector<S> all;
+    for (int64_t p = 0; p < positions(); ++p) {
+      const int64_t column = p % along(width), line = p / along(width) % along(height);
+      const S* from = x + p / along(width) / along(height) * image() + line * stride * row() +
+                      column * stride * channels;
+      for (int64_t i = 0; i < size; ++i)
+        for (int64_t j = 0; j < size; ++j)
+          for (int64_t c = 0; c < channels; ++c)
+            all.push_back(from[i * dilation * row() + j * dilation * channels + c]);
+    }
+    return all;
+  }
+};
+
+// As a of a product with b[K,N], or as b of one with the transpose of dy[K,M].
+template <class S>
+void check_windows(const Windows& w, bool as_b, int32_t dtype, Make make) {
+  const int64_t m = as_b ? w.outputs : w.positions(), n = as_b ? w.columns() : w.outputs,
+                k = as_b ? w.positions() : w.columns(), leaves = as_b ? w.leaves : 1;
+  Bytes x = random_bytes<S>(w.images * w.image(), 1), other = random_bytes<S>(k * w.outputs, 2);
+  Bytes y(uint64_t(m * n) * sizeof(S), n % 16 == 0);
+  w.clear_border(static_cast<S*>(x.data()));
+  orr_tensor in[] = {w.operand(dtype), w.operand(dtype)}, out = tensor(dtype, {1, m, n});
+  in[!as_b] = as_b ? tensor(dtype, {1, m, k}, {0, 1, m}) : tensor(dtype, {1, k, n}, {0, 1, k});
+  Attributes attrs;
+  attrs.add("leaf_lo", 0).add("leaf_n", leaves).add("leaf_total", leaves);
+  orr_op op{sizeof(orr_op), 2, 1, 3, "matmul", in, &out, attrs.list.data(), nullptr, "test"};
+  const std::vector<Bytes*> ins = as_b ? std::vector{&other, &x} : std::vector{&x, &other};
+  ASSERT_TRUE(run(make, op, orr_cpu::matmul_workspace(op), ins, {&y}));
+  const std::vector<S> matrix = w.copied(static_cast<S*>(x.data()));
+  const S *rest = static_cast<S*>(other.data()), *py = static_cast<S*>(y.data());
+  const Case c{1, m, n, k, false, false, 0, 0, leaves, leaves};
+  for (int64_t i = 0; i < m; ++i)
+    for (int64_t j = 0; j < n; ++j) {
+      const S want = as_b ? nodes_of<S>(c, rest + i, m, matrix.data() + j, n)[0]
+                          : nodes_of<S>(c, matrix.data() + i * k, 1, rest + j * k, 1)[0];
+      ASSERT_EQ(want, py[i * n + j])
+          << "row " << i << " column " << j << " of " << m << "x" << n << "x" << k
+          << (as_b ? " as b" : " as a") << ", threads " << thread_count;
+    }
+}
+
+const Windows windows[] = {
+    {2, 5, 6, 3, 3, 1, 1, 1, 10},       // runs shorter than a vector
+    {32, 3, 3, 70, 3, 1, 1, 1, 33},     // rows of 32 images side by side
+    {8, 4, 3, 128, 3, 1, 1, 1, 16, 4},  // chunks of K that are 0
+    {16, 4, 4, 64, 3, 2, 1, 1, 48},     // every second position
+    {3, 7, 5, 20, 3, 1, 2, 2, 7, 3},    // apart
+    {40, 4, 4, 24, 1, 2, 1, 0, 40},     // of one element
+    {1, 20, 19, 2, 2, 1, 1, 0, 3, 19}, {9, 6, 6, 33, 2, 1, 1, 1, 130},
+};
+
 class CpuMatmul : public testing::TestWithParam<Make> {
  protected:
   void SetUp() override {
@@ -216,6 +302,18 @@ TEST_P(CpuMatmul, GivesTheBitsOfThePlainLoops) {
       check<double>(c, ORR_F64, GetParam());
       if (HasFatalFailure()) return;
     }
+  }
+}
+
+TEST_P(CpuMatmul, ReadsWindowsWhereTheyOverlap) {
+  for (int t : {1, 2, 3}) {
+    thread_count = t;
+    for (const Windows& w : windows)
+      for (bool as_b : {false, true}) {
+        check_windows<float>(w, as_b, ORR_F32, GetParam());
+        check_windows<double>(w, as_b, ORR_F64, GetParam());
+        if (HasFatalFailure()) return;
+      }
   }
 }
 

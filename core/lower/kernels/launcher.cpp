@@ -44,7 +44,30 @@ Place Launcher::new_place(const Type& type) {
   return {new_storage(type.bytes(), "activation"), 0, Layout::contiguous(type)};
 }
 
+// Copies the inputs that have more dims than all kernels take, unless the best kernel takes them.
+void Launcher::copy_nested(const Op& op, std::vector<Place>& in, const std::vector<Place>& out) {
+  const KernelForm form = op_def(op.kind).form(op, layouts(in), layouts(out));
+  if (form.nested.empty() || !form.copy.empty()) return;
+  std::vector<Layout> dense = layouts(in);
+  for (int i : form.nested) {
+    Layout& x = dense[static_cast<size_t>(i)];
+    x = Layout::contiguous({x.dtype, x.dims});
+  }
+  const KernelForm other = op_def(op.kind).form(op, dense, layouts(out));
+  const auto score = [&](const KernelForm& f) {
+    Launch launch;
+    launch.op = op, launch.in = abi_tensors(f.in), launch.out = abi_tensors(f.out);
+    return kernels_.best(launch).score;
+  };
+  if (score(form) >= score(other)) return;
+  for (int i : form.nested) {
+    Place& x = in[static_cast<size_t>(i)];
+    x = contiguous_copy(op, x);
+  }
+}
+
 void Launcher::add(const Op& op, std::vector<Place> in, const std::vector<Place>& out) {
+  copy_nested(op, in, out);
   if (op.kind == "matmul_pointwise" && !taken_as_one(kernels_, op, layouts(in), layouts(out)))
     return add_apart(op, in, out);
   Launch launch;

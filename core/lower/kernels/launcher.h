@@ -37,6 +37,7 @@ class Launcher {
   void post(Exchange exchange);
 
  private:
+  void copy_nested(const Op& op, std::vector<Place>& in, const std::vector<Place>& out);
   void add_beside(const Op& op, const std::vector<Place>& in, const std::vector<Place>& out);
   void add_apart(const Op& op, const std::vector<Place>& in, const std::vector<Place>& out);
   void add_widened(const Op& op, std::vector<Place> in, const std::vector<Place>& out);

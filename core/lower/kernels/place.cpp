@@ -42,7 +42,7 @@ class Placer {
  public:
   explicit Placer(RankPlan& plan) : plan_(plan), p_(plan.local.program), launcher_(plan) {
     plan_.places.assign(p_.values().size(), {});
-    last_read_.assign(p_.values().size(), kNone), reads_.resize(p_.values().size());
+    last_read_.assign(p_.values().size(), kNone), readers_.resize(p_.values().size());
     is_total_.resize(p_.values().size());
     one_by_one_ = plan_.local.microbatches.one_by_one;
     added_ = one_by_one_ && plan_.mesh.fast_sums;
@@ -54,7 +54,8 @@ class Placer {
     for (auto& [state, next] : p_.updates()) next_state_[next] = state;
     for (auto& [name, id] : p_.outputs()) results_.insert(id);
     for (size_t i = 0; i < p_.ops().size(); ++i)
-      for (ValueId v : p_.ops()[i].in) last_read_[at(v)] = static_cast<int>(i), ++reads_[at(v)];
+      for (ValueId v : p_.ops()[i].in)
+        last_read_[at(v)] = static_cast<int>(i), readers_[at(v)].push_back(i);
     for (size_t i = p_.ops().size(); i-- > 0;)  // whoever reads a view reads the value under it
       if (const Op& op = p_.ops()[i]; is_view(op.kind) || may_be_row(op))
         for (ValueId x : op.in)
@@ -165,7 +166,7 @@ class Placer {
   // in other dims.
   void reserve(ValueId part, Inside where) {
     OpId maker = p_.value(part).producer;
-    if (maker == kNone || reads_[at(part)] != 1 || nodes_.count(part) || next_state_.count(part))
+    if (maker == kNone || readers_[at(part)].size() != 1 || nodes_.count(part) || next_state_.count(part))
       return;
     const Op& op = p_.ops()[static_cast<size_t>(maker)];
     if (op.kind == "reshape" && where.view.is_contiguous())
@@ -197,7 +198,7 @@ class Placer {
 
   // Lets a scatter_add add the rows to its base in place, if nothing else reads the base.
   void add_in_place(const Op& op) {
-    if (next_state_.count(op.out[0]) || reads_[at(op.in[2])] != 1) return;
+    if (next_state_.count(op.out[0]) || readers_[at(op.in[2])].size() != 1) return;
     const Place& base = place(op.in[2]);
     if (plan_.storage(base.storage).region != Region::state && base.layout.is_contiguous())
       plan_.places[static_cast<size_t>(op.out[0])] = base;
@@ -300,11 +301,26 @@ class Placer {
     if (op.kind != "reshape") {
       view.layout = seen(x.layout, op);
     } else if (!reshaped(x.layout, p_.type(op.out[0]).dims, view.layout)) {
-      return false;
+      if (!in_products(op.out[0])) return false;
+      view.layout = x.layout;  // a product may read it as it is (ops/matmul.cpp, take)
     }
     if (pinned(op.out[0], view)) return false;
     plan_.places[static_cast<size_t>(op.out[0])] = view;
     return true;
+  }
+
+  // Whether only products read v, in whose kernel forms its dims may be nested, or reshapes of which
+  // the same holds.
+  bool in_products(ValueId v) const {
+    if (results_.count(v) || p_.type(v).elements() == 0) return false;
+    return std::all_of(readers_[at(v)].begin(), readers_[at(v)].end(), [&](size_t i) {
+      const Op& op = p_.ops()[i];
+      if (op.kind == "reshape") return in_products(op.out[0]);
+      if (op.kind != "matmul" || op.in[0] == op.in[1]) return false;
+      return op.in[0] == v
+                 ? p_.type(op.in[1]).dims.size() == 2 && !attr_int(op.attrs, "ta", 0)
+                 : p_.type(op.out[0]).dims.size() == 2 && !attr_int(op.attrs, "tb", 0);
+    });
   }
 
   static bool same(const Place& a, const Place& b) {
@@ -365,7 +381,8 @@ class Placer {
   std::map<ValueId, ValueId> same_, next_state_;
   std::set<ValueId> results_;
   std::map<ValueId, Inside> wanted_;
-  std::vector<int> last_read_, reads_;  // by value: the last op that reads it, and how many do
+  std::vector<int> last_read_;                // by value: the last op that reads it
+  std::vector<std::vector<size_t>> readers_;  // by value, once for each time that the op reads it
   std::vector<char> is_total_;          // by value
   Launcher launcher_;
   RowPlaces rows_{plan_, launcher_, last_read_};

@@ -63,6 +63,8 @@ Sharding sharding(const OpArgs& args, const std::vector<Type>&) {
   return r;
 }
 
+int64_t elements_of(const Layout& x) { return Type{x.dtype, x.dims}.elements(); }
+
 // [..] as [G, X, Y] or, with the leading dims merged into X, [1, G*X, Y]; transposed back if stored
 // so.
 bool as_matrix(const Layout& x, bool transposed, bool merge_lead, Layout& out) {
@@ -84,14 +86,49 @@ void unit_stride(Layout& x) {
     x.strides[1] = 1;
 }
 
+// Appends dims [begin, end) of x, where neighbours that lie so that they are one dim become one.
+void append_merged(const Layout& x, size_t begin, size_t end, Layout& out) {
+  while (begin < end) {
+    int64_t dim, stride;
+    size_t next = end;
+    while (!merge_dims(x, begin, next, dim, stride)) --next;
+    out.dims.push_back(dim), out.strides.push_back(stride);
+    begin = next;
+  }
+}
+
+// x, whose last dims hold `columns` elements, as [1, rows..., columns...]; columns end with
+// neighbours.
+bool as_nested(const Layout& x, int64_t columns, Layout& out) {
+  size_t first = x.dims.size() - 1;
+  for (int64_t n = x.dims[first]; n < columns; n *= x.dims[first]) --first;
+  out = {x.dtype, {1}, {0}};
+  append_merged(x, 0, first, out);
+  append_merged(x, first, x.dims.size(), out);
+  return out.strides.back() == 1 && out.dims.size() <= ORR_MAX_RANK;
+}
+
+// Input i as kernels get it: a matrix, or if `columns` is not 0 perhaps nested dims. `rank`: the
+// dims of the value; its place may have more of them (lower/kernels/place.cpp).
+void take(KernelForm& f, size_t i, const Layout& x, size_t rank, bool transposed, bool merge_lead,
+          int64_t columns) {
+  if (x.dims.size() == rank && as_matrix(x, transposed, merge_lead, f.in[i])) return;
+  const bool nested = columns > 0 && as_nested(x, columns, f.in[i]);
+  if (!nested) f.copy.push_back(static_cast<int>(i));
+  if (nested && f.in[i].dims.size() > 3) f.nested.push_back(static_cast<int>(i));
+}
+
 KernelForm form(const Op& op, const std::vector<Layout>& in, const std::vector<Layout>& out) {
   bool ta = attr_int(op.attrs, "ta", 0) != 0, tb = attr_int(op.attrs, "tb", 0) != 0;
+  const Dims& y = out[0].dims;
   bool shared = in[1].dims.size() == 2;
   bool merge = shared && !ta;
   KernelForm f;
   f.in.resize(2), f.out.resize(1);
-  if (!as_matrix(in[0], ta, merge, f.in[0])) f.copy.push_back(0);
-  if (!as_matrix(in[1], tb, false, f.in[1])) f.copy.push_back(1);
+  const int64_t rows = merge ? elements_of(out[0]) / std::max<int64_t>(y.back(), 1) : 0;
+  take(f, 0, in[0], y.size(), ta, merge, rows > 0 ? elements_of(in[0]) / rows : 0);
+  take(f, 1, in[1], y.size() == 2 ? 2 : in[1].dims.size(), tb, false,
+       y.size() == 2 && !tb ? y.back() : 0);
   f.out_ok = as_matrix(out[0], false, merge, f.out[0]) &&
              (f.out[0].strides[2] == 1 || f.out[0].dims[2] == 1);
   for (Layout& x : f.in) unit_stride(x);
@@ -151,7 +188,7 @@ void gradient(Gradient& g, const Op& op) {
 Cost cost(const OpArgs& args, const std::vector<Type>& out) {
   Cost c = touch_cost(args, out);
   c.matrix = true;
-  c.flops = 2.0 * static_cast<double>(out[0].elements()) * static_cast<double>(sizes(args).k);
+  c.flops = 2.0 * static_cast<double>(args.in[0].elements()) * static_cast<double>(out[0].dims.back());
   return c;
 }
 

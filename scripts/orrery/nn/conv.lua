@@ -38,24 +38,56 @@ local nn = orrery.nn
 local spatial = require "orrery.nn.spatial"
 local join, range, product = spatial.join, spatial.range, spatial.product
 
--- Windows of x [batch, dims..., inputs] x weight [outputs, inputs, size...]. A product needs the windows one behind the
--- other in memory: the gradient has them made once more, so that none are kept until then.
-local function dense(size, strides)
+-- The matrix [outputs, size... * inputs] of a convolution as that of its input's gradient: [size... * outputs, inputs],
+-- the elements of a window in reverse.
+local function turned(matrix, inputs)
+  local outputs = matrix.shape[1]
+  local taps = matrix.shape[2] // inputs
+  local each = { matrix:reshape(outputs, taps, inputs):permute(2, 1, 3):split(1, taps) }
+  for i = 1, taps // 2 do each[i], each[taps + 1 - i] = each[taps + 1 - i], each[i] end
+  return orrery.concat(each, 1):reshape(taps * outputs, inputs)
+end
+
+-- Windows of x [batch, dims..., inputs], padded, x weight [outputs, inputs, size...]. Kernels read the windows where
+-- they overlap; where they do not, the gradient has them made once more, so that none are kept until then.
+local function dense(size, strides, before, behind)
   local n = #size
-  local function rows_of(x)
-    local windows = x:windows(size, strides)
+  local function rows_of(x, way)
+    local windows = x:windows(size, way)
     return windows:reshape(join({ table.unpack(windows.shape, 1, n + 1) }, product(size) * x.shape[-1]))
   end
+  -- What stands before and behind dy, so that its windows are those of each element of x; nil: there is a stride.
+  local around = { before = {}, behind = {} }
+  for i = 1, n do
+    local reach = (size[i] - 1) * strides.dilation[i]
+    if not around or strides.stride[i] > 1 or reach < math.max(before[i], behind[i]) then
+      around = nil
+    else
+      around.before[i], around.behind[i] = reach - before[i], reach - behind[i]
+    end
+  end
+  local function input_gradient(dy, x, padded, matrix)
+    if around and x.shape[-1] >= 16 then -- fewer do not fill the lanes of a product
+      local windows = rows_of(spatial.pad(dy, around.before, around.behind), { dilation = strides.dilation })
+      return windows:matmul(turned(matrix, x.shape[-1]))
+    end
+    local places = { table.unpack(dy.shape, 1, n + 1) }
+    local dx = dy:matmul(matrix):reshape(join(places, size, x.shape[-1])):fold(spatial.lengths(padded, n), strides)
+    for i = 1, n do dx = dx:slice(1 + i, before[i] + 1, before[i] + x.shape[1 + i]) end
+    return dx
+  end
   local multiply = spatial.gradient { -- matrix [outputs, size... * inputs]
-    forward = function(x, matrix) return rows_of(x):matmul(matrix, { transpose_b = true }) end,
-    backward = function(dy, _, x, matrix)
-      local places = { table.unpack(dy.shape, 1, n + 1) }
-      local dx = dy:matmul(matrix):reshape(join(places, size, x.shape[-1])):fold(spatial.lengths(x, n), strides)
+    forward = function(_, padded, matrix) return rows_of(padded, strides):matmul(matrix, { transpose_b = true }) end,
+    backward = function(dy, _, x, padded, matrix)
       local outputs, wide = matrix.shape[1], matrix.shape[2]
-      return dx, dy:reshape(-1, outputs):matmul(rows_of(x):reshape(-1, wide), { transpose_a = true })
+      local rows = rows_of(padded, strides):reshape(-1, wide)
+      return input_gradient(dy, x, padded, matrix), nil, dy:reshape(-1, outputs):matmul(rows, { transpose_a = true })
     end,
   }
-  return function(x, weight) return multiply(x, spatial.to_last(weight, n):reshape(weight.shape[1], -1)) end
+  return function(x, weight)
+    local matrix = spatial.to_last(weight, n):reshape(weight.shape[1], -1)
+    return multiply(x, spatial.pad(x, before, behind), matrix)
+  end
 end
 
 -- Each channel of x [batch, dims..., channels] with a weight of its own [channels, 1, size...]: element by element of a
@@ -113,11 +145,12 @@ return spatial.layers("conv", function(m, n, inputs, outputs, size, options)
   local dims = join(outputs, inputs // o.groups, size)
   local bias = spatial.parameters(m, dims, outputs, o)
   local by_channel = inputs > 1 and o.groups == inputs and inputs == outputs and depthwise(size, strides)
-  local all_channels = dense(size, strides)
+  local all_channels = dense(size, strides, before, behind)
   return function(x)
     spatial.check(what, x, n, inputs)
-    x = spatial.pad(spatial.to_last(x, n), before, behind)
-    local y = by_channel and by_channel(x, m.weight) or spatial.in_groups(o.groups, x, m.weight, all_channels)
+    x = spatial.to_last(x, n)
+    local y = by_channel and by_channel(spatial.pad(x, before, behind), m.weight)
+      or spatial.in_groups(o.groups, x, m.weight, all_channels)
     if bias then y = y + bias end
     return spatial.to_first(y, n)
   end

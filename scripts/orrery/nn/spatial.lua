@@ -127,8 +127,8 @@ function M.gradient(functions)
       local own, alike = { ... }, {}
       for i, x in ipairs(own) do alike[i] = x:cast(dy.dtype) end
       local found = { functions.backward(dy, y, table.unpack(alike)) }
-      for i, x in ipairs(own) do found[i] = found[i]:cast(x.dtype) end
-      return table.unpack(found)
+      for i, x in ipairs(own) do found[i] = found[i] and found[i]:cast(x.dtype) end
+      return table.unpack(found, 1, #own)
     end,
   }
 end

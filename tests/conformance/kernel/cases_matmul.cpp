@@ -8,7 +8,10 @@ namespace kernel_suite {
 namespace {
 
 std::vector<Values> oracle(const Case& c, const std::vector<Values>& x) {
-  int64_t groups = c.in[0].dims[0], m = c.in[0].dims[1], k = c.in[0].dims[2], n = c.in[1].dims[2];
+  // Also of operands of more dims: their elements come in the order of the matrix.
+  const orr_tensor& out = c.out[0];
+  int64_t groups = c.in[0].dims[0], m = out.dims[out.rank - 2], n = out.dims[out.rank - 1],
+          k = groups * m > 0 ? elements(c.in[0]) / (groups * m) : 0;
   Values y;
   for (int64_t g = 0; g < groups; ++g)
     for (int64_t i = 0; i < m; ++i)
@@ -44,6 +47,22 @@ Case matmul(int32_t dtype, int64_t g, int64_t m, int64_t n, int64_t k, const std
   c.exact = true;
   c.depth = double(k) + 1;
   return c;
+}
+
+// The windows of 3 x 3 of `images` of 6 x 5 by `channels`, [rows, columns] as an operand.
+orr_tensor windows(int32_t dtype, int64_t images, int64_t channels) {
+  const int64_t row = 5 * channels;
+  return strided(dtype, {1, images, 4, 3, 3, 3 * channels}, {0, 6 * row, row, channels, row, 1});
+}
+
+// A product with windows as a, and one with windows as b, as a convolution and its weight's
+// gradient have them.
+std::vector<Case> windowed(int32_t dtype) {
+  Case forward = matmul(dtype, 1, 8 * 12, 20, 9 * 7, "nt"),
+       weight = matmul(dtype, 1, 5, 9 * 6, 24, "tn");
+  forward.in[0] = windows(dtype, 8, 7), forward.note += "windows";
+  weight.in[1] = windows(dtype, 2, 6), weight.note += "windows";
+  return {forward, weight};
 }
 
 // A matmul and an expression of its product, instruction by instruction.
@@ -159,6 +178,7 @@ std::vector<Case> matmul_cases() {
     thin.in[0] = tensor(dtype, {1, 6, 2}), thin.in[1] = tensor(dtype, {1, 2, 35});
     thin.note = "thin_leaves", thin.depth = 2;
     for (const Case& c : {rows, columns, groups, leaves, thin}) cases.push_back(c);
+    for (const Case& c : windowed(dtype)) cases.push_back(c);
     for (const Case& sums :
          {matmul(dtype, 1, 70, 96, 300, "tn"), matmul(dtype, 1, 2, 33, 40, "nn"), columns, leaves})
       for (const Case& c : stored_otherwise(sums, dtype)) cases.push_back(c);

@@ -6,12 +6,14 @@
 --
 --   orrery run examples/lora.lua save=/tmp/capitals-
 --   orrery run examples/lora.lua load=/tmp/capitals-
+--   orrery run -n 2 examples/lora.lua strategy=pipeline
 local orrery = require "orrery"
 local nn, optim, strategy = orrery.nn, orrery.optim, orrery.strategy
 local Llama = require "models.llama"
 local args = orrery.args {
   data = "", steps = 200, tune = 100, batch = 12, ctx = 48, microbatches = 0, seed = 1,
   dim = 64, heads = 4, kv_heads = 2, layers = 2, rank = 8, alpha = 16, lr = 3e-3, save = "", load = "",
+  strategy = { "data", "pipeline" },
 }
 orrery.seed(args.seed)
 
@@ -31,7 +33,7 @@ local function loss(b) return nn.cross_entropy(model(b.x), b.y) end
 -- Trains what `params` holds for so many steps.
 local function train(what, params, data, steps, decay)
   local run = orrery.compile(loss, {
-    params = params, microbatches = args.microbatches, strategy = strategy.data {}, clip = 1,
+    params = params, microbatches = args.microbatches, strategy = strategy[args.strategy] {}, clip = 1,
     optimizer = optim.adamw { lr = optim.cosine { peak = args.lr, warmup = 10, steps = steps }, decay = decay },
   })
   local all = { size = args.batch, shuffle = false }
@@ -69,21 +71,21 @@ for _, p in ipairs(orrery.parameters(adapters)) do
 end
 orrery.log("%d numbers in the adapters", count)
 if args.load == "" then train("the adapters, on capitals", adapters, dataset(words:upper()), args.tune, 0) end
-if args.save ~= "" and orrery.world.rank == 0 then
-  for _, p in ipairs(orrery.parameters(adapters)) do p:read():save(file(p)) end
+for _, p in ipairs(args.save ~= "" and orrery.parameters(adapters) or {}) do
+  local value = p:read() -- from the ranks that hold it, so all call it
+  if orrery.world.rank == 0 then value:save(file(p)) end
 end
 
 local ids = dataset(words:upper()):batch(1, { size = 1, shuffle = false }).x:read()
 local function logits() return orrery.func(function(x) return model(x) end)(ids) end
 local beside = logits()
-orrery.func(function()
-  for i = 1, args.layers do
-    for name, linear in pairs(plain[i]) do
-      local pair = adapters[i][name]
-      linear.weight:update(linear.weight + scale * pair.b:matmul(pair.a))
-    end
+local merged = orrery.func(function(weight, a, b) return weight + scale * b:matmul(a) end)
+for i = 1, args.layers do
+  for _, name in ipairs { "q", "v" } do
+    local linear, pair = plain[i][name], adapters[i][name]
+    linear.weight:write(merged(linear.weight:read(), pair.a:read(), pair.b:read()))
   end
-end)()
+end
 for i = 1, args.layers do model.blocks[i].q, model.blocks[i].v = plain[i].q, plain[i].v end
 local difference = orrery.func(function(x, y) return (x - y):abs():max(), x:abs():max() end)
 local apart, largest = difference(beside, logits())

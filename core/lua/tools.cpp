@@ -22,8 +22,14 @@
 namespace orrery::lua {
 namespace {
 
+std::string_view tree_of(std::string_view region) { return region.substr(0, region.find('.')); }
+
+// A module of another tree that a part of this one calls, such as an adapter in place of a layer,
+// belongs to that part.
 Region region(const std::string& path) {
-  regions().push_back(path);
+  const std::string outer = regions().empty() ? "" : regions().back();
+  const bool guest = outer.find('.') != outer.npos && tree_of(outer) != tree_of(path);
+  regions().push_back(guest ? outer + "." + path : path);
   return {regions().size()};
 }
 

@@ -33,13 +33,14 @@ CL100K = (r"""'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\
           r"""|\s+(?!\S)|\s""")
 
 
-def train():
-    """On this project's documents."""
-    bpe = tokenizers.ByteLevelBPETokenizer()
-    bpe.train([str(ROOT / "docs" / name) for name in ("design.md", "how-to.md")], vocab_size=600, min_frequency=2,
-              show_progress=False)
-    FILES.mkdir(parents=True, exist_ok=True)
-    bpe.save_model(str(FILES))
+def vocabulary():
+    """What lies there, or, if nothing does, one trained on this project's documents, which change."""
+    if not (FILES / "vocab.json").exists():
+        bpe = tokenizers.ByteLevelBPETokenizer()
+        bpe.train([str(ROOT / "docs" / name) for name in ("design.md", "how-to.md")], vocab_size=600, min_frequency=2,
+                  show_progress=False)
+        FILES.mkdir(parents=True, exist_ok=True)
+        bpe.save_model(str(FILES))
     return tokenizers.ByteLevelBPETokenizer(str(FILES / "vocab.json"), str(FILES / "merges.txt"))
 
 
@@ -117,7 +118,7 @@ def write_trained():
     (FILES / "trained.json").write_text(json.dumps({"text": corpus, "cases": cases}, ensure_ascii=False) + "\n")
 
 
-bpe = train()
+bpe = vocabulary()
 ids = [bpe.encode(text).ids for text in TEXTS]
 assert [bpe.decode(each) for each in ids] == TEXTS
 (FILES / "texts.json").write_text(json.dumps([{"text": text, "ids": each} for text, each in zip(TEXTS, ids)]) + "\n")

@@ -14,7 +14,7 @@ from program import orrery
 SENTENCE = "the quick brown fox jumps over the lazy dog. "
 LLAMA = ("examples/llama.lua", "steps=60", "dim=32", "layers=2", "ctx=32", "lr=2e-2", "sample=20", "prompt=the qui",
          "temperature=0")
-LORA = ("examples/lora.lua", "steps=30", "tune=30", "dim=32", "layers=1", "ctx=16")
+LORA = ("examples/lora.lua", "steps=30", "tune=30", "dim=32", "layers=2", "ctx=16")
 
 
 class Models(unittest.TestCase):
@@ -60,7 +60,7 @@ class Models(unittest.TestCase):
     def test_adapters_are_saved_alone_and_merged(self):
         text = self.run_example(*LORA, self.data, f"save={self.place}/lora-")
         self.assertEqual(sorted(path.name for path in pathlib.Path(self.place).glob("lora-*")),
-                         [f"lora-1.{name}.npy" for name in ("q.a", "q.b", "v.a", "v.b")])
+                         [f"lora-{i}.{name}.npy" for i in (1, 2) for name in ("q.a", "q.b", "v.a", "v.b")])
         before, after = map(float, self.found(r"the adapters, .*: loss ([\d.]+) before, ([\d.]+) after", text))
         self.assertLess(after, before - 0.1)
         largest, apart = map(float, self.found(r"logits up to ([\d.]+), no more than ([\d.e-]+) apart", text))
@@ -68,6 +68,7 @@ class Models(unittest.TestCase):
         loaded = self.run_example(*LORA, self.data, f"load={self.place}/lora-")
         self.assertEqual(self.found("digest (.*)", loaded), self.found("digest (.*)", text))
         self.on_two_ranks(text, *LORA, self.data)
+        self.on_two_ranks(text, *LORA, self.data, "strategy=pipeline")
 
     def test_an_autoencoder_makes_up_bars(self):
         words = ("examples/vae.lua", "steps=3000", "show=1")

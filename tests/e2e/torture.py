@@ -96,6 +96,7 @@ class Torture:
     def close(self):
         if self.two_hosts:
             self.two_hosts.cut()
+            self.two_hosts.folder.cleanup()
         self.folder.cleanup()
 
     def blow(self):

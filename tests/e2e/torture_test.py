@@ -17,15 +17,20 @@ from torture_peers import PeerBlow
 
 
 class Slice(unittest.TestCase):
-    def test_every_kind(self):
+    @classmethod
+    def setUpClass(cls):
         print(f"seed {SEED}", file=sys.stderr)
-        chance, before, torture = random.Random(SEED), left_behind(), Torture(SEED)
-        self.addCleanup(torture.close)
+        cls.torture = Torture(SEED)
+        cls.addClassCleanup(cls.torture.close)
+
+    def test_every_kind(self):
+        chance, before, torture = random.Random(SEED), left_behind(), self.torture
         blows = [lambda: SavingBlow(TCP, signal.SIGKILL, chance.randrange(4), 1.5, "zero3"),
                  lambda: SavingBlow(TCP, signal.SIGSTOP, chance.randrange(4), 1.2, "pipeline"),
                  lambda: PeerBlow(chance.randrange(10 ** 6), torture.expected, pause=0.01)]
         if torture.two_hosts:
-            blows += [lambda: HostBlow(torture.two_hosts, CUT, 0, 0.3, "data")]
+            blows += [lambda: HostBlow(torture.two_hosts, CUT, 0, 0.3, "data"),
+                      lambda: HostBlow(torture.two_hosts, signal.SIGKILL, 0, 0.4, "pipeline")]
         blows += [lambda case=case: FileBlow(case, random.Random(f"{SEED} {case}"))
                   for case in {case[0]: case for case in torture.known_files}.values()]
         with concurrent.futures.ThreadPoolExecutor(3) as several:
@@ -36,9 +41,7 @@ class Slice(unittest.TestCase):
 
     def test_damage_is_seen(self):
         """A blow at a checkpoint complains if it is taken for sound, and if it is refused without a name."""
-        torture = Torture(SEED)
-        self.addCleanup(torture.close)
-        blow = FileBlow(torture.known_files[-1], random.Random(SEED))
+        blow = FileBlow(self.torture.known_files[-1], random.Random(SEED))
         self.assertEqual(list(blow.complaints()), [])
         blow.job.code, blow.same = 0, False
         self.assertIn("another training", list(blow.complaints())[0])

@@ -34,7 +34,8 @@ struct Choice {
   int threads = 0;
   std::string pin = "cores";
   uint64_t link_speed = 0;
-  bool profile = false, check_nan = false;
+  bool profile = false, check_nan = false, fallback = false;
+  int64_t verify = 0;
   std::string directory;             // of the run; "": there is none
   std::vector<std::string> observe;  // NAME=OPTIONS
   std::string hosts, remote_shell = default_remote_shell();
@@ -122,6 +123,8 @@ void apply(const Choice& choice) {
   options.kernels = choice.kernels;
   if (choice.profile) Profile::get().turn_on();
   options.check_nan = choice.check_nan;
+  options.verify = choice.verify;
+  options.fallback = choice.fallback;
   options.run_directory = choice.directory;
   options.observe = observers_of(choice);
   options.link_speed = choice.link_speed;
@@ -135,6 +138,8 @@ std::vector<std::string> rank_command(const Choice& choice) {
   for (const std::string& name : choice.kernels) argv.insert(argv.end(), {"--kernels", name});
   if (choice.profile) argv.push_back("--profile");
   if (choice.check_nan) argv.push_back("--check-nan");
+  if (choice.verify) argv.insert(argv.end(), {"--verify", std::to_string(choice.verify)});
+  if (choice.fallback || choice.restarts > 0) argv.push_back("--fallback");
   if (choice.link_speed)
     argv.insert(argv.end(), {"--link-speed", std::to_string(choice.link_speed)});
   if (!choice.directory.empty()) argv.insert(argv.end(), {"--dir", choice.directory});
@@ -224,6 +229,13 @@ Examples:
   command->add_flag("--profile", choice->profile, "Print at the end where rank 0 spent its time");
   command->add_flag("--check-nan", choice->check_nan,
                     "End at the first op that makes NaN or infinity, and name it; slow");
+  command
+      ->add_option("--verify", choice->verify,
+                   "Every so many steps, compute one twice; name the rank whose bits differ")
+      ->check(CLI::PositiveNumber);
+  command->add_flag("--fallback", choice->fallback,
+                    "Load an older checkpoint of the directory where the newest is damaged; "
+                    "--restarts implies it");
   command->add_option("--dir", choice->directory,
                       "Run directory, for what observers write; made if missing");
   command

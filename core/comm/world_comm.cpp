@@ -82,8 +82,9 @@ WorldComm::~WorldComm() {
     if (groups_[i].comm) api_->destroy(groups_[i].comm);
 }
 
-int WorldComm::split(int color, int key, bool own_lane) {
+int WorldComm::split(int color, int key, bool own_lane, const std::string& name) {
   Group made;
+  made.name = name;
   drain();
   wait(on_lane(0, [&] {
     if (groups_[0].comm) check(api_->split(groups_[0].comm, color, key, &made.comm));
@@ -160,6 +161,7 @@ WorldComm::Ticket WorldComm::enqueue(const orr_coll& op, int group, OnStream how
                          &to = groups_[static_cast<size_t>(group)]]() mutable {
     how.before();
     number(op, to);
+    enqueued_.push_back(note(op, to));
     how.composition ? compose_on_stream(op, how, to) : post_on_stream(&op, 1, to);
     how.after();
   });
@@ -213,6 +215,7 @@ void WorldComm::await_streams() {
     }
   }
   if (error) std::rethrow_exception(error);
+  for (uint64_t number : std::exchange(enqueued_, {})) log_.end(number);
 }
 
 void WorldComm::execute(std::vector<orr_coll> ops, Group& group) {
@@ -225,8 +228,11 @@ void WorldComm::execute(std::vector<orr_coll> ops, Group& group) {
   }
   const Clock::time_point posted = Clock::now();
   std::vector<orr_coll> together;
+  uint64_t last = 0;
+  for (const orr_coll& c : ops) last = note(c, group);
   for (const orr_coll& c : ops) is_native(caps_, c) ? together.push_back(c) : compose(c, group);
   if (!together.empty()) post_now(together.data(), static_cast<int32_t>(together.size()), group);
+  for (size_t i = 0; i < ops.size(); ++i) log_.end(last - i);
   if (link_speed_ > 0) std::this_thread::sleep_until(end_on_link(ops, group, posted));
 }
 

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "base/lane.h"
+#include "comm/exchange_log.h"
 #include "launch/environment.h"
 #include "launch/store.h"
 
@@ -53,8 +54,9 @@ class WorldComm {
 
   // Makes a group of the ranks that give equal colors, in the order of their keys, and returns its
   // number for submit. A rank that gives -1 is in no group, and must not submit to it. Group 0 is
-  // the world. Collective, after all submitted work. [main thread]
-  int split(int color, int key, bool own_lane = false);
+  // the world. Collective, after all submitted work. `name` says which ranks these are, in the log
+  // of exchanges. [main thread]
+  int split(int color, int key, bool own_lane = false, const std::string& name = "group");
   int rank(int group) const { return groups_[static_cast<size_t>(group)].rank; }  // -1: in none
   size_t lane(int group) const { return groups_[static_cast<size_t>(group)].lane; }
   int size(int group) const { return groups_[static_cast<size_t>(group)].size; }
@@ -111,6 +113,11 @@ class WorldComm {
   // The names of operations that were composed because the plugin does not have them, with commas.
   // [any thread]
   std::string composed() const;
+  // What a rank that ends because ranks did not meet leaves: its last exchanges. Null if none has
+  // failed, and none is in progress. [any thread]
+  const ExchangeLog* failed_exchanges() const {
+    return failed_ || log_.any_open() ? &log_ : nullptr;
+  }
   // Ends pending and later work with an error, here and on peers. [any thread]
   void abort(const std::string& reason);
 
@@ -118,6 +125,7 @@ class WorldComm {
   using Clock = std::chrono::steady_clock;
   struct Group {
     orr_comm* comm = nullptr;  // null in a world of one
+    std::string name = "world";
     int rank = 0, size = 1;
     size_t lane = 0;
     uint64_t sequence = 0;  // the number of its last collective; used on the lane
@@ -126,6 +134,9 @@ class WorldComm {
   void end_others(size_t lane, const std::string& why);
   void execute(std::vector<orr_coll> ops, Group& group);
   void number(orr_coll& op, Group& group) const;
+  uint64_t note(const orr_coll& c, const Group& group) {
+    return log_.begin(c, group.name.c_str(), group.rank, group.size);
+  }
   void post_on_stream(const orr_coll* ops, size_t n, Group& group);
   void compose_on_stream(const orr_coll& c, const OnStream& how, Group& group);
   void await_streams();
@@ -148,7 +159,9 @@ class WorldComm {
   };
   std::vector<Memory> memories_;
   std::vector<std::pair<orr_comm*, orr_work*>> on_streams_;  // enqueued work; used on the lane
-  std::atomic<uint64_t> composed_{0};                        // bit n: operation n was composed
+  ExchangeLog log_;
+  std::vector<uint64_t> enqueued_;     // the numbers of that work in the log; used on the lane
+  std::atomic<uint64_t> composed_{0};  // bit n: operation n was composed
   // Bytes that composed operations have sent beyond the bytes of their definition.
   std::atomic<uint64_t> beyond_definition_{0};
 

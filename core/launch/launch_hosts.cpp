@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -15,6 +16,7 @@
 #include "base/error.h"
 #include "launch/affinity.h"
 #include "launch/environment.h"
+#include "launch/host_probe.h"
 #include "launch/supervisor.h"
 #include "launch/token.h"
 
@@ -59,17 +61,32 @@ int ranks_of(const std::vector<JobHost>& hosts) {
   return ranks;
 }
 
+// The hosts of `all` that are not in `others`.
+std::vector<JobHost> without(const std::vector<JobHost>& all, const std::vector<JobHost>& others) {
+  std::vector<JobHost> found;
+  for (const JobHost& host : all)
+    if (std::none_of(others.begin(), others.end(),
+                     [&](const JobHost& other) { return other.name == host.name; }))
+      found.push_back(host);
+  return found;
+}
+
 class HostsLauncher : public Supervisor {
  public:
-  explicit HostsLauncher(const HostsOptions& options) : options_(options) {}
+  // `lost`: hosts that this start leaves out. Once one is back, ranks are told to stop (SIGUSR1),
+  // so that they save, and the job can start again with it.
+  HostsLauncher(const HostsOptions& options, const std::vector<JobHost>& lost);
   ~HostsLauncher() override {
     for (int fd : controls_) close(fd);
   }
   // Those that could be reached to the end. REQUIRES: run() has returned.
   std::vector<JobHost> hosts_left() const;
+  // Those that are back, for which the ranks were told to stop.
+  const std::vector<JobHost>& hosts_back() const { return back_; }
 
  protected:
   void start() override;
+  void look() override;
   void pass_on(const Child& child, int signal) override;
   bool ended_badly(size_t child) override;
   int tell(size_t child) override;
@@ -79,8 +96,38 @@ class HostsLauncher : public Supervisor {
   std::string remedy(const Child& child) const;
 
   const HostsOptions& options_;
+  std::vector<std::pair<JobHost, HostProbe>> lost_;
+  std::vector<JobHost> back_;
   std::vector<int> controls_;  // by host: the socket whose other end its launcher reads
 };
+
+std::vector<std::string> arguments_of(const std::string& command) {
+  std::istringstream text(command);
+  std::vector<std::string> arguments;
+  for (std::string one; text >> one;) arguments.push_back(one);
+  return arguments;
+}
+
+HostsLauncher::HostsLauncher(const HostsOptions& options, const std::vector<JobHost>& lost)
+    : options_(options) {
+  for (const JobHost& host : lost) {
+    std::vector<std::string> command = arguments_of(options.remote_shell);
+    command.insert(command.end(), {host.name, "true"});
+    lost_.emplace_back(host, HostProbe(std::move(command)));
+  }
+  if (!lost.empty()) look_within_ = static_cast<int>(deadline_ns() / 1000000);
+}
+
+void HostsLauncher::look() {
+  if (!back_.empty()) return;
+  for (auto& [host, probe] : lost_)
+    if (probe.is_back()) back_.push_back(host);
+  if (back_.empty()) return;
+  say(fmt::format("orrery: host {} is back: the ranks save and start again with it",
+                  back_.front().name));
+  for (const Child& c : children_)
+    if (c.running) pass_on(c, SIGUSR1);
+}
 
 void HostsLauncher::start() {
   int first = 0;
@@ -108,8 +155,7 @@ void HostsLauncher::start_host(const JobHost& host, const std::string& orders) {
   controls_.push_back(pair[0]);
   ChildSpec spec{
       static_cast<int>(controls_.size()) - 1, "", {}, {}, {}, false, "", verdict_mark, pair[1]};
-  std::istringstream command(options_.remote_shell);
-  for (std::string argument; command >> argument;) spec.argv.push_back(argument);
+  spec.argv = arguments_of(options_.remote_shell);
   spec.program = spec.argv.front();
   spec.argv.insert(spec.argv.end(),
                    {host.name, fmt::format("exec {} run --as-host {}", quoted(own_program()),
@@ -217,9 +263,14 @@ int launch_hosts(const HostsOptions& options) {
     fail(ORR_INVALID,
          "--remote-shell '': name a command that takes a host and a command, such as ssh");
   HostsOptions now = options;
-  for (int left = options.restarts;; --left) {
-    HostsLauncher launcher(now);
+  for (int left = options.restarts;;) {
+    HostsLauncher launcher(now, without(options.hosts, now.hosts));
     const int code = launcher.run();
+    if (code == ORR_RETRY && !launcher.hosts_back().empty()) {  // counts as no restart
+      now.hosts =
+          without(options.hosts, without(without(options.hosts, now.hosts), launcher.hosts_back()));
+      continue;
+    }
     const std::vector<JobHost> hosts = launcher.hosts_left();
     const bool fewer = hosts.size() < now.hosts.size();
     // At the first start a host that cannot be reached is a mistake; later it may have been lost.
@@ -233,6 +284,7 @@ int launch_hosts(const HostsOptions& options) {
       Supervisor::say(fmt::format("orrery: on {} of {} ranks: {} of {} hosts are left",
                                   ranks_of(now.hosts), ranks_of(options.hosts), now.hosts.size(),
                                   options.hosts.size()));
+    --left;
   }
 }
 

@@ -68,6 +68,16 @@ std::string lack_of(const World& w) {
       w.address.empty() ? all : fmt::format("the same {}", token_variable));
 }
 
+// Why no rank answers, if rank 0 has served the store and is dead: "rank 0 died", or the rank that
+// has ended before it; else "".
+std::string why_gone(const Store& store, int ranks) {
+  int first = 0;
+  if (store.dead(first) <= wire::max_ranks) return "";
+  for (int r = 1; r < ranks; ++r)
+    if (const int at = store.dead(r); at && at < store.dead(first)) first = r;
+  return fmt::format("rank {} died", first);
+}
+
 // Opens the store between hosts, if they can meet.
 std::unique_ptr<Store> open_afar(const World& world, std::unique_ptr<Store> launcher) {
   const char* token = std::getenv(token_variable);
@@ -102,7 +112,10 @@ std::unique_ptr<Store> Store::open(const World& world) {
 // deadline, two, four and so on.
 int Store::at_work(int rank, int64_t waited_ns, std::string& what) {
   const std::optional<WorkAnswer> answer = ask(rank);
-  if (!answer) return 0;
+  if (!answer) {
+    what = why_gone(*this, world_.size);
+    return 0;
+  }
   what = answer->text;
   if (answer->deadlines == WorkAnswer::waits) return 3;
   if (waited_ns >= answer->deadlines * deadline_ns()) return 1;

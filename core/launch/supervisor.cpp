@@ -85,7 +85,7 @@ void Supervisor::step() {
 int Supervisor::next_look() const {
   for (const Child& c : children_)
     if (c.running && !c.stopped.empty()) return 200;
-  if (!deadline_) return -1;
+  if (!deadline_) return look_within_;
   const auto left = std::chrono::duration_cast<milliseconds>(*deadline_ - Clock::now()).count();
   return static_cast<int>(std::clamp<int64_t>(left + 1, 0, 1000));
 }

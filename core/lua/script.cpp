@@ -23,6 +23,7 @@ struct Closer {
 int exit_code(int code) {
   switch (code) {
     case lua::kUsageError: return 2;
+    case kMiscomputed:
     case ORR_UNAVAILABLE:
     case ORR_RETRY:
     case ORR_DEADLINE: return code;

@@ -30,31 +30,43 @@ const char* where_in_step(Phase phase) {
 
 }  // namespace
 
-std::string CheckFinite::found(const orr_buffer& x, const Layout& layout) const {
-  if (!is_real(layout.dtype)) return "";
-  const Type type{layout.dtype, layout.dims};
+std::string place_of(const Op& op) {
+  return op.site.prefix() + where_in_step(op.phase) + name_of(op);
+}
+
+std::vector<std::byte> elements_at(const Device& device, const orr_buffer& x,
+                                   const Layout& layout) {
   const auto width = static_cast<size_t>(orr_dtype_bytes(layout.dtype));
   int64_t first = 0, last = 0;  // of the elements' places
   for (size_t d = 0; d < layout.dims.size(); ++d) {
     const int64_t reach = (layout.dims[d] - 1) * layout.strides[d];
     (reach < 0 ? first : last) += reach;
   }
-  if (type.elements() == 0) return "";
-  std::vector<std::byte> bytes(static_cast<size_t>(last - first + 1) * width);
+  const Type type{layout.dtype, layout.dims};
+  if (type.elements() == 0) return {};
+  std::vector<std::byte> span(static_cast<size_t>(last - first + 1) * width);
   orr_buffer from = x;
-  from.offset += static_cast<uint64_t>(first) * width, from.bytes = bytes.size();
-  device_.read(bytes.data(), from);
-  Dims at(layout.dims.size());
+  from.offset += static_cast<uint64_t>(first) * width, from.bytes = span.size();
+  device.read(span.data(), from);
+  if (layout.is_contiguous()) return span;
+  std::vector<std::byte> elements(type.bytes());
+  copy_box(layout.dims, static_cast<int64_t>(width),
+           span.data() - first * static_cast<int64_t>(width), layout.strides, elements.data(),
+           row_major(layout.dims));
+  return elements;
+}
+
+std::string CheckFinite::found(const orr_buffer& x, const Layout& layout) const {
+  if (!is_real(layout.dtype)) return "";
+  const Type type{layout.dtype, layout.dims};
+  const std::vector<std::byte> elements = elements_at(device_, x, layout);
   for (int64_t i = 0; i < type.elements(); ++i) {
-    int64_t rest = i, place = -first;
-    for (size_t d = at.size(); d-- > 0; rest /= layout.dims[d]) {
-      at[d] = rest % layout.dims[d];
-      place += at[d] * layout.strides[d];
-    }
     const double value =
-        read_element(layout.dtype, bytes.data() + static_cast<size_t>(place) * width);
+        read_element(layout.dtype, elements.data() + i * orr_dtype_bytes(layout.dtype));
     if (std::isfinite(value) || (masks_ && !std::isnan(value))) continue;
-    for (int64_t& n : at) ++n;
+    Dims at(layout.dims.size());
+    int64_t rest = i;
+    for (size_t d = at.size(); d-- > 0; rest /= layout.dims[d]) at[d] = rest % layout.dims[d] + 1;
     return fmt::format("{} at {} of {}", std::isnan(value) ? "NaN" : "infinity", to_string(at),
                        to_string(type));
   }
@@ -76,8 +88,8 @@ void CheckFinite::after(const Launch& launch, const orr_buffer* at) {
           "as {} holds {}, which no op here has made",
           named ? title(plan_.local.program, launch.op.in[i]) : fmt::format("input {}", i + 1), in);
     }
-  fail(ORR_FAILED, "{}{}{}: step {} on rank {} makes {}, {}", launch.op.site.prefix(),
-       where_in_step(launch.op.phase), name_of(launch.op), step_, plan_.rank, made, origin);
+  fail(ORR_FAILED, "{}: step {} on rank {} makes {}, {}", place_of(launch.op), step_, plan_.rank,
+       made, origin);
 }
 
 }  // namespace orrery

@@ -11,6 +11,11 @@
 
 namespace orrery {
 
+// "mlp.lua:7: Net.fc1: the gradient, matmul", for messages.
+std::string place_of(const Op& op);
+// The elements of a tensor, one after another. REQUIRES: work on it is done.
+std::vector<std::byte> elements_at(const Device& device, const orr_buffer& x, const Layout& layout);
+
 class CheckFinite {
  public:
   // REQUIRES: both outlive this object.

@@ -134,12 +134,17 @@ void Executor::launch(const Step& step) {
   if (p.moves)
     for (size_t i = 0; i < p.bound.size(); ++i) p.now[i] = p.bound[i].at(step);
   const orr_buffer *in = p.now.data(), *out = in + p.n_in, *workspace = out + p.n_out;
+  if (verification_) {
+    if (device_) device_->sync();
+    verification_->before(launch, in);
+  }
   Profile::Timer timer(profiled_ ? p.row : nullptr, launch.cost);
   orr_status* status =
       p.api->launch(p.kernel, stream_, in, out, launch.workspace != kNone ? workspace : nullptr);
   if (status) check_launch(status, launch.op);
-  if ((profiled_ || spans_ || check_) && device_) device_->sync();
+  if ((profiled_ || spans_ || check_ || verification_) && device_) device_->sync();
   if (check_) check_->after(launch, in);
+  if (verification_) verification_->after(launch, out);
 }
 
 void Executor::post(const Step& step) {
@@ -205,7 +210,7 @@ void Executor::step_on_device(const Step& step) {
 }
 
 void Executor::run_on_device() {
-  const bool records = ran_ && !check_ && !Profile::get().on() && !spans_;
+  const bool records = ran_ && !check_ && !verification_ && !Profile::get().on() && !spans_;
   const auto take = [this](size_t i) { spans_ ? noted(i) : step_on_device(plan_.schedule[i]); };
   try {
     device_->begin(arena_);

@@ -16,6 +16,7 @@
 #include "run/profile.h"
 #include "run/runtime.h"
 #include "run/spans.h"
+#include "run/verification.h"
 
 namespace orrery {
 
@@ -37,6 +38,8 @@ class Executor {
   void set_step(int64_t step) {
     if (check_) check_->set_step(step);
   }
+  // Until it is called again, every run tells this of its launches; null: nothing.
+  void verify(Verification* by) { verification_ = by; }
   void run();
   // The same; notes what each lane does when.
   void run(Spans& spans);
@@ -77,6 +80,7 @@ class Executor {
   orr_stream* stream_ = nullptr;        // null on the host
   std::unique_ptr<DeviceRun> device_;   // likewise
   std::unique_ptr<CheckFinite> check_;  // null: nothing is checked
+  Verification* verification_ = nullptr;
 };
 
 }  // namespace orrery

@@ -77,7 +77,7 @@ bool any_special(const HostTensor& value) {
 }
 
 [[noreturn]] void fail_differing(const std::shared_ptr<State>& s, size_t a, size_t b,
-                                 const std::string& line) {
+                                 const std::string& line, const std::string& remedy) {
   std::string error;
   if (auto found = written().find(s); found != written().end())
     error = fmt::format(
@@ -85,15 +85,14 @@ bool any_special(const HostTensor& value) {
         "differ; write the same on every rank, or world:broadcast it",
         found->second.line, s->name, a, b);
   fail_together(error, "comparison of states", line);
-  fail(ORR_FAILED,
-       "{}: the ranks hold different values of '{}': rank {} and rank {} differ; all must begin "
-       "with the same checkpoint, seed and values",
-       line, s->name, a, b);
+  fail(ORR_FAILED, "{}: the ranks hold different values of '{}': rank {} and rank {} differ; {}",
+       line, s->name, a, b, remedy);
 }
 
 }  // namespace
 
-void compare_replicas(const std::vector<std::shared_ptr<State>>& states, const std::string& line) {
+void compare_replicas(const std::vector<std::shared_ptr<State>>& states, const std::string& line,
+                      const std::string& remedy) {
   std::vector<uint64_t> mine;
   for (auto& s : states) mine.insert(mine.end(), {digest_of(*s), given(s)});
   const std::vector<uint64_t> all = numbers_of_all(mine, "comparison of states", line);
@@ -104,9 +103,9 @@ void compare_replicas(const std::vector<std::shared_ptr<State>>& states, const s
         return all[rank * mine.size() + 2 * i + which];
       };
       const size_t holder = first_holder(*s, r);
-      if (of(r, 0) != of(holder, 0)) fail_differing(s, holder, r, line);
+      if (of(r, 0) != of(holder, 0)) fail_differing(s, holder, r, line, remedy);
       // Parts that only one rank holds cannot be compared; the values given for the whole can.
-      if (!s->parts.empty() && of(r, 1) != of(0, 1)) fail_differing(s, 0, r, line);
+      if (!s->parts.empty() && of(r, 1) != of(0, 1)) fail_differing(s, 0, r, line, remedy);
     }
   }
   for (auto& s : states) written().erase(s);

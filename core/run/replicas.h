@@ -12,9 +12,11 @@
 namespace orrery {
 
 // Throws Error, on all ranks, that names the first state that differs, and the script's line that
-// has written it, if one has. The states must be the same on all ranks, in the same order.
-// Collective.
-void compare_replicas(const std::vector<std::shared_ptr<State>>& states, const std::string& line);
+// has written it, if one has, or else `remedy`. The states must be the same on all ranks, in the
+// same order. Collective.
+void compare_replicas(
+    const std::vector<std::shared_ptr<State>>& states, const std::string& line,
+    const std::string& remedy = "all must begin with the same checkpoint, seed and values");
 
 // Calls write_state for the script's line `line`, which may run on one rank only.
 void give_state(const std::shared_ptr<State>& state, const HostTensor& value,

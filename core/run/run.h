@@ -128,6 +128,10 @@ class Function {
                                        const std::map<std::string, double>& scalars = {}) = 0;
 };
 
+// The code of errors, and exit code, of a run whose results cannot be trusted: what was computed
+// twice differs.
+constexpr int kMiscomputed = 76;
+
 // Whether a training step is being traced now, in which ops such as dropout are active.
 bool tracing_training();
 
@@ -137,6 +141,8 @@ struct RuntimeOptions {
   std::string comm = ORRERY_DEFAULT_COMM;  // overridden by orrery.init{comm=}
   uint64_t link_speed = 0;  // bytes a second of simulated slower links; 0: none are simulated
   bool check_nan = false;   // programs end at the first op that makes NaN or infinity
+  int64_t verify = 0;       // every so many steps one is computed twice; 0: none is
+  bool fallback = false;    // where the newest checkpoint is damaged, an older one is loaded
   bool plan_only = false;   // the script runs to make a plan; no step is taken
   int plan_ranks = 1;
   uint64_t seed = 1;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <functional>
 #include <utility>
 
@@ -133,11 +134,57 @@ void end_saves() noexcept {
         fmt::print(stderr, "orrery: {}\n", error);
 }
 
+// The step of the newest checkpoint before `step` in a directory of several that all ranks see; -1:
+// there is none. Collective.
+int64_t RunStates::newest_before(int64_t step, const std::string& directory) const {
+  int64_t found = -1;
+  if (std::filesystem::exists(directory + "/checkpoint.json")) return found;  // of one only
+  for (const InSeries& one : checkpoints_in(directory))
+    if (one.complete && one.step < step) found = one.step;
+  if (ranks_ == 1) return found;
+  for (uint64_t other : numbers_of_all({static_cast<uint64_t>(found)}, "run:load", spec_.line))
+    found = std::min(found, static_cast<int64_t>(other));
+  return found;
+}
+
+// Gives a damaged checkpoint another name, so that no save or load takes it for one of the series.
+void RunStates::skip(const std::string& path, const std::string& next,
+                     const std::string& why) const {
+  if (ranks_ > 1 && world_info().rank > 0) return;
+  std::string name = path + ".damaged";
+  for (int n = 2; std::filesystem::exists(name); ++n) name = fmt::format("{}.damaged-{}", path, n);
+  std::error_code error;
+  std::filesystem::rename(path, name, error);
+  fmt::print(stderr, "orrery: a damaged checkpoint is skipped{}; going on from {}: {}\n",
+             error ? "" : ", and is now " + name, next, why);
+}
+
+// Opens it, the newest if the directory has several. Where that is damaged on any rank, and
+// RuntimeOptions::fallback is set, all ranks open the one before. Collective.
+std::shared_ptr<const Checkpoint> RunStates::open(const std::string& directory) const {
+  std::shared_ptr<const Checkpoint> c;
+  std::string path = directory;
+  for (int64_t step = -1;;) {
+    const std::string error = error_of([&] {
+      throw_together(error_of([&] { c = std::make_shared<const Checkpoint>(path); }), "run:load");
+    });
+    if (error.empty()) return c;
+    if (step < 0) step = newest_before(INT64_MAX, directory);
+    const int64_t older = step < 0 ? -1 : newest_before(step, directory);
+    if (older < 0) throw Error(ORR_FAILED, error);
+    if (!runtime_options().fallback)
+      throw Error(ORR_FAILED, error + "; `orrery run --fallback` goes on from the newest good one");
+    path = series_path(directory, older);
+    skip(series_path(directory, step), path, error);
+    step = older;
+  }
+}
+
 CheckpointFacts RunStates::load(const std::string& directory) {
   std::shared_ptr<const Checkpoint> c;
   LoadedByName values;
+  c = open(directory);
   throw_together(error_of([&] {
-                   c = std::make_shared<const Checkpoint>(directory);
                    values = by_state(c);
                    check_fits(values, c->directory());
                  }),

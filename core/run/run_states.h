@@ -65,6 +65,9 @@ class RunStates {
   static LoadedByName by_state(const std::shared_ptr<const Checkpoint>& from);
   void begin_with(const std::shared_ptr<State>& s, const Loaded& loaded);
   void check_fits(const LoadedByName& values, const std::string& directory);
+  int64_t newest_before(int64_t step, const std::string& directory) const;
+  void skip(const std::string& path, const std::string& next, const std::string& why) const;
+  std::shared_ptr<const Checkpoint> open(const std::string& directory) const;
   void compare_loaded(const Checkpoint& c) const;
 
   void remember_model();

@@ -2,6 +2,7 @@
 #include "run/runtime.h"
 
 #include <filesystem>
+#include <fstream>
 #include <utility>
 
 #include "base/error.h"
@@ -118,7 +119,7 @@ int Runtime::group(const Mesh& mesh, const std::string& axis) {
   auto [at, fresh] = groups_.try_emplace({std::move(shape), 0}, 0);
   if (fresh)
     at->second =
-        comm().split(mesh.peer(axis, 0, rank), mesh.coordinate(axis, rank), !mesh.one_lane);
+        comm().split(mesh.peer(axis, 0, rank), mesh.coordinate(axis, rank), !mesh.one_lane, axis);
   return at->second;
 }
 
@@ -135,9 +136,14 @@ void Runtime::form_channels(const Mesh& mesh) {
   for (size_t i = 0; i < all.size(); ++i) {
     auto [at, fresh] =
         groups_.try_emplace({mesh.shape_of(mesh.pipe_axis, rank), static_cast<int>(i) + 1}, 0);
+    if (!fresh) continue;
     const int sender = all[i].sender(me);
-    const int color = sender == kNone ? -1 : mesh.peer(mesh.pipe_axis, sender, rank);
-    if (fresh) at->second = comm().split(color, me == sender ? 0 : 1, true);
+    const auto member = [&](int coordinate) {
+      return sender == kNone ? -1 : mesh.peer(mesh.pipe_axis, coordinate, rank);
+    };
+    at->second = comm().split(
+        member(sender), me == sender ? 0 : 1, true,
+        fmt::format("rank {} to rank {}", member(sender), member(all[i].receiver(me))));
   }
 }
 
@@ -202,9 +208,23 @@ void Runtime::settle(const AtWork* but) {
   }
 }
 
+// Writes the exchanges of this rank to the run's directory, if it ends because ranks did not meet.
+static void save_exchanges(const WorldComm& comm, const std::string& error) {
+  const std::string& directory = runtime_options().run_directory;
+  const ExchangeLog* log = comm.failed_exchanges();
+  if (directory.empty() || !log) return;
+  std::error_code ignored;  // what cannot be made cannot be written to either
+  std::filesystem::create_directories(directory, ignored);
+  const std::string path = fmt::format("{}/exchanges.{}.json", directory, comm.rank());
+  std::ofstream file(path);
+  file << log->text(comm.rank(), comm.size(), error);
+  if (!file.flush()) fmt::print(stderr, "orrery: {} cannot be written\n", path);
+}
+
 void Runtime::report(const std::string& error) {
   for (auto& work : at_work_) work->abandon(error);
   at_work_.clear();
+  if (comm_) save_exchanges(*comm_, error);
   if (comm_ || store_) (comm_ ? comm_->store() : *store_).report(error);
   if (std::exchange(begun_, false)) observers_.failure(error);
 }

@@ -256,14 +256,22 @@ class TrainRun : public Run {
   std::shared_ptr<StepResult> run_variant(Variant& variant, const BatchFields& batch,
                                           const std::map<std::string, double>& scalars,
                                           int64_t step, bool evaluation) {
-    variant.set_scalars(scalars, step);
-    Spans::run(data_mark_, [&] { variant.set_batch(batch); });
+    const auto set = [&] {
+      variant.set_scalars(scalars, step);
+      Spans::run(data_mark_, [&] { variant.set_batch(batch); });
+    };
     if (evaluation) {
+      set();
       variant.run();
       return fetched(variant, step, true);
     }
+    const bool twice = is_verified(step);
+    if (!twice) set();
     try {
-      variant.run(noted_ ? &spans_ : nullptr);
+      if (twice)
+        verify(variant, set, step);
+      else
+        variant.run(noted_ ? &spans_ : nullptr);
       auto result = fetched(variant, step, false);
       if (!has_finite_norm(*result)) check_parameters(variant, step);
       return result;
@@ -274,6 +282,23 @@ class TrainRun : public Run {
           step, e.what());
       throw;
     }
+  }
+
+  bool is_verified(int64_t step) const {
+    const int64_t every = runtime_options().verify;
+    return every > 0 && step % every == 0 && !spec_.local;
+  }
+
+  // Ranks that hold the same part of a state must hold the same value before the step.
+  void verify(Variant& variant, const std::function<void()>& set, int64_t step) {
+    noted_ = false;  // its spans would be those of two computations
+    if (ranks() > 1) try {
+        compare_replicas(states_->known(), fmt::format("{}: before step {}", spec_.line, step),
+                         "memory of one of them has failed; go on from the last checkpoint");
+      } catch (const Error& e) {
+        throw Error(kMiscomputed, e.what());
+      }
+    variant.run_twice(set, spec_.line, step, ranks());
   }
 
   std::shared_ptr<StepResult> fetched(Variant& variant, int64_t step, bool evaluation) {
@@ -360,6 +385,11 @@ class TrainRun : public Run {
   }
 
   void make_driven(const Blueprint& b, const std::string& key) {
+    if (runtime_options().verify)
+      fail(ORR_INVALID,
+           "{}: --verify {}: strategy.{} lets each rank take its own steps, which cannot be taken "
+           "twice; leave --verify out",
+           spec_.line, runtime_options().verify, b.mesh.driving.origin);
     for (auto& [name, id] : b.program.outputs())
       if (!b.program.type(id).dims.empty())
         fail(

@@ -70,6 +70,32 @@ void Variant::run(Spans* spans) {
   for (auto& state : updated_) ++state->version;
 }
 
+// The states of which this rank has a part.
+std::vector<std::shared_ptr<State>> Variant::held() const {
+  std::vector<std::shared_ptr<State>> found;
+  for (const Held& one : plan().local.parts)
+    if (one.state->lies_somewhere()) found.push_back(one.state);
+  return found;
+}
+
+void Variant::run_twice(const std::function<void()>& set, const std::string& line, int64_t step,
+                        int ranks) {
+  Verification verification(plan(), Runtime::get().device(), held());
+  executor_.verify(&verification);
+  try {
+    set();
+    run();
+    verification.begin_again();
+    set();
+    run();
+  } catch (...) {
+    executor_.verify(nullptr);
+    throw;
+  }
+  executor_.verify(nullptr);
+  verification.judge(line, step, ranks);
+}
+
 void Variant::set_scalars(const std::map<std::string, double>& scalars, int64_t step) {
   executor_.set_step(step);
   const Program& p = plan().local.program;

@@ -32,6 +32,10 @@ class Variant {
   // Called before `run`; collective if there are any.
   void make_copies();
   void run(Spans* spans = nullptr);  // spans: notes there what each lane does when
+  // Runs twice from the same states, each time after `set`, which sets scalars and batch. Throws
+  // Error(kMiscomputed) if the computations differ on any of so many ranks. Collective.
+  void run_twice(const std::function<void()>& set, const std::string& line, int64_t step,
+                 int ranks);
   std::map<std::string, double> fetch_scalars() const;
   // The outputs in their order; without scalars if `with_scalars` is false.
   std::vector<std::pair<std::string, HostTensor>> fetch_tensors(bool with_scalars) const;
@@ -39,6 +43,7 @@ class Variant {
 
  private:
   void set_rows(int64_t* to);
+  std::vector<std::shared_ptr<State>> held() const;
   void load_field(const BatchField& field, ValueId v);
   template <class T>
   void load_each(ValueId v, const std::function<T(int64_t sample)>& of);

@@ -74,6 +74,7 @@ class Job:
         kept = {k: v for k, v in os.environ.items() if not k.startswith("ORRERY_")}
         self.process = subprocess.Popen(
             [*map(str, launcher), BUILD / "orrery", *map(str, words)], cwd=cwd, env=kept | PINNING | variables, text=True,
+            errors="replace",  # a message may quote a damaged file
             stdin=subprocess.PIPE if stdin else subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             start_new_session=True, preexec_fn=lambda: as_at_a_terminal(limit))
 

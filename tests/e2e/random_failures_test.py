@@ -31,8 +31,8 @@ SEED = int(sys.argv[2]) if len(sys.argv) > 2 else random.SystemRandom().randrang
 
 
 class Backend:
-    def __init__(self, name, launcher, words, variable, library, seconds):
-        self.name, self.launcher, self.words = name, launcher, words
+    def __init__(self, name, launcher, words, variable, library, seconds, **variables):
+        self.name, self.launcher, self.words, self.variables = name, launcher, words, variables
         self.variable, self.library = variable, library  # of a rank's number; mapped once it is under way
         self.rank_has = b"ORRERY_GUARDED=1" if launcher else b"ORRERY_RANK"  # in its environment
         self.seconds = seconds                           # over which the moments spread
@@ -53,7 +53,7 @@ class Blow:
             self.begun = pathlib.Path(folder) / "saved.begun"
             self.job = Job("run", *backend.words, "--threads", 1, "churn.lua", f"save={folder}/saved",
                            f"stack={stack}", cwd=HERE / "bad", launcher=backend.launcher, ORRERY_DEADLINE=str(DEADLINE),
-                           ORRERY_TEST_MARK=folder, **ENVIRONMENT)
+                           ORRERY_TEST_MARK=folder, **ENVIRONMENT, **backend.variables)
             try:
                 self.strike()
                 self.look_at(pathlib.Path(folder) / "saved")

@@ -84,19 +84,20 @@ class LostHosts(TwoHostsAlone, unittest.TestCase):
     shell = f"{sys.executable} {HERE / 'namespace_shell.py'} {TAG}"
     launcher, on_hosts = TwoHosts.launcher, TwoHosts.on_hosts
 
-    def on_two(self, *words):
+    def on_two(self, *words, pause=0.02, deadline=5):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
-        job = self.on_hosts({1: 1, 2: 1}, *words, SCRIPT, f"folder={folder.name}", "pause=0.02", ORRERY_DEADLINE="5")
+        job = self.on_hosts({1: 1, 2: 1}, *words, SCRIPT, f"folder={folder.name}", f"pause={pause}",
+                            ORRERY_DEADLINE=str(deadline))
         return job, pathlib.Path(folder.name)
 
     def undisturbed(self):
         job, _ = self.on_two()
         return digest(job.finish(60))
 
-    def lose_the_second(self, *words):
+    def lose_the_second(self, *words, **options):
         """Once there is a checkpoint."""
-        job, folder = self.on_two(*words)
+        job, folder = self.on_two(*words, **options)
         wait_for(lambda: list(folder.glob("checkpoints/*/checkpoint.json")), 30)
         end_all(2)
         return job.finish(60)
@@ -107,6 +108,16 @@ class LostHosts(TwoHostsAlone, unittest.TestCase):
         self.assertEqual(digest(job), quiet)
         self.assertIn("orrery: on 1 of 2 ranks: 1 of 2 hosts are left", job.err)
         self.assertRegex(job.out, r"rank 0 of 1 begins behind step [1-9]")
+
+    def test_a_host_that_is_back_takes_part_again(self):
+        quiet = self.undisturbed()
+        job = self.lose_the_second("--restarts", 1, "--min-ranks", 1, pause=0.08, deadline=1)
+        self.assertEqual(digest(job), quiet)
+        begun = re.findall(r"^rank 0 of (\d) begins behind step (\d+)", job.out, re.M)
+        self.assertEqual([ranks for ranks, _ in begun], ["2", "1", "2"])
+        self.assertLess(int(begun[1][1]), int(begun[2][1]))
+        self.assertEqual(job.err.count("starting again"), 1)
+        self.assertIn("orrery: host 10.77.0.2 is back: the ranks save and start again with it", job.err)
 
     def test_without_leave_all_hosts_start_again(self):
         job = self.lose_the_second("--restarts", 1)

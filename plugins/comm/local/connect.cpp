@@ -18,6 +18,7 @@
 #include <orrery/sdk/plugin.hpp>
 #include <string>
 
+#include "../shared/blame.h"
 #include "../shared/operation.h"
 
 namespace local {
@@ -273,7 +274,20 @@ std::vector<int> Connector::form() {
 
 std::vector<int> connect_all(const orr_comm_boot& boot, const std::vector<int>& ranks,
                              const std::string& name) {
-  return Connector(boot, ranks, name).form();
+  Connector connector(boot, ranks, name);
+  try {
+    return connector.form();
+  } catch (const orr::Error& e) {
+    // All ranks ask now who does not answer. Before that is known, connections stay open: whoever
+    // saw them closed would name this rank.
+    std::string told;
+    const int64_t end = shared::now_ns() + shared::time_to_answer_ns;
+    while (e.code == ORR_DEADLINE && shared::now_ns() < end) {
+      if (const int32_t code = shared::told_end(boot, told)) throw orr::Error(code, told);
+      usleep(5000);
+    }
+    throw;
+  }
 }
 
 }  // namespace local

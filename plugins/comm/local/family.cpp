@@ -39,6 +39,17 @@ void Family::die_of(int dead_rank, const orr_coll* current) {
   die(ORR_RETRY, "rank " + std::to_string(dead_rank) + " died" + shared::in_operation(current));
 }
 
+// The store says which rank ended first, unless rank 0 has served it and is dead: then only that is
+// known, and the others have ended because of it.
+int Family::cause_of(int closed) const {
+  for (int i = 0; i < 20; ++i, usleep(5000))
+    if (boot.dead(boot.store, closed)) return closed;
+  std::vector<int> all;
+  for (int r = 0; r < boot.world_size; ++r) all.push_back(r);
+  const int first = shared::first_dead(boot, all);
+  return first < 0 ? closed : first;
+}
+
 bool Family::has_ended(int rank) const {
   for (int i = 0; i < 200; ++i, usleep(5000))
     if (boot.dead(boot.store, rank)) return true;

@@ -44,6 +44,8 @@ struct Family {
   [[noreturn]] void die_of(int dead_rank, const orr_coll* current);
   // Whether the launcher says within a second that the rank has ended: it takes its memory along.
   bool has_ended(int rank) const;
+  // The rank to blame where only the connection that this one has closed shows that it has ended.
+  int cause_of(int closed) const;
   // Maps what the card of a rank of this host names; dies of that rank if it has ended.
   Mapping open(int64_t card, int rank);
 

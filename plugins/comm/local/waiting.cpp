@@ -35,7 +35,7 @@ void Group::blame_dead(const Missing& missing, int first) {
   const int ended = shared::first_dead(family_->boot, absent), dead = ended < 0 ? closed : ended;
   if (dead < 0) return;
   for (int r = missing(first); r >= 0; r = missing(r + 1))
-    if (world_of_[r] == dead) family_->die_of(dead, current_);
+    if (world_of_[r] == dead) family_->die_of(ended < 0 ? family_->cause_of(dead) : dead, current_);
   // Its last words have arrived.
 }
 

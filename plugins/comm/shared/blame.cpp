@@ -28,6 +28,7 @@ struct Answers {
   std::vector<int> silent, late;
   bool busy = false;  // one is at work of its own
   std::string what;   // the first late one is at
+  std::string gone;   // "rank 0 died": why nobody can be asked
 };
 
 // A question that was waited for in vain is enough: more would take longer than all may.
@@ -38,7 +39,7 @@ Answers ask_all(const orr_comm_boot& boot, const std::vector<int>& ranks, int64_
     char text[256] = "";
     const int64_t begun = now_ns();
     const int answer = ask(boot, r, waited_ns, text, sizeof text);
-    if (answer == 0) all.silent.push_back(r);
+    if (answer == 0) all.silent.push_back(r), all.gone = text;
     if (answer == 1 && all.late.empty()) all.late.push_back(r), all.what = text;
     all.busy |= answer == 2;
     if (answer == 0 && now_ns() - begun > at_once) break;
@@ -58,6 +59,7 @@ std::string names_of(const std::vector<int>& ranks) {
 // Who does not answer comes before who takes long: the latter may wait for it in its own way.
 std::string sentence(const Answers& all, int64_t waited_ns, const std::string& rest) {
   if (all.silent.empty() && all.late.empty()) return "";
+  if (!all.gone.empty()) return all.gone + rest;
   const bool late = all.silent.empty();
   return names_of(late ? all.late : all.silent) + " not answered for " + seconds(waited_ns) + rest +
          (late && !all.what.empty() ? "; it is " + all.what : "");

@@ -40,8 +40,10 @@ struct Operand {
 
 struct Shape {
   explicit Shape(const orr_op& op)
-      : groups(op.in[0].dims[0]), m(op.out[0].dims[op.out[0].rank - 2]),
-        n(op.out[0].dims[op.out[0].rank - 1]), k(depth(op.in[0])) {}
+      : groups(op.in[0].dims[0]),
+        m(op.out[0].dims[op.out[0].rank - 2]),
+        n(op.out[0].dims[op.out[0].rank - 1]),
+        k(depth(op.in[0])) {}
   int64_t depth(const orr_tensor& a) const {
     if (a.rank == 3) return a.dims[2];
     return groups > 0 && m > 0 ? orr::elements(a) / (groups * m) : 0;
@@ -155,6 +157,8 @@ void check(const orr_op& op) {
   Shape s(op);
   if (op.in[0].rank == 3) require_shape(op.in[0], {s.groups, s.m, s.k}, "a");
   if (op.in[1].rank == 3) require_shape(op.in[1], {s.groups, s.k, s.n}, "b");
+  if (op.in[0].rank > 3) Operand(op.in[0], s.m, s.k);
+  if (op.in[1].rank > 3) Operand(op.in[1], s.k, s.n);
   require_leaves(op, s.k);
   if (!orr::attr(op, "leaf_n")) return require_shape(op.out[0], {s.groups, s.m, s.n}, "y");
   require(s.groups == 1, "leaves need one group");

@@ -166,7 +166,8 @@ class Placer {
   // in other dims.
   void reserve(ValueId part, Inside where) {
     OpId maker = p_.value(part).producer;
-    if (maker == kNone || readers_[at(part)].size() != 1 || nodes_.count(part) || next_state_.count(part))
+    if (maker == kNone || readers_[at(part)].size() != 1 || nodes_.count(part) ||
+        next_state_.count(part))
       return;
     const Op& op = p_.ops()[static_cast<size_t>(maker)];
     if (op.kind == "reshape" && where.view.is_contiguous())
@@ -315,12 +316,14 @@ class Placer {
     if (results_.count(v) || p_.type(v).elements() == 0) return false;
     return std::all_of(readers_[at(v)].begin(), readers_[at(v)].end(), [&](size_t i) {
       const Op& op = p_.ops()[i];
-      if (op.kind == "reshape") return in_products(op.out[0]);
-      if (op.kind != "matmul" || op.in[0] == op.in[1]) return false;
-      return op.in[0] == v
-                 ? p_.type(op.in[1]).dims.size() == 2 && !attr_int(op.attrs, "ta", 0)
-                 : p_.type(op.out[0]).dims.size() == 2 && !attr_int(op.attrs, "tb", 0);
+      return op.kind == "reshape" ? in_products(op.out[0]) : op.kind == "matmul" && nests(op, v);
     });
+  }
+  bool nests(const Op& product, ValueId v) const {
+    const ValueId a = product.in[0], b = product.in[1];
+    if (a == b) return false;
+    if (v == a) return p_.type(b).dims.size() == 2 && !attr_int(product.attrs, "ta", 0);
+    return p_.type(product.out[0]).dims.size() == 2 && !attr_int(product.attrs, "tb", 0);
   }
 
   static bool same(const Place& a, const Place& b) {
@@ -383,7 +386,7 @@ class Placer {
   std::map<ValueId, Inside> wanted_;
   std::vector<int> last_read_;                // by value: the last op that reads it
   std::vector<std::vector<size_t>> readers_;  // by value, once for each time that the op reads it
-  std::vector<char> is_total_;          // by value
+  std::vector<char> is_total_;                // by value
   Launcher launcher_;
   RowPlaces rows_{plan_, launcher_, last_read_};
   bool one_by_one_ = false;

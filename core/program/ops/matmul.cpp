@@ -188,7 +188,8 @@ void gradient(Gradient& g, const Op& op) {
 Cost cost(const OpArgs& args, const std::vector<Type>& out) {
   Cost c = touch_cost(args, out);
   c.matrix = true;
-  c.flops = 2.0 * static_cast<double>(args.in[0].elements()) * static_cast<double>(out[0].dims.back());
+  c.flops =
+      2.0 * static_cast<double>(args.in[0].elements()) * static_cast<double>(out[0].dims.back());
   return c;
 }
 

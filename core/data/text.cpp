@@ -3,7 +3,7 @@
 #include "data/text.h"
 
 #include <map>
-#include <set>
+#include <string_view>
 
 #include "base/error.h"
 #include "data/columns.h"
@@ -12,17 +12,16 @@
 namespace orrery {
 namespace {
 
-std::vector<std::string> characters(const std::string& text, const std::string& name) {
-  std::vector<std::string> list;
+// Calls visit(code, symbol) for every character.
+template <class Visit>
+void each_character(const std::string& text, const std::string& name, const Visit& visit) {
   for (size_t at = 0; at < text.size();) {
-    const size_t size = code_point(text, at).bytes;
-    if (!size) {
+    const CodePoint point = code_point(text, at);
+    if (!point.bytes)
       fail(ORR_INVALID, "{}: byte {} is not UTF-8; read it with tokens = 'bytes'", name, at);
-    }
-    list.push_back(text.substr(at, size));
-    at += size;
+    visit(point.code, std::string_view(text).substr(at, point.bytes));
+    at += point.bytes;
   }
-  return list;
 }
 
 // What has no files of its own.
@@ -50,24 +49,27 @@ class ByteTokens : public OfText {
 // Ids in the order of the characters' code points.
 class CharacterTokens : public OfText {
  public:
-  explicit CharacterTokens(const std::vector<std::string>& all)
-      : symbols_([&all] {
-          const std::set<std::string> sorted(all.begin(), all.end());
-          return std::vector<std::string>(sorted.begin(), sorted.end());
-        }()) {
-    for (const std::string& symbol : symbols_)
-      ids_.emplace(symbol, static_cast<int32_t>(ids_.size()));
+  CharacterTokens(const std::string& text, const std::string& name) {
+    std::map<char32_t, std::string_view> seen;
+    each_character(text, name, [&](char32_t code, std::string_view symbol) {
+      if (code >= ids_.size()) ids_.resize(code + 1, kAbsent);
+      if (ids_[code] == kAbsent) ids_[code] = 0, seen.emplace(code, symbol);
+    });
+    for (const auto& [code, symbol] : seen) {
+      ids_[code] = static_cast<int32_t>(symbols_.size());
+      symbols_.emplace_back(symbol);
+    }
   }
   int64_t vocab() const override { return static_cast<int64_t>(symbols_.size()); }
   std::vector<int32_t> encode(const std::string& text, const std::string& name) const override {
     std::vector<int32_t> ids;
-    for (const std::string& symbol : characters(text, name)) {
-      const auto found = ids_.find(symbol);
-      if (found == ids_.end())
+    ids.reserve(text.size());
+    each_character(text, name, [&](char32_t code, std::string_view symbol) {
+      if (code >= ids_.size() || ids_[code] == kAbsent)
         fail(ORR_INVALID, "{}: the character '{}' does not occur in the text of this dataset", name,
              symbol);
-      ids.push_back(found->second);
-    }
+      ids.push_back(ids_[code]);
+    });
     return ids;
   }
   std::string decode(const std::vector<int64_t>& ids) const override {
@@ -77,8 +79,9 @@ class CharacterTokens : public OfText {
   }
 
  private:
+  static constexpr int32_t kAbsent = -1;
   std::vector<std::string> symbols_;
-  std::map<std::string, int32_t> ids_;
+  std::vector<int32_t> ids_;  // by code point
 };
 
 }  // namespace
@@ -91,7 +94,7 @@ size_t checked_id(int64_t id, int64_t vocab) {
 std::shared_ptr<const Tokenizer> text_tokenizer(const std::string& kind, const std::string& text,
                                                 const std::string& name) {
   if (kind == "bytes") return std::make_shared<ByteTokens>();
-  if (kind == "chars") return std::make_shared<CharacterTokens>(characters(text, name));
+  if (kind == "chars") return std::make_shared<CharacterTokens>(text, name);
   fail(ORR_INVALID, "tokens is '{}': 'chars' or 'bytes'", kind);
 }
 

@@ -22,7 +22,8 @@ struct Operand {
   Operand(const orr_tensor& t, int64_t n_rows, int64_t n_columns)
       : group(t.strides[0]), rows{0}, columns{0} {
     int d = t.rank - 1;
-    for (; d > 0 && int64_t(columns.size()) < n_columns; --d) spread(t, d, columns);
+    do spread(t, d--, columns);
+    while (d > 1 && int64_t(columns.size()) < n_columns);
     for (; d > 0; --d) spread(t, d, rows);
     require(int64_t(rows.size()) == n_rows && int64_t(columns.size()) == n_columns,
             "the shape of an operand does not fit y");

@@ -310,13 +310,14 @@ class Placer {
     return true;
   }
 
-  // Whether only products read v, in whose kernel forms its dims may be nested, or reshapes of which
-  // the same holds.
+  // Whether only products read v, in whose kernel forms its dims may be nested, or reshapes for
+  // which the same holds.
   bool in_products(ValueId v) const {
     if (results_.count(v) || p_.type(v).elements() == 0) return false;
     return std::all_of(readers_[at(v)].begin(), readers_[at(v)].end(), [&](size_t i) {
       const Op& op = p_.ops()[i];
-      return op.kind == "reshape" ? in_products(op.out[0]) : op.kind == "matmul" && nests(op, v);
+      if (op.kind == "reshape") return in_products(op.out[0]);
+      return op.kind == "matmul" && nests(op, v);
     });
   }
   bool nests(const Op& product, ValueId v) const {

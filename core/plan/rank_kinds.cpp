@@ -17,9 +17,12 @@
 namespace orrery {
 namespace {
 
-// Of a split the results that something reads: where a rank's share begins does not matter.
+// What decides about the plan of an op. Of a split the results that something reads: where a rank's
+// share begins does not matter, unless it has other work to do there, as causal attention has.
 std::string shape(const Program& p, const Op& op, const std::vector<bool>& read) {
   std::string text = op.kind + to_string(attr_ints(op.attrs, "counts"));
+  if (const auto& cost = op_def(op.kind).cost)
+    text += fmt::format("{}", cost(args_of(p, op), out_types(p, op)).flops);
   for (ValueId v : op.in) text += to_string(p.type(v));
   for (ValueId v : op.out)
     if (op.kind != "split" || read[static_cast<size_t>(v)]) text += to_string(p.type(v));

@@ -108,9 +108,9 @@ class Repl(unittest.TestCase):
     def test_a_model_is_built_stepped_and_looked_into(self):
         lines = piped("orrery.seed(1)", MODEL, RUN, BATCH, "first = run:step(batch)", "first", "model[1].weight",
                       'run:probe { "1", "grad 3.bias" }', "run:step(batch)", "run.steps", "model")
-        self.assertRegex(lines[0], r"^step 1: loss [\d.]+$")
+        self.assertRegex(lines[0], r"^step 1: grad_norm [\d.]+, loss [\d.]+$")
         self.assertRegex(lines[1], r"^f32\[3,2\]: mean .*; first (\S+ ){3}\S+$")
-        self.assertRegex(lines[2], r"^step 2: loss [\d.]+, 1 f32\[1,3\], grad 3.bias f32\[1\]$")
+        self.assertRegex(lines[2], r"^step 2: grad_norm [\d.]+, loss [\d.]+, 1 f32\[1,3\], grad 3.bias f32\[1\]$")
         self.assertEqual(lines[3:5], ["2", "sequential: 13 parameters"])
 
     def test_wrong_conditions_are_seen(self):

@@ -81,7 +81,7 @@ TEST(ReferenceSupports, GivesReasons) {
   c.out[0].dims[2] = 7;
   EXPECT_THAT(reason(c), HasSubstr("contiguous"));
   c.out[0] = tensor(ORR_F32, {1, 5, 7});
-  EXPECT_THAT(reason(c), HasSubstr("shape of y"));
+  EXPECT_THAT(reason(c), HasSubstr("shape of b"));
   c.kind = "matmull";
   EXPECT_THAT(reason(c), HasSubstr("matmull"));
 }

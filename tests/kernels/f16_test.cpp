@@ -97,6 +97,13 @@ TEST_P(F16, FloatsRoundToNearestEven) {
 
 INSTANTIATE_TEST_SUITE_P(Plugins, F16, ::testing::ValuesIn(host_plugins()));
 
+// Products that read windows of more than three dims where they overlap: the core copies these where
+// the kernel does not take them.
+bool reads_windows(const Case& c) {
+  return c.kind == "matmul" &&
+         std::any_of(c.in.begin(), c.in.end(), [](const orr_tensor& t) { return t.rank > 3; });
+}
+
 // A hole would leave a part of an f16 model to the reference kernels.
 TEST(F16Coverage, IsThatOfBf16) {
   for (const std::string& plugin : host_plugins()) {
@@ -107,7 +114,7 @@ TEST(F16Coverage, IsThatOfBf16) {
         if (!std::any_of(c.in.begin(), c.in.end(), has) &&
             !std::any_of(c.out.begin(), c.out.end(), has))
           continue;
-        taken[c.kind][dtype] += takes(plugin, c);
+        if (!reads_windows(c)) taken[c.kind][dtype] += takes(plugin, c);
       }
     EXPECT_GT(taken.size(), 15u);
     for (auto& [kind, cases] : taken)

@@ -84,19 +84,19 @@ bool CutPass::keeps_whole_sum(const Op& op, const Way& way) const {
   return false;
 }
 
-// Whether a sum over the batch is made in parts, because an input lies in parts so.
+// Whether the gradient of a parameter that is cut is made in parts.
 bool CutPass::keeps_parts_of_sum(const Op& op, const Way& way) const {
-  bool lies_so = false, makes = false;
-  for (size_t i = 0; i < op.in.size(); ++i)
-    lies_so = lies_so || (way.in[i].kind == Cut::parts && cut(op.in[i]) == way.in[i]);
-  for (size_t j = 0; j < op.out.size(); ++j)
-    makes =
-        makes || (way.out[j].kind == Cut::parts && from.value(op.out[j]).batch == Batch::partial);
-  return lies_so && makes;
+  for (size_t j = 0; j < op.out.size(); ++j) {
+    const Value& value = from.value(op.out[j]);
+    if (way.out[j].kind == Cut::parts && value.batch == Batch::partial &&
+        value.role == Role::grad && ask_.cuts.count(value.name))
+      return true;
+  }
+  return false;
 }
 
-// Takes the way if it is the best so far: that which keeps parts of a sum over the batch, even if
-// activations travel further for it, then that which sends less.
+// Takes the way if it is the best so far: that which makes a cut parameter's gradient in parts, even
+// if activations travel further for it, then that which sends less.
 void CutPass::consider(const Op& op, std::optional<Way> way, Way& best) const {
   if (!way) return;
   way->cost = cost_of(op, *way);

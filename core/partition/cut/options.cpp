@@ -95,8 +95,8 @@ bool CutPass::keeps_parts_of_sum(const Op& op, const Way& way) const {
   return false;
 }
 
-// Takes the way if it is the best so far: that which makes a cut parameter's gradient in parts, even
-// if activations travel further for it, then that which sends less.
+// Takes the way if it is the best so far: that which makes a cut parameter's gradient in parts,
+// even if activations travel further for it, then that which sends less.
 void CutPass::consider(const Op& op, std::optional<Way> way, Way& best) const {
   if (!way) return;
   way->cost = cost_of(op, *way);

@@ -41,15 +41,15 @@ class Published(unittest.TestCase):
             if ALL:
                 print(f"{name:24} {published:7.2f} s, planned {seconds:7.2f} s: {seconds / published:.3f}, "
                       f"{memory / 2**30:5.1f} GiB", flush=True)
-            assert memory < 80e9, f"{name} is planned with {memory} bytes a rank, and ran on 80 GB"
+            assert memory < 80 * 2**30, f"{name} is planned with {memory} bytes a rank, and ran on 80 GiB"
         held = [abs(ratio - 1) for name, ratio in cls.ratios.items() if name not in FITTED]
         cls.mean, cls.worst = sum(held) / len(held), max(held)
         if ALL:
             print(f"mean error of {len(held)} rows to which nothing was fitted: {cls.mean:.1%}, worst {cls.worst:.1%}")
 
     def test_times_are_near_those_that_were_measured(self):
-        self.assertLess(self.mean, 0.12)
-        self.assertLess(self.worst, 0.20)
+        self.assertLess(self.mean, 0.10)
+        self.assertLess(self.worst, 0.25)
 
     def test_the_faster_layout_is_the_faster_one(self):
         pairs = [(name, name.replace("-full", "-sequence")) for name in self.seconds if name.endswith("-full")]

@@ -97,8 +97,8 @@ TEST_P(F16, FloatsRoundToNearestEven) {
 
 INSTANTIATE_TEST_SUITE_P(Plugins, F16, ::testing::ValuesIn(host_plugins()));
 
-// Products that read windows of more than three dims where they overlap: the core copies these where
-// the kernel does not take them.
+// Products that read windows of more than three dims where they overlap: the core copies these
+// where the kernel does not take them.
 bool reads_windows(const Case& c) {
   return c.kind == "matmul" &&
          std::any_of(c.in.begin(), c.in.end(), [](const orr_tensor& t) { return t.rank > 3; });

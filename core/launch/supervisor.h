@@ -56,8 +56,8 @@ class Supervisor {
   std::string after_signal() const;
 
   std::vector<Child> children_;
-  int look_within_ =
-      -1;  // milliseconds until `look` is called even if no event comes; -1: for ever
+  // Milliseconds until `look` is called even if no event comes; -1: for ever.
+  int look_within_ = -1;
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The folder for GPU machines is whole: all of it that needs no GPU runs, by the folder alone.
 
-Arguments: the build tree.
+Arguments: the build tree, the folder of the fake libraries (fake_cuda).
 """
 import json
 import os
@@ -9,9 +9,10 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
-BUILD = pathlib.Path(sys.argv[1]).resolve()
+BUILD, FAKE = (pathlib.Path(p).resolve() for p in sys.argv[1:3])
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 
 sys.dont_write_bytecode = True
@@ -38,7 +39,7 @@ class Kernels(unittest.TestCase):
         self.assertEqual(whole.split(), "20.00 ms in all, floor 7.00 ms".split())
 
     def test_every_op_of_a_real_profile_is_read(self):
-        done = subprocess.run([BUILD / "orrery", "run", "-n", "1", "--profile", SOURCE / "tests/gpu/kernels.lua", "batch=2",
+        done = subprocess.run([BUILD / "orrery", "run", "-n", "1", "--profile", SOURCE / "tests/gpu/gpt2.lua", "batch=2",
                                "ctx=16", "vocab=64", "dim=32", "heads=2", "layers=2", "steps=3"], text=True,
                               capture_output=True, env=os.environ | {"ORRERY_LUA_PATH": str(SOURCE / "tests")})
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -48,24 +49,105 @@ class Kernels(unittest.TestCase):
         self.assertTrue(any(op.startswith("matmul bf16") and flops > 0 for op, _, _, flops, _ in rows), rows)
 
 
-class Bundle(unittest.TestCase):
-    def judge(self, folder, path, *words):
-        done = subprocess.run([f"{folder}/bundle/tests/gpu/run", "--out", folder, *words], text=True,
-                              capture_output=True, cwd="/", env={"PATH": path, "HOME": folder})
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        rows = json.loads(pathlib.Path(folder, "result.json").read_text())["rows"]
-        verdicts = {row["name"]: row["verdict"] for row in rows}
-        self.assertEqual(verdicts["the plugin cuda is listed"], "passed", rows)
-        self.assertEqual(verdicts["orrery plan --kernels cuda"], "passed", rows)
+def setUpModule():
+    global FOLDER, BUNDLE
+    FOLDER = tempfile.TemporaryDirectory()
+    unittest.addModuleCleanup(FOLDER.cleanup)
+    BUNDLE = pathlib.Path(FOLDER.name) / "bundle"
+    made = subprocess.run([SOURCE / "scripts/gpu-bundle", BUNDLE, BUILD], text=True, capture_output=True)
+    if made.returncode:
+        raise AssertionError(made.stdout + made.stderr)
 
-    def test_it_runs_alone(self):
-        with tempfile.TemporaryDirectory() as folder:
-            made = subprocess.run([SOURCE / "scripts/gpu-bundle", f"{folder}/bundle", BUILD], text=True,
-                                  capture_output=True)
-            self.assertEqual(made.returncode, 0, made.stdout + made.stderr)
-            self.judge(folder, "/usr/bin:/bin")
-            self.judge(folder, "/no-python-here", "--only", "ops")
+
+def judge(*words, path="/usr/bin:/bin", **variables):
+    """Exit code and rows of tests/gpu/run in the bundle, where nothing of this machine is known but the path."""
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run([BUNDLE / "tests/gpu/run", "--out", folder, *words], text=True, capture_output=True, cwd="/",
+                              env={"PATH": str(path), "HOME": folder} | {k: str(v) for k, v in variables.items()}, timeout=600)
+        if "Traceback" in done.stderr:
+            raise AssertionError(done.stderr)
+        return done.returncode, [json.loads(line) for line in pathlib.Path(folder, "result.jsonl").read_text().splitlines()]
+
+
+def row_named(rows, name):
+    found = [row for row in rows if row["name"] == name]
+    if not found:
+        raise AssertionError(f"there is no row '{name}' in {rows}")
+    return found[0]
+
+
+class WithoutDriver(unittest.TestCase):
+    def test_what_needs_none_is_done(self):
+        code, rows = judge()
+        self.assertEqual(code, 0, rows)
+        for name in ("the plugin cuda is listed", "--kernels cuda without a driver", "orrery plan --kernels cuda"):
+            self.assertEqual(row_named(rows, name)["verdict"], "passed", rows)
+        self.assertIn("no NVIDIA driver here", row_named(rows, "driver")["text"])
+        self.assertEqual({row["stage"] for row in rows if row["verdict"] == "skipped"}, {0, 1, 2, 3, 4})
+
+    def test_without_any_python(self):
+        code, rows = judge("--stage", "0", path="/no-python-here")
+        self.assertEqual(code, 0, rows)
+
+
+class OnAFakeGpu(unittest.TestCase):
+    """A machine that has a driver, and of CUDA only the wheels that a Python of an environment has; faults planted in
+    the fakes. Every stage reports, and none hangs."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.root = pathlib.Path(FOLDER.name)
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", cls.root / "env"], check=True)
+        [packages] = (cls.root / "env/lib").glob("python3*/site-packages")
+        cls.wheel, cls.driver = packages / "nvidia/cu13/lib", cls.root / "driver"
+        for folder, names in ((cls.wheel, ("libcublasLt.so.13", "libnvrtc.so.13", "libnccl.so.2")), (cls.driver, ("libcuda.so.1",))):
+            folder.mkdir(parents=True)
+            for name in names:
+                (folder / name).symlink_to(FAKE / name)
+
+    def judge(self, *words, **variables):
+        return judge(*words, path=f"{self.root}/env/bin:/usr/bin:/bin", LD_LIBRARY_PATH=self.driver,
+                     FAKE_NVRTC_FOLDER=BUILD / "tests/gpu/compiled", **variables)
+
+    def test_libraries_are_found_in_a_wheel_and_the_first_kernels_run(self):
+        code, rows = self.judge("--stage", "0", "--budget", "0=120")
+        self.assertEqual(code, 0, rows)
+        for name in ("cuBLASLt", "NVRTC", "NCCL"):
+            self.assertIn(f"of {self.wheel}", row_named(rows, name)["text"])
+        for name in ("copies", "a pointwise kernel", "a product in f32", "a product in bf16", "a graph", "a graph, call 4"):
+            self.assertEqual(row_named(rows, name)["verdict"], "passed", rows)
+
+    def test_a_missing_library(self):
+        (self.wheel / "libnvrtc.so.13").unlink()
+        try:
+            code, rows = self.judge("--stage", "0,1", "--budget", "0=120,1=10")
+        finally:
+            (self.wheel / "libnvrtc.so.13").symlink_to(FAKE / "libnvrtc.so.13")
+        self.assertEqual(code, 1)
+        self.assertIn("pip install nvidia-cuda-nvrtc", row_named(rows, "NVRTC")["text"])
+        self.assertEqual(row_named(rows, "cuBLASLt")["verdict"], "passed")
+        self.assertIn("libnvrtc.so.13 was not found", row_named(rows, "the first kernels")["text"])
+        self.assertTrue(any(row["stage"] == 1 and row["verdict"] in ("failed", "late") for row in rows), rows)
+
+    def test_an_error_in_the_midst(self):
+        code, rows = self.judge("--stage", "0,2,3", "--budget", "0=120,2=10,3=10", FAKE_CUDA_FAULT="cuGraphLaunch:2")
+        self.assertEqual(code, 1)
+        self.assertEqual(row_named(rows, "a product in f32")["verdict"], "passed")
+        self.assertIn("cuGraphLaunch", row_named(rows, "the first kernels")["text"])
+        self.assertLessEqual({2, 3}, {row["stage"] for row in rows})
+
+    def test_a_refused_algorithm(self):
+        code, rows = self.judge("--stage", "0", "--budget", "0=120", FAKE_CUDA_FAULT="cublasLtMatmul:1")
+        self.assertEqual(code, 1)
+        self.assertIn("cublasLtMatmul", row_named(rows, "the first kernels")["text"])
+
+    def test_a_stage_ends_with_its_budget(self):
+        began = time.monotonic()
+        code, rows = self.judge("--stage", "0,1,2,3", "--budget", "0=120,1=2,2=2,3=2")
+        self.assertLess(time.monotonic() - began, 120)
+        for stage in (1, 2, 3):
+            self.assertTrue(any(row["stage"] == stage and row["verdict"] == "late" for row in rows), rows)
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1])
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])

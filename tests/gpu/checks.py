@@ -1,44 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """What must hold on the GPU: every op against `reference`, losses of the CPU, the same bits again.
 
-Each section yields rows {name, verdict, text}; a verdict is passed, failed or skipped.
+Each function yields rows (runs.py).
 """
 import json
 import math
 import re
 import shutil
-import subprocess
+from concurrent.futures import ThreadPoolExecutor, as_completed
 
 from machine_facts import has_gpu
+from runs import OutOfTime, last_line, row, run, verdict_of, without_gpu
 
 STEPS = 20
 LOSS_TOLERANCE = 1e-4  # relative, after 20 steps in f32
 RUNS = 10
 UNAVAILABLE = 69  # exit code: a library or a device is not here
+AT_ONCE = 8  # processes that share the GPU
 SANITIZED = "kernel.values"  # of the judge's tests
-
-
-def row(name, verdict, text=""):
-    return {"name": name, "verdict": verdict, "text": text}
-
-
-def without_gpu(name):
-    return row(name, "skipped", "no NVIDIA device here")
-
-
-def run(*words, timeout=600):
-    try:
-        return subprocess.run(list(map(str, words)), capture_output=True, text=True, timeout=timeout)
-    except subprocess.TimeoutExpired as late:
-        return subprocess.CompletedProcess(words, 124, "", f"no end within {late.timeout:.0f} s")
-
-
-def last_line(done):
-    return ((done.stderr.strip() or done.stdout.strip()).splitlines() or ["it said nothing"])[-1][:160]
-
-
-def verdict_of(name, good, done, text=""):
-    return row(name, "passed", text) if good else row(name, "failed", text or f"exit {done.returncode}: {last_line(done)}")
 
 
 def bundle(root, facts):
@@ -60,22 +39,43 @@ def plugin_file(root):
     return next(root.glob("prefix/lib/**/orrery-kernel-cuda.so"))
 
 
-def ops(root, facts):
-    """The judge on the plugin: values, gradients, rows, leaves, memory, streams."""
+def ops(root, facts, only=""):
+    """The judge's tests of the plugin, or those whose names begin so, several at once; each is a process."""
     if not has_gpu(facts):
         yield without_gpu("every op against reference")
         return
-    done = run("orrery", "check", plugin_file(root), "--json", timeout=1800)
+    listed = run("orrery", "check", plugin_file(root), "--list")
+    names = [name for name in listed.stdout.split() if name.startswith(only)]
+    passed = skipped = 0
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        judged = {pool.submit(run, "orrery", "check", plugin_file(root), "--json", "--only", name): name for name in names}
+        try:
+            for future in as_completed(judged):
+                found = verdicts(judged[future], future.result())
+                yield from (r for r in found if r["verdict"] == "failed")
+                passed += sum(r["verdict"] == "passed" for r in found)
+                skipped += sum(r["verdict"] == "skipped" for r in found)
+        except OutOfTime:
+            pool.shutdown(cancel_futures=True)
+            yield row(f"tests of the judge: {only or 'all'}", "late", f"{passed} of {len(names)} passed so far")
+            raise
+    good = passed > 0 and passed + skipped == len(names)
+    yield verdict_of(f"tests of the judge: {only or 'all'}", good, listed, f"{passed} of {len(names)} passed, {skipped} skipped")
+
+
+def verdicts(name, done):
+    """Rows of the tests that one call of the judge was asked for."""
     try:
         report = json.loads(done.stdout)
     except ValueError:
-        yield verdict_of("orrery check", False, done)
-        return
-    for test in report["tests"]:
-        if test["state"] not in ("ok", "skipped"):
-            yield row(test["test"], "failed", " ".join(str(v) for k, v in test.items() if k not in ("test", "state", "seconds"))[:300])
-    text = f"{report['passed']} passed, {report['failed']} failed, {report['skipped']} skipped of the judge's tests"
-    yield verdict_of("every op against reference", report["failed"] == 0 and report["passed"] > 0, done, text)
+        return [verdict_of(name, False, done)]
+    words = {"ok": "passed", "skipped": "skipped"}
+    return [row(t["test"], words.get(t["state"], "failed"),
+                " ".join(str(v) for k, v in t.items() if k not in ("test", "state", "seconds"))[:400]) for t in report["tests"]]
+
+
+def values(root, facts):
+    yield from ops(root, facts, "kernel.values")
 
 
 def train(root, kernels, model):
@@ -125,7 +125,7 @@ def same_bits(root, facts):
 def over_nccl(root, facts, digests):
     """Two ranks with a GPU each, whose sums stay on the GPUs."""
     name = "2 ranks over NCCL have it, too"
-    if len(facts["gpu"].splitlines()) < 2:
+    if len(facts["gpu"]) < 2:
         return row(name, "skipped", "one NVIDIA device here")
     done, other = digest(root, 2, "nccl")
     if done.returncode == UNAVAILABLE:

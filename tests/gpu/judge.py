@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Judges Orrery on the GPU of this machine; lies in the folder that scripts/gpu-bundle makes.
+"""Judges Orrery on the GPU of this machine, in stages; lies in the folder that scripts/gpu-bundle makes.
 
-  tests/gpu/run [--only ops,losses,same-bits,sanitizer,races,kernels] [--out DIR]
+  tests/gpu/run [--stage 0,1,2,3,4,5] [--budget STAGE=SECONDS,...] [--out DIR]
 
-Needs no network and nothing installed but the NVIDIA driver; the races want a PyTorch. Prints one
-table and writes result.json. Without a driver it checks what can be checked and says what it left out.
+Needs no network and nothing installed but the NVIDIA driver, cuBLASLt and NVRTC, which are looked for where
+machines have them; the race wants a PyTorch. Each row is printed, and written to result.jsonl, as soon as it
+is known. A stage ends with its budget, and the next one begins. Without a driver what needs none is done.
 Exits with 1 if something that was tried failed.
 """
 import argparse
@@ -13,15 +14,26 @@ import os
 import pathlib
 import sys
 import time
+import traceback
 
 import checks
+import first
 import kernels
-import machine_facts
+import libraries
 import races
+import speed
+from runs import Budget, OutOfTime, row, run
 
 BUNDLE = pathlib.Path(__file__).resolve().parents[2]
-SECTIONS = {"ops": checks.ops, "losses": checks.losses, "same-bits": checks.same_bits,
-            "sanitizer": checks.sanitizer, "races": races.run_races, "kernels": kernels.beside_the_floor}
+# Seconds, and what is done in them.
+STAGES = {
+    0: (20, (checks.bundle, first.first_kernels)),
+    1: (60, (checks.losses, checks.values)),
+    2: (120, (speed.speed,)),
+    3: (120, (kernels.beside_the_floor,)),
+    4: (240, (races.gpt2,)),
+    5: (7200, (checks.ops, checks.same_bits, checks.sanitizer, races.others)),
+}
 
 
 def environment():
@@ -31,37 +43,87 @@ def environment():
     given = os.environ.get("LD_LIBRARY_PATH", "")
     for more in ([], [BUNDLE / "lib/cxx"]):  # the machine's own C++ library first
         os.environ["LD_LIBRARY_PATH"] = ":".join(filter(None, [str(BUNDLE / "lib"), *map(str, more), given]))
-        if checks.run("orrery", "--version").returncode == 0:
+        if run("orrery", "--version").returncode == 0:
             return
 
 
-def show(row):
-    print(f"{row['section']:<10} {row['name']:<34} {row['verdict']:<8} {row['text']}", flush=True)
+class Report:
+    """Rows, shown and written as they come."""
+
+    def __init__(self, folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        self.file, self.path = open(folder / "result.jsonl", "w", encoding="utf-8"), folder / "result.jsonl"
+        self.counts = dict.fromkeys(("passed", "failed", "skipped", "measured", "late"), 0)
+        self.began = time.monotonic()
+
+    def add(self, stage, found):
+        self.counts[found["verdict"]] += 1
+        at = time.monotonic() - self.began
+        self.write({"stage": stage, "at": round(at, 2)} | found)
+        print(f"{stage} {at:6.1f} s  {found['verdict']:<8} {found['name']:<34} {found['text']}", flush=True)
+
+    def write(self, what):
+        self.file.write(json.dumps(what) + "\n")
+        self.file.flush()
+
+    def summary(self):
+        return ", ".join(f"{n} {verdict}" for verdict, n in self.counts.items()) + f"; {self.path}"
+
+
+def libraries_and_machine(root, facts):
+    """What all stages need."""
+    yield from libraries.libraries(root, facts)
+    yield row("machine", "measured", json.dumps(facts | {"time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}))
+
+
+def run_stage(number, seconds, facts, report):
+    """All parts of a stage: a failing one does not end the next, the end of the budget ends the stage."""
+    Budget.start(seconds)
+    for part in STAGES[number][1]:
+        name = part.__name__.replace("_", " ")
+        try:
+            for found in part(BUNDLE, facts):
+                report.add(number, found)
+        except OutOfTime as late:
+            return report.add(number, row(name, "late", f"{seconds:g} s are over; --budget {number}={2 * seconds:g} gives more. {late}"))
+        except Exception as fault:  # whatever it was, the other parts are told apart from it
+            place = traceback.extract_tb(fault.__traceback__)[-1]
+            report.add(number, row(name, "failed", f"{type(fault).__name__}: {fault} ({pathlib.Path(place.filename).name}:{place.lineno})"))
+
+
+def budgets(text):
+    """{stage: seconds} of "0=20,1=60"."""
+    return {int(stage): float(seconds) for stage, seconds in (part.split("=") for part in filter(None, text.split(",")))}
+
+
+def read_choice():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--stage", default="0,1,2,3,4", help="stages, with commas; 5 takes hours (default %(default)s)")
+    parser.add_argument("--budget", default="", help="seconds of stages, such as 2=60,4=300")
+    parser.add_argument("--out", default=".", type=pathlib.Path, help="where result.jsonl goes")
+    choice = parser.parse_args()
+    try:
+        choice.stages = [int(word) for word in choice.stage.split(",")]
+        choice.budgets = budgets(choice.budget)
+        unknown = [n for n in choice.stages + list(choice.budgets) if n not in STAGES]
+    except ValueError:
+        parser.error(f"--stage {choice.stage} --budget '{choice.budget}': write such as --stage 0,2 --budget 2=60")
+    if unknown:
+        parser.error(f"there is no stage {unknown[0]}; there are {', '.join(map(str, STAGES))}")
+    return choice
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", default=",".join(SECTIONS), help="sections, with commas")
-    parser.add_argument("--out", default=".", type=pathlib.Path, help="where result.json goes")
-    choice = parser.parse_args()
-    wanted = choice.only.split(",")
-    if unknown := [s for s in wanted if s not in SECTIONS]:
-        parser.error(f"there is no section '{unknown[0]}'; there are {', '.join(SECTIONS)}")
+    choice = read_choice()
+    report = Report(choice.out)
     environment()
-    facts = machine_facts.describe()
-    for key, value in facts.items():
-        print(f"{key}: {value}")
-    rows = []
-    for section in ["bundle"] + wanted:
-        for row in (checks.bundle if section == "bundle" else SECTIONS[section])(BUNDLE, facts):
-            rows.append({"section": section} | row)
-            show(rows[-1])
-    choice.out.mkdir(parents=True, exist_ok=True)
-    result = {"time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "machine": facts, "rows": rows}
-    (choice.out / "result.json").write_text(json.dumps(result, indent=1) + "\n")
-    counts = {v: sum(r["verdict"] == v for r in rows) for v in ("passed", "failed", "skipped", "measured")}
-    print(", ".join(f"{n} {verdict}" for verdict, n in counts.items()) + f"; {choice.out / 'result.json'}")
-    return 1 if counts["failed"] else 0
+    facts = {}
+    for found in libraries_and_machine(BUNDLE, facts):
+        report.add(0, found)
+    for number in choice.stages:
+        run_stage(number, choice.budgets.get(number, STAGES[number][0]), facts, report)
+    print(report.summary())
+    return 1 if report.counts["failed"] else 0
 
 
 if __name__ == "__main__":

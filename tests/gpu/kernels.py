@@ -10,10 +10,11 @@ import pathlib
 import re
 import tempfile
 
-from checks import last_line, row, run, without_gpu
 from machine_facts import has_gpu
+from runs import last_line, row, run, without_gpu
 
 NAME = "kernels of GPT-2 in bf16"
+WORDS = ("batch=64", "vocab=50257")
 ROW = re.compile(r"^ *([\d.]+) +([\d.]+) +(\d+) +([\d.]+) (.{8,}?) (.{8,}?)  (\S.*)$")
 
 
@@ -51,12 +52,15 @@ def beside_the_floor(root, facts):
     with tempfile.TemporaryDirectory() as folder:
         file = pathlib.Path(folder, "machine.json")
         limits = run("orrery", "run", "--kernels", "cuda", root / "examples/machine.lua", f"out={file}", "dtypes=f32,bf16", "size=8192")
-        done = run("orrery", "run", "--kernels", "cuda", "--profile", root / "tests/gpu/kernels.lua")
-        for part in (limits, done):
-            if part.returncode:
-                yield row(NAME, "failed", last_line(part))
-                return
+        if limits.returncode:
+            yield row(NAME, "failed", last_line(limits))
+            return
         machine = json.loads(file.read_text())
     yield row("limits of this card", "measured", json.dumps({k: machine[k] for k in ("matrix_flops", "memory_bandwidth")}))
-    for line in table(done.stdout, machine):
-        yield row(NAME, "measured", line)
+    for numerics in ("exact", "fast"):
+        done = run("orrery", "run", "--kernels", "cuda", "--profile", root / "tests/gpu/gpt2.lua", *WORDS, f"numerics={numerics}")
+        if done.returncode:
+            yield row(f"{NAME}, {numerics}", "failed", last_line(done))
+            continue
+        for line in table(done.stdout, machine):
+            yield row(f"{NAME}, {numerics}", "measured", line)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What this machine is, as far as programs that need no installing tell."""
+"""What this machine is, as far as its driver and programs that need no installing tell."""
+import ctypes
 import pathlib
 import platform
 import shutil
@@ -24,23 +25,25 @@ def processor():
     return platform.machine()
 
 
-def torch_of(python):
-    return said_by(python, "-c", "import torch; print(torch.__version__ if torch.cuda.is_available() else '')")
+def devices(driver):
+    """[{name, mib, version}] of all GPUs, as the driver at this path says; its version is CUDA's. OSError without one."""
+    cuda, count, version = ctypes.CDLL(driver), ctypes.c_int(), ctypes.c_int()
+    if code := cuda.cuInit(0) or cuda.cuDeviceGetCount(ctypes.byref(count)) or cuda.cuDriverGetVersion(ctypes.byref(version)):
+        raise OSError(f"{driver} says error {code}")
+    found = []
+    for i in range(count.value):
+        device, name, size = ctypes.c_int(), ctypes.create_string_buffer(256), ctypes.c_size_t()
+        cuda.cuDeviceGet(ctypes.byref(device), i)
+        cuda.cuDeviceGetName(name, 256, device)
+        cuda.cuDeviceTotalMem_v2(ctypes.byref(size), device)
+        found.append({"name": name.value.decode(), "mib": size.value >> 20, "version": version.value})
+    return found
 
 
-def find_python_with_torch():
-    for name in ("python3", "python"):
-        if version := torch_of(name):
-            return name, version
-    return "", ""
-
-
-def describe():
-    gpus = said_by("nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader")
-    python, torch = find_python_with_torch() if gpus else ("", "")
-    return {"gpu": gpus or "none: nvidia-smi names no device", "cpu": processor(),
-            "kernel": platform.release(), "torch": torch or "none that finds a GPU", "python": python}
+def describe(gpus):
+    return {"gpu": gpus, "driver": said_by("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"), "cpu": processor(),
+            "kernel": platform.release()}
 
 
 def has_gpu(facts):
-    return not facts["gpu"].startswith("none")
+    return bool(facts["gpu"])

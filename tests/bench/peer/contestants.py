@@ -119,7 +119,7 @@ def torch_contestant(name, work, kind, ranks=1):
 
 
 def orrery_contestant(name, work, build, ranks=1, microbatches=1, stack="data", link=0, schedule="",
-                      cpu=1, compute=None):
+                      cpu=1, compute=None, numerics=None):
     made = Contestant(name, work, ranks)
     words = [build / "orrery", "run", "--threads", max(1, len(cpus_for(work)) // ranks)]
     if work.device != "cpu":
@@ -131,7 +131,6 @@ def orrery_contestant(name, work, build, ranks=1, microbatches=1, stack="data", 
     words += [HERE / "worker.lua", f"dir={work.directory}", f"pipes={made.pipes}", f"steps={STEPS}",
               f"microbatches={microbatches}", f"stack={stack}", f"schedule={schedule}", f"lr={RATE}", f"decay={DECAY}", f"b1={B1}", f"b2={B2}",
               f"eps={EPS}", f"cpu={cpu}", *work.script_arguments()]
-    if compute:
-        words.append(f"compute={compute}")
+    words += [f"{key}={value}" for key, value in (("compute", compute), ("numerics", numerics)) if value]
     made.start(words, cpus_for(work), {"ORRERY_LUA_PATH": str(HERE.parents[1])})
     return made

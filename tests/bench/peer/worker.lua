@@ -9,7 +9,7 @@ local args = orrery.args {
   dir = "", pipes = "", steps = 20, batch = 1, microbatches = 1, widths = "",
   model = "", vocab = 0, positions = 0, dim = 0, heads = 0, layers = 0, width = 0, hidden = 0, blocks = 0, classes = 0,
   stack = "data", schedule = "", compute = "f32", lr = 1e-3, decay = 0.0, b1 = 0.9, b2 = 0.999, eps = 1e-8,
-  cpu = 1.0,
+  cpu = 1.0, numerics = "exact",
 }
 
 local model
@@ -38,7 +38,7 @@ local stack = assert(stacks[args.stack])()
 if args.compute ~= "f32" then stack[#stack + 1] = strategy.precision { compute = args.compute } end
 
 local run = orrery.compile(function(batch) return nn.cross_entropy(model(batch.x), batch.y) end, {
-  params = model, microbatches = args.microbatches,
+  params = model, microbatches = args.microbatches, numerics = args.numerics,
   strategy = stack,
   optimizer = optim.adamw {
     lr = args.lr, decay = args.decay, b1 = args.b1, b2 = args.b2, eps = args.eps,

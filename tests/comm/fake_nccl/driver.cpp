@@ -37,11 +37,20 @@ int devices() {
   return named ? std::atoi(named) : 8;
 }
 
+// FAKE_CUDA_FAULT=NAME:N plants a fault: the call of NAME fails from the N-th time on.
+bool is_planted(const char* what) {
+  static const char* const fault = std::getenv("FAKE_CUDA_FAULT");
+  const size_t length = std::strlen(what);
+  return fault && std::strncmp(fault, what, length) == 0 && fault[length] == ':' &&
+         calls(what) >= std::strtoull(fault + length + 1, nullptr, 10);
+}
+
 // What every call checks. `synchronises`: its answer tells about the order of things on a stream.
 CUresult enter(const char* what, bool synchronises = false) {
   note_call(what);
   if (in_callback) misuse("call from a stream callback", what);
   if (synchronises && before_question) before_question(what);
+  if (is_planted(what)) return CUDA_ERROR_LAUNCH_FAILED;
   return current ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 

@@ -30,9 +30,14 @@ struct AttentionArgs {
   bool packets;   // all rows are aligned to 16 bytes
 };
 
-// Plain kernels work on tiles of 32 queries by 32 keys, or 16 by 16 for deep heads; kernels on
-// tensor cores on kFlashQueries by kFlashKeys. These sizes determine the order of sums.
+// Plain kernels work on tiles of 32 queries by 32 keys, or 16 by 16 for deep heads. Kernels on
+// tensor cores take the keys in steps of kFlashKeys forward; in the gradient keys, or queries, go by
+// in steps of kFlashStep. These sizes determine the order of sums; the rows of a block do not.
 enum { kPlainThreads = 128 };
-enum { kFlashQueries = 64, kFlashKeys = 64, kFlashThreads = 128 };
+enum { kFlashKeys = 64, kFlashStep = 32, kFlashThreads = 128 };
+
+// How many times 16 rows a warp on tensor cores works on, for heads of this many elements; a block
+// has four warps.
+constexpr int flash_sixteens(int width) { return width > 64 ? 1 : 2; }
 
 }  // namespace orr_cuda

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// attention on tensor cores. A warp keeps the sums of 16 queries in registers, and goes over keys
+// attention on tensor cores. A warp keeps the sums of its queries in registers, and goes over keys
 // and values 64 at a time, while the next ones are loaded. Probabilities are rounded to the element
 // type for their product with the values; their sum is not rounded.
 #include "flash_tile.h"
@@ -8,12 +8,13 @@
 namespace orr_cuda {
 namespace {
 
-constexpr float kLog2E = 1.44269504f;
+constexpr float kLog2E = 1.44269504f, kLn2 = 0.693147181f;
 constexpr int kKeys = kFlashKeys;
 
-// Two rows of a lane: the running maximum and this lane's share of the running sum.
+// Two rows of a lane: the running maximum times the scale, and this lane's share of the running
+// sum.
 struct Running {
-  float top[2] = {-HUGE_VALF, -HUGE_VALF};
+  float base[2] = {-HUGE_VALF, -HUGE_VALF};
   float sum[2] = {0, 0};
 };
 
@@ -35,22 +36,23 @@ __device__ void soften(Running& run, float scale, Result* s, Result* o) {
   float factor[2];
 #pragma unroll
   for (int h = 0; h < 2; ++h) {
-    float top = run.top[h];
+    float top = -HUGE_VALF;
 #pragma unroll
     for (int n = 0; n < kKeys / 8; ++n) top = larger(top, larger(s[n].x[2 * h], s[n].x[2 * h + 1]));
     top = fold_row(top, [](float x, float y) { return larger(x, y); });
-    const float base = top == -HUGE_VALF ? 0.0f : top * scale;
-    factor[h] = exp2_fast(fmaf(run.top[h], scale, -base));
+    const float base = larger(run.base[h], top * scale);
+    const float minus = base == -HUGE_VALF ? 0.0f : -base;
+    factor[h] = exp2_fast(run.base[h] + minus);
     float sum = 0;
 #pragma unroll
     for (int n = 0; n < kKeys / 8; ++n)
 #pragma unroll
       for (int i = 2 * h; i < 2 * h + 2; ++i) {
-        s[n].x[i] = exp2_fast(fmaf(s[n].x[i], scale, -base));
+        s[n].x[i] = exp2_fast(fmaf(s[n].x[i], scale, minus));
         sum += s[n].x[i];
       }
     run.sum[h] = run.sum[h] * factor[h] + sum;
-    run.top[h] = top;
+    run.base[h] = base;
   }
 #pragma unroll
   for (int n = 0; n < width / 8; ++n)
@@ -58,52 +60,64 @@ __device__ void soften(Running& run, float scale, Result* s, Result* o) {
     for (int i = 0; i < 4; ++i) o[n].x[i] *= factor[i / 2];
 }
 
+// Writes lse of this lane's queries t and t + 8. Returns the factors of their outputs in `inverse`.
+__device__ void finish_rows(const AttentionArgs& a, const Running& run, int t, float* inverse) {
+#pragma unroll
+  for (int h = 0; h < 2; ++h) {
+    const float sum = fold_row(run.sum[h], [](float x, float y) { return x + y; });
+    inverse[h] = sum == 0.0f ? 0.0f : float(a.keep) / sum;
+    if (threadIdx.x % 4 == 0 && t + 8 * h < a.queries)
+      static_cast<float*>(a.lse)[first_statistic(a) + t + 8 * h] = run.base[h] * kLn2 + logf(sum);
+  }
+}
+
 template <class T, int width>
 __device__ void flash(const AttentionArgs& a) {
   using Rows = Tile<T, width>;
+  constexpr int sixteens = kSixteens<width>, rows = kBlockRows<width>;
   T* shared = reinterpret_cast<T*>(dynamic_shared());
   const Rows q{shared};
-  const auto buffer = [&](int i) {
-    return Rows{shared + (kFlashQueries + i * kKeys) * Rows::stride};
-  };
-  const int t0 = int(gridDim.x - 1 - blockIdx.x) * kFlashQueries;  // the longest rows first
-  const int r = int(threadIdx.x) / 32 * 16, lane = int(threadIdx.x) % 32, t = t0 + r + lane / 4;
-  const int last = t0 + kFlashQueries < a.queries ? t0 + kFlashQueries : a.queries;
+  const auto buffer = [&](int i) { return Rows{shared + (rows + i * kKeys) * Rows::stride}; };
+  const int t0 = int(gridDim.x - 1 - blockIdx.x) * rows;  // the longest rows first
+  const int r = int(threadIdx.x) / 32 * 16 * sixteens, t = t0 + r + int(threadIdx.x) % 32 / 4;
+  const int last = t0 + rows < a.queries ? t0 + rows : a.queries;
   const int tiles = (seen(a, last - 1) + kKeys - 1) / kKeys;
+  const int end = t0 + r < a.queries ? seen(a, t0 + r + 16 * sixteens - 1) : 0;  // of the warp
   const auto load = [&](int i) {
     buffer(i % 2).load(a, a.k, i * kKeys, kKeys, a.keys);
     buffer(2 + i % 2).load(a, a.v, i * kKeys, kKeys, a.keys);
     commit_copies();
   };
-  q.load(a, a.q, t0, kFlashQueries, a.queries);
+  q.load(a, a.q, t0, rows, a.queries);
   load(0);
   const float scale = float(a.scale) * kLog2E;
   const Dropout dropout(a);
-  Running run;
-  Result o[width / 8] = {}, s[kKeys / 8];
+  Running run[sixteens];
+  Result o[sixteens][width / 8] = {}, s[sixteens][kKeys / 8];
   for (int i = 0; i < tiles; ++i) {
     if (i + 1 < tiles) load(i + 1);
     i + 1 < tiles ? wait_copies<1>() : wait_copies<0>();
     __syncthreads();
-    product_of_rows<kKeys>(q, r, buffer(i % 2), s);
-    if ((i + 1) * kKeys > seen(a, t0)) mask_scores(a, i * kKeys, t, s);
-    soften<width>(run, scale, s, o);
-    if (dropout.on) leave_out<kKeys>(dropout, i * kKeys, t, 1.0f, s);
-    add_product<kKeys>(s, buffer(2 + i % 2), o);
+    if (i * kKeys < end) {
+      product_of_rows(q, r, buffer(i % 2), s);
+#pragma unroll
+      for (int m = 0; m < sixteens; ++m) {
+        if ((i + 1) * kKeys > seen(a, t0 + r + 16 * m)) mask_scores(a, i * kKeys, t + 16 * m, s[m]);
+        soften<width>(run[m], scale, s[m], o[m]);
+        if (dropout.on) leave_out<kKeys>(dropout, i * kKeys, t + 16 * m, 1.0f, s[m]);
+      }
+      add_product(s, buffer(2 + i % 2), o);
+    }
     __syncthreads();
   }
   wait_copies<0>();
-  float inverse[2];
-#pragma unroll
-  for (int h = 0; h < 2; ++h) {
-    const float sum = fold_row(run.sum[h], [](float x, float y) { return x + y; });
-    inverse[h] = sum == 0.0f ? 0.0f : float(a.keep) / sum;
-    if (lane % 4 == 0 && t + 8 * h < a.queries)
-      static_cast<float*>(a.lse)[first_statistic(a) + t + 8 * h] =
-          run.top[h] * float(a.scale) + logf(sum);
-  }
   __syncthreads();
-  store_rows(a, a.o, t0, a.queries, q, r, o, inverse[0], inverse[1]);
+#pragma unroll
+  for (int m = 0; m < sixteens; ++m) {
+    float inverse[2];
+    finish_rows(a, run[m], t + 16 * m, inverse);
+    store_rows(a, a.o, t0, a.queries, q, r + 16 * m, o[m], inverse[0], inverse[1]);
+  }
 }
 
 }  // namespace

@@ -10,6 +10,14 @@
 
 namespace orr_cuda {
 
+// A warp works on so many times 16 rows at once, which share what it loads of the other operand:
+// fewer where their sums would not fit into its registers.
+template <int width>
+constexpr int kSixteens = flash_sixteens(width);
+// The rows of a block, of four warps.
+template <int width>
+constexpr int kBlockRows = 64 * kSixteens<width>;
+
 template <class T, int width>
 struct Tile {
   enum { stride = width + 8 };
@@ -60,37 +68,51 @@ struct Tile {
   }
 };
 
-// Computes the product of 16 rows of `a`, from row r on, with the rows of b; to[n] has 8 columns.
-template <int rows, class T, int width>
+// Computes the products of `sixteens` times 16 rows of `a`, from row r on, with the rows of b;
+// to[m][n] has 16 rows and 8 columns.
+template <int sixteens, int columns, class T, int width>
 __device__ void product_of_rows(const Tile<T, width>& a, int r, const Tile<T, width>& b,
-                                Result* to) {
+                                Result (&to)[sixteens][columns]) {
 #pragma unroll
-  for (int n = 0; n < rows / 8; ++n) to[n] = Result{};
+  for (int m = 0; m < sixteens; ++m)
+#pragma unroll
+    for (int n = 0; n < columns; ++n) to[m][n] = Result{};
 #pragma unroll
   for (int c = 0; c < width; c += 16) {
-    const OperandA x = a.left(r, c);
+    OperandA x[sixteens];
 #pragma unroll
-    for (int n = 0; n < rows / 16; ++n) {
+    for (int m = 0; m < sixteens; ++m) x[m] = a.left(r + m * 16, c);
+#pragma unroll
+    for (int n = 0; n < columns / 2; ++n) {
       OperandB y[2];
       b.right_rows(n * 16, c, y);
-      multiply<T>(to[2 * n], x, y[0]);
-      multiply<T>(to[2 * n + 1], x, y[1]);
+#pragma unroll
+      for (int m = 0; m < sixteens; ++m) {
+        multiply<T>(to[m][2 * n], x[m], y[0]);
+        multiply<T>(to[m][2 * n + 1], x[m], y[1]);
+      }
     }
   }
 }
 
-// Adds to `to` the product of p, which is 16 x rows, with the rows of b.
-template <int rows, class T, int width>
-__device__ void add_product(const Result* p, const Tile<T, width>& b, Result* to) {
+// Adds to to[m] the product of p[m], which has 16 rows, with the rows of b.
+template <int sixteens, int columns, int wide, class T, int width>
+__device__ void add_product(const Result (&p)[sixteens][columns], const Tile<T, width>& b,
+                            Result (&to)[sixteens][wide]) {
 #pragma unroll
-  for (int j = 0; j < rows / 16; ++j) {
-    const OperandA x = as_operand<T>(p, j);
+  for (int j = 0; j < columns / 2; ++j) {
+    OperandA x[sixteens];
 #pragma unroll
-    for (int n = 0; n < width / 16; ++n) {
+    for (int m = 0; m < sixteens; ++m) x[m] = as_operand<T>(p[m], j);
+#pragma unroll
+    for (int n = 0; n < wide / 2; ++n) {
       OperandB y[2];
       b.right(j * 16, n * 16, y);
-      multiply<T>(to[2 * n], x, y[0]);
-      multiply<T>(to[2 * n + 1], x, y[1]);
+#pragma unroll
+      for (int m = 0; m < sixteens; ++m) {
+        multiply<T>(to[m][2 * n], x[m], y[0]);
+        multiply<T>(to[m][2 * n + 1], x[m], y[1]);
+      }
     }
   }
 }

@@ -40,11 +40,11 @@ struct Shape {
   }
   int dropout() const { return bias + biased; }  // the first input that dropout would have
   int64_t bytes() const { return dtype == ORR_F64 ? 8 : 4; }
-  // Rows of a block: as many as six tiles of fit.
+  // Rows of a block: of plain kernels as many as six tiles of fit.
   int64_t tile() const {
-    return flash() ? int64_t{kFlashQueries} : depth * bytes() <= 512 ? 32 : 16;
+    return flash() ? 64 * flash_sixteens(width()) : depth * bytes() <= 512 ? 32 : 16;
   }
-  int64_t width() const { return depth <= 32 ? 32 : depth <= 64 ? 64 : 128; }
+  int width() const { return depth <= 32 ? 32 : depth <= 64 ? 64 : 128; }
   // Bytes of `tiles` tiles of rows and `squares` of scores.
   int64_t plain_shared(int tiles, int squares) const {
     const int64_t rows = tile();
@@ -106,7 +106,7 @@ void require_operands(const orr_op& op, int first) {
 
 void say_numerics(const orr_op& op, orr_support& out) {
   orr::copy_text(out.numerics, Shape(op).flash()
-                                   ? "cuda.attention.flash.1: tiles of 64, mma f32"
+                                   ? "cuda.attention.flash.2: keys by 64, mma f32"
                                    : "cuda.attention.plain.1: tiles by depth, no fma");
 }
 
@@ -209,7 +209,7 @@ struct Attention : AttentionBase {
       : AttentionBase(op, op.in[0]), q_(op.in[0]), k_(op.in[1]), v_(op.in[2]), o_(op.out[0]) {
     args_.wide_lse = op.out[1].dtype == ORR_F64;
     if (shape_.flash())
-      step_.prepare("flash" + suffix_, shape_.flash_shared(kFlashQueries, kFlashKeys));
+      step_.prepare("flash" + suffix_, shape_.flash_shared(shape_.tile(), kFlashKeys));
     else
       step_.prepare("attention" + suffix_, shape_.plain_shared(4, 1));
   }
@@ -233,7 +233,7 @@ struct AttentionGrad : AttentionBase {
       : AttentionBase(op, op.in[1]), in_(op.in, op.in + 5), out_(op.out, op.out + op.n_out) {
     args_.wide_lse = op.in[5].dtype == ORR_F64;
     delta_.prepare(std::string("attention_delta_") + dtype_name(shape_.dtype), 0);
-    const int64_t flash = shape_.flash_shared(128, shape_.width() > 64 ? 32 : 64);
+    const int64_t flash = shape_.flash_shared(2 * shape_.tile(), kFlashStep);
     const bool fast = shape_.flash();
     const std::string name = fast ? "flash_grad" : "attention_grad";
     q_.prepare(name + "_q" + suffix_, fast ? flash : shape_.plain_shared(5, 2));

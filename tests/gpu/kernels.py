@@ -1,14 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where a step's time goes, op by op, beside the least that this card could take for it.
 
-The card's limits are measured in the same minute: large products of each dtype, reading of memory
-(examples/machine.lua). An op's floor is its FLOPs or its bytes at those rates, whichever takes longer.
+The least of a product is what cuBLASLt's fastest algorithm takes on the same shapes, of all else the bytes
+that it reads and writes at the rate of a copy (floor.cpp).
 """
-import json
 import os
-import pathlib
 import re
-import tempfile
 
 from machine_facts import has_gpu
 from runs import last_line, row, run, without_gpu
@@ -26,20 +23,29 @@ def parse(text):
             yield op, float(ms), int(calls), float(gigaflops.strip() or 0) * 1e9, float(gigabytes.strip() or 0) * 1e9
 
 
-def share_of_floor(op, flops, bandwidth, machine):
-    """Of an op's time, how much its floor is; 0 for what is no op."""
-    matrix = machine["matrix_flops"]
-    rate = matrix.get((op.split() + [""])[1], matrix["f32"])
-    return max(flops / rate, bandwidth / machine["memory_bandwidth"])
+def product(op):
+    """How gpu-floor calls an op that is a matrix product, "" if it is none."""
+    found = re.match(r"matmul(?:_pointwise)? (?:(bf16) )?\[1,(\d+),(\d+)\]('?) \[1,(\d+),(\d+)\]('?)", op)
+    if not found:
+        return ""
+    dtype, m, k, turned_a, _, n, turned_b = found.groups()
+    return f"{dtype or 'f32'}:{m}:{n}:{k}:{'a' * bool(turned_a)}{'b' * bool(turned_b)}" + ("" if turned_a or turned_b else "n")
 
 
-def table(text, machine):
+def floors(text):
+    """(bytes per second of a copy, {product: ms}) by what gpu-floor printed."""
+    copy, *products = (line.split() for line in text.splitlines())
+    return float(copy[1]), {name: float(ms) for name, ms in products}
+
+
+def table(text, copy, products):
     """A line for each op, and one for all of them."""
     whole, least, lines = 0.0, 0.0, []
     for op, ms, calls, flops, bandwidth in parse(text):
-        share = share_of_floor(op, flops, bandwidth, machine)
-        whole, least = whole + ms, least + ms * share
-        beside = f"{1 / share:6.2f} x floor" if share else " " * 14
+        name = product(op)
+        floor = products[name] * calls if name in products else ms * bandwidth / copy
+        whole, least = whole + ms, least + floor
+        beside = f"{ms / floor:6.2f} x floor" if floor else " " * 14
         lines.append(f"{ms:9.2f} ms {calls:6} calls {flops / 1e12:8.2f} TFLOP/s {bandwidth / 1e9:8.1f} GB/s {beside}  {op}")
     return lines + [f"{whole:9.2f} ms in all, floor {least:.2f} ms"]
 
@@ -49,18 +55,19 @@ def beside_the_floor(root, facts):
         yield without_gpu(NAME)
         return
     os.environ["ORRERY_LUA_PATH"] = str(root / "tests")
-    with tempfile.TemporaryDirectory() as folder:
-        file = pathlib.Path(folder, "machine.json")
-        limits = run("orrery", "run", "--kernels", "cuda", root / "examples/machine.lua", f"out={file}", "dtypes=f32,bf16", "size=8192")
-        if limits.returncode:
-            yield row(NAME, "failed", last_line(limits))
-            return
-        machine = json.loads(file.read_text())
-    yield row("limits of this card", "measured", json.dumps({k: machine[k] for k in ("matrix_flops", "memory_bandwidth")}))
+    profiles = {}
     for numerics in ("exact", "fast"):
         done = run("orrery", "run", "--kernels", "cuda", "--profile", root / "tests/gpu/gpt2.lua", *WORDS, f"numerics={numerics}")
         if done.returncode:
             yield row(f"{NAME}, {numerics}", "failed", last_line(done))
-            continue
-        for line in table(done.stdout, machine):
+        else:
+            profiles[numerics] = done.stdout
+    done = run("gpu-floor", *sorted({product(op) for text in profiles.values() for op, *_ in parse(text)} - {""}))
+    if done.returncode:
+        yield row("floors", "failed", last_line(done))
+        return
+    copy, products = floors(done.stdout)
+    yield row("floors", "measured", f"copies {copy / 1e9:.0f} GB/s; products in ms {products}")
+    for numerics, text in profiles.items():
+        for line in table(text, copy, products):
             yield row(f"{NAME}, {numerics}", "measured", line)

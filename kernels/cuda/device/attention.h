@@ -26,8 +26,9 @@ struct AttentionArgs {
   int32_t heads, queries, keys, depth;
   double scale;
   bool causal;
-  bool wide_lse;  // f64
-  bool packets;   // all rows are aligned to 16 bytes
+  bool wide_lse;        // f64
+  bool packets;         // rows of 16 bits that are all aligned to 16 bytes
+  int32_t delta_lanes;  // how many threads compute delta of a row: a power of 2, at most a warp
 };
 
 // Plain kernels work on tiles of 32 queries by 32 keys, or 16 by 16 for deep heads. Kernels on
@@ -36,8 +37,10 @@ struct AttentionArgs {
 enum { kPlainThreads = 128 };
 enum { kFlashKeys = 64, kFlashStep = 32, kFlashThreads = 128 };
 
-// How many times 16 rows a warp on tensor cores works on, for heads of this many elements; a block
-// has four warps.
+// How many times 16 rows a warp on tensor cores works on, for heads of this many elements: fewer
+// where their sums would not fit into its registers.
 constexpr int flash_sixteens(int width) { return width > 64 ? 1 : 2; }
+// The rows of a block.
+constexpr int flash_rows(int width) { return kFlashThreads / 32 * 16 * flash_sixteens(width); }
 
 }  // namespace orr_cuda

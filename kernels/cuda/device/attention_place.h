@@ -54,18 +54,6 @@ struct Dropout {
   __device__ bool leaves_out(int t, int s) const {
     return orr_uniform(seed, id, step, element(t, s)) < rate;
   }
-  // The same for keys s and s + 1, whose random numbers usually come from the same counter.
-  __device__ void leaves_out_two(int t, int s, bool* out) const {
-    const uint64_t e = element(t, s);
-    const int at = int(e & 3);
-    uint32_t word[4];
-    orr_philox_words(seed, id, step, e >> 2, word);
-    const uint32_t low = at == 0 ? word[0] : at == 1 ? word[1] : at == 2 ? word[2] : word[3];
-    uint32_t high = at == 0 ? word[1] : at == 1 ? word[2] : word[3];
-    if (at == 3) high = orr_philox(seed, id, step, e + 1);
-    out[0] = orr_uniform_of(low) < rate, out[1] = orr_uniform_of(high) < rate;
-  }
-
   bool on;
   int64_t keys;
   uint64_t seed = 0, first = 0;

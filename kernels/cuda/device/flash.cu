@@ -38,9 +38,10 @@ __device__ void soften(Running& run, float scale, Result* s, Result* o) {
   for (int h = 0; h < 2; ++h) {
     float top = -HUGE_VALF;
 #pragma unroll
-    for (int n = 0; n < kKeys / 8; ++n) top = larger(top, larger(s[n].x[2 * h], s[n].x[2 * h + 1]));
-    top = fold_row(top, [](float x, float y) { return larger(x, y); });
-    const float base = larger(run.base[h], top * scale);
+    for (int n = 0; n < kKeys / 8; ++n)
+      top = max_or_nan(top, max_or_nan(s[n].x[2 * h], s[n].x[2 * h + 1]));
+    top = fold_row(top, [](float x, float y) { return max_or_nan(x, y); });
+    const float base = max_or_nan(run.base[h], top * scale);
     const float minus = base == -HUGE_VALF ? 0.0f : -base;
     factor[h] = exp2_fast(run.base[h] + minus);
     float sum = 0;
@@ -54,6 +55,7 @@ __device__ void soften(Running& run, float scale, Result* s, Result* o) {
     run.sum[h] = run.sum[h] * factor[h] + sum;
     run.base[h] = base;
   }
+  if (factor[0] == 1.0f && factor[1] == 1.0f) return;
 #pragma unroll
   for (int n = 0; n < width / 8; ++n)
 #pragma unroll
@@ -91,7 +93,6 @@ __device__ void flash(const AttentionArgs& a) {
   q.load(a, a.q, t0, rows, a.queries);
   load(0);
   const float scale = float(a.scale) * kLog2E;
-  const Dropout dropout(a);
   Running run[sixteens];
   Result o[sixteens][width / 8] = {}, s[sixteens][kKeys / 8];
   for (int i = 0; i < tiles; ++i) {
@@ -104,7 +105,7 @@ __device__ void flash(const AttentionArgs& a) {
       for (int m = 0; m < sixteens; ++m) {
         if ((i + 1) * kKeys > seen(a, t0 + r + 16 * m)) mask_scores(a, i * kKeys, t + 16 * m, s[m]);
         soften<width>(run[m], scale, s[m], o[m]);
-        if (dropout.on) leave_out<kKeys>(dropout, i * kKeys, t + 16 * m, 1.0f, s[m]);
+        if (a.seed) leave_out(QueryRows(a, t + 16 * m, i * kKeys), 1.0f, s[m]);
       }
       add_product(s, buffer(2 + i % 2), o);
     }

@@ -11,34 +11,49 @@ namespace {
 constexpr float kLog2E = 1.44269504f;
 constexpr int kStep = kFlashStep;
 
+// lse of a query in base 2; 0 where it sees no key, so that scores of -infinity less it are not NaN.
+__device__ float lse_of(const AttentionArgs& a, int t) {
+  const float lse = static_cast<const float*>(a.lse)[first_statistic(a) + t];
+  return lse == -HUGE_VALF ? 0.0f : lse * kLog2E;
+}
+
+__device__ float delta_of(const AttentionArgs& a, int t) {
+  return static_cast<const float*>(a.delta)[first_statistic(a) + t];
+}
+
 // What the gradient needs to know of this lane's queries t and t + 8.
 struct QueryPair {
   float lse[2], delta[2];
-  int ends[2];  // the keys that they see
 
   __device__ void read(const AttentionArgs& a, int t) {
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
       const bool exists = t + 8 * h < a.queries;
-      const int64_t at = first_statistic(a) + t + 8 * h;
-      lse[h] = exists ? static_cast<const float*>(a.lse)[at] * kLog2E : 0.0f;
-      delta[h] = exists ? static_cast<const float*>(a.delta)[at] : 0.0f;
-      ends[h] = exists ? seen(a, t + 8 * h) : 0;
+      lse[h] = exists ? lse_of(a, t + 8 * h) : 0.0f;
+      delta[h] = exists ? delta_of(a, t + 8 * h) : 0.0f;
     }
   }
 };
 
-// Scores p and the products of do with values ds to the gradient of the scores, in ds. `first` is
-// the tile's first key.
-__device__ void grad_of_scores(const QueryPair& of, float scale, int first, const Result* p,
-                               Result* ds) {
+// Scores become -infinity from key `ends` of this lane's two rows on, in a tile of keys from
+// `first` on.
+__device__ void mask_keys(const int (&ends)[2], int first, Result* p) {
+  const int column = first + int(threadIdx.x) % 4 * 2;
+#pragma unroll
+  for (int n = 0; n < kStep / 8; ++n)
+#pragma unroll
+    for (int j = 0; j < 4; ++j)
+      if (column + n * 8 + j % 2 >= ends[j / 2]) p[n].x[j] = -HUGE_VALF;
+}
+
+// Scores p and the products of do with values ds to the gradient of the scores, in ds.
+__device__ void grad_of_scores(const QueryPair& of, float scale, const Result* p, Result* ds) {
 #pragma unroll
   for (int n = 0; n < kStep / 8; ++n)
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
-      const int key = first + n * 8 + int(threadIdx.x) % 4 * 2 + j % 2;
       const float e = exp2_fast(fmaf(p[n].x[j], scale, -of.lse[j / 2]));
-      ds[n].x[j] = key < of.ends[j / 2] ? e * (ds[n].x[j] - of.delta[j / 2]) : 0.0f;
+      ds[n].x[j] = e * (ds[n].x[j] - of.delta[j / 2]);
     }
 }
 
@@ -66,7 +81,6 @@ __device__ void flash_grad_q(const AttentionArgs& a) {
   QueryPair of[sixteens];
 #pragma unroll
   for (int m = 0; m < sixteens; ++m) of[m].read(a, t + 16 * m);
-  const Dropout dropout(a);
   Result dq[sixteens][width / 8] = {}, p[sixteens][kStep / 8], ds[sixteens][kStep / 8];
   for (int i = 0; i < tiles; ++i) {
     if (i + 1 < tiles) load(i + 1);
@@ -77,8 +91,10 @@ __device__ void flash_grad_q(const AttentionArgs& a) {
       product_of_rows(d_o, r, buffer(2 + i % 2), ds);
 #pragma unroll
       for (int m = 0; m < sixteens; ++m) {
-        if (dropout.on) leave_out<kStep>(dropout, i * kStep, t + 16 * m, float(a.keep), ds[m]);
-        grad_of_scores(of[m], scale, i * kStep, p[m], ds[m]);
+        if (a.seed) leave_out(QueryRows(a, t + 16 * m, i * kStep), float(a.keep), ds[m]);
+        if ((i + 1) * kStep > seen(a, t0 + r + 16 * m))
+          mask_keys({seen(a, t + 16 * m), seen(a, t + 16 * m + 8)}, i * kStep, p[m]);
+        grad_of_scores(of[m], scale, p[m], ds[m]);
       }
       add_product(ds, buffer(i % 2), dq);
     }
@@ -91,45 +107,42 @@ __device__ void flash_grad_q(const AttentionArgs& a) {
     store_rows(a, a.dq, t0, a.queries, q, r + 16 * m, dq[m], float(a.scale), float(a.scale));
 }
 
-// Which weights of this lane's keys s and s + 8 dropout leaves out in a tile: a bit for each.
-// `first` is the tile's first query.
-__device__ uint32_t left_out(const AttentionArgs& a, int first, int s) {
-  const Dropout dropout(a);
-  uint32_t bits = 0;
-#pragma unroll 1
-  for (int e = 0; e < kStep / 2; ++e) {
-    const int query = first + e / 4 * 8 + int(threadIdx.x) % 4 * 2 + e % 2;
-    bits |= uint32_t(dropout.leaves_out(query, s + e % 4 / 2 * 8)) << e;
+// Whether dropout leaves out element e of this lane's rows s and s + 8, which are keys, in a tile of
+// queries from `first` on.
+struct KeyRows {
+  Dropout dropout;
+  int s, column;
+
+  __device__ KeyRows(const AttentionArgs& a, int s, int first)
+      : dropout(a), s(s), column(first + int(threadIdx.x) % 4 * 2) {}
+  __device__ bool operator()(int e) const {
+    return dropout.leaves_out(column + e / 4 * 8 + e % 2, s + e % 4 / 2 * 8);
   }
-  return bits;
-}
+};
 
-// Multiplies what is left in by `factor`; the rest becomes 0.
-__device__ void leave_out_bits(uint32_t bits, float factor, Result* x) {
+// Scores become -infinity up to query `begins` of this lane's two rows, in a tile of queries from
+// `first` on.
+__device__ void mask_queries(const int (&begins)[2], int first, Result* p) {
+  const int column = first + int(threadIdx.x) % 4 * 2;
 #pragma unroll
-  for (int e = 0; e < kStep / 2; ++e)
-    x[e / 4].x[e % 4] = bits >> e & 1 ? 0.0f : x[e / 4].x[e % 4] * factor;
+  for (int n = 0; n < kStep / 8; ++n)
+#pragma unroll
+    for (int j = 0; j < 4; ++j)
+      if (column + n * 8 + j % 2 < begins[j / 2]) p[n].x[j] = -HUGE_VALF;
 }
 
-// Scores p of this lane's keys s and s + 8 to the weights of the values, and the products of values
-// with do to the gradient of the scores, in ds. `first` is the tile's first query; `lse` and
-// `delta` are of its queries.
-__device__ void weights_and_grad(const AttentionArgs& a, float scale, int first, int s,
-                                 const float* lse, const float* delta, Result* p, Result* ds) {
-  const uint32_t bits = a.seed ? left_out(a, first, s) : 0;
-  if (a.seed) leave_out_bits(bits, float(a.keep), ds);
-  const int begins[2] = {first_query(a, s), first_query(a, s + 8)};
+// Scores p to the weights of the values, and the products of values with do to the gradient of the
+// scores, in ds. `lse` and `delta` are of the tile's queries.
+__device__ void weights_and_grad(float scale, const float* lse, const float* delta, Result* p,
+                                 Result* ds) {
 #pragma unroll
   for (int n = 0; n < kStep / 8; ++n)
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
-      const int column = n * 8 + int(threadIdx.x) % 4 * 2 + j % 2, query = first + column;
-      const bool sees = query >= begins[j / 2] && query < a.queries;
-      const float e = exp2_fast(fmaf(p[n].x[j], scale, -lse[column]));
-      p[n].x[j] = sees ? e : 0.0f;
+      const int column = n * 8 + int(threadIdx.x) % 4 * 2 + j % 2;
+      p[n].x[j] = exp2_fast(fmaf(p[n].x[j], scale, -lse[column]));
       ds[n].x[j] = p[n].x[j] * (ds[n].x[j] - delta[column]);
     }
-  if (a.seed) leave_out_bits(bits, float(a.keep), p);
 }
 
 template <class T, int width>
@@ -151,9 +164,8 @@ __device__ void flash_grad_kv(const AttentionArgs& a) {
     commit_copies();
     if (rank >= kStep) return;
     const bool exists = i * kStep + rank < a.queries;
-    const int64_t at = first_statistic(a) + i * kStep + rank;
-    statistics[i % 2][0][rank] = exists ? static_cast<const float*>(a.lse)[at] * kLog2E : 0.0f;
-    statistics[i % 2][1][rank] = exists ? static_cast<const float*>(a.delta)[at] : 0.0f;
+    statistics[i % 2][0][rank] = exists ? lse_of(a, i * kStep + rank) : 0.0f;
+    statistics[i % 2][1][rank] = exists ? delta_of(a, i * kStep + rank) : 0.0f;
   };
   k.load(a, a.k, s0, rows, a.keys);
   v.load(a, a.v, s0, rows, a.keys);
@@ -169,9 +181,15 @@ __device__ void flash_grad_kv(const AttentionArgs& a) {
       product_of_rows(k, r, buffer(i % 2), p);
       product_of_rows(v, r, buffer(2 + i % 2), ds);
 #pragma unroll
-      for (int m = 0; m < sixteens; ++m)
-        weights_and_grad(a, scale, i * kStep, s + 16 * m, statistics[i % 2][0],
-                         statistics[i % 2][1], p[m], ds[m]);
+      for (int m = 0; m < sixteens; ++m) {
+        const KeyRows leaves_out(a, s + 16 * m, i * kStep);
+        if (a.seed) leave_out(leaves_out, float(a.keep), ds[m]);
+        if (i * kStep < first_query(a, s0 + r + 16 * m + 15))
+          mask_queries({first_query(a, s + 16 * m), first_query(a, s + 16 * m + 8)}, i * kStep,
+                       p[m]);
+        weights_and_grad(scale, statistics[i % 2][0], statistics[i % 2][1], p[m], ds[m]);
+        if (a.seed) leave_out(leaves_out, float(a.keep), p[m]);
+      }
       add_product(p, buffer(2 + i % 2), dv);
       add_product(ds, buffer(i % 2), dk);
     }

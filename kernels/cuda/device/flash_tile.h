@@ -10,13 +10,10 @@
 
 namespace orr_cuda {
 
-// A warp works on so many times 16 rows at once, which share what it loads of the other operand:
-// fewer where their sums would not fit into its registers.
 template <int width>
 constexpr int kSixteens = flash_sixteens(width);
-// The rows of a block, of four warps.
 template <int width>
-constexpr int kBlockRows = 64 * kSixteens<width>;
+constexpr int kBlockRows = flash_rows(width);
 
 template <class T, int width>
 struct Tile {
@@ -36,6 +33,7 @@ struct Tile {
       if (a.packets)
         copy_async(row(r) + c, from, present);
       else
+#pragma unroll 1
         for (int j = 0; j < 8; ++j) row(r)[c + j] = present && c + j < a.depth ? from[j] : T(0.0f);
     }
   }
@@ -144,21 +142,31 @@ __device__ void store_rows(const AttentionArgs& a, const Heads& to, int first, i
   }
 }
 
-// Applies dropout to the weights, or their gradients, of a tile of 16 queries by `keys` keys: some
-// become 0, the others are scaled. `first` is the tile's first key. This lane has the queries t and
-// t + 8.
-template <int keys>
-__device__ void leave_out(const Dropout& dropout, int first, int t, float factor, Result* x) {
-  const int column = first + int(threadIdx.x) % 4 * 2;
+// Whether dropout leaves out element e of this lane's rows t and t + 8, which are queries, in a tile
+// of keys from `first` on.
+struct QueryRows {
+  Dropout dropout;
+  int t, column;
+
+  __device__ QueryRows(const AttentionArgs& a, int t, int first)
+      : dropout(a), t(t), column(first + int(threadIdx.x) % 4 * 2) {}
+  __device__ bool operator()(int e) const {
+    return dropout.leaves_out(t + e % 4 / 2 * 8, column + e / 4 * 8 + e % 2);
+  }
+};
+
+// Applies dropout to the 16 rows and 8 * columns columns of a tile that this warp has: what
+// leaves_out(e) says of this lane's element e becomes 0, the rest is multiplied by `factor`. Bits,
+// because random numbers take much code, which would be there for each element.
+template <int columns, class F>
+__device__ void leave_out(F leaves_out, float factor, Result (&x)[columns]) {
+  static_assert(4 * columns <= 32);
+  uint32_t bits = 0;
+#pragma unroll 1
+  for (int e = 0; e < 4 * columns; ++e) bits |= uint32_t(leaves_out(e)) << e;
 #pragma unroll
-  for (int n = 0; n < keys / 8; ++n)
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      bool out[2];
-      dropout.leaves_out_two(t + 8 * h, column + n * 8, out);
-#pragma unroll
-      for (int i = 0; i < 2; ++i) x[n].x[2 * h + i] = out[i] ? 0.0f : x[n].x[2 * h + i] * factor;
-    }
+  for (int e = 0; e < 4 * columns; ++e)
+    x[e / 4].x[e % 4] = bits >> e & 1 ? 0.0f : x[e / 4].x[e % 4] * factor;
 }
 
 // Folds the values of the four lanes that share a row.

@@ -41,9 +41,7 @@ struct Shape {
   int dropout() const { return bias + biased; }  // the first input that dropout would have
   int64_t bytes() const { return dtype == ORR_F64 ? 8 : 4; }
   // Rows of a block: of plain kernels as many as six tiles of fit.
-  int64_t tile() const {
-    return flash() ? 64 * flash_sixteens(width()) : depth * bytes() <= 512 ? 32 : 16;
-  }
+  int64_t tile() const { return flash() ? flash_rows(width()) : depth * bytes() <= 512 ? 32 : 16; }
   int width() const { return depth <= 32 ? 32 : depth <= 64 ? 64 : 128; }
   // Bytes of `tiles` tiles of rows and `squares` of scores.
   int64_t plain_shared(int tiles, int squares) const {
@@ -175,7 +173,7 @@ struct AttentionBase : Prepared {
     args_.depth = int32_t(shape_.depth);
     args_.scale = shape_.scale;
     args_.causal = orr::attr_int(op, "causal", 0) != 0;
-    args_.packets = shape_.depth % 8 == 0;
+    args_.packets = shape_.depth % 8 == 0 && orr_dtype_bytes(shape_.dtype) == 2;
     suffix_ = "_" + std::to_string(shape_.flash() ? shape_.width() : shape_.tile()) + suffix_;
   }
 
@@ -228,6 +226,13 @@ struct Attention : AttentionBase {
   Step step_;
 };
 
+// A lane reads packets of 8 elements, or single ones.
+int delta_lanes(const AttentionArgs& args) {
+  int lanes = args.packets ? 1 : 32;
+  while (lanes < 32 && lanes * 8 < args.depth) lanes *= 2;
+  return lanes;
+}
+
 struct AttentionGrad : AttentionBase {
   explicit AttentionGrad(const orr_op& op)
       : AttentionBase(op, op.in[1]), in_(op.in, op.in + 5), out_(op.out, op.out + op.n_out) {
@@ -253,7 +258,8 @@ struct AttentionGrad : AttentionBase {
     if (out_.size() == 4) args.d_bias = heads(out_[3], b.out[3], args);
     args.lse = pointer(b.in[5]);
     args.delta = pointer(b.workspace);
-    delta_(stream, args, shape_.queries, kPlainThreads / 32, shape_);
+    args.delta_lanes = delta_lanes(args);
+    delta_(stream, args, shape_.queries, kPlainThreads / args.delta_lanes, shape_);
     q_(stream, args, shape_.queries, shape_.tile(), shape_);
     kv_(stream, args, shape_.keys, shape_.tile(), shape_);
   }

@@ -80,5 +80,6 @@ void wait_copies() {
 }
 
 inline float exp2_fast(float x) { return std::exp2(x); }
+inline float max_or_nan(float x, float y) { return x >= y || x != x ? x : y; }
 
 }  // namespace orr_cuda

@@ -18,4 +18,4 @@ def first_kernels(root, facts):
             name, verdict, seconds = found.groups()
             yield row(name, verdict.partition(":")[0], f"{seconds} s{verdict.partition(':')[1]}{verdict.partition(':')[2]}")
     if done.returncode:
-        yield row("the first kernels", "failed", last_line(done))
+        yield row("the first kernels", "failed", f"exit {done.returncode}: {last_line(done)}")

@@ -59,9 +59,15 @@ def usual(patterns):
     return [folder for pattern in patterns for folder in sorted(glob.glob(pattern), reverse=True)]
 
 
+# Prints the file that the loader took.
+LOAD = """import ctypes
+ctypes.CDLL({0!r})
+print(next(line.split()[-1] for line in open("/proc/self/maps") if {0!r} in line))"""
+
+
 def first_that_works(name, folders, code):
-    """(folder, what the code printed): the folder is "" if the loader finds the library, else it is added to its paths. Of
-    failures the last reason is raised as OSError."""
+    """What the code prints where the loader finds the library, or would with one of the folders, which then is added to
+    its paths. Of failures the last reason is raised as OSError."""
     given, why = os.environ.get("LD_LIBRARY_PATH", ""), f"{name} was not found"
     for folder in ["", *folders]:
         if folder and not pathlib.Path(folder, name).exists():
@@ -69,7 +75,7 @@ def first_that_works(name, folders, code):
         os.environ["LD_LIBRARY_PATH"] = ":".join(filter(None, [given, folder]))
         done = python(code)
         if done.returncode == 0:
-            return folder, done.stdout
+            return done.stdout.strip()
         if folder:
             why = f"{folder}/{name}: {(done.stderr.strip().splitlines() or ['no reason'])[-1]}"
     os.environ["LD_LIBRARY_PATH"] = given
@@ -80,13 +86,12 @@ def find_driver(facts):
     """Fills the facts about the machine."""
     name = "libcuda.so.1"
     try:
-        folder, said = first_that_works(name, usual(DRIVER), f"import json, machine_facts; print(json.dumps(machine_facts.devices({name!r})))")
+        said = first_that_works(name, usual(DRIVER), f"import json, machine_facts; print(json.dumps(machine_facts.devices({name!r})))")
     except OSError as fault:
         facts.update(describe([]))
         return row("driver", "skipped", f"no NVIDIA driver here: {fault}")
     facts.update(describe(json.loads(said)))
-    return row("driver", "passed", f"{name} of {folder or 'the loader'}: " +
-               (", ".join(f"{gpu['name']}, {gpu['mib']} MiB" for gpu in facts["gpu"]) or "it shows no GPU"))
+    return row("driver", "passed", ", ".join(f"{gpu['name']}, {gpu['mib']} MiB" for gpu in facts["gpu"]) or "it shows no GPU")
 
 
 def find(what, folders, version):
@@ -96,8 +101,7 @@ def find(what, folders, version):
     why = ""
     for name in names:
         try:
-            folder, _ = first_that_works(name, folders, f"import ctypes; ctypes.CDLL({name!r})")
-            return row(what, "passed", f"{name} of {folder or 'the loader'}")
+            return row(what, "passed", first_that_works(name, folders, LOAD.format(name)))
         except OSError as fault:
             why = why or str(fault)
     return row(what, "skipped" if what == "NCCL" else "failed", f"{why}; {remedy}, or the CUDA toolkit")

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <fstream>
 #include <map>
-#include <set>
+#include <tuple>
 #include <utility>
 
 #include "base/error.h"
@@ -50,29 +50,44 @@ std::string head_text(const Blueprint& b) {
   return text + "\n";
 }
 
-// "kernels cpu 60: matmul, reduce; reference 1: topk": which plugin computes an op, by its score.
-std::string kernels_text(const RankPlan& plan, const std::vector<std::string>& kernels) {
+// What a step does, by kind of op and the plugin that computes it (with its score): launches,
+// GFLOP, GB read and written.
+std::string ops_text(const RankPlan& plan, const std::vector<std::string>& kernels) {
+  std::vector<int64_t> times(plan.launches.size());
+  for (const Step& s : plan.schedule)
+    if (s.kind == Step::launch) ++times[static_cast<size_t>(s.index)];
+  struct Sum {
+    int64_t launches = 0;
+    double flops = 0, bytes = 0;
+  };
+  std::map<std::tuple<std::string, int, int>, Sum> ops;  // by kind, plugin and score
   const KernelChoice choice(kernels);
-  std::map<std::pair<int, int>, std::set<std::string>> ops;  // by plugin and score
-  for (const Launch& l : plan.launches) ops[{l.kernels, -choice.best(l).score}].insert(l.op.kind);
-  std::string text;
-  for (const auto& [by, kinds] : ops)
-    text += fmt::format("{}{} {}: {}", text.empty() ? "  kernels " : "; ",
-                        kernels[static_cast<size_t>(by.first)], -by.second,
-                        join({kinds.begin(), kinds.end()}, ", "));
-  return text + "\n";
+  Sum whole;
+  for (size_t i = 0; i < times.size(); ++i) {
+    const Launch& l = plan.launches[i];
+    const auto n = static_cast<double>(times[i]);
+    for (Sum* sum : {&whole, &ops[{l.op.kind, l.kernels, choice.best(l).score}]})
+      sum->launches += times[i], sum->flops += n * l.cost.flops, sum->bytes += n * l.cost.bytes;
+  }
+  std::string text = "  launches        GFLOP         GB  a step\n";
+  const auto add = [&](const Sum& sum, const std::string& name) {
+    text += fmt::format("  {:8} {:12.4g} {:10.4g}  {}\n", sum.launches, sum.flops * 1e-9,
+                        sum.bytes * 1e-9, name);
+  };
+  add(whole, "in all");
+  for (const auto& [by, sum] : ops) {
+    const auto& [kind, plugin, score] = by;
+    add(sum, fmt::format("{:<22} {} ({})", kind, kernels[static_cast<size_t>(plugin)], score));
+  }
+  return text;
 }
 
 // The text about ranks whose plans are alike.
 std::string kind_text(const RankPlan& plan, const std::vector<int>& who,
                       const std::vector<StrategyUse>& stack,
                       const std::vector<std::string>& kernels) {
-  std::string text = ranks_text(who) + "\n" + memory_text(plan) + ledger_text(plan) +
-                     traffic_text(plan, who, stack);
-  text += fmt::format("  compute {:.4g} GFLOP a step in {} launches\n", plan.flops() * 1e-9,
-                      std::count_if(plan.schedule.begin(), plan.schedule.end(),
-                                    [](const Step& s) { return s.kind == Step::launch; }));
-  return text + kernels_text(plan, kernels);
+  return ranks_text(who) + "\n" + memory_text(plan) + ledger_text(plan) +
+         traffic_text(plan, who, stack) + ops_text(plan, kernels);
 }
 
 // The text about periodic programs, which are not part of a step.

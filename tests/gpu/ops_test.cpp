@@ -8,6 +8,7 @@
 #include "conformance/kernel/cases.h"
 #include "conformance/kernel/compare.h"
 #include "direct.h"
+#include "emulator/block.h"
 #include "sampled.h"
 
 namespace kernel_suite {
@@ -54,6 +55,9 @@ TEST_P(Order, OfThreadsAlignmentAndPlaceChangeNoBit) {
   const RunResult shifted = run(c, inputs, {.misalign = 1}, 12);
   EXPECT_EQ(trouble(shifted), "");
   EXPECT_EQ(shifted.bits, whole.bits) << "shifted by one element";
+  emulator::has_warpgroups = false;
+  EXPECT_EQ(run(c, inputs).bits, whole.bits) << "by warps alone, as on sm_80";
+  emulator::has_warpgroups = true;
   if (whole.support.inplace == 0) return;
   const RunResult inplace = run(c, inputs, {.inplace = whole.support.inplace}, 13);
   EXPECT_EQ(trouble(inplace), "");

@@ -32,15 +32,11 @@ struct AttentionArgs {
 };
 
 // Plain kernels work on tiles of 32 queries by 32 keys, or 16 by 16 for deep heads. Kernels on
-// tensor cores take the keys in steps of kFlashKeys forward; in the gradient keys, or queries, go by
-// in steps of kFlashStep. These sizes determine the order of sums; the rows of a block do not.
+// tensor cores have kFlashRows queries, or keys, in a block; others go by in steps of flash_step.
+// These sizes determine the order of sums.
 enum { kPlainThreads = 128 };
-enum { kFlashKeys = 64, kFlashStep = 32, kFlashThreads = 128 };
-
-// How many times 16 rows a warp on tensor cores works on, for heads of this many elements: fewer
-// where their sums would not fit into its registers.
-constexpr int flash_sixteens(int width) { return width > 64 ? 1 : 2; }
-// The rows of a block.
-constexpr int flash_rows(int width) { return kFlashThreads / 32 * 16 * flash_sixteens(width); }
+enum { kFlashRows = 64, kFlashKeys = 64, kFlashThreads = 128 };
+// In the gradient, for heads of this many elements: fewer where sums need the registers.
+constexpr int flash_step(int width) { return width > 64 ? 32 : 64; }
 
 }  // namespace orr_cuda

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// attention on tensor cores. A warp keeps the sums of its queries in registers, and goes over keys
+// attention on tensor cores. A warp keeps the sums of 16 queries in registers, and goes over keys
 // and values 64 at a time, while the next ones are loaded. Probabilities are rounded to the element
 // type for their product with the values; their sum is not rounded.
 #include "flash_tile.h"
@@ -75,50 +75,42 @@ __device__ void finish_rows(const AttentionArgs& a, const Running& run, int t, f
 
 template <class T, int width>
 __device__ void flash(const AttentionArgs& a) {
-  using Rows = Tile<T, width>;
-  constexpr int sixteens = kSixteens<width>, rows = kBlockRows<width>;
-  T* shared = reinterpret_cast<T*>(dynamic_shared());
-  const Rows q{shared};
-  const auto buffer = [&](int i) { return Rows{shared + (rows + i * kKeys) * Rows::stride}; };
-  const int t0 = int(gridDim.x - 1 - blockIdx.x) * rows;  // the longest rows first
-  const int r = int(threadIdx.x) / 32 * 16 * sixteens, t = t0 + r + int(threadIdx.x) % 32 / 4;
-  const int last = t0 + rows < a.queries ? t0 + rows : a.queries;
+  using Queries = Tile<T, kFlashRows, width>;
+  using Keys = Tile<T, kKeys, width>;
+  T* shared = reinterpret_cast<T*>(tile_memory());
+  const Queries q{shared};
+  const auto buffer = [&](int i) { return Keys{shared + Queries::elements + i * Keys::elements}; };
+  const int t0 = int(gridDim.x - 1 - blockIdx.x) * kFlashRows;  // the longest rows first
+  const int r = int(threadIdx.x) / 32 * 16, t = t0 + r + int(threadIdx.x) % 32 / 4;
+  const int last = t0 + kFlashRows < a.queries ? t0 + kFlashRows : a.queries;
   const int tiles = (seen(a, last - 1) + kKeys - 1) / kKeys;
-  const int end = t0 + r < a.queries ? seen(a, t0 + r + 16 * sixteens - 1) : 0;  // of the warp
   const auto load = [&](int i) {
-    buffer(i % 2).load(a, a.k, i * kKeys, kKeys, a.keys);
-    buffer(2 + i % 2).load(a, a.v, i * kKeys, kKeys, a.keys);
+    buffer(i % 2).load(a, a.k, i * kKeys, a.keys);
+    buffer(2 + i % 2).load(a, a.v, i * kKeys, a.keys);
     commit_copies();
   };
-  q.load(a, a.q, t0, rows, a.queries);
+  q.load(a, a.q, t0, a.queries);
   load(0);
   const float scale = float(a.scale) * kLog2E;
-  Running run[sixteens];
-  Result o[sixteens][width / 8] = {}, s[sixteens][kKeys / 8];
+  Running run;
+  Result o[width / 8] = {}, s[kKeys / 8];
   for (int i = 0; i < tiles; ++i) {
     if (i + 1 < tiles) load(i + 1);
     i + 1 < tiles ? wait_copies<1>() : wait_copies<0>();
+    publish_to_products();
     __syncthreads();
-    if (i * kKeys < end) {
-      product_of_rows(q, r, buffer(i % 2), s);
-#pragma unroll
-      for (int m = 0; m < sixteens; ++m) {
-        if ((i + 1) * kKeys > seen(a, t0 + r + 16 * m)) mask_scores(a, i * kKeys, t + 16 * m, s[m]);
-        soften<width>(run[m], scale, s[m], o[m]);
-        if (a.seed) leave_out(QueryRows(a, t + 16 * m, i * kKeys), 1.0f, s[m]);
-      }
-      add_product(s, buffer(2 + i % 2), o);
-    }
+    product_of_rows(q, buffer(i % 2), s);
+    if ((i + 1) * kKeys > seen(a, t0 + r)) mask_scores(a, i * kKeys, t, s);
+    soften<width>(run, scale, s, o);
+    if (a.seed) leave_out(QueryRows(a, t, i * kKeys), 1.0f, s);
+    add_product(s, buffer(2 + i % 2), o);
     __syncthreads();
   }
   wait_copies<0>();
+  float inverse[2];
+  finish_rows(a, run, t, inverse);
   __syncthreads();
-#pragma unroll
-  for (int m = 0; m < sixteens; ++m) {
-    float inverse[2];
-    finish_rows(a, run[m], t + 16 * m, inverse);
-    store_rows(a, a.o, t0, a.queries, q, r + 16 * m, o[m], inverse[0], inverse[1]);
-  }
+  store_rows(a, a.o, t0, a.queries, q, o, inverse[0], inverse[1]);
 }
 
 }  // namespace
@@ -126,7 +118,6 @@ __device__ void flash(const AttentionArgs& a) {
 #define ORR_FLASH(width)                                                             \
   ORR_KERNEL(flash_##width##_bf16, kFlashThreads, AttentionArgs, flash<Bf16, width>) \
   ORR_KERNEL(flash_##width##_f16, kFlashThreads, AttentionArgs, flash<F16, width>)
-ORR_FLASH(32)
 ORR_FLASH(64)
 ORR_FLASH(128)
 

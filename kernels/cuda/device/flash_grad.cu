@@ -9,7 +9,10 @@ namespace orr_cuda {
 namespace {
 
 constexpr float kLog2E = 1.44269504f;
-constexpr int kStep = kFlashStep;
+
+// Rows that go by at a time.
+template <int width>
+constexpr int kStep = flash_step(width);
 
 // lse of a query in base 2; 0 where it sees no key, so that scores of -infinity less it are not NaN.
 __device__ float lse_of(const AttentionArgs& a, int t) {
@@ -37,19 +40,22 @@ struct QueryPair {
 
 // Scores become -infinity from key `ends` of this lane's two rows on, in a tile of keys from
 // `first` on.
-__device__ void mask_keys(const int (&ends)[2], int first, Result* p) {
+template <int columns>
+__device__ void mask_keys(const int (&ends)[2], int first, Result (&p)[columns]) {
   const int column = first + int(threadIdx.x) % 4 * 2;
 #pragma unroll
-  for (int n = 0; n < kStep / 8; ++n)
+  for (int n = 0; n < columns; ++n)
 #pragma unroll
     for (int j = 0; j < 4; ++j)
       if (column + n * 8 + j % 2 >= ends[j / 2]) p[n].x[j] = -HUGE_VALF;
 }
 
 // Scores p and the products of do with values ds to the gradient of the scores, in ds.
-__device__ void grad_of_scores(const QueryPair& of, float scale, const Result* p, Result* ds) {
+template <int columns>
+__device__ void grad_of_scores(const QueryPair& of, float scale, const Result (&p)[columns],
+                               Result (&ds)[columns]) {
 #pragma unroll
-  for (int n = 0; n < kStep / 8; ++n)
+  for (int n = 0; n < columns; ++n)
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
       const float e = exp2_fast(fmaf(p[n].x[j], scale, -of.lse[j / 2]));
@@ -59,52 +65,46 @@ __device__ void grad_of_scores(const QueryPair& of, float scale, const Result* p
 
 template <class T, int width>
 __device__ void flash_grad_q(const AttentionArgs& a) {
-  using Rows = Tile<T, width>;
-  constexpr int sixteens = kSixteens<width>, rows = kBlockRows<width>;
-  T* shared = reinterpret_cast<T*>(dynamic_shared());
-  const Rows q{shared}, d_o{shared + rows * Rows::stride};
-  const auto buffer = [&](int i) { return Rows{shared + (2 * rows + i * kStep) * Rows::stride}; };
-  const int t0 = int(gridDim.x - 1 - blockIdx.x) * rows;
-  const int r = int(threadIdx.x) / 32 * 16 * sixteens, t = t0 + r + int(threadIdx.x) % 32 / 4;
-  const int last = t0 + rows < a.queries ? t0 + rows : a.queries;
-  const int tiles = (seen(a, last - 1) + kStep - 1) / kStep;
-  const int end = t0 + r < a.queries ? seen(a, t0 + r + 16 * sixteens - 1) : 0;  // of the warp
+  constexpr int step = kStep<width>;
+  using Queries = Tile<T, kFlashRows, width>;
+  using Keys = Tile<T, step, width>;
+  T* shared = reinterpret_cast<T*>(tile_memory());
+  const Queries q{shared}, d_o{shared + Queries::elements};
+  const auto buffer = [&](int i) {
+    return Keys{shared + 2 * Queries::elements + i * Keys::elements};
+  };
+  const int t0 = int(gridDim.x - 1 - blockIdx.x) * kFlashRows;
+  const int r = int(threadIdx.x) / 32 * 16, t = t0 + r + int(threadIdx.x) % 32 / 4;
+  const int last = t0 + kFlashRows < a.queries ? t0 + kFlashRows : a.queries;
+  const int tiles = (seen(a, last - 1) + step - 1) / step;
   const auto load = [&](int i) {
-    buffer(i % 2).load(a, a.k, i * kStep, kStep, a.keys);
-    buffer(2 + i % 2).load(a, a.v, i * kStep, kStep, a.keys);
+    buffer(i % 2).load(a, a.k, i * step, a.keys);
+    buffer(2 + i % 2).load(a, a.v, i * step, a.keys);
     commit_copies();
   };
-  q.load(a, a.q, t0, rows, a.queries);
-  d_o.load(a, a.d_o, t0, rows, a.queries);
+  q.load(a, a.q, t0, a.queries);
+  d_o.load(a, a.d_o, t0, a.queries);
   load(0);
   const float scale = float(a.scale) * kLog2E;
-  QueryPair of[sixteens];
-#pragma unroll
-  for (int m = 0; m < sixteens; ++m) of[m].read(a, t + 16 * m);
-  Result dq[sixteens][width / 8] = {}, p[sixteens][kStep / 8], ds[sixteens][kStep / 8];
+  QueryPair of;
+  of.read(a, t);
+  Result dq[width / 8] = {}, p[step / 8], ds[step / 8];
   for (int i = 0; i < tiles; ++i) {
     if (i + 1 < tiles) load(i + 1);
     i + 1 < tiles ? wait_copies<1>() : wait_copies<0>();
+    publish_to_products();
     __syncthreads();
-    if (i * kStep < end) {
-      product_of_rows(q, r, buffer(i % 2), p);
-      product_of_rows(d_o, r, buffer(2 + i % 2), ds);
-#pragma unroll
-      for (int m = 0; m < sixteens; ++m) {
-        if (a.seed) leave_out(QueryRows(a, t + 16 * m, i * kStep), float(a.keep), ds[m]);
-        if ((i + 1) * kStep > seen(a, t0 + r + 16 * m))
-          mask_keys({seen(a, t + 16 * m), seen(a, t + 16 * m + 8)}, i * kStep, p[m]);
-        grad_of_scores(of[m], scale, p[m], ds[m]);
-      }
-      add_product(ds, buffer(i % 2), dq);
-    }
+    product_of_rows(q, buffer(i % 2), p);
+    product_of_rows(d_o, buffer(2 + i % 2), ds);
+    if (a.seed) leave_out(QueryRows(a, t, i * step), float(a.keep), ds);
+    if ((i + 1) * step > seen(a, t0 + r)) mask_keys({seen(a, t), seen(a, t + 8)}, i * step, p);
+    grad_of_scores(of, scale, p, ds);
+    add_product(ds, buffer(i % 2), dq);
     __syncthreads();
   }
   wait_copies<0>();
   __syncthreads();
-#pragma unroll
-  for (int m = 0; m < sixteens; ++m)
-    store_rows(a, a.dq, t0, a.queries, q, r + 16 * m, dq[m], float(a.scale), float(a.scale));
+  store_rows(a, a.dq, t0, a.queries, q, dq, float(a.scale), float(a.scale));
 }
 
 // Whether dropout leaves out element e of this lane's rows s and s + 8, which are keys, in a tile of
@@ -122,10 +122,11 @@ struct KeyRows {
 
 // Scores become -infinity up to query `begins` of this lane's two rows, in a tile of queries from
 // `first` on.
-__device__ void mask_queries(const int (&begins)[2], int first, Result* p) {
+template <int columns>
+__device__ void mask_queries(const int (&begins)[2], int first, Result (&p)[columns]) {
   const int column = first + int(threadIdx.x) % 4 * 2;
 #pragma unroll
-  for (int n = 0; n < kStep / 8; ++n)
+  for (int n = 0; n < columns; ++n)
 #pragma unroll
     for (int j = 0; j < 4; ++j)
       if (column + n * 8 + j % 2 < begins[j / 2]) p[n].x[j] = -HUGE_VALF;
@@ -133,10 +134,11 @@ __device__ void mask_queries(const int (&begins)[2], int first, Result* p) {
 
 // Scores p to the weights of the values, and the products of values with do to the gradient of the
 // scores, in ds. `lse` and `delta` are of the tile's queries.
-__device__ void weights_and_grad(float scale, const float* lse, const float* delta, Result* p,
-                                 Result* ds) {
+template <int columns>
+__device__ void weights_and_grad(float scale, const float* lse, const float* delta,
+                                 Result (&p)[columns], Result (&ds)[columns]) {
 #pragma unroll
-  for (int n = 0; n < kStep / 8; ++n)
+  for (int n = 0; n < columns; ++n)
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
       const int column = n * 8 + int(threadIdx.x) % 4 * 2 + j % 2;
@@ -147,61 +149,56 @@ __device__ void weights_and_grad(float scale, const float* lse, const float* del
 
 template <class T, int width>
 __device__ void flash_grad_kv(const AttentionArgs& a) {
-  using Rows = Tile<T, width>;
-  constexpr int sixteens = kSixteens<width>, rows = kBlockRows<width>;
-  T* shared = reinterpret_cast<T*>(dynamic_shared());
-  const Rows k{shared}, v{shared + rows * Rows::stride};
-  const auto buffer = [&](int i) { return Rows{shared + (2 * rows + i * kStep) * Rows::stride}; };
-  // lse and delta of the queries of both buffers.
-  __shared__ float statistics[2][2][kStep];
-  const int s0 = int(blockIdx.x) * rows, rank = int(threadIdx.x);
-  const int r = rank / 32 * 16 * sixteens, s = s0 + r + rank % 32 / 4;
-  const int first = first_query(a, s0) / kStep, tiles = (a.queries + kStep - 1) / kStep;
-  const int begin = s0 + r < a.keys ? first_query(a, s0 + r) : a.queries;  // of the warp
-  const auto load = [&](int i) {
-    buffer(i % 2).load(a, a.q, i * kStep, kStep, a.queries);
-    buffer(2 + i % 2).load(a, a.d_o, i * kStep, kStep, a.queries);
-    commit_copies();
-    if (rank >= kStep) return;
-    const bool exists = i * kStep + rank < a.queries;
-    statistics[i % 2][0][rank] = exists ? lse_of(a, i * kStep + rank) : 0.0f;
-    statistics[i % 2][1][rank] = exists ? delta_of(a, i * kStep + rank) : 0.0f;
+  constexpr int step = kStep<width>;
+  using Keys = Tile<T, kFlashRows, width>;
+  using Queries = Tile<T, step, width>;
+  T* shared = reinterpret_cast<T*>(tile_memory());
+  const Keys k{shared}, v{shared + Keys::elements};
+  const auto buffer = [&](int i) {
+    return Queries{shared + 2 * Keys::elements + i * Queries::elements};
   };
-  k.load(a, a.k, s0, rows, a.keys);
-  v.load(a, a.v, s0, rows, a.keys);
+  // lse and delta of the queries of both buffers.
+  float* statistics = reinterpret_cast<float*>(buffer(4).at);
+  const int s0 = int(blockIdx.x) * kFlashRows, rank = int(threadIdx.x);
+  const int r = rank / 32 * 16, s = s0 + r + rank % 32 / 4;
+  const int first = first_query(a, s0) / step, tiles = (a.queries + step - 1) / step;
+  const auto load = [&](int i) {
+    buffer(i % 2).load(a, a.q, i * step, a.queries);
+    buffer(2 + i % 2).load(a, a.d_o, i * step, a.queries);
+    commit_copies();
+    if (rank >= step) return;
+    const bool exists = i * step + rank < a.queries;
+    float* const at = statistics + i % 2 * 2 * step + rank;
+    at[0] = exists ? lse_of(a, i * step + rank) : 0.0f;
+    at[step] = exists ? delta_of(a, i * step + rank) : 0.0f;
+  };
+  k.load(a, a.k, s0, a.keys);
+  v.load(a, a.v, s0, a.keys);
   load(first);
   const float scale = float(a.scale) * kLog2E;
-  Result dk[sixteens][width / 8] = {}, dv[sixteens][width / 8] = {};
-  Result p[sixteens][kStep / 8], ds[sixteens][kStep / 8];
+  Result dk[width / 8] = {}, dv[width / 8] = {}, p[step / 8], ds[step / 8];
   for (int i = first; i < tiles; ++i) {
     if (i + 1 < tiles) load(i + 1);
     i + 1 < tiles ? wait_copies<1>() : wait_copies<0>();
+    publish_to_products();
     __syncthreads();
-    if ((i + 1) * kStep > begin) {
-      product_of_rows(k, r, buffer(i % 2), p);
-      product_of_rows(v, r, buffer(2 + i % 2), ds);
-#pragma unroll
-      for (int m = 0; m < sixteens; ++m) {
-        const KeyRows leaves_out(a, s + 16 * m, i * kStep);
-        if (a.seed) leave_out(leaves_out, float(a.keep), ds[m]);
-        if (i * kStep < first_query(a, s0 + r + 16 * m + 15))
-          mask_queries({first_query(a, s + 16 * m), first_query(a, s + 16 * m + 8)}, i * kStep,
-                       p[m]);
-        weights_and_grad(scale, statistics[i % 2][0], statistics[i % 2][1], p[m], ds[m]);
-        if (a.seed) leave_out(leaves_out, float(a.keep), p[m]);
-      }
-      add_product(p, buffer(2 + i % 2), dv);
-      add_product(ds, buffer(i % 2), dk);
-    }
+    product_of_rows(k, buffer(i % 2), p);
+    product_of_rows(v, buffer(2 + i % 2), ds);
+    const KeyRows leaves_out(a, s, i * step);
+    if (a.seed) leave_out(leaves_out, float(a.keep), ds);
+    if (i * step < first_query(a, s0 + r + 15))
+      mask_queries({first_query(a, s), first_query(a, s + 8)}, i * step, p);
+    const float* lse = statistics + i % 2 * 2 * step;
+    weights_and_grad(scale, lse, lse + step, p, ds);
+    if (a.seed) leave_out(leaves_out, float(a.keep), p);
+    add_product(p, buffer(2 + i % 2), dv);
+    add_product(ds, buffer(i % 2), dk);
     __syncthreads();
   }
   wait_copies<0>();
   __syncthreads();
-#pragma unroll
-  for (int m = 0; m < sixteens; ++m) {
-    store_rows(a, a.dk, s0, a.keys, k, r + 16 * m, dk[m], float(a.scale), float(a.scale));
-    store_rows(a, a.dv, s0, a.keys, v, r + 16 * m, dv[m], 1.0f, 1.0f);
-  }
+  store_rows(a, a.dk, s0, a.keys, k, dk, float(a.scale), float(a.scale));
+  store_rows(a, a.dv, s0, a.keys, v, dv, 1.0f, 1.0f);
 }
 
 }  // namespace
@@ -209,10 +206,8 @@ __device__ void flash_grad_kv(const AttentionArgs& a) {
 #define ORR_FLASH(name, width)                                                       \
   ORR_KERNEL(name##_##width##_bf16, kFlashThreads, AttentionArgs, name<Bf16, width>) \
   ORR_KERNEL(name##_##width##_f16, kFlashThreads, AttentionArgs, name<F16, width>)
-ORR_FLASH(flash_grad_q, 32)
 ORR_FLASH(flash_grad_q, 64)
 ORR_FLASH(flash_grad_q, 128)
-ORR_FLASH(flash_grad_kv, 32)
 ORR_FLASH(flash_grad_kv, 64)
 ORR_FLASH(flash_grad_kv, 128)
 

@@ -1,140 +1,156 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tiles of rows of 16-bit elements in shared memory, and their products for attention. The distance
-// of rows is 8 elements more than their length, so that the packets of one column in eight rows are
-// in different banks. Columns beyond the head's depth are zeros.
+// Tiles of rows of 16-bit elements in shared memory, and their products for attention. Of a row, 64
+// columns are 128 bytes, whose packets of 16 bytes are permuted by the row (packet p of row r lies
+// at p ^ r % 8), so that those of one column in eight rows are in different banks, and so that a
+// warpgroup of sm_90a takes a tile as it lies. Columns beyond the head's depth are zeros.
 #pragma once
 
 #include "attention_place.h"
-#include "mma.h"
+#include "warpgroup.h"
 
 namespace orr_cuda {
 
-template <int width>
-constexpr int kSixteens = flash_sixteens(width);
-template <int width>
-constexpr int kBlockRows = flash_rows(width);
+#ifndef ORR_TENSOR_CORE
+// The block's dynamic shared memory.
+__device__ inline char* tile_memory() {
+  extern __shared__ __align__(1024) char tiles[];
+  return tiles;
+}
+#endif
 
-template <class T, int width>
+// Right operands of 8 columns each, side by side.
+struct TwoOperandsB {
+  uint32_t x[4];
+};
+
+// c[0], c[1] += a times the first, the second of b.
+template <class T>
+__device__ void multiply_two(Result* c, const OperandA& a, const TwoOperandsB& b) {
+  multiply<T>(c[0], a, {{b.x[0], b.x[1]}});
+  multiply<T>(c[1], a, {{b.x[2], b.x[3]}});
+}
+
+template <class T, int rows, int width>
 struct Tile {
-  enum { stride = width + 8 };
+  enum { elements = rows * width, block = rows * 64 };
   T* at;
 
-  __device__ T* row(int r) const { return at + r * stride; }
+  // 8 elements from column c on, a multiple of 8.
+  __device__ T* packet(int r, int c) const {
+    return at + c / 64 * block + r * 64 + (c % 64 / 8 ^ r % 8) * 8;
+  }
 
-  // Starts to load rows [first, first + count) of a head that has `all` rows; zeros for others.
-  __device__ void load(const AttentionArgs& a, const Heads& x, int first, int count,
-                       int all) const {
+  // Starts to load rows [first, first + rows) of a head that has `all` rows; zeros for others.
+  __device__ void load(const AttentionArgs& a, const Heads& x, int first, int all) const {
     constexpr int packets = width / 8;
-    for (int e = int(threadIdx.x); e < count * packets; e += kFlashThreads) {
+    for (int e = int(threadIdx.x); e < rows * packets; e += kFlashThreads) {
       const int r = e / packets, c = e % packets * 8;
       const bool present = first + r < all && c < a.depth;
       const T* from = head_row<const T>(a, x, present ? first + r : 0) + (present ? c : 0);
       if (a.packets)
-        copy_async(row(r) + c, from, present);
+        copy_async(packet(r, c), from, present);
       else
 #pragma unroll 1
-        for (int j = 0; j < 8; ++j) row(r)[c + j] = present && c + j < a.depth ? from[j] : T(0.0f);
+        for (int j = 0; j < 8; ++j)
+          packet(r, c)[j] = present && c + j < a.depth ? from[j] : T(0.0f);
     }
-  }
-
-  __device__ static void split(const uint32_t* four, OperandB* x) {
-    x[0] = {{four[0], four[1]}};
-    x[1] = {{four[2], four[3]}};
   }
 
   // The rows [r, r + 16), columns [c, c + 16) as the left operand.
   __device__ OperandA left(int r, int c) const {
     const int lane = int(threadIdx.x) % 32;
     OperandA x;
-    load_matrices(x.x, row(r + lane % 16) + c + lane / 16 * 8);
+    load_matrices(x.x, packet(r + lane % 16, c + lane / 16 * 8));
     return x;
   }
   // The same rows as columns of the right operand, for 16 columns of the product.
-  __device__ void right_rows(int r, int c, OperandB* x) const {
+  __device__ TwoOperandsB right_rows(int r, int c) const {
     const int lane = int(threadIdx.x) % 32;
-    uint32_t four[4];
-    load_matrices(four, row(r + lane % 8 + lane / 16 * 8) + c + lane / 8 % 2 * 8);
-    split(four, x);
+    TwoOperandsB x;
+    load_matrices(x.x, packet(r + lane % 8 + lane / 16 * 8, c + lane / 8 % 2 * 8));
+    return x;
   }
   // The right operand: its rows are the rows [r, r + 16), its columns the columns [c, c + 16).
-  __device__ void right(int r, int c, OperandB* x) const {
+  __device__ TwoOperandsB right(int r, int c) const {
     const int lane = int(threadIdx.x) % 32;
-    uint32_t four[4];
-    load_transposed(four, row(r + lane % 16) + c + lane / 16 * 8);
-    split(four, x);
+    TwoOperandsB x;
+    load_transposed(x.x, packet(r + lane % 16, c + lane / 16 * 8));
+    return x;
   }
+
+  // For a warpgroup: all rows with 16 columns from c on, and 16 rows from r on with all columns.
+  __device__ uint64_t some_columns(int c) const {
+    return describe_matrix(at + c / 64 * block + c % 64, 16);
+  }
+  __device__ uint64_t some_rows(int r) const { return describe_matrix(at + r * 64, 2 * block); }
 };
 
-// Computes the products of `sixteens` times 16 rows of `a`, from row r on, with the rows of b;
-// to[m][n] has 16 rows and 8 columns.
-template <int sixteens, int columns, class T, int width>
-__device__ void product_of_rows(const Tile<T, width>& a, int r, const Tile<T, width>& b,
-                                Result (&to)[sixteens][columns]) {
+// Computes the product of this warp's 16 rows of `a` with the rows of b; to[n] has 8 columns.
+template <int columns, class T, int width>
+__device__ void product_of_rows(const Tile<T, 64, width>& a, const Tile<T, 8 * columns, width>& b,
+                                Result (&to)[columns]) {
+  if ORR_CONSTEXPR (kWarpgroups) {
+    begin_products();
 #pragma unroll
-  for (int m = 0; m < sixteens; ++m)
+    for (int c = 0; c < width; c += 16)
+      Warpgroup<T>::rows(to, a.some_columns(c), b.some_columns(c), c > 0);
+    end_products(to);
+  } else {
 #pragma unroll
-    for (int n = 0; n < columns; ++n) to[m][n] = Result{};
+    for (int n = 0; n < columns; ++n) to[n] = Result{};
 #pragma unroll
-  for (int c = 0; c < width; c += 16) {
-    OperandA x[sixteens];
+    for (int c = 0; c < width; c += 16) {
+      const OperandA x = a.left(int(threadIdx.x) / 32 * 16, c);
 #pragma unroll
-    for (int m = 0; m < sixteens; ++m) x[m] = a.left(r + m * 16, c);
-#pragma unroll
-    for (int n = 0; n < columns / 2; ++n) {
-      OperandB y[2];
-      b.right_rows(n * 16, c, y);
-#pragma unroll
-      for (int m = 0; m < sixteens; ++m) {
-        multiply<T>(to[m][2 * n], x[m], y[0]);
-        multiply<T>(to[m][2 * n + 1], x[m], y[1]);
-      }
+      for (int n = 0; n < columns / 2; ++n) multiply_two<T>(to + 2 * n, x, b.right_rows(n * 16, c));
     }
   }
 }
 
-// Adds to to[m] the product of p[m], which has 16 rows, with the rows of b.
-template <int sixteens, int columns, int wide, class T, int width>
-__device__ void add_product(const Result (&p)[sixteens][columns], const Tile<T, width>& b,
-                            Result (&to)[sixteens][wide]) {
+// Adds to `to` the product of p, which has 16 rows, with the rows of b.
+template <int columns, class T, int width>
+__device__ void add_product(const Result (&p)[columns], const Tile<T, 8 * columns, width>& b,
+                            Result (&to)[width / 8]) {
+  OperandA x[columns / 2];
 #pragma unroll
-  for (int j = 0; j < columns / 2; ++j) {
-    OperandA x[sixteens];
+  for (int j = 0; j < columns / 2; ++j) x[j] = as_operand<T>(p, j);
+  if ORR_CONSTEXPR (kWarpgroups) {
+    begin_products();
 #pragma unroll
-    for (int m = 0; m < sixteens; ++m) x[m] = as_operand<T>(p[m], j);
+    for (int j = 0; j < columns / 2; ++j) Warpgroup<T>::add(to, x[j], b.some_rows(j * 16));
+    end_products(to);
+  } else {
 #pragma unroll
-    for (int n = 0; n < wide / 2; ++n) {
-      OperandB y[2];
-      b.right(j * 16, n * 16, y);
+    for (int j = 0; j < columns / 2; ++j)
 #pragma unroll
-      for (int m = 0; m < sixteens; ++m) {
-        multiply<T>(to[m][2 * n], x[m], y[0]);
-        multiply<T>(to[m][2 * n + 1], x[m], y[1]);
-      }
-    }
+      for (int n = 0; n < width / 16; ++n)
+        multiply_two<T>(to + 2 * n, x[j], b.right(j * 16, n * 16));
   }
 }
 
-// Stores 16 rows of results, scaled by `low` and `high` for the two rows of this lane. They pass
-// through the rows [r, r + 16) of a tile that only this warp uses.
+// Stores this warp's 16 rows of results, scaled by `low` and `high` for the two rows of this lane.
+// They pass through the warp's rows of a tile that nobody reads any more.
 template <class T, int width>
 __device__ void store_rows(const AttentionArgs& a, const Heads& to, int first, int all,
-                           const Tile<T, width>& tile, int r, const Result* x, float low,
+                           const Tile<T, 64, width>& tile, const Result (&x)[width / 8], float low,
                            float high) {
-  const int lane = int(threadIdx.x) % 32;
+  const int lane = int(threadIdx.x) % 32, r = int(threadIdx.x) / 32 * 16;
 #pragma unroll
-  for (int n = 0; n < width / 8; ++n) {
-    uint32_t* at = reinterpret_cast<uint32_t*>(tile.row(r + lane / 4) + n * 8 + lane % 4 * 2);
-    at[0] = pack(T(), x[n].x[0] * low, x[n].x[1] * low);
-    at[8 * Tile<T, width>::stride / 2] = pack(T(), x[n].x[2] * high, x[n].x[3] * high);
-  }
+  for (int n = 0; n < width / 8; ++n)
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      const float scale = h ? high : low;
+      reinterpret_cast<uint32_t*>(tile.packet(r + lane / 4 + 8 * h, n * 8))[lane % 4] =
+          pack(T(), x[n].x[2 * h] * scale, x[n].x[2 * h + 1] * scale);
+    }
   __syncwarp();
   constexpr int packets = width / 8;
   for (int e = lane; e < 16 * packets; e += 32) {
-    const int row = e / packets, c = e % packets * 8;
-    if (first + r + row >= all || c >= a.depth) continue;
-    T* place = head_row<T>(a, to, first + r + row) + c;
-    const T* from = tile.row(r + row) + c;
+    const int row = r + e / packets, c = e % packets * 8;
+    if (first + row >= all || c >= a.depth) continue;
+    T* place = head_row<T>(a, to, first + row) + c;
+    const T* from = tile.packet(row, c);
     if (a.packets)
       *reinterpret_cast<uint4*>(place) = *reinterpret_cast<const uint4*>(from);
     else

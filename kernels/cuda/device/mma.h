@@ -21,10 +21,12 @@ struct Result {
 };
 
 #ifdef ORR_TENSOR_CORE  // the tests' stand-in
+#define ORR_CONSTEXPR   // which does both ways
 }  // namespace orr_cuda
 #include ORR_TENSOR_CORE
 namespace orr_cuda {
 #else
+#define ORR_CONSTEXPR constexpr
 
 // Four 8x8 matrices; lane l gives the address of row l%8 of matrix l/8.
 __device__ inline void load_matrices(uint32_t* x, const void* row) {

@@ -41,16 +41,16 @@ struct Shape {
   int dropout() const { return bias + biased; }  // the first input that dropout would have
   int64_t bytes() const { return dtype == ORR_F64 ? 8 : 4; }
   // Rows of a block: of plain kernels as many as six tiles of fit.
-  int64_t tile() const { return flash() ? flash_rows(width()) : depth * bytes() <= 512 ? 32 : 16; }
-  int width() const { return depth <= 32 ? 32 : depth <= 64 ? 64 : 128; }
+  int64_t tile() const { return flash() ? kFlashRows : depth * bytes() <= 512 ? 32 : 16; }
+  int width() const { return depth <= 64 ? 64 : 128; }
   // Bytes of `tiles` tiles of rows and `squares` of scores.
   int64_t plain_shared(int tiles, int squares) const {
     const int64_t rows = tile();
     return (tiles * rows * (depth + 1) + squares * rows * (rows + 1)) * bytes();
   }
-  // Bytes of `fixed` rows and four buffers of `step` rows.
+  // Bytes of `fixed` tiles, of four buffers of `step` rows, and of what the gradient keeps of them.
   int64_t flash_shared(int64_t fixed, int64_t step) const {
-    return (fixed + 4 * step) * (width() + 8) * 2;
+    return (fixed * kFlashRows + 4 * step) * width() * 2 + 4 * step * int64_t{sizeof(float)};
   }
 
   int64_t heads, queries, keys, depth;
@@ -207,7 +207,7 @@ struct Attention : AttentionBase {
       : AttentionBase(op, op.in[0]), q_(op.in[0]), k_(op.in[1]), v_(op.in[2]), o_(op.out[0]) {
     args_.wide_lse = op.out[1].dtype == ORR_F64;
     if (shape_.flash())
-      step_.prepare("flash" + suffix_, shape_.flash_shared(shape_.tile(), kFlashKeys));
+      step_.prepare("flash" + suffix_, shape_.flash_shared(1, kFlashKeys));
     else
       step_.prepare("attention" + suffix_, shape_.plain_shared(4, 1));
   }
@@ -238,7 +238,7 @@ struct AttentionGrad : AttentionBase {
       : AttentionBase(op, op.in[1]), in_(op.in, op.in + 5), out_(op.out, op.out + op.n_out) {
     args_.wide_lse = op.in[5].dtype == ORR_F64;
     delta_.prepare(std::string("attention_delta_") + dtype_name(shape_.dtype), 0);
-    const int64_t flash = shape_.flash_shared(2 * shape_.tile(), kFlashStep);
+    const int64_t flash = shape_.flash_shared(2, flash_step(shape_.width()));
     const bool fast = shape_.flash();
     const std::string name = fast ? "flash_grad" : "attention_grad";
     q_.prepare(name + "_q" + suffix_, fast ? flash : shape_.plain_shared(5, 2));

@@ -24,6 +24,7 @@ namespace emulator {
 uint3 block_index;
 dim3 block_extent, grid_extent;
 char* dynamic_shared;
+bool has_warpgroups = true;
 
 namespace {
 

@@ -26,6 +26,8 @@ Fiber& self();
 extern uint3 block_index;
 extern dim3 block_extent, grid_extent;
 extern char* dynamic_shared;
+// Whether products for attention are those of warpgroups (sm_90a) or of warps (sm_80).
+extern bool has_warpgroups;
 
 // __syncthreads: waits for all threads of the block that have not ended.
 void barrier();

@@ -70,6 +70,83 @@ void multiply(Result& c, const OperandA& a, const OperandB& b) {
   }
 }
 
+// Warpgroups (kernels/cuda/device/warpgroup.h).
+inline const bool& kWarpgroups = ::emulator::has_warpgroups;
+
+inline char* tile_memory() { return ::emulator::dynamic_shared; }
+
+// As PTX has it: address, leading and stride offset, each a sixteenth, and the kind of permutation.
+// Bits of an address are those behind the beginning of shared memory.
+inline uint64_t describe_matrix(const void* at, int blocks) {
+  const auto address = uint64_t(static_cast<const char*>(at) - ::emulator::dynamic_shared);
+  return address >> 4 | uint64_t(blocks >> 4) << 16 | uint64_t{1024 >> 4} << 32 | uint64_t{1} << 62;
+}
+struct Described {
+  explicit Described(uint64_t m)
+      : start((m & 0x3fff) << 4),
+        leading((m >> 16 & 0x3fff) << 4),
+        stride((m >> 32 & 0x3fff) << 4) {}
+  // What lies at the address, whose bits 4 to 6 are permuted by bits 7 to 9.
+  template <class T>
+  static float at(uint64_t address) {
+    T x;
+    std::memcpy(static_cast<void*>(&x),
+                ::emulator::dynamic_shared + (address ^ (address >> 7 & 7) << 4), 2);
+    return get(x);
+  }
+  // Element k of a row whose elements are summed.
+  template <class T>
+  float in_row(int row, int k) const {
+    return at<T>(start + uint64_t(row / 8) * stride + uint64_t(row % 8) * 128 + uint64_t(k) * 2);
+  }
+  // Element k of a column whose elements are summed.
+  template <class T>
+  float in_column(int k, int column) const {
+    return at<T>(start + uint64_t(k / 8) * stride + uint64_t(k % 8) * 128 +
+                 uint64_t(column / 64) * leading + uint64_t(column % 64) * 2);
+  }
+  uint64_t start, leading, stride;
+};
+
+inline void publish_to_products() {}
+inline void begin_products() {}
+template <int columns>
+void end_products(Result (&)[columns]) {}
+
+template <class T>
+struct Warpgroup {
+  // Calls f(element, row of the warpgroup, column) for what this lane has of n * 8 columns.
+  template <int columns, class F>
+  static void each(Result (&d)[columns], F f) {
+    const int lane = ::emulator::self().lane, first = ::emulator::self().warp % 4 * 16 + lane / 4;
+    for (int n = 0; n < columns; ++n)
+      for (int i = 0; i < 4; ++i) f(d[n].x[i], first + i / 2 * 8, n * 8 + lane % 4 * 2 + i % 2);
+  }
+  template <int columns>
+  static void rows(Result (&d)[columns], uint64_t a, uint64_t b, bool adds) {
+    const Described left(a), right(b);
+    each(d, [&](float& x, int row, int column) {
+      if (!adds) x = 0;
+      for (int k = 0; k < 16; ++k) x += left.in_row<T>(row, k) * right.in_row<T>(column, k);
+    });
+  }
+  template <int columns>
+  static void add(Result (&d)[columns], const OperandA& a, uint64_t b) {
+    float mine[4][2];
+    for (int i = 0; i < 4; ++i) widen<T>(a.x[i], mine[i]);
+    const auto* all =
+        static_cast<const char*>(::emulator::exchange(0xffffffffu, mine, sizeof mine, 0));
+    const Described right(b);
+    each(d, [&](float& x, int row, int column) {
+      for (int k = 0; k < 16; ++k) {
+        float shown[4][2];  // by the lane that has this element of the left operand
+        std::memcpy(shown, all + (row % 8 * 4 + k % 8 / 2) * ::emulator::kShown, sizeof shown);
+        x += shown[row % 16 / 8 + k / 8 * 2][k % 2] * right.in_column<T>(k, column);
+      }
+    });
+  }
+};
+
 inline void copy_async(void* to, const void* from, bool present) {
   ::emulator::copy_async(to, from, present ? 16 : 0);
 }

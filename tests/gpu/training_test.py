@@ -38,9 +38,11 @@ STACKS = [
 
 
 def orrery(*words, fake=True, **variables):
-    env = {k: v for k, v in os.environ.items() if k != "LD_LIBRARY_PATH"} | {k: str(v) for k, v in variables.items()}
+    env = {k: v for k, v in os.environ.items() if k != "LD_LIBRARY_PATH"}
     if fake:
-        env |= {"LD_LIBRARY_PATH": str(FAKE), "FAKE_NVRTC_FOLDER": str(BUILD / "tests/gpu/compiled")}
+        kept = str(BUILD / "tests/gpu/compiled")
+        env |= {"LD_LIBRARY_PATH": str(FAKE), "FAKE_NVRTC_FOLDER": kept, "XDG_CACHE_HOME": kept}
+    env |= {k: str(v) for k, v in variables.items()}
     return subprocess.run([BUILD / "orrery", *map(str, words)], cwd=SOURCE, env=env, text=True,
                           capture_output=True, timeout=1800)
 

@@ -96,28 +96,57 @@ class OnAFakeGpu(unittest.TestCase):
         self.assertEqual(lines(train("cuda", *GPT, ranks=2)), once)
 
 
-class Fast(unittest.TestCase):
-    """numerics = "fast": TF32 and the algorithm that was the fastest, which a file keeps for the next run."""
+class Races(unittest.TestCase):
+    """The algorithm of a product is the fastest of those that are allowed, and is kept on disk for the next run."""
 
-    def losses_and_products(self, folder, numerics):
-        script = pathlib.Path(folder) / "mlp.lua"
-        text = (SOURCE / MLP[0]).read_text().replace("orrery.compile(", "orrery.compile(", 1)
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+
+    def run_mlp(self, numerics, cache, **variables):
+        script = self.folder / f"{numerics}.lua"
+        text = (SOURCE / MLP[0]).read_text()
         script.write_text(re.sub(r"(optimizer *=)", f'numerics = "{numerics}", \\1', text, count=1))
-        done = orrery("run", "-n", 1, "--threads", 1, "--kernels", "cuda", script, *MLP[1:], XDG_CACHE_HOME=folder)
-        files = list(pathlib.Path(folder).glob("orrery/products-fake-GPU-0-driver-13000-cublaslt-130000.txt"))
-        return lines(done), losses(done), [f.read_text() for f in files]
+        return orrery("run", "-n", 1, "--threads", 1, "--kernels", "cuda", script, "steps=100",
+                      XDG_CACHE_HOME=self.folder / cache, **variables)
 
-    def test_what_was_measured_is_kept(self):
-        with tempfile.TemporaryDirectory() as folder:
-            exact, wanted, none = self.losses_and_products(folder, "exact")
-            self.assertEqual(none, [])
-            once, found, products = self.losses_and_products(folder, "fast")
-            self.assertRegex(products[0], r"^dtype 1 groups 1 depth \d+ a \S+ b \S+ y \S+ aligned \d+ = [0-9a-f]{128}\n")
-            again, _, same = self.losses_and_products(folder, "fast")
-        self.assertEqual((again, same), (once, products))
-        self.assertNotEqual(once[-1], exact[-1])  # the digest: other bits
-        for mine, reference in zip(found, wanted, strict=True):
+    def kept(self, cache):
+        return sorted((self.folder / cache / "orrery/cuda").glob("*"))
+
+    def test_exact_bits_do_not_depend_on_what_was_fast(self):
+        runs = [lines(self.run_mlp("exact", fastest, FAKE_LT_FASTEST=fastest)) for fastest in ("0 1", "1 1", "2 1")]
+        self.assertEqual(runs, runs[:1] * 3)
+
+    def test_fast_is_what_was_measured_and_kept(self):
+        exact = self.run_mlp("exact", "exact")
+        once, again, other = (self.run_mlp("fast", cache, FAKE_LT_FASTEST=fastest)
+                              for cache, fastest in (("fast", "0 1"), ("fast", "1 0"), ("other", "1 0")))
+        self.assertEqual(lines(again), lines(once))
+        self.assertEqual(len({lines(done)[-1] for done in (exact, once, other)}), 3)  # digests
+        for mine, reference in zip(losses(once), losses(exact), strict=True):
             self.assertAlmostEqual(mine, reference, delta=0.01 * max(1, abs(reference)))
+
+    def test_damaged_files_are_ignored_and_replaced(self):
+        first = self.run_mlp("exact", "cache")
+        whole = {path: path.read_bytes() for path in self.kept("cache")}
+        for i, (path, data) in enumerate(whole.items()):
+            path.write_bytes((b"", data[:-1], bytes([data[0] ^ 1]) + data[1:], data[:-1] + bytes([data[-1] ^ 1]))[i % 4])
+        second, third = (self.run_mlp("exact", "cache") for _ in range(2))
+        self.assertEqual(lines(second), lines(first))
+        self.assertEqual(lines(third), lines(first))
+        self.assertEqual([done.stderr.count(" is damaged: it is ignored, and replaced") for done in (first, second, third)],
+                         [0, len(whole), 0])
+        self.assertEqual(self.kept("cache"), list(whole))
+
+    def test_a_second_run_compiles_nothing(self):
+        first = self.run_mlp("exact", "cache")
+        self.assertEqual(lines(self.run_mlp("exact", "cache", FAKE_NVRTC_REFUSES=1)), lines(first))
+        self.assertIn("NVRTC refused", self.run_mlp("exact", "empty", FAKE_NVRTC_REFUSES=1).stderr)
+
+    def test_a_folder_that_cannot_be_written_is_named(self):
+        (self.folder / "cache").write_text("no folder")
+        done = self.run_mlp("exact", "cache")
+        self.assertEqual(lines(done), lines(self.run_mlp("exact", "another")))
+        self.assertEqual(done.stderr.count("name a folder that can be written with XDG_CACHE_HOME"), 1, done.stderr)
 
 
 class BesideNccl(unittest.TestCase):

@@ -14,6 +14,9 @@ namespace fake {
 // What every call does first: counts itself and looks for a context.
 CUresult enter_driver(const char* what);
 
+// Lets the clock of events go on, as if the work that runs now took so long. [any thread]
+void pretend(int64_t ns);
+
 // How many captures the calling thread has begun.
 extern thread_local int captures;
 // misuse if there is one.

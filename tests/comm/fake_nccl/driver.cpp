@@ -142,6 +142,17 @@ CUresult cuStreamCreate(CUstream* stream, unsigned) {
   return enter("cuStreamCreate");
 }
 
+CUresult cuCtxGetStreamPriorityRange(int* lowest, int* highest) {
+  *lowest = 0, *highest = -5;
+  return enter("cuCtxGetStreamPriorityRange");
+}
+
+CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned, int priority) {
+  *stream = new CUstream_st;
+  (*stream)->urgent = priority == -5;
+  return enter("cuStreamCreateWithPriority");
+}
+
 CUresult cuStreamDestroy(CUstream stream) {
   delete stream;
   return enter("cuStreamDestroy");

@@ -7,7 +7,9 @@
 
 #include "stream.h"
 
-struct CUstream_st : fake::Stream {};
+struct CUstream_st : fake::Stream {
+  bool urgent = false;  // its work goes first
+};
 
 namespace fake {
 

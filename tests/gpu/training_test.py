@@ -5,6 +5,7 @@ NCCL (the fake one, over the same driver) carries what they exchange on the devi
 
 Arguments: the build tree, the folder of the fake libraries. Every figure is a fake GPU's.
 """
+import collections
 import os
 import pathlib
 import re
@@ -168,6 +169,32 @@ class BesideNccl(unittest.TestCase):
                 script.write_text(STACKED.read_text().replace("= STACK", "= " + stack))
                 there, here = (lines(train("cuda", script, "steps=2", *words, ranks=ranks, comm=comm)) for comm in ("nccl", "local"))
                 self.assertEqual(there, here)
+
+    def calls(self, reduce, steps):
+        """How often all ranks together called each function of NCCL, and what a run printed."""
+        with tempfile.TemporaryDirectory() as folder:
+            script, counts = (pathlib.Path(folder) / name for name in ("mlp.lua", "calls"))
+            text = (SOURCE / MLP[0]).read_text()
+            script.write_text(re.sub(r"(optimizer *=)", f'reduce = "{reduce}", \\1', text, count=1))
+            words = ["run", "-n", 2, "--threads", 1, "--kernels", "cuda", script, f"steps={steps}"]
+            there = lines(orrery(*words, "--comm", "nccl", FAKE_CALLS=counts))
+            self.assertEqual(there, lines(orrery(*words)))  # bits of comm local
+            total = collections.Counter()
+            for name, n in (line.split("\t") for line in counts.read_text().splitlines()):
+                total[name] += int(n)
+            return total
+
+    # The streams of exchanges on the device are urgent; the plugin's own, for buffers of the host, is not.
+    def test_fast_sums_are_one_call_for_each_bucket(self):
+        few, many = (self.calls("fast", steps) for steps in (20, 40))
+        self.assertEqual(many["ncclAllReduce urgent"] - few["ncclAllReduce urgent"], 2 * 20)
+        self.assertEqual(many["ncclAllReduce in place"], many["ncclAllReduce"])
+        self.assertEqual(many["ncclSend"], few["ncclSend"])
+
+    def test_canonical_sums_are_messages(self):
+        few, many = (self.calls("canonical", steps) for steps in (20, 40))
+        self.assertEqual(many["ncclAllReduce urgent"], 0)
+        self.assertGreaterEqual(many["ncclSend urgent"] - few["ncclSend urgent"], 2 * 20)
 
     def test_sums_stay_on_the_device(self):
         done = train("cuda", "--profile", *MLP, ranks=2, comm="nccl")

@@ -174,6 +174,8 @@ void fill_holes(Made<orr_device_api> m) {
   fill<"capture_end", &T::capture_end>(m);
   fill<"graph_launch", &T::graph_launch>(m);
   fill<"graph_destroy", &T::graph_destroy>(m);
+  if (!m.own.stream_create_urgent) m.own.stream_create_urgent = m.own.stream_create;
+  fill<"stream_create_urgent", &T::stream_create_urgent>(m);
 }
 
 void fill_holes(Made<orr_op_api> m) {

@@ -88,8 +88,10 @@ void Event::sync() const {
   check(device_.api().event_sync(device_.api().self, event_, deadline_ns()));
 }
 
-Stream::Stream(const Device& device) : device_(device) {
-  check(device.api().stream_create(device.api().self, &stream_), "device '" + device.name() + "'");
+Stream::Stream(const Device& device, bool urgent) : device_(device) {
+  const orr_device_api& api = device.api();
+  const auto create = urgent ? api.stream_create_urgent : api.stream_create;
+  check(create(api.self, &stream_), "device '" + device.name() + "'");
 }
 
 Stream::~Stream() {

@@ -70,7 +70,8 @@ class Event {
 
 class Stream {
  public:
-  explicit Stream(const Device& device);
+  // An urgent one is for messages: its work goes first where the device can do that.
+  explicit Stream(const Device& device, bool urgent = false);
   ~Stream();
   Stream(const Stream&) = delete;
   orr_stream* get() const { return stream_; }

@@ -19,7 +19,7 @@ DeviceExchanges::DeviceExchanges(const RankPlan& plan, std::vector<Posted>& post
       compute_(compute),
       out_(device_),
       back_(device_),
-      lane_(device_),
+      lane_(device_, true),
       disk_(device_) {
   for (size_t i = 0; i < posted.size(); ++i)
     carried_.push_back(carry(plan.exchanges[i], posted[i]));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A sum over ranks that stays on the device: the core composes it of messages and of additions
-// (folds). A kernel of the device computes each fold, as a pointwise op whose expression is the
-// whole order of the sum.
+// (folds). Kernels of the device compute each fold, as pointwise ops whose expressions are the
+// order of the sum: one kernel, or one for each part of a large tree.
 #pragma once
 
 #include <orrery/kernel.h>
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "comm/composition.h"
+#include "run/sum_parts.h"
 
 namespace orrery {
 
@@ -30,9 +31,10 @@ class DeviceSum {
   void fold(const SpotFold& fold, const orr_coll& c, const orr_buffer& scratch);
 
  private:
-  // A kernel that adds `elements` elements of each operand. The result overwrites operand `onto`,
-  // or none (kNone).
+  // A kernel that adds `elements` elements of each operand of a part. The result overwrites input
+  // `onto`, or none (kNone).
   struct Folder {
+    const SumPart* part;
     int64_t elements;
     int onto;
     const orr_kernel_api* api = nullptr;
@@ -40,11 +42,13 @@ class DeviceSum {
     std::vector<orr_buffer> in{};
   };
   explicit DeviceSum(Composition composition) : composition_(std::move(composition)) {}
-  Folder* find(int64_t elements, int onto);
-  bool prepare(int64_t elements, int onto, const orr_coll& c,
+  Folder* find(const SumPart& part, int64_t elements, int onto);
+  bool prepare(const SumPart& part, int64_t elements, int onto, const orr_coll& c,
                const std::vector<std::string>& kernels);
+  void add(const SumPart& part, const SpotFold& fold, const orr_coll& c, const orr_buffer& scratch);
 
   Composition composition_;
+  std::vector<SumPart> parts_;
   std::vector<Folder> folders_;
   uint64_t workspace_at_ = 0, workspace_ = 0;  // in the scratch, behind the composition's part
 };

@@ -134,6 +134,7 @@ const orr_device_api table = {
     nullptr,
     nullptr,
     nullptr,
+    create_none<orr_stream>,
 };
 
 }  // namespace

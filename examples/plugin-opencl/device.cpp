@@ -190,6 +190,7 @@ const orr_device_api device_table = {sizeof(orr_device_api),
                                      nullptr,
                                      nullptr,
                                      nullptr,
+                                     nullptr,
                                      nullptr};
 
 }  // namespace ocl

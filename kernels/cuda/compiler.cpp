@@ -3,12 +3,16 @@
 
 #include <nvrtc.h>
 
+#include <algorithm>
+#include <array>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include <orrery/sdk/plugin.hpp>
 
 #include "device.h"
+#include "disk_cache.h"
 #include "driver.h"
 #include "library.h"
 
@@ -19,7 +23,8 @@ namespace {
 #define ORR_NVRTC_FUNCTIONS(X)                                                                    \
   X(nvrtcCreateProgram) X(nvrtcDestroyProgram) X(nvrtcCompileProgram) X(nvrtcGetErrorString)      \
   X(nvrtcGetProgramLogSize) X(nvrtcGetProgramLog) X(nvrtcGetCUBINSize) X(nvrtcGetCUBIN)           \
-  X(nvrtcGetPTXSize) X(nvrtcGetPTX) X(nvrtcGetNumSupportedArchs) X(nvrtcGetSupportedArchs)
+  X(nvrtcGetPTXSize) X(nvrtcGetPTX) X(nvrtcGetNumSupportedArchs) X(nvrtcGetSupportedArchs)        \
+  X(nvrtcVersion)
 // clang-format on
 
 struct Library {
@@ -46,6 +51,13 @@ void check_nvrtc(nvrtcResult code, const char* what) {
     throw orr::Error(ORR_FAILED, std::string(what) + ": " + library().nvrtcGetErrorString(code));
 }
 
+using Options = std::array<std::string, 3>;
+
+Options options_for(int arch, bool ptx) {
+  return {"--gpu-architecture=" + std::string(ptx ? "compute_" : "sm_") + std::to_string(arch),
+          "--std=c++17", "--fmad=false"};
+}
+
 class Program {
  public:
   explicit Program(const std::string& source) {
@@ -56,9 +68,11 @@ class Program {
   ~Program() { library().nvrtcDestroyProgram(&program_); }
   Program(const Program&) = delete;
 
-  void compile(const std::string& arch) {
-    const char* const options[] = {arch.c_str(), "--std=c++17", "--fmad=false"};
-    const nvrtcResult code = library().nvrtcCompileProgram(program_, 3, options);
+  void compile(const Options& options) {
+    const char* texts[std::tuple_size_v<Options>];
+    std::ranges::transform(options, texts, &std::string::c_str);
+    const nvrtcResult code =
+        library().nvrtcCompileProgram(program_, static_cast<int>(options.size()), texts);
     if (code != NVRTC_SUCCESS)
       throw orr::Error(ORR_FAILED, "NVRTC refused a generated kernel: " + log());
   }
@@ -100,12 +114,27 @@ int known_arch(int device) {
 
 Compiled compile(const std::string& source, int arch, bool ptx) {
   Program program(source);
-  const std::string number = std::to_string(arch);
-  program.compile("--gpu-architecture=" + (ptx ? "compute_" + number : "sm_" + number));
+  program.compile(options_for(arch, ptx));
   const Library& lib = library();
   return {ptx ? program.take(lib.nvrtcGetPTXSize, lib.nvrtcGetPTX, "nvrtcGetPTX")
               : program.take(lib.nvrtcGetCUBINSize, lib.nvrtcGetCUBIN, "nvrtcGetCUBIN"),
           program.log()};
+}
+
+std::string image_key(const std::string& source, int arch, bool ptx) {
+  int major = 0, minor = 0;
+  check_nvrtc(library().nvrtcVersion(&major, &minor), "nvrtcVersion");
+  std::string key = "NVRTC " + std::to_string(major) + "." + std::to_string(minor);
+  for (const std::string& option : options_for(arch, ptx)) key += " " + option;
+  return key + "\n" + source;
+}
+
+std::string image_of(const std::string& source, int arch, bool ptx) {
+  const std::string key = image_key(source, arch, ptx);
+  if (std::optional<std::string> kept = kept_on_disk(key)) return *std::move(kept);
+  std::string image = compile(source, arch, ptx).image;
+  keep_on_disk(key, image);
+  return image;
 }
 
 CUmodule module_of(const std::string& source) {
@@ -113,7 +142,7 @@ CUmodule module_of(const std::string& source) {
   CUmodule& module = kept[source];
   if (module) return module;
   const int arch = known_arch(opened().arch);
-  const std::string image = compile(source, arch, arch != opened().arch).image;
+  const std::string image = image_of(source, arch, arch != opened().arch);
   check(driver().cuModuleLoadData(&module, image.data()), "cuModuleLoadData");
   return module;
 }

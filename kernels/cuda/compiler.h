@@ -19,7 +19,11 @@ struct Compiled {
 // Throws orr::Error with the compiler's log. [main thread]
 Compiled compile(const std::string& source, int arch, bool ptx);
 
-// The module of this source on the open device. It is compiled at the first call, and kept. [main
+// The same image from the disk (disk_cache.h) if a run has compiled it before, under this key.
+std::string image_of(const std::string& source, int arch, bool ptx);
+std::string image_key(const std::string& source, int arch, bool ptx);
+
+// The module of this source on the open device. It is made at the first call, and kept. [main
 // thread]
 CUmodule module_of(const std::string& source);
 

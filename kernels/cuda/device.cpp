@@ -84,6 +84,7 @@ const orr_device_api device_api = {sizeof(orr_device_api),
                                    capture_begin,
                                    capture_end,
                                    graph_launch,
-                                   graph_destroy};
+                                   graph_destroy,
+                                   stream_create_urgent};
 
 }  // namespace orr_cuda

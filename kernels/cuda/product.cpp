@@ -2,10 +2,12 @@
 #include "product.h"
 
 #include <algorithm>
+#include <set>
 #include <string>
 
 #include <orrery/sdk/plugin.hpp>
 
+#include "op.h"
 #include "product_race.h"
 
 namespace orr_cuda {
@@ -136,10 +138,31 @@ std::string text_of(const Matrix& x) {
 }
 
 std::string text_of(const MatmulShape& shape, int64_t depth, int64_t alignment) {
-  return std::string("dtype ") + std::to_string(shape.dtype) + " groups " +
-         std::to_string(shape.g) + " depth " + std::to_string(depth) + " a " + text_of(*shape.a) +
-         " b " + text_of(*shape.b) + " y " + text_of(*shape.y) + " aligned " +
+  return std::string(shape.fast ? "fast" : "exact") + " dtype " + std::to_string(shape.dtype) +
+         " groups " + std::to_string(shape.g) + " depth " + std::to_string(depth) + " a " +
+         text_of(*shape.a) + " b " + text_of(*shape.b) + " y " + text_of(*shape.y) + " aligned " +
          std::to_string(alignment);
+}
+
+std::string extent_of(const MatmulShape& shape, int64_t depth) {
+  const std::string k = std::to_string(depth);
+  return "[" + std::to_string(shape.m) + ", " + k + "] x [" + k + ", " + std::to_string(shape.n) +
+         "]";
+}
+
+void tell_own(const MatmulShape& shape, int64_t depth) {
+  const std::string text = "cuda: cuBLASLt computes " + extent_of(shape, depth) +
+                           " by an algorithm of its own (cublaslt." + dtype_name(shape.dtype) +
+                           ".own/1): with another number of rows its bits may differ";
+  static std::set<std::string> told;
+  if (told.insert(text).second) orr::host->log(ORR_LOG_WARN, text.c_str());
+}
+
+// Whether a result has enough elements for another order of sums to show. Of 16-bit results few do:
+// they round most of it away.
+bool shows_order(const MatmulShape& shape) {
+  const int64_t least = orr_dtype_bytes(shape.dtype) == 2 ? 1 << 18 : 64;
+  return shape.g * shape.m * shape.n >= least;
 }
 
 }  // namespace
@@ -164,7 +187,7 @@ Product::Layouts Product::layouts(const MatmulShape& shape, int64_t depth, bool 
           layout(c, type, batch)};
 }
 
-Product::Product(const MatmulShape& shape, int64_t depth, int64_t alignment,
+Product::Product(const MatmulShape& shape, int64_t depth, int64_t alignment, bool raced,
                  const Epilogue* epilogue)
     : f64_(shape.dtype == ORR_F64),
       has_bias_(epilogue && epilogue->bias >= 0),
@@ -173,7 +196,7 @@ Product::Product(const MatmulShape& shape, int64_t depth, int64_t alignment,
       workspace_(blas_workspace(shape)),
       product_(description(shape, epilogue)),
       layouts_(layouts(shape, depth, false, epilogue)) {
-  choose(shape, depth, alignment, epilogue);
+  choose(shape, depth, alignment, raced, epilogue);
 }
 
 bool Product::takes(const cublasLtMatmulAlgo_t& algorithm, cublasLtMatmulDesc_t product,
@@ -185,57 +208,86 @@ bool Product::takes(const cublasLtMatmulAlgo_t& algorithm, cublasLtMatmulDesc_t 
          real.workspaceSize <= workspace_;
 }
 
-std::vector<cublasLtMatmulAlgo_t> Product::candidates(const MatmulShape& shape, int64_t depth,
-                                                      int64_t alignment,
-                                                      const Epilogue* epilogue) const {
-  const bool any = shape.rows_summed || shape.fast;
+Product::Algorithms Product::choices(const MatmulShape& shape, int64_t depth, int64_t alignment,
+                                     bool nominal, const Epilogue* epilogue) const {
+  const bool may_split = shape.rows_summed || shape.fast;
   const auto product = description(shape, epilogue);
-  const Layouts asked = layouts(shape, depth, !any, epilogue);
-  const auto wishes = preference(any, workspace_, alignment);
-  cublasLtMatmulHeuristicResult_t found[most_candidates];
+  const Layouts asked = layouts(shape, depth, nominal, epilogue);
+  const auto wishes = preference(may_split, workspace_, alignment);
+  cublasLtMatmulHeuristicResult_t found[most_candidates]{};
   int count = 0;
   const cublasStatus_t status = blas().cublasLtMatmulAlgoGetHeuristic(
       blas().handle, product.get(), asked.b.get(), asked.a.get(), asked.c.get(), asked.y.get(),
       wishes.get(), most_candidates, found, &count);
   if (status != CUBLAS_STATUS_NOT_SUPPORTED) check_blas(status, "cublasLtMatmulAlgoGetHeuristic");
-  std::vector<cublasLtMatmulAlgo_t> fitting;
-  for (int i = 0; i < count; ++i) {
-    if (found[i].state != CUBLAS_STATUS_SUCCESS) continue;
-    if (!any && parts_of(found[i].algo) > 1) continue;
-    if (takes(found[i].algo, product.get(), epilogue ? layouts_.c.get() : layouts_.y.get()))
-      fitting.push_back(found[i].algo);
+  Algorithms all;
+  for (int i = 0; i < count; ++i)
+    if (found[i].state == CUBLAS_STATUS_SUCCESS && (may_split || parts_of(found[i].algo) <= 1))
+      all.push_back(found[i].algo);
+  return all;
+}
+
+Product::Algorithms Product::candidates(const MatmulShape& shape, int64_t depth, int64_t alignment,
+                                        const Epilogue* epilogue) const {
+  const auto product = description(shape, epilogue);
+  const auto fits = [&](const cublasLtMatmulAlgo_t& x) {
+    return takes(x, product.get(), epilogue ? layouts_.c.get() : layouts_.y.get());
+  };
+  Algorithms all;
+  if (!shape.rows_summed && !shape.fast) {
+    all = choices(shape, depth, alignment, true, epilogue);
+    if (all.empty() || !fits(all.front())) {
+      all.clear();
+      tell_own(shape, depth);
+    }
+  }
+  const Algorithms own = choices(shape, depth, alignment, false, epilogue);
+  all.insert(all.end(), own.begin(), own.end());
+  Algorithms fitting;
+  for (const cublasLtMatmulAlgo_t& x : all) {
+    const auto equal = [&](const cublasLtMatmulAlgo_t& y) { return same_algorithm(x, y); };
+    if (fits(x) && std::ranges::none_of(fitting, equal)) fitting.push_back(x);
   }
   return fitting;
 }
 
-// A product that is not fast keeps the algorithm that it has alone.
-void Product::choose(const MatmulShape& shape, int64_t depth, int64_t alignment,
+// A product that is not fast has the bits that it has alone.
+void Product::choose(const MatmulShape& shape, int64_t depth, int64_t alignment, bool raced,
                      const Epilogue* epilogue) {
-  const Epilogue* const known = shape.fast ? epilogue : nullptr;
-  const std::vector<cublasLtMatmulAlgo_t> fitting = candidates(shape, depth, alignment, known);
-  usable_ = !fitting.empty() && takes(fitting.front(), product_.get(), layouts_.c.get());
+  Algorithms fitting = candidates(shape, depth, alignment, shape.fast ? epilogue : nullptr);
+  const auto takes_not = [&](const cublasLtMatmulAlgo_t& x) {
+    return !takes(x, product_.get(), layouts_.c.get());
+  };
+  usable_ = !fitting.empty() && !takes_not(fitting.front());
   if (epilogue && !usable_) return;
   if (fitting.empty())
-    throw orr::Error(ORR_FAILED, "cuBLASLt has no algorithm for [" + std::to_string(shape.m) +
-                                     ", " + std::to_string(depth) + "] x [" +
-                                     std::to_string(depth) + ", " + std::to_string(shape.n) + "]");
+    throw orr::Error(ORR_FAILED, "cuBLASLt has no algorithm for " + extent_of(shape, depth));
   algorithm_ = fitting.front();
-  if (!shape.fast) return;
+  if (!raced || (!shape.fast && !shows_order(shape))) return;
+  std::erase_if(fitting, takes_not);
+  algorithm_ = fastest(
+      fitting, shape,
+      text_of(shape, depth, alignment) + (epilogue ? " then " + epilogue->name() : ""), epilogue);
+}
+
+cublasLtMatmulAlgo_t Product::fastest(const Algorithms& candidates, const MatmulShape& shape,
+                                      const std::string& text, const Epilogue* epilogue) {
   // Behind y lies what an epilogue reads or writes beside, then a bias.
   const size_t y_bytes = lines_of(*shape.y, shape);
   const size_t aux_bytes =
       !has_aux_ && !adds_ ? 0 : lines_of(*(adds_ ? epilogue->added_at : epilogue->aux_at), shape);
-  const RaceTrack track{bytes_of(*shape.a, shape), bytes_of(*shape.b, shape),
-                        has_bias_ ? 2 * y_bytes + aux_bytes : y_bytes + aux_bytes, workspace_,
-                        orr_dtype_bytes(shape.dtype)};
-  algorithm_ = fastest_of(
-      fitting, text_of(shape, depth, alignment) + (epilogue ? " then " + epilogue->name() : ""),
-      track,
-      [&](CUstream stream, const cublasLtMatmulAlgo_t& algorithm, CUdeviceptr a, CUdeviceptr b,
-          CUdeviceptr y, CUdeviceptr scratch) {
-        const CUdeviceptr at = y + y_bytes;
-        launch(stream, algorithm, a, b, y, scratch, {at + aux_bytes, at, at});
-      });
+  const RaceTrack track{bytes_of(*shape.a, shape),
+                        bytes_of(*shape.b, shape),
+                        has_bias_ ? 2 * y_bytes + aux_bytes : y_bytes + aux_bytes,
+                        workspace_,
+                        shape.dtype,
+                        shape.fast ? 0 : bytes_of(*shape.y, shape)};
+  return fastest_of(candidates, text, track,
+                    [&](CUstream stream, const cublasLtMatmulAlgo_t& algorithm, CUdeviceptr a,
+                        CUdeviceptr b, CUdeviceptr y, CUdeviceptr scratch) {
+                      const CUdeviceptr at = y + y_bytes;
+                      launch(stream, algorithm, a, b, y, scratch, {at + aux_bytes, at, at});
+                    });
 }
 
 void Product::launch(CUstream stream, CUdeviceptr a, CUdeviceptr b, CUdeviceptr y,

@@ -2,11 +2,15 @@
 //
 // A call of cuBLASLt: a matrix product of fixed shape, with the algorithm that is chosen for it.
 //
-// Bits must not depend on the number of rows, columns or groups of a call. So the algorithm does
-// not depend on it either: it is the library's first choice for a nominal product with this K and
-// this alignment of strides, without splitting K. If K is the batch (weight gradients), there are
-// few rows and a long K: then it is the first choice for this shape, and K may be split, with the
-// parts added in f32 in their order.
+// Bits must not depend on the number of rows, columns or groups of a call. So they are those of an
+// algorithm that does not depend on it either: the library's first choice for a nominal product
+// with this K and this alignment of strides, without splitting K. If K is the batch (weight
+// gradients), there are few rows and a long K: then they are those of the first choice for this
+// shape, and K may be split, with the parts added in f32 in their order. So they are, too, if the
+// library does not take the nominal product's algorithm for this shape; that is logged.
+//
+// Of the library's choices for the nominal product and for this shape, those that are measured to
+// have the same bits are raced, and the fastest one is used.
 //
 // None of this holds for a fast product (orrery/ops.h): of the library's choices for this shape,
 // the one that is measured to be the fastest is used, however it splits K, and f32 factors are
@@ -15,6 +19,7 @@
 
 #include <cuda.h>
 
+#include <string>
 #include <vector>
 
 #include "blas.h"
@@ -30,8 +35,9 @@ size_t blas_workspace(const MatmulShape& shape);
 class Product {
  public:
   // The product sums `depth` elements, which may be fewer than K. Addresses are multiples of
-  // `alignment`. Throws orr::Error if the library has no algorithm.
-  Product(const MatmulShape& shape, int64_t depth, int64_t alignment,
+  // `alignment`. Without a race, which takes time, the algorithm whose bits count is used itself.
+  // Throws orr::Error if the library has no algorithm.
+  Product(const MatmulShape& shape, int64_t depth, int64_t alignment, bool raced,
           const Epilogue* epilogue = nullptr);
 
   // With an epilogue: whether the library has an algorithm that may be used. Unless the product is
@@ -48,9 +54,17 @@ class Product {
   };
   static Layouts layouts(const MatmulShape& shape, int64_t depth, bool nominal,
                          const Epilogue* epilogue);
-  void choose(const MatmulShape& shape, int64_t depth, int64_t alignment, const Epilogue* epilogue);
-  std::vector<cublasLtMatmulAlgo_t> candidates(const MatmulShape& shape, int64_t depth,
-                                               int64_t alignment, const Epilogue* epilogue) const;
+  using Algorithms = std::vector<cublasLtMatmulAlgo_t>;
+  void choose(const MatmulShape& shape, int64_t depth, int64_t alignment, bool raced,
+              const Epilogue* epilogue);
+  // The library's choices, the best first.
+  Algorithms choices(const MatmulShape& shape, int64_t depth, int64_t alignment, bool nominal,
+                     const Epilogue* epilogue) const;
+  // The one whose bits count, then others that might have them.
+  Algorithms candidates(const MatmulShape& shape, int64_t depth, int64_t alignment,
+                        const Epilogue* epilogue) const;
+  cublasLtMatmulAlgo_t fastest(const Algorithms& candidates, const MatmulShape& shape,
+                               const std::string& text, const Epilogue* epilogue);
   bool takes(const cublasLtMatmulAlgo_t& algorithm, cublasLtMatmulDesc_t product,
              cublasLtMatrixLayout_t c) const;
   void launch(CUstream stream, const cublasLtMatmulAlgo_t& algorithm, CUdeviceptr a, CUdeviceptr b,

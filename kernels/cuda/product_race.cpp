@@ -1,40 +1,73 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "product_race.h"
 
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <limits>
+#include <map>
+#include <random>
 
 #include <orrery/sdk/plugin.hpp>
 
+#include "blas.h"
 #include "device.h"
+#include "device/differ.h"
+#include "disk_cache.h"
+#include "function.h"
 #include "memory.h"
-#include "product_cache.h"
 #include "stream.h"
 
 namespace orr_cuda {
 namespace {
 
 constexpr int64_t deadline_ns = 60'000'000'000;
-constexpr int heats = 3, laps = 4;  // of one heat; the fastest heat counts
+// An algorithm whose first lap takes so much longer than the shortest first lap gets no other.
+constexpr float hopeless = 1.5f;
+// The fastest heat counts. A heat lasts about this long.
+constexpr int heats = 2, most_laps = 8;
+constexpr float heat_ms = 0.5f;
+// A prime number, so that rows of a matrix, whose lengths are rarely multiples of it, differ.
+constexpr size_t pattern_words = 8191;
 
-// Numbers below 2 of either sign, of all exponents: zeros would flatter.
-void fill(const OwnMemory& memory, size_t bytes, int64_t element, CUstream stream) {
-  static constexpr size_t words = 8192;
-  static std::vector<uint64_t> numbers(words);
-  const uint64_t mask = element == 8   ? 0xbfffffffffffffff
-                        : element == 4 ? 0xbfffffffbfffffff
-                                       : 0xbfffbfffbfffbfff;
-  uint64_t state = 0x9e3779b97f4a7c15;
-  for (uint64_t& word : numbers) {
-    state ^= state << 13, state ^= state >> 7, state ^= state << 17;
-    word = state & mask;
-  }
-  for (size_t at = 0; at < bytes; at += words * 8)
-    check(driver().cuMemcpyAsync(memory.get() + at, reinterpret_cast<CUdeviceptr>(numbers.data()),
-                                 std::min(words * 8, bytes - at), stream),
-          "cuMemcpyAsync");
+template <class T, class Make>
+std::vector<uint64_t> normal_as(unsigned seed, Make make) {
+  std::mt19937 bits(seed);
+  std::normal_distribution<float> normal;
+  std::vector<uint64_t> words(pattern_words);
+  T* const to = reinterpret_cast<T*>(words.data());
+  std::generate_n(to, pattern_words * sizeof(uint64_t) / sizeof(T),
+                  [&] { return make(normal(bits)); });
+  return words;
 }
+
+std::vector<uint64_t> normal(int32_t dtype, unsigned seed) {
+  switch (dtype) {
+    case ORR_F64: return normal_as<double>(seed, [](float x) { return double{x}; });
+    case ORR_BF16: return normal_as<__nv_bfloat16>(seed, __float2bfloat16_rn);
+    case ORR_F16: return normal_as<__half>(seed, __float2half_rn);
+    default: return normal_as<float>(seed, [](float x) { return x; });
+  }
+}
+
+// Memory with normal numbers: zeros would flatter, and hide the order of sums.
+class Filled : public OwnMemory {
+ public:
+  Filled(size_t bytes, int32_t dtype, unsigned seed, const OwnStream& stream) : OwnMemory(bytes) {
+    const std::vector<uint64_t> pattern = normal(dtype, seed);
+    auto from = reinterpret_cast<CUdeviceptr>(pattern.data());
+    // Each copy doubles what is there.
+    for (size_t at = 0, n = pattern_words * sizeof(uint64_t); at < bytes; at += n) {
+      if (at > 0) from = get(), n = at;
+      n = std::min(n, bytes - at);
+      check(driver().cuMemcpyAsync(get() + at, from, n, stream.get()), "cuMemcpyAsync");
+    }
+    stream.drain(deadline_ns);
+  }
+};
 
 class Clock {
  public:
@@ -47,58 +80,114 @@ class Clock {
   }
   Clock(const Clock&) = delete;
 
+  // Of one lap.
   template <class F>
-  float milliseconds(CUstream stream, F&& work) {
+  float milliseconds(CUstream stream, int laps, F&& lap) {
     check(driver().cuEventRecord(begin_, stream), "cuEventRecord");
-    work();
+    for (int n = 0; n < laps; ++n) lap();
     check(driver().cuEventRecord(end_, stream), "cuEventRecord");
     await(end_, deadline_ns);
     float taken = 0;
     check(driver().cuEventElapsedTime(&taken, begin_, end_), "cuEventElapsedTime");
-    return taken;
+    return taken / static_cast<float>(laps);
   }
 
  private:
   CUevent begin_ = nullptr, end_ = nullptr;
 };
 
-size_t race(const std::vector<cublasLtMatmulAlgo_t>& candidates, const RaceTrack& track,
-            const RaceLaunch& launch) {
-  const OwnStream stream;
-  const OwnMemory a(track.a), b(track.b), y(track.y), workspace(track.workspace);
-  fill(a, track.a, track.element, stream.get());
-  fill(b, track.b, track.element, stream.get());
-  Clock clock;
-  size_t best = 0;
-  float best_ms = std::numeric_limits<float>::infinity();
-  const auto lap = [&](size_t i) {
-    launch(stream.get(), candidates[i], a.get(), b.get(), y.get(), workspace.get());
-  };
-  for (size_t i = 0; i < candidates.size(); ++i) {
-    lap(i);  // warm
-    for (int heat = 0; heat < heats; ++heat) {
-      const float ms = clock.milliseconds(stream.get(), [&] {
-        for (int n = 0; n < laps; ++n) lap(i);
-      });
-      if (ms < best_ms) best_ms = ms, best = i;
+class Race {
+ public:
+  Race(const RaceTrack& track, const RaceLaunch& launch) : track_(track), launch_(launch) {}
+  // The race's memory is in use until here.
+  ~Race() {
+    try {
+      stream_.drain(deadline_ns);
+    } catch (const orr::Error&) {  // the next call says it too
     }
   }
-  stream.drain(deadline_ns);
-  return best;
+  Race(const Race&) = delete;
+
+  size_t winner(const std::vector<cublasLtMatmulAlgo_t>& candidates) {
+    size_t best = 0;
+    float best_ms = std::numeric_limits<float>::infinity();
+    for (size_t i = 0; i < candidates.size(); ++i) {
+      const bool exact = track_.exact > 0;
+      lap(candidates[i], exact && i == 0 ? wanted_ : y_);  // it loads the kernel, too
+      if (exact && i > 0 && differ()) continue;
+      const float ms = time(candidates[i]);
+      if (ms < best_ms) best_ms = ms, best = i;
+    }
+    return best;
+  }
+
+ private:
+  void lap(const cublasLtMatmulAlgo_t& algorithm, const OwnMemory& y) {
+    launch_(stream_.get(), algorithm, a_.get(), b_.get(), y.get(), workspace_.get());
+  }
+
+  float time(const cublasLtMatmulAlgo_t& algorithm) {
+    const auto once = [&] { lap(algorithm, y_); };
+    float ms = clock_.milliseconds(stream_.get(), 1, once);
+    shortest_ = std::min(shortest_, ms);
+    if (ms > hopeless * shortest_) return ms;
+    const int laps = static_cast<int>(std::clamp(heat_ms / ms, 1.0f, float{most_laps}));
+    for (int heat = 0; heat < heats; ++heat)
+      ms = std::min(ms, clock_.milliseconds(stream_.get(), laps, once));
+    return ms;
+  }
+
+  bool differ() {
+    check(driver().cuMemsetD8Async(differ_.get(), 0, sizeof(int32_t), stream_.get()),
+          "cuMemsetD8Async");
+    const auto words = [](const OwnMemory& m) { return reinterpret_cast<uint16_t*>(m.get()); };
+    const auto count = static_cast<int64_t>(track_.exact / sizeof(uint16_t));
+    const DifferArgs args{words(y_), words(wanted_), count,
+                          reinterpret_cast<int32_t*>(differ_.get())};
+    const int64_t blocks = (count + kDifferThreads - 1) / kDifferThreads;
+    enqueue(stream_.get(), find_function("differ_words"),
+            {static_cast<unsigned>(std::min<int64_t>(blocks, 4096))}, {kDifferThreads}, 0, args);
+    int32_t found = 1;
+    check(driver().cuMemcpyAsync(reinterpret_cast<CUdeviceptr>(&found), differ_.get(), sizeof found,
+                                 stream_.get()),
+          "cuMemcpyAsync");
+    stream_.drain(deadline_ns);
+    return found != 0;
+  }
+
+  const RaceTrack& track_;
+  const RaceLaunch& launch_;
+  const OwnStream stream_;
+  const Filled a_{track_.a, track_.dtype, 1, stream_};
+  const Filled b_{track_.b, track_.dtype, 2, stream_};
+  // Alike at first, also in gaps between rows and behind the result, where an epilogue reads.
+  const Filled y_{track_.y, track_.dtype, 3, stream_};
+  const Filled wanted_{track_.exact > 0 ? track_.y : 0, track_.dtype, 3, stream_};
+  const OwnMemory workspace_{track_.workspace}, differ_{sizeof(int32_t)};
+  Clock clock_;
+  float shortest_ = std::numeric_limits<float>::infinity();  // first lap, in milliseconds
+};
+
+// What a result holds for: "NVIDIA H200, driver 13000, cuBLASLt 130100".
+std::string machine() {
+  char name[64] = "";
+  int version = 0;
+  check(driver().cuDeviceGetName(name, sizeof name, opened().device), "cuDeviceGetName");
+  check(driver().cuDriverGetVersion(&version), "cuDriverGetVersion");
+  return std::string(name) + ", driver " + std::to_string(version) + ", cuBLASLt " +
+         std::to_string(blas().cublasLtGetVersion());
 }
 
-}  // namespace
-
-cublasLtMatmulAlgo_t fastest_of(const std::vector<cublasLtMatmulAlgo_t>& candidates,
-                                const std::string& shape, const RaceTrack& track,
-                                const RaceLaunch& launch) {
-  if (candidates.size() == 1) return candidates.front();
-  ProductCache& cache = ProductCache::get();
+cublasLtMatmulAlgo_t find_fastest(const std::vector<cublasLtMatmulAlgo_t>& candidates,
+                                  const std::string& shape, const RaceTrack& track,
+                                  const RaceLaunch& launch) {
+  const std::string key = "fastest algorithm: " + machine() + ": " + shape;
+  const std::string kept = kept_on_disk(key).value_or("");
   for (const cublasLtMatmulAlgo_t& c : candidates)
-    if (cache.holds(shape, c)) return c;
+    if (kept.size() == sizeof c && std::memcmp(kept.data(), &c, sizeof c) == 0) return c;
   try {
-    const cublasLtMatmulAlgo_t won = candidates[race(candidates, track, launch)];
-    cache.keep(shape, won);
+    const cublasLtMatmulAlgo_t won = candidates[Race(track, launch).winner(candidates)];
+    keep_on_disk(key, std::string(reinterpret_cast<const char*>(&won), sizeof won));
     return won;
   } catch (const orr::Error& e) {  // no memory for it, say
     const std::string text =
@@ -107,6 +196,22 @@ cublasLtMatmulAlgo_t fastest_of(const std::vector<cublasLtMatmulAlgo_t>& candida
     orr::host->log(ORR_LOG_WARN, text.c_str());
     return candidates.front();
   }
+}
+
+}  // namespace
+
+bool same_algorithm(const cublasLtMatmulAlgo_t& a, const cublasLtMatmulAlgo_t& b) {
+  return std::memcmp(&a, &b, sizeof a) == 0;
+}
+
+cublasLtMatmulAlgo_t fastest_of(const std::vector<cublasLtMatmulAlgo_t>& candidates,
+                                const std::string& shape, const RaceTrack& track,
+                                const RaceLaunch& launch) {
+  if (candidates.size() == 1) return candidates.front();
+  static std::map<std::string, cublasLtMatmulAlgo_t> found;
+  const auto at = found.find(shape);
+  if (at != found.end()) return at->second;
+  return found[shape] = find_fastest(candidates, shape, track, launch);
 }
 
 }  // namespace orr_cuda

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Measures which of several algorithms for a product is the fastest on this GPU, once for each
-// shape. Results are kept in a file of the user (in orrery/ in XDG_CACHE_HOME, or else ~/.cache)
-// and used for the same GPU, driver and library.
+// product: the result is kept on disk (disk_cache.h) for the same GPU, driver and library.
 #pragma once
 
 #include <cublasLt.h>
@@ -17,15 +16,20 @@ namespace orr_cuda {
 // The memory that a product reads and writes, in bytes.
 struct RaceTrack {
   size_t a, b, y, workspace;
-  int64_t element;  // bytes of one
+  int32_t dtype;
+  // Only algorithms may win that give these first bytes of y the bits that the first one gives
+  // them; 0: all may.
+  size_t exact;
 };
 using RaceLaunch = std::function<void(CUstream, const cublasLtMatmulAlgo_t&, CUdeviceptr a,
                                       CUdeviceptr b, CUdeviceptr y, CUdeviceptr workspace)>;
 
-// The fastest of the candidates. `shape` describes in one line, without spaces at its end, what
-// `launch` computes. REQUIRES: there are candidates; the device is open and current. [main thread]
+// The fastest of the candidates. `shape` describes in one line what `launch` computes. REQUIRES:
+// there are candidates; the device is open and current, and nothing is captured. [main thread]
 cublasLtMatmulAlgo_t fastest_of(const std::vector<cublasLtMatmulAlgo_t>& candidates,
                                 const std::string& shape, const RaceTrack& track,
                                 const RaceLaunch& launch);
+
+bool same_algorithm(const cublasLtMatmulAlgo_t& a, const cublasLtMatmulAlgo_t& b);
 
 }  // namespace orr_cuda

@@ -55,6 +55,18 @@ orr_status* stream_create(void*, orr_stream** out) {
   });
 }
 
+orr_status* stream_create_urgent(void*, orr_stream** out) {
+  return orr::guard([&] {
+    enter();
+    CUstream stream = nullptr;
+    int lowest = 0, highest = 0;
+    check(driver().cuCtxGetStreamPriorityRange(&lowest, &highest), "cuCtxGetStreamPriorityRange");
+    check(driver().cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, highest),
+          "cuStreamCreateWithPriority");
+    *out = reinterpret_cast<orr_stream*>(stream);
+  });
+}
+
 void stream_destroy(void*, orr_stream* stream) {
   if (stream) driver().cuStreamDestroy(of(stream));
 }

@@ -9,6 +9,7 @@
 namespace orr_cuda {
 
 orr_status* stream_create(void*, orr_stream** out);
+orr_status* stream_create_urgent(void*, orr_stream** out);
 void stream_destroy(void*, orr_stream* stream);
 orr_status* event_create(void*, orr_event** out);
 void event_destroy(void*, orr_event* event);

@@ -88,11 +88,11 @@ struct Kernel {
 
 inline constexpr int64_t rows = 8, inner = 16, cols = 12;
 
-inline Case product() {
+inline Case product(int64_t m = rows, int64_t k = inner, int64_t n = cols) {
   Case c;
   c.kind = "matmul";
-  c.in = {tensor(ORR_F32, {1, rows, inner}), tensor(ORR_F32, {1, inner, cols})};
-  c.out = {tensor(ORR_F32, {1, rows, cols})};
+  c.in = {tensor(ORR_F32, {1, m, k}), tensor(ORR_F32, {1, k, n})};
+  c.out = {tensor(ORR_F32, {1, m, n})};
   return c;
 }
 

@@ -7,10 +7,16 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <map>
+
+#include <orrery/sdk/plugin.hpp>
 
 #include "compiler.h"
 #include "conformance/kernel/cases.h"
+#include "disk_cache.h"
+#include "plugin/host.h"
 #include "pointwise_source.h"
 
 namespace {
@@ -62,6 +68,27 @@ TEST(Compiler, TellsOfErrorsAndWarnings) {
   } catch (const std::exception& e) {
     EXPECT_NE(std::string(e.what()).find("missing"), std::string::npos) << e.what();
   }
+}
+
+// What lies under the image's key is taken, so that nothing was compiled; a damaged file is not.
+TEST(Compiler, ImagesOfEarlierRunsAreUsed) {
+  char folder[] = "/tmp/images.XXXXXX";
+  ASSERT_NE(mkdtemp(folder), nullptr);
+  setenv("XDG_CACHE_HOME", folder, 1);
+  orr::host = &orrery::host_table();
+  const std::string source = "extern \"C\" __global__ void f(int* x) { *x = 1; }";
+  const std::string image = orr_cuda::image_of(source, 90, true);
+  const std::string key = orr_cuda::image_key(source, 90, true);
+  EXPECT_EQ(orr_cuda::kept_on_disk(key), image);
+  orr_cuda::keep_on_disk(key, "kept");
+  EXPECT_EQ(orr_cuda::image_of(source, 90, true), "kept");
+  EXPECT_NE(orr_cuda::image_of(source, 80, true), "kept");
+  EXPECT_NE(orr_cuda::image_of(source + "\n", 90, true), "kept");
+  for (const auto& file : std::filesystem::recursive_directory_iterator(folder))
+    if (file.is_regular_file()) std::ofstream(file.path(), std::ios::app) << "x";
+  EXPECT_EQ(orr_cuda::image_of(source, 90, true), image);
+  EXPECT_EQ(orr_cuda::kept_on_disk(key), image);
+  std::filesystem::remove_all(folder);
 }
 
 }  // namespace

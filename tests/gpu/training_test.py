@@ -5,6 +5,7 @@ NCCL (the fake one, over the same driver) carries what they exchange on the devi
 
 Arguments: the build tree, the folder of the fake libraries. Every figure is a fake GPU's.
 """
+import collections
 import os
 import pathlib
 import re
@@ -38,9 +39,11 @@ STACKS = [
 
 
 def orrery(*words, fake=True, **variables):
-    env = {k: v for k, v in os.environ.items() if k != "LD_LIBRARY_PATH"} | {k: str(v) for k, v in variables.items()}
+    env = {k: v for k, v in os.environ.items() if k != "LD_LIBRARY_PATH"}
     if fake:
-        env |= {"LD_LIBRARY_PATH": str(FAKE), "FAKE_NVRTC_FOLDER": str(BUILD / "tests/gpu/compiled")}
+        kept = str(BUILD / "tests/gpu/compiled")
+        env |= {"LD_LIBRARY_PATH": str(FAKE), "FAKE_NVRTC_FOLDER": kept, "XDG_CACHE_HOME": kept}
+    env |= {k: str(v) for k, v in variables.items()}
     return subprocess.run([BUILD / "orrery", *map(str, words)], cwd=SOURCE, env=env, text=True,
                           capture_output=True, timeout=1800)
 
@@ -94,28 +97,57 @@ class OnAFakeGpu(unittest.TestCase):
         self.assertEqual(lines(train("cuda", *GPT, ranks=2)), once)
 
 
-class Fast(unittest.TestCase):
-    """numerics = "fast": TF32 and the algorithm that was the fastest, which a file keeps for the next run."""
+class Races(unittest.TestCase):
+    """The algorithm of a product is the fastest of those that are allowed, and is kept on disk for the next run."""
 
-    def losses_and_products(self, folder, numerics):
-        script = pathlib.Path(folder) / "mlp.lua"
-        text = (SOURCE / MLP[0]).read_text().replace("orrery.compile(", "orrery.compile(", 1)
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+
+    def run_mlp(self, numerics, cache, **variables):
+        script = self.folder / f"{numerics}.lua"
+        text = (SOURCE / MLP[0]).read_text()
         script.write_text(re.sub(r"(optimizer *=)", f'numerics = "{numerics}", \\1', text, count=1))
-        done = orrery("run", "-n", 1, "--threads", 1, "--kernels", "cuda", script, *MLP[1:], XDG_CACHE_HOME=folder)
-        files = list(pathlib.Path(folder).glob("orrery/products-fake-GPU-0-driver-13000-cublaslt-130000.txt"))
-        return lines(done), losses(done), [f.read_text() for f in files]
+        return orrery("run", "-n", 1, "--threads", 1, "--kernels", "cuda", script, "steps=100",
+                      XDG_CACHE_HOME=self.folder / cache, **variables)
 
-    def test_what_was_measured_is_kept(self):
-        with tempfile.TemporaryDirectory() as folder:
-            exact, wanted, none = self.losses_and_products(folder, "exact")
-            self.assertEqual(none, [])
-            once, found, products = self.losses_and_products(folder, "fast")
-            self.assertRegex(products[0], r"^dtype 1 groups 1 depth \d+ a \S+ b \S+ y \S+ aligned \d+ = [0-9a-f]{128}\n")
-            again, _, same = self.losses_and_products(folder, "fast")
-        self.assertEqual((again, same), (once, products))
-        self.assertNotEqual(once[-1], exact[-1])  # the digest: other bits
-        for mine, reference in zip(found, wanted, strict=True):
+    def kept(self, cache):
+        return sorted((self.folder / cache / "orrery/cuda").glob("*"))
+
+    def test_exact_bits_do_not_depend_on_what_was_fast(self):
+        runs = [lines(self.run_mlp("exact", fastest, FAKE_LT_FASTEST=fastest)) for fastest in ("0 1", "1 1", "2 1")]
+        self.assertEqual(runs, runs[:1] * 3)
+
+    def test_fast_is_what_was_measured_and_kept(self):
+        exact = self.run_mlp("exact", "exact")
+        once, again, other = (self.run_mlp("fast", cache, FAKE_LT_FASTEST=fastest)
+                              for cache, fastest in (("fast", "0 1"), ("fast", "1 0"), ("other", "1 0")))
+        self.assertEqual(lines(again), lines(once))
+        self.assertEqual(len({lines(done)[-1] for done in (exact, once, other)}), 3)  # digests
+        for mine, reference in zip(losses(once), losses(exact), strict=True):
             self.assertAlmostEqual(mine, reference, delta=0.01 * max(1, abs(reference)))
+
+    def test_damaged_files_are_ignored_and_replaced(self):
+        first = self.run_mlp("exact", "cache")
+        whole = {path: path.read_bytes() for path in self.kept("cache")}
+        for i, (path, data) in enumerate(whole.items()):
+            path.write_bytes((b"", data[:-1], bytes([data[0] ^ 1]) + data[1:], data[:-1] + bytes([data[-1] ^ 1]))[i % 4])
+        second, third = (self.run_mlp("exact", "cache") for _ in range(2))
+        self.assertEqual(lines(second), lines(first))
+        self.assertEqual(lines(third), lines(first))
+        self.assertEqual([done.stderr.count(" is damaged: it is ignored, and replaced") for done in (first, second, third)],
+                         [0, len(whole), 0])
+        self.assertEqual(self.kept("cache"), list(whole))
+
+    def test_a_second_run_compiles_nothing(self):
+        first = self.run_mlp("exact", "cache")
+        self.assertEqual(lines(self.run_mlp("exact", "cache", FAKE_NVRTC_REFUSES=1)), lines(first))
+        self.assertIn("NVRTC refused", self.run_mlp("exact", "empty", FAKE_NVRTC_REFUSES=1).stderr)
+
+    def test_a_folder_that_cannot_be_written_is_named(self):
+        (self.folder / "cache").write_text("no folder")
+        done = self.run_mlp("exact", "cache")
+        self.assertEqual(lines(done), lines(self.run_mlp("exact", "another")))
+        self.assertEqual(done.stderr.count("name a folder that can be written with XDG_CACHE_HOME"), 1, done.stderr)
 
 
 class BesideNccl(unittest.TestCase):
@@ -137,6 +169,32 @@ class BesideNccl(unittest.TestCase):
                 script.write_text(STACKED.read_text().replace("= STACK", "= " + stack))
                 there, here = (lines(train("cuda", script, "steps=2", *words, ranks=ranks, comm=comm)) for comm in ("nccl", "local"))
                 self.assertEqual(there, here)
+
+    def calls(self, reduce, steps):
+        """How often all ranks together called each function of NCCL, and what a run printed."""
+        with tempfile.TemporaryDirectory() as folder:
+            script, counts = (pathlib.Path(folder) / name for name in ("mlp.lua", "calls"))
+            text = (SOURCE / MLP[0]).read_text()
+            script.write_text(re.sub(r"(optimizer *=)", f'reduce = "{reduce}", \\1', text, count=1))
+            words = ["run", "-n", 2, "--threads", 1, "--kernels", "cuda", script, f"steps={steps}"]
+            there = lines(orrery(*words, "--comm", "nccl", FAKE_CALLS=counts))
+            self.assertEqual(there, lines(orrery(*words)))  # bits of comm local
+            total = collections.Counter()
+            for name, n in (line.split("\t") for line in counts.read_text().splitlines()):
+                total[name] += int(n)
+            return total
+
+    # The streams of exchanges on the device are urgent; the plugin's own, for buffers of the host, is not.
+    def test_fast_sums_are_one_call_for_each_bucket(self):
+        few, many = (self.calls("fast", steps) for steps in (20, 40))
+        self.assertEqual(many["ncclAllReduce urgent"] - few["ncclAllReduce urgent"], 2 * 20)
+        self.assertEqual(many["ncclAllReduce in place"], many["ncclAllReduce"])
+        self.assertEqual(many["ncclSend"], few["ncclSend"])
+
+    def test_canonical_sums_are_messages(self):
+        few, many = (self.calls("canonical", steps) for steps in (20, 40))
+        self.assertEqual(many["ncclAllReduce urgent"], 0)
+        self.assertGreaterEqual(many["ncclSend urgent"] - few["ncclSend urgent"], 2 * 20)
 
     def test_sums_stay_on_the_device(self):
         done = train("cuda", "--profile", *MLP, ranks=2, comm="nccl")

@@ -99,6 +99,11 @@ typedef struct orr_device_api {
   orr_status* (*graph_launch)(void* self, orr_graph*, orr_stream*);
   /* REQUIRES: no launch of it is pending. [main thread] */
   void (*graph_destroy)(void* self, orr_graph*);
+
+  /* A new stream for messages, optional: its work goes before that of other streams where both
+   * could begin, because other ranks wait for it. Otherwise it is like those of stream_create,
+   * which stands in for it where it is missing. REQUIRES: open. */
+  orr_status* (*stream_create_urgent)(void* self, orr_stream** out);
 } orr_device_api;
 
 #ifdef __cplusplus

@@ -74,8 +74,9 @@ class Matmul : public Prepared {
     b_step_ = depth_ * op.in[1].strides[1] * bytes;
     if (empty()) return;
     alignment_ = std::gcd(alignment_of(shape_), std::gcd(a_step_, b_step_));
-    aligned_.emplace(shape_, depth_, alignment_);
-    if (alignment_ > bytes) unaligned_.emplace(shape_, depth_, bytes);
+    aligned_.emplace(shape_, depth_, alignment_, true);
+    // Rarely used: not worth a race.
+    if (alignment_ > bytes) unaligned_.emplace(shape_, depth_, bytes, false);
     if (tree_.levels > 0) add_ = prepare_add(shape_, op.where);
   }
 

@@ -45,7 +45,7 @@ class MatmulPointwise : public Prepared {
     const MatmulShape shape(apart.matmul);
     if (shape.g * shape.m * shape.n * shape.k == 0) return;
     alignment_ = alignment_of(shape);
-    one_.emplace(shape, shape.k, alignment_, &epilogue_);
+    one_.emplace(shape, shape.k, alignment_, true, &epilogue_);
     if (!one_->usable()) one_.reset();
   }
 

@@ -178,7 +178,8 @@ const orr_device_api device_table = {sizeof(orr_device_api),
                                      capture_begin,
                                      capture_end,
                                      graph_launch,
-                                     graph_destroy};
+                                     graph_destroy,
+                                     nullptr};
 
 struct Kernel {
   int64_t table_rows, columns, rows;

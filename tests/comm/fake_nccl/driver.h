@@ -7,12 +7,17 @@
 
 #include "stream.h"
 
-struct CUstream_st : fake::Stream {};
+struct CUstream_st : fake::Stream {
+  bool urgent = false;  // its work goes first
+};
 
 namespace fake {
 
 // What every call does first: counts itself and looks for a context.
 CUresult enter_driver(const char* what);
+
+// Lets the clock of events go on, as if the work that runs now took so long. [any thread]
+void pretend(int64_t ns);
 
 // How many captures the calling thread has begun.
 extern thread_local int captures;

@@ -84,6 +84,10 @@ ncclResult_t post(Call c, const void* send, void* recv, cudaStream_t stream) {
 }
 
 ncclResult_t make(Call c, const void* send, void* recv, cudaStream_t stream) {
+  note_call(c.card.name);
+  if (send == recv) note_call((std::string(c.card.name) + " in place").c_str());
+  if (stream && reinterpret_cast<CUstream>(stream)->urgent)
+    note_call((std::string(c.card.name) + " urgent").c_str());
   if (const ncclResult_t r = post(c, send, recv, stream)) return r;
   return group.depth > 0 ? ncclSuccess : launch_all(c.message);
 }

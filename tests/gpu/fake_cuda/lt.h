@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// cuBLASLt's objects in the fake, and its algorithms. Each algorithm sums K in an order of its own,
-// and which one comes first depends on the shape: a caller whose bits may not depend on a dim must
-// not let that dim choose.
+// cuBLASLt's objects in the fake, and its algorithms. Each order of sums has two algorithms, which
+// differ in their tile, and which one comes first depends on the shape: a caller whose bits may not
+// depend on a dim must not let that dim choose.
 #pragma once
 
 #include <cublasLt.h>
@@ -51,8 +51,12 @@ struct Algorithm {
   static constexpr uint64_t known = 0x66616b65;
   uint64_t magic;
   Order order;
+  uint32_t tile;
   uint32_t alignment[4];  // of a, b, c, d
   uint64_t workspace;
+
+  // Like a library without a kernel for every shape.
+  bool takes(const Layout& d) const { return tile > 0 || d.rows != 52; }
 };
 static_assert(sizeof(Algorithm) <= sizeof(cublasLtMatmulAlgo_t));
 

@@ -148,7 +148,8 @@ const orr_device_api device_table = {sizeof(orr_device_api),
                                      capture_begin,
                                      capture_end,
                                      graph_launch,
-                                     graph_destroy};
+                                     graph_destroy,
+                                     nullptr};
 
 int32_t probe(void*, char* reason, uint32_t bytes) {
   const bool absent = std::getenv("STRICT_ABSENT");

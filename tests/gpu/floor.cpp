@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The least time that this card takes for copies and matrix products, whatever Orrery makes of them:
-// cuMemcpy, and the fastest of cuBLASLt's algorithms, with any split of K, on random numbers and rows
-// that are multiples of 64 elements apart. By events of the device, the best of several laps.
+// The least time that this card takes for copies and matrix products, whatever Orrery makes of
+// them: cuMemcpy, and the fastest of cuBLASLt's algorithms, with any split of K, on random numbers
+// and rows that are multiples of 64 elements apart. By events of the device, the best of several
+// laps.
 //
 //   gpu-floor DTYPE:M:N:K:TURNED ...   DTYPE is f32 or bf16; TURNED is n, a, b or ab: which of the
 //                                      factors lie transposed in memory
 //
-// Prints "copy BYTES_PER_SECOND", read and written bytes counted, then a line for each product: what
-// was asked, milliseconds.
+// Prints "copy BYTES_PER_SECOND", read and written bytes counted, then a line for each product:
+// what was asked, milliseconds.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>

@@ -32,7 +32,7 @@ STAGES = {
     2: (120, (speed.speed,)),
     3: (120, (kernels.beside_the_floor,)),
     4: (240, (races.gpt2,)),
-    5: (7200, (checks.ops, checks.same_bits, checks.sanitizer, races.others)),
+    5: (7200, (checks.ops, checks.same_bits, checks.sanitizer, races.against_autotune)),
 }
 
 

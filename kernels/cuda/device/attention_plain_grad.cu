@@ -9,8 +9,8 @@
 namespace orr_cuda {
 namespace {
 
-// The part of the dot product of two rows that a lane of `lanes` has. REQUIRES: if `packets`, 16-bit
-// rows of a multiple of 8 elements, aligned to 16 bytes.
+// The part of the dot product of two rows that a lane of `lanes` has. REQUIRES: if `packets`,
+// 16-bit rows of a multiple of 8 elements, aligned to 16 bytes.
 template <class T, class A>
 __device__ A part_of_dot(const T* x, const T* y, int depth, int lane, int lanes, bool packets) {
   A sum = 0;

@@ -87,7 +87,6 @@ __device__ void flash(const AttentionArgs& a) {
   const auto load = [&](int i) {
     buffer(i % 2).load(a, a.k, i * kKeys, a.keys);
     buffer(2 + i % 2).load(a, a.v, i * kKeys, a.keys);
-    commit_copies();
   };
   q.load(a, a.q, t0, a.queries);
   load(0);
@@ -95,18 +94,20 @@ __device__ void flash(const AttentionArgs& a) {
   Running run;
   Result o[width / 8] = {}, s[kKeys / 8];
   for (int i = 0; i < tiles; ++i) {
+    await_tile();
     if (i + 1 < tiles) load(i + 1);
-    i + 1 < tiles ? wait_copies<1>() : wait_copies<0>();
-    publish_to_products();
-    __syncthreads();
+    begin_products();
     product_of_rows(q, buffer(i % 2), s);
+    end_products(s);
     if ((i + 1) * kKeys > seen(a, t0 + r)) mask_scores(a, i * kKeys, t, s);
     soften<width>(run, scale, s, o);
     if (a.seed) leave_out(QueryRows(a, t, i * kKeys), 1.0f, s);
-    add_product(s, buffer(2 + i % 2), o);
-    __syncthreads();
+    const auto weights = as_operands<T>(s);
+    begin_products();
+    add_product(weights, buffer(2 + i % 2), o);
+    end_products(o);
   }
-  wait_copies<0>();
+  wait_copies();
   float inverse[2];
   finish_rows(a, run, t, inverse);
   __syncthreads();

@@ -14,7 +14,8 @@ constexpr float kLog2E = 1.44269504f;
 template <int width>
 constexpr int kStep = flash_step(width);
 
-// lse of a query in base 2; 0 where it sees no key, so that scores of -infinity less it are not NaN.
+// lse of a query in base 2; 0 where it sees no key, so that scores of -infinity less it are not
+// NaN.
 __device__ float lse_of(const AttentionArgs& a, int t) {
   const float lse = static_cast<const float*>(a.lse)[first_statistic(a) + t];
   return lse == -HUGE_VALF ? 0.0f : lse * kLog2E;
@@ -80,7 +81,6 @@ __device__ void flash_grad_q(const AttentionArgs& a) {
   const auto load = [&](int i) {
     buffer(i % 2).load(a, a.k, i * step, a.keys);
     buffer(2 + i % 2).load(a, a.v, i * step, a.keys);
-    commit_copies();
   };
   q.load(a, a.q, t0, a.queries);
   d_o.load(a, a.d_o, t0, a.queries);
@@ -90,25 +90,27 @@ __device__ void flash_grad_q(const AttentionArgs& a) {
   of.read(a, t);
   Result dq[width / 8] = {}, p[step / 8], ds[step / 8];
   for (int i = 0; i < tiles; ++i) {
+    await_tile();
     if (i + 1 < tiles) load(i + 1);
-    i + 1 < tiles ? wait_copies<1>() : wait_copies<0>();
-    publish_to_products();
-    __syncthreads();
+    begin_products();
     product_of_rows(q, buffer(i % 2), p);
     product_of_rows(d_o, buffer(2 + i % 2), ds);
+    end_products(p, ds);
     if (a.seed) leave_out(QueryRows(a, t, i * step), float(a.keep), ds);
     if ((i + 1) * step > seen(a, t0 + r)) mask_keys({seen(a, t), seen(a, t + 8)}, i * step, p);
     grad_of_scores(of, scale, p, ds);
-    add_product(ds, buffer(i % 2), dq);
-    __syncthreads();
+    const auto slopes = as_operands<T>(ds);
+    begin_products();
+    add_product(slopes, buffer(i % 2), dq);
+    end_products(dq);
   }
-  wait_copies<0>();
+  wait_copies();
   __syncthreads();
   store_rows(a, a.dq, t0, a.queries, q, dq, float(a.scale), float(a.scale));
 }
 
-// Whether dropout leaves out element e of this lane's rows s and s + 8, which are keys, in a tile of
-// queries from `first` on.
+// Whether dropout leaves out element e of this lane's rows s and s + 8, which are keys, in a tile
+// of queries from `first` on.
 struct KeyRows {
   Dropout dropout;
   int s, column;
@@ -147,6 +149,24 @@ __device__ void weights_and_grad(float scale, const float* lse, const float* del
     }
 }
 
+// lse and delta of the queries of two tiles, in shared memory. A thread reads those of one query,
+// and writes them when it has computed something else meanwhile.
+template <int step>
+struct Statistics {
+  float* at;
+
+  __device__ float* of(int tile) const { return at + tile % 2 * 2 * step; }
+  __device__ float2 read(const AttentionArgs& a, int tile) const {
+    const int t = tile * step + int(threadIdx.x);
+    if (int(threadIdx.x) >= step || t >= a.queries) return {0.0f, 0.0f};
+    return {lse_of(a, t), delta_of(a, t)};
+  }
+  __device__ void write(int tile, float2 x) const {
+    if (int(threadIdx.x) >= step) return;
+    of(tile)[threadIdx.x] = x.x, of(tile)[step + threadIdx.x] = x.y;
+  }
+};
+
 template <class T, int width>
 __device__ void flash_grad_kv(const AttentionArgs& a) {
   constexpr int step = kStep<width>;
@@ -157,45 +177,42 @@ __device__ void flash_grad_kv(const AttentionArgs& a) {
   const auto buffer = [&](int i) {
     return Queries{shared + 2 * Keys::elements + i * Queries::elements};
   };
-  // lse and delta of the queries of both buffers.
-  float* statistics = reinterpret_cast<float*>(buffer(4).at);
-  const int s0 = int(blockIdx.x) * kFlashRows, rank = int(threadIdx.x);
-  const int r = rank / 32 * 16, s = s0 + r + rank % 32 / 4;
+  const Statistics<step> statistics{reinterpret_cast<float*>(buffer(4).at)};
+  const int s0 = int(blockIdx.x) * kFlashRows;
+  const int r = int(threadIdx.x) / 32 * 16, s = s0 + r + int(threadIdx.x) % 32 / 4;
   const int first = first_query(a, s0) / step, tiles = (a.queries + step - 1) / step;
   const auto load = [&](int i) {
     buffer(i % 2).load(a, a.q, i * step, a.queries);
     buffer(2 + i % 2).load(a, a.d_o, i * step, a.queries);
-    commit_copies();
-    if (rank >= step) return;
-    const bool exists = i * step + rank < a.queries;
-    float* const at = statistics + i % 2 * 2 * step + rank;
-    at[0] = exists ? lse_of(a, i * step + rank) : 0.0f;
-    at[step] = exists ? delta_of(a, i * step + rank) : 0.0f;
   };
   k.load(a, a.k, s0, a.keys);
   v.load(a, a.v, s0, a.keys);
   load(first);
+  statistics.write(first, statistics.read(a, first));
   const float scale = float(a.scale) * kLog2E;
   Result dk[width / 8] = {}, dv[width / 8] = {}, p[step / 8], ds[step / 8];
   for (int i = first; i < tiles; ++i) {
+    await_tile();
     if (i + 1 < tiles) load(i + 1);
-    i + 1 < tiles ? wait_copies<1>() : wait_copies<0>();
-    publish_to_products();
-    __syncthreads();
+    const float2 next = statistics.read(a, i + 1);
+    begin_products();
     product_of_rows(k, buffer(i % 2), p);
     product_of_rows(v, buffer(2 + i % 2), ds);
+    end_products(p, ds);
     const KeyRows leaves_out(a, s, i * step);
     if (a.seed) leave_out(leaves_out, float(a.keep), ds);
     if (i * step < first_query(a, s0 + r + 15))
       mask_queries({first_query(a, s), first_query(a, s + 8)}, i * step, p);
-    const float* lse = statistics + i % 2 * 2 * step;
-    weights_and_grad(scale, lse, lse + step, p, ds);
+    weights_and_grad(scale, statistics.of(i), statistics.of(i) + step, p, ds);
     if (a.seed) leave_out(leaves_out, float(a.keep), p);
-    add_product(p, buffer(2 + i % 2), dv);
-    add_product(ds, buffer(i % 2), dk);
-    __syncthreads();
+    const auto weights = as_operands<T>(p), slopes = as_operands<T>(ds);
+    begin_products();
+    add_product(weights, buffer(2 + i % 2), dv);
+    add_product(slopes, buffer(i % 2), dk);
+    end_products(dv, dk);
+    statistics.write(i + 1, next);
   }
-  wait_copies<0>();
+  wait_copies();
   __syncthreads();
   store_rows(a, a.dk, s0, a.keys, k, dk, float(a.scale), float(a.scale));
   store_rows(a, a.dv, s0, a.keys, v, dv, 1.0f, 1.0f);

@@ -86,16 +86,16 @@ struct Tile {
   __device__ uint64_t some_rows(int r) const { return describe_matrix(at + r * 64, 2 * block); }
 };
 
+// The products stand between begin_products() and end_products(), before which no result is there.
+
 // Computes the product of this warp's 16 rows of `a` with the rows of b; to[n] has 8 columns.
 template <int columns, class T, int width>
 __device__ void product_of_rows(const Tile<T, 64, width>& a, const Tile<T, 8 * columns, width>& b,
                                 Result (&to)[columns]) {
   if ORR_CONSTEXPR (kWarpgroups) {
-    begin_products();
 #pragma unroll
     for (int c = 0; c < width; c += 16)
       Warpgroup<T>::rows(to, a.some_columns(c), b.some_columns(c), c > 0);
-    end_products(to);
   } else {
 #pragma unroll
     for (int n = 0; n < columns; ++n) to[n] = Result{};
@@ -108,25 +108,40 @@ __device__ void product_of_rows(const Tile<T, 64, width>& a, const Tile<T, 8 * c
   }
 }
 
+// Results of 16 rows, 16 columns each, as left operands.
+template <int n>
+struct Operands {
+  OperandA x[n];
+};
+template <class T, int columns>
+__device__ Operands<columns / 2> as_operands(const Result (&p)[columns]) {
+  Operands<columns / 2> all;
+#pragma unroll
+  for (int j = 0; j < columns / 2; ++j) all.x[j] = as_operand<T>(p, j);
+  return all;
+}
+
 // Adds to `to` the product of p, which has 16 rows, with the rows of b.
-template <int columns, class T, int width>
-__device__ void add_product(const Result (&p)[columns], const Tile<T, 8 * columns, width>& b,
+template <int n, class T, int width>
+__device__ void add_product(const Operands<n>& p, const Tile<T, 16 * n, width>& b,
                             Result (&to)[width / 8]) {
-  OperandA x[columns / 2];
-#pragma unroll
-  for (int j = 0; j < columns / 2; ++j) x[j] = as_operand<T>(p, j);
   if ORR_CONSTEXPR (kWarpgroups) {
-    begin_products();
 #pragma unroll
-    for (int j = 0; j < columns / 2; ++j) Warpgroup<T>::add(to, x[j], b.some_rows(j * 16));
-    end_products(to);
+    for (int j = 0; j < n; ++j) Warpgroup<T>::add(to, p.x[j], b.some_rows(j * 16));
   } else {
 #pragma unroll
-    for (int j = 0; j < columns / 2; ++j)
+    for (int j = 0; j < n; ++j)
 #pragma unroll
-      for (int n = 0; n < width / 16; ++n)
-        multiply_two<T>(to + 2 * n, x[j], b.right(j * 16, n * 16));
+      for (int c = 0; c < width; c += 16) multiply_two<T>(to + c / 8, p.x[j], b.right(j * 16, c));
   }
+}
+
+// Waits until the tile that was loaded last is there for the products of all warps. None reads the
+// tiles before it any more.
+__device__ inline void await_tile() {
+  wait_copies();
+  publish_to_products();
+  __syncthreads();
 }
 
 // Stores this warp's 16 rows of results, scaled by `low` and `high` for the two rows of this lane.
@@ -158,8 +173,8 @@ __device__ void store_rows(const AttentionArgs& a, const Heads& to, int first, i
   }
 }
 
-// Whether dropout leaves out element e of this lane's rows t and t + 8, which are queries, in a tile
-// of keys from `first` on.
+// Whether dropout leaves out element e of this lane's rows t and t + 8, which are queries, in a
+// tile of keys from `first` on.
 struct QueryRows {
   Dropout dropout;
   int t, column;

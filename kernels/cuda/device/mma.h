@@ -72,13 +72,8 @@ __device__ inline void copy_async(void* to, const void* from, bool present) {
                "r"(present ? 16 : 0)
                : "memory");
 }
-// Ends a group of copies of this thread.
-__device__ inline void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-// Waits for all groups but the newest `pending`.
-template <int pending>
-__device__ inline void wait_copies() {
-  asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
-}
+// Waits for the copies of this thread.
+__device__ inline void wait_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 
 __device__ inline float exp2_fast(float x) {
   float y;

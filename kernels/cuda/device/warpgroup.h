@@ -33,17 +33,28 @@ __device__ inline void publish_to_products() {
   if constexpr (kWarpgroups) asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-// Around a batch of products.
-__device__ inline void begin_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
-// Waits for them. No result may be read before.
+// Begins a batch of products.
+__device__ inline void begin_products() {
+  if constexpr (kWarpgroups) asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+
+// Keeps the compiler from reading results before this place.
 template <int columns>
-__device__ void end_products(Result (&d)[columns]) {
-  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-  asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+__device__ void hold(Result (&d)[columns]) {
 #pragma unroll
   for (int n = 0; n < columns; ++n)
 #pragma unroll
     for (int i = 0; i < 4; ++i) asm volatile("" : "+f"(d[n].x[i])::"memory");
+}
+
+// Waits for the batch, of which these are all the results.
+template <class... Results>
+__device__ void end_products(Results&... d) {
+  if constexpr (kWarpgroups) {
+    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+    asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+    (hold(d), ...);
+  }
 }
 
 #define ORR_4(d, i) "+f"(d[i].x[0]), "+f"(d[i].x[1]), "+f"(d[i].x[2]), "+f"(d[i].x[3])

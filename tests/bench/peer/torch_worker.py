@@ -3,7 +3,8 @@
 
 torch_worker.py WORKLOAD KIND THREADS PIPES RANK RANKS
 
-KIND: eager, compile, eager-last or compile-last (images with their channels last), ddp, fsdp.
+KIND: eager, compile, eager-last or compile-last (images with their channels last), compile-max (tries kernels for
+minutes), ddp, fsdp.
 """
 import sys
 import time
@@ -32,7 +33,8 @@ def make_step(work, kind, pipes, rank, ranks):
     model = training.make_model(work)
     training.load(work, model)
     if kind not in ("ddp", "fsdp"):
-        return training.Step(work, model, compiled=kind.startswith("compile"), channels_last=kind.endswith("-last"))
+        mode = "" if kind.startswith("eager") else "max-autotune" if kind == "compile-max" else "default"
+        return training.Step(work, model, mode=mode, channels_last=kind.endswith("-last"))
     dist.init_process_group("gloo", init_method=f"file://{pipes}/store", rank=rank, world_size=ranks)
 
     return training.Step(work, model, replicated if kind == "ddp" else sharded, rank, ranks)

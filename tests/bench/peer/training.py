@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """PyTorch's training step, as fast as PyTorch makes it: fused AdamW, gradients set to none, nothing
-read back; on a GPU compiled with max-autotune."""
+read back."""
 import pathlib
 import sys
 
@@ -28,9 +28,9 @@ def load(work, model):
 
 class Step:
     """Calling it trains on the next batch and returns the loss. Of several ranks each takes its part
-    of every batch. `wrap` is what compiles or distributes the loss function's model."""
+    of every batch. `wrap` distributes the model; `mode` is torch.compile's, without one nothing is compiled."""
 
-    def __init__(self, work, model, wrap=lambda model: model, rank=0, ranks=1, compiled=False,
+    def __init__(self, work, model, wrap=lambda model: model, rank=0, ranks=1, mode="",
                  channels_last=False):
         self.device, self.half = work.device, work.half
         if channels_last:
@@ -38,8 +38,7 @@ class Step:
         self.model = wrap(model.to(work.device))  # first: it may put others in the place of the parameters
         groups = models.groups(model, DECAY)
         self.optimizer = torch.optim.AdamW(groups, lr=RATE, betas=(B1, B2), eps=EPS, fused=True)
-        mode = "default" if work.device == "cpu" else "max-autotune"
-        self.loss_of = torch.compile(models.loss_of, mode=mode) if compiled else models.loss_of
+        self.loss_of = torch.compile(models.loss_of, mode=mode) if mode else models.loss_of
         x, y = (torch.from_numpy(numpy.load(work.directory / (name + ".npy"))).to(work.device) for name in "xy")
         if channels_last:
             x = x.contiguous(memory_format=torch.channels_last)

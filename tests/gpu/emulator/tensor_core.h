@@ -110,8 +110,8 @@ struct Described {
 
 inline void publish_to_products() {}
 inline void begin_products() {}
-template <int columns>
-void end_products(Result (&)[columns]) {}
+template <class... Results>
+void end_products(Results&...) {}
 
 template <class T>
 struct Warpgroup {
@@ -150,10 +150,9 @@ struct Warpgroup {
 inline void copy_async(void* to, const void* from, bool present) {
   ::emulator::copy_async(to, from, present ? 16 : 0);
 }
-inline void commit_copies() { ::emulator::commit_copies(); }
-template <int pending>
-void wait_copies() {
-  ::emulator::wait_copies(pending);
+inline void wait_copies() {
+  ::emulator::commit_copies();
+  ::emulator::wait_copies(0);
 }
 
 inline float exp2_fast(float x) { return std::exp2(x); }

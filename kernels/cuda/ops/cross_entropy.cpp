@@ -51,7 +51,8 @@ LateSource::Text bad_label(int64_t classes) {
 struct CrossEntropy : Prepared {
   explicit CrossEntropy(const orr_op& op)
       : logits_(op.n_out == 1),
-        rows_(function_name(op.kind, op.in[logits_].dtype), op.in[logits_], logits_ ? 0 : 1),
+        rows_(function_name(op.kind, op.in[logits_].dtype), op.in[logits_], logits_ ? 0 : 1,
+              logits_ == 0),
         late_(op, bad_label(op.in[logits_].dims[1])),
         wide_labels_(op.in[logits_ + 1].dtype == ORR_I64) {}
 

@@ -23,7 +23,7 @@ __device__ void cross_entropy(const CrossEntropyArgs& a) {
   using A = Acc<T>;
   const Team team(a.rows);
   if (team.row >= a.rows.rows) return;
-  const T* x = static_cast<const T*>(a.logits) + team.row * a.rows.columns;
+  const T* x = static_cast<const T*>(a.logits) + team.row * a.step;
   const A w = static_cast<const A*>(a.w)[team.row];
   const A hit = get(x[checked_label(team, a, w != A(0))]);
   RowParts<T> row(team, a.rows, x);
@@ -44,9 +44,9 @@ __device__ void cross_entropy_grad(const CrossEntropyArgs& a) {
   const int label = checked_label(team, a, w != A(0));
   const A scale = static_cast<const A*>(a.loss)[team.row] * w;
   map_row(
-      team, n, static_cast<T*>(a.dlogits) + team.row * n,
+      team, n, static_cast<T*>(a.dlogits) + team.row * a.step_out,
       [=](int c, A x) { return w == A(0) ? A(0) : scale * (exp_for<T>(x - lse) - A(c == label)); },
-      static_cast<const T*>(a.logits) + team.row * n);
+      static_cast<const T*>(a.logits) + team.row * a.step);
 }
 
 }  // namespace

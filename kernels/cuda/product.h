@@ -29,9 +29,9 @@ size_t blas_workspace(const MatmulShape& shape);
 
 class Product {
  public:
-  // The product sums `depth` elements, which may be fewer than K. Addresses are multiples of
-  // `alignment`. Throws orr::Error if the library has no algorithm.
-  Product(const MatmulShape& shape, int64_t depth, int64_t alignment,
+  // The product sums `depth` elements, which may be fewer than K. Addresses fit `alignment`. Throws
+  // orr::Error if the library has no algorithm.
+  Product(const MatmulShape& shape, int64_t depth, const Alignment& alignment,
           const Epilogue* epilogue = nullptr);
 
   // With an epilogue: whether the library has an algorithm that may be used. Unless the product is
@@ -48,9 +48,11 @@ class Product {
   };
   static Layouts layouts(const MatmulShape& shape, int64_t depth, bool nominal,
                          const Epilogue* epilogue);
-  void choose(const MatmulShape& shape, int64_t depth, int64_t alignment, const Epilogue* epilogue);
+  void choose(const MatmulShape& shape, int64_t depth, const Alignment& alignment,
+              const Epilogue* epilogue);
   std::vector<cublasLtMatmulAlgo_t> candidates(const MatmulShape& shape, int64_t depth,
-                                               int64_t alignment, const Epilogue* epilogue) const;
+                                               const Alignment& alignment,
+                                               const Epilogue* epilogue) const;
   bool takes(const cublasLtMatmulAlgo_t& algorithm, cublasLtMatmulDesc_t product,
              cublasLtMatrixLayout_t c) const;
   void launch(CUstream stream, const cublasLtMatmulAlgo_t& algorithm, CUdeviceptr a, CUdeviceptr b,

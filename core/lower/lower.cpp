@@ -104,6 +104,7 @@ void ask_device(RankPlan& plan) {
   const orr_device_api& device = Registry::get().device(name);
   check(device.facts(device.self, &facts), "device '" + name + "'");
   plan.alignment = std::max(plan.alignment, facts.alignment), plan.outside = facts.outside;
+  plan.row_alignment = facts.row_alignment;
 }
 
 // Renumbers a rank's microbatches as if they were all there are.

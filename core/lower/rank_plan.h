@@ -133,8 +133,9 @@ struct RankPlan {
   uint64_t host_bytes = 0, disk_bytes = 0;  // states in the other tiers
   uint64_t host_stash = 0, disk_stash = 0;  // regions host and disk
   std::vector<std::string> kernel_names;
-  uint64_t alignment = 64;  // of offsets, in bytes
-  uint64_t outside = 0;     // bytes that the device's driver and libraries take beside the plan
+  uint64_t alignment = 64;     // of offsets, in bytes
+  uint64_t row_alignment = 0;  // of rows for fast products, in bytes; 0: any
+  uint64_t outside = 0;        // bytes that the device's driver and libraries take beside the plan
 
   int add(Storage s) {
     storages.push_back(std::move(s));

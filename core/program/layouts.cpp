@@ -23,6 +23,11 @@ Dims inverse(const Dims& permutation) {
 
 bool reshaped(const Layout& x, const Dims& dims, Layout& view) {
   view = Layout::contiguous({x.dtype, dims});
+  const size_t r = x.dims.size();
+  // One row keeps the stride of its dims of extent 1: see as_matrix in ops/matmul.cpp.
+  if (x.is_contiguous() && r > 1 && dims.size() > 1 && dims.back() == x.dims.back())
+    if (const Type one{x.dtype, dims}; one.elements() == dims.back())
+      std::fill(view.strides.begin(), view.strides.end() - 1, x.strides[r - 2]);
   if (x.is_contiguous()) return true;
   size_t i = 0, j = 0;
   while (i < x.dims.size() || j < dims.size()) {

@@ -153,17 +153,21 @@ Layout as_flat(const Layout& x) {
   return Layout::contiguous({x.dtype, {Type{x.dtype, x.dims}.elements()}});
 }
 
+// Puts x in the shape that `letter` names; returns false if its strides do not allow that.
+static bool shaped(const Layout& x, char letter, Layout& to) {
+  to = letter == 'f' ? as_flat(x) : as_rows(x);
+  if (x.is_contiguous()) return true;
+  const size_t r = x.dims.size();
+  return letter == 'R' && regroup(x, {{0, r - 1}, {r - 1, r}}, to) && to.strides[1] == 1;
+}
+
 KernelForm contiguous_form(const std::vector<Layout>& in, const std::vector<Layout>& out,
                            const char* shape) {
   KernelForm form;
-  for (size_t i = 0; i < in.size(); ++i) {
-    if (!in[i].is_contiguous()) form.copy.push_back(static_cast<int>(i));
-    form.in.push_back(*shape++ == 'r' ? as_rows(in[i]) : as_flat(in[i]));
-  }
-  for (const Layout& x : out) {
-    form.out_ok = form.out_ok && x.is_contiguous();
-    form.out.push_back(*shape++ == 'r' ? as_rows(x) : as_flat(x));
-  }
+  for (size_t i = 0; i < in.size(); ++i)
+    if (!shaped(in[i], *shape++, form.in.emplace_back())) form.copy.push_back(static_cast<int>(i));
+  for (const Layout& x : out)
+    form.out_ok = shaped(x, *shape++, form.out.emplace_back()) && form.out_ok;
   return form;
 }
 

@@ -101,7 +101,7 @@ Cost no_cost(const OpArgs&, const std::vector<Type>&);
 Layout as_rows(const Layout& x);
 Layout as_flat(const Layout& x);
 // The form of ops that read and write contiguous tensors: `shape[i]` is 'r' for rows or 'f' for
-// flat, first for the inputs, then for the outputs.
+// flat, first for the inputs, then for the outputs. 'R': rows that need not lie one after another.
 KernelForm contiguous_form(const std::vector<Layout>& in, const std::vector<Layout>& out,
                            const char* shape);
 // The sharding of ops whose inputs and outputs have the same dims with the same meaning.

@@ -24,7 +24,10 @@ struct CrossEntropy : Kernel {
   using V = Vec<T>;
   using S = Scalar<T>;
   explicit CrossEntropy(const orr_op& op)
-      : label(op, 1), rows(op.in[0].dims[0]), classes(op.in[0].dims[1]) {}
+      : label(op, 1),
+        rows(op.in[0].dims[0]),
+        classes(op.in[0].dims[1]),
+        step(op.in[0].strides[0]) {}
 
   void launch(const orr_buffer* in, const orr_buffer* out, const orr_buffer*) override {
     const T* logits = host<T>(in[0]);
@@ -34,8 +37,8 @@ struct CrossEntropy : Kernel {
     check_labels(label, labels, w, rows, classes);
     parallel_ranges(rows, row_grain(classes), [&](int64_t first, int64_t last) {
       for (int64_t r = first; r < last; ++r) {
-        const T* x = logits + r * classes;
-        lse[r] = row_lse(x, r + 1 < rows ? x + classes : x);
+        const T* x = logits + r * step;
+        lse[r] = row_lse(x, r + 1 < rows ? x + step : x);
         loss[r] = w[r] == 0 ? S(0) : w[r] * (lse[r] - load_one(x + label(labels, r)));
       }
     });
@@ -54,6 +57,7 @@ struct CrossEntropy : Kernel {
 
   Integers label;
   int64_t rows, classes;
+  int64_t step;  // from a row to the next, in elements
 };
 
 template <class T>
@@ -61,7 +65,11 @@ struct CrossEntropyGrad : Kernel {
   using V = Vec<T>;
   using S = Scalar<T>;
   explicit CrossEntropyGrad(const orr_op& op)
-      : label(op, 2), rows(op.in[1].dims[0]), classes(op.in[1].dims[1]) {}
+      : label(op, 2),
+        rows(op.in[1].dims[0]),
+        classes(op.in[1].dims[1]),
+        step(op.in[1].strides[0]),
+        step_out(op.out[0].strides[0]) {}
 
   void launch(const orr_buffer* in, const orr_buffer* out, const orr_buffer*) override {
     const S *dloss = host<S>(in[0]), *w = host<S>(in[3]), *lse = host<S>(in[4]);
@@ -69,8 +77,8 @@ struct CrossEntropyGrad : Kernel {
     check_labels(label, labels, w, rows, classes);
     parallel_ranges(rows, row_grain(classes), [&](int64_t first, int64_t last) {
       for (int64_t r = first; r < last; ++r) {
-        const T* x = host<T>(in[1]) + r * classes;
-        T* dx = host<T>(out[0]) + r * classes;
+        const T* x = host<T>(in[1]) + r * step;
+        T* dx = host<T>(out[0]) + r * step_out;
         if (w[r] == 0)
           __builtin_memset(dx, 0, size_t(classes) * sizeof(T));
         else
@@ -89,6 +97,7 @@ struct CrossEntropyGrad : Kernel {
 
   Integers label;
   int64_t rows, classes;
+  int64_t step, step_out;  // from a row to the next, in elements
 };
 
 }  // namespace

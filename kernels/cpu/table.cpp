@@ -70,6 +70,17 @@ void real_op(const orr_op& op, orr_support& out) {
   out.inplace = inplace;
 }
 
+// Takes logits, which are tensor `logits`, in rows that lie apart.
+template <int logits, int inplace>
+void loss(const orr_op& op, orr_support& out) {
+  const orr_tensor &x = op.in[logits], &dx = op.out[0];
+  const bool neighbours = x.strides[1] == 1 && (logits == 0 || dx.strides[1] == 1);
+  if (!neighbours && x.dims[1] != 1) return refuse(out, "the last stride of logits is 1");
+  real_op<logits, inplace>(op, out);
+  out.strided_in = 1u << logits;
+  if (logits == 1) out.strided_out = 1;
+}
+
 // Takes sums of tensor `input`, stored in any dtype that sums can be stored in.
 template <int input, int inplace>
 void real_sum(const orr_op& op, orr_support& out) {
@@ -117,8 +128,8 @@ const Op op_table[] = {
     ORR_ROW(attention, attention_supports, attention_workspace),
     ORR_ROW(attention_grad, attention_grad_supports, attention_grad_workspace),
     ORR_ROW(categorical, (real_op<0, 0>), nullptr),
-    ORR_ROW(cross_entropy, (real_op<0, 0>), nullptr),
-    ORR_ROW(cross_entropy_grad, (real_op<1, 2>), nullptr),
+    ORR_ROW(cross_entropy, (loss<0, 0>), nullptr),
+    ORR_ROW(cross_entropy_grad, (loss<1, 2>), nullptr),
     ORR_ROW(fold, fold_supports, nullptr),
     ORR_ROW(gather, moves<0>, nullptr),
     ORR_ROW(iota, moves<0>, nullptr),

@@ -47,7 +47,12 @@ orr_status* open(void*, int32_t local_rank, int32_t) {
 }
 
 orr_status* facts(void*, orr_device_facts* out) {
-  return orr::guard([&] { *out = facts_of(state().context ? state().device : 0); });
+  return orr::guard([&] {
+    const orr_device_facts known = facts_of(state().context ? state().device : 0);
+    const uint32_t size = out->size;
+    std::memcpy(out, &known, std::min<size_t>(size, sizeof known));
+    out->size = size;
+  });
 }
 
 }  // namespace

@@ -13,6 +13,7 @@ namespace {
 // Context, cuBLASLt's kernels and those of this plugin; read off as what the first step takes.
 constexpr uint64_t outside = uint64_t{1} << 30;
 constexpr uint64_t alignment = 256;
+constexpr uint64_t row_alignment = 16;  // of what cuBLASLt loads at once
 
 double read(CUdevice device, CUdevice_attribute which) {
   int value = 0;
@@ -43,6 +44,7 @@ orr_device_facts facts_of(CUdevice device) {
   orr::copy_text(out.name, "cuda");
   out.alignment = alignment;
   out.outside = outside;
+  out.row_alignment = row_alignment;
   if (!why_not_here().empty()) return out;
   size_t total = 0;
   check(driver().cuDeviceGetName(out.model, sizeof out.model, device), "cuDeviceGetName");

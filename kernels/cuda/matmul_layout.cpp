@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "matmul_layout.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include "op.h"
@@ -9,14 +10,15 @@
 namespace orr_cuda {
 namespace {
 
-// A dim of 1 has any stride.
+// A dim of 1 has any stride. The one that it has is taken where it can be, so that one row has the
+// alignment of many.
 std::optional<Matrix> view(const orr_tensor& t, bool may_turn) {
   const int64_t rows = t.dims[1], cols = t.dims[2], row = t.strides[1], col = t.strides[2];
   const int64_t batch = t.dims[0] == 1 ? 0 : t.strides[0];
   if ((col == 1 || cols <= 1) && (row >= cols || rows <= 1))
-    return Matrix{cols, rows, rows <= 1 ? std::max<int64_t>(cols, 1) : row, batch, false};
+    return Matrix{cols, rows, std::max<int64_t>({row, cols, 1}), batch, false};
   if (may_turn && (row == 1 || rows <= 1) && (col >= rows || cols <= 1))
-    return Matrix{rows, cols, cols <= 1 ? std::max<int64_t>(rows, 1) : col, batch, true};
+    return Matrix{rows, cols, std::max<int64_t>({col, rows, 1}), batch, true};
   return std::nullopt;
 }
 
@@ -63,12 +65,12 @@ MatmulShape::MatmulShape(const orr_op& op) {
 
 std::optional<Matrix> view_of(const orr_tensor& t) { return view(t, false); }
 
-int64_t alignment_of(const MatmulShape& shape) {
+Alignment alignment_of(const MatmulShape& shape) {
   const int64_t bytes = orr_dtype_bytes(shape.dtype);
-  int64_t step = 16;
-  for (const std::optional<Matrix>* x : {&shape.a, &shape.b, &shape.y})
-    step = std::gcd(step, std::gcd((*x)->leading * bytes, (*x)->batch_stride * bytes));
-  return step;
+  const auto of = [=](const Matrix& x) {
+    return std::gcd(int64_t{16}, std::gcd(x.leading * bytes, x.batch_stride * bytes));
+  };
+  return {of(*shape.a), of(*shape.b), of(*shape.y)};
 }
 
 }  // namespace orr_cuda

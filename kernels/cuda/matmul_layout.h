@@ -31,7 +31,16 @@ struct MatmulShape {
 // The form of a [batch, rows, cols] tensor that is not turned; empty if its strides have none.
 std::optional<Matrix> view_of(const orr_tensor& t);
 
-// The largest power of two, at most 16, that divides every stride of the three matrices, in bytes.
-int64_t alignment_of(const MatmulShape& shape);
+// What the addresses of the matrices, or of all their rows, are multiples of, in bytes.
+struct Alignment {
+  int64_t a, b, y;
+
+  bool fits(uint64_t at_a, uint64_t at_b, uint64_t at_y) const {
+    return at_a % uint64_t(a) == 0 && at_b % uint64_t(b) == 0 && at_y % uint64_t(y) == 0;
+  }
+};
+
+// The largest powers of two, at most 16, that divide the strides of each matrix.
+Alignment alignment_of(const MatmulShape& shape);
 
 }  // namespace orr_cuda

@@ -77,7 +77,7 @@ BlasObject<cublasLtMatmulDesc_t> description(const MatmulShape& shape, const Epi
 }
 
 BlasObject<cublasLtMatmulPreference_t> preference(bool may_split, uint64_t workspace,
-                                                  int64_t alignment) {
+                                                  const Alignment& alignment) {
   cublasLtMatmulPreference_t made = nullptr;
   check_blas(blas().cublasLtMatmulPreferenceCreate(&made), "cublasLtMatmulPreferenceCreate");
   BlasObject owned(made, blas().cublasLtMatmulPreferenceDestroy);
@@ -87,13 +87,12 @@ BlasObject<cublasLtMatmulPreference_t> preference(bool may_split, uint64_t works
   };
   const uint32_t schemes =
       may_split ? CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE : CUBLASLT_REDUCTION_SCHEME_NONE;
-  const auto bytes = static_cast<uint32_t>(alignment);
   set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace);
   set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, schemes);
-  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, bytes);
-  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, bytes);
-  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, bytes);
-  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, bytes);
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, static_cast<uint32_t>(alignment.b));
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, static_cast<uint32_t>(alignment.a));
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, static_cast<uint32_t>(alignment.y));
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, static_cast<uint32_t>(alignment.y));
   return owned;
 }
 
@@ -137,11 +136,12 @@ std::string text_of(const Matrix& x) {
          std::to_string(x.leading) + "/" + std::to_string(x.batch_stride);
 }
 
-std::string text_of(const MatmulShape& shape, int64_t depth, int64_t alignment) {
+std::string text_of(const MatmulShape& shape, int64_t depth, const Alignment& alignment) {
   return std::string(shape.fast ? "fast" : "exact") + " dtype " + std::to_string(shape.dtype) +
          " groups " + std::to_string(shape.g) + " depth " + std::to_string(depth) + " a " +
          text_of(*shape.a) + " b " + text_of(*shape.b) + " y " + text_of(*shape.y) + " aligned " +
-         std::to_string(alignment);
+         std::to_string(alignment.a) + "/" + std::to_string(alignment.b) + "/" +
+         std::to_string(alignment.y);
 }
 
 std::string extent_of(const MatmulShape& shape, int64_t depth) {
@@ -187,7 +187,7 @@ Product::Layouts Product::layouts(const MatmulShape& shape, int64_t depth, bool 
           layout(c, type, batch)};
 }
 
-Product::Product(const MatmulShape& shape, int64_t depth, int64_t alignment, bool raced,
+Product::Product(const MatmulShape& shape, int64_t depth, const Alignment& alignment, bool raced,
                  const Epilogue* epilogue)
     : f64_(shape.dtype == ORR_F64),
       has_bias_(epilogue && epilogue->bias >= 0),
@@ -208,8 +208,9 @@ bool Product::takes(const cublasLtMatmulAlgo_t& algorithm, cublasLtMatmulDesc_t 
          real.workspaceSize <= workspace_;
 }
 
-Product::Algorithms Product::choices(const MatmulShape& shape, int64_t depth, int64_t alignment,
-                                     bool nominal, const Epilogue* epilogue) const {
+Product::Algorithms Product::choices(const MatmulShape& shape, int64_t depth,
+                                     const Alignment& alignment, bool nominal,
+                                     const Epilogue* epilogue) const {
   const bool may_split = shape.rows_summed || shape.fast;
   const auto product = description(shape, epilogue);
   const Layouts asked = layouts(shape, depth, nominal, epilogue);
@@ -227,7 +228,8 @@ Product::Algorithms Product::choices(const MatmulShape& shape, int64_t depth, in
   return all;
 }
 
-Product::Algorithms Product::candidates(const MatmulShape& shape, int64_t depth, int64_t alignment,
+Product::Algorithms Product::candidates(const MatmulShape& shape, int64_t depth,
+                                        const Alignment& alignment,
                                         const Epilogue* epilogue) const {
   const auto product = description(shape, epilogue);
   const auto fits = [&](const cublasLtMatmulAlgo_t& x) {
@@ -252,8 +254,8 @@ Product::Algorithms Product::candidates(const MatmulShape& shape, int64_t depth,
 }
 
 // A product that is not fast has the bits that it has alone.
-void Product::choose(const MatmulShape& shape, int64_t depth, int64_t alignment, bool raced,
-                     const Epilogue* epilogue) {
+void Product::choose(const MatmulShape& shape, int64_t depth, const Alignment& alignment,
+                     bool raced, const Epilogue* epilogue) {
   Algorithms fitting = candidates(shape, depth, alignment, shape.fast ? epilogue : nullptr);
   const auto takes_not = [&](const cublasLtMatmulAlgo_t& x) {
     return !takes(x, product_.get(), layouts_.c.get());

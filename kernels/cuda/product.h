@@ -34,10 +34,10 @@ size_t blas_workspace(const MatmulShape& shape);
 
 class Product {
  public:
-  // The product sums `depth` elements, which may be fewer than K. Addresses are multiples of
-  // `alignment`. Without a race, which takes time, the algorithm whose bits count is used itself.
-  // Throws orr::Error if the library has no algorithm.
-  Product(const MatmulShape& shape, int64_t depth, int64_t alignment, bool raced,
+  // The product sums `depth` elements, which may be fewer than K. Addresses fit `alignment`. Without
+  // a race, which takes time, the algorithm whose bits count is used itself. Throws orr::Error if
+  // the library has no algorithm.
+  Product(const MatmulShape& shape, int64_t depth, const Alignment& alignment, bool raced,
           const Epilogue* epilogue = nullptr);
 
   // With an epilogue: whether the library has an algorithm that may be used. Unless the product is
@@ -55,13 +55,13 @@ class Product {
   static Layouts layouts(const MatmulShape& shape, int64_t depth, bool nominal,
                          const Epilogue* epilogue);
   using Algorithms = std::vector<cublasLtMatmulAlgo_t>;
-  void choose(const MatmulShape& shape, int64_t depth, int64_t alignment, bool raced,
+  void choose(const MatmulShape& shape, int64_t depth, const Alignment& alignment, bool raced,
               const Epilogue* epilogue);
   // The library's choices, the best first.
-  Algorithms choices(const MatmulShape& shape, int64_t depth, int64_t alignment, bool nominal,
-                     const Epilogue* epilogue) const;
+  Algorithms choices(const MatmulShape& shape, int64_t depth, const Alignment& alignment,
+                     bool nominal, const Epilogue* epilogue) const;
   // The one whose bits count, then others that might have them.
-  Algorithms candidates(const MatmulShape& shape, int64_t depth, int64_t alignment,
+  Algorithms candidates(const MatmulShape& shape, int64_t depth, const Alignment& alignment,
                         const Epilogue* epilogue) const;
   cublasLtMatmulAlgo_t fastest(const Algorithms& candidates, const MatmulShape& shape,
                                const std::string& text, const Epilogue* epilogue);

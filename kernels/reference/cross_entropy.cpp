@@ -9,8 +9,14 @@
 namespace reference {
 namespace {
 
+// Elements of a row are neighbours.
+void require_rows(const orr_tensor& t, const char* name) {
+  require(t.dims[1] == 1 || t.strides[1] == 1, std::string("the last stride of ") + name + " is 1");
+}
+
 void check_inputs(const orr_op& op, int logits, int lse) {
   require_rank(op.in[logits], 2, "logits");
+  require_rows(op.in[logits], "logits");
   require_real(op.in[logits], "logits");
   int64_t rows = op.in[logits].dims[0];
   int32_t wide = wide_dtype(op.in[logits].dtype);
@@ -35,6 +41,7 @@ void check_grad(const orr_op& op) {
   require_vector(op.in[0], wide_dtype(x.dtype), x.dims[0], "dloss");
   require_dtype(op.out[0], x.dtype, "dlogits");
   require_shape(op.out[0], {x.dims[0], x.dims[1]}, "dlogits");
+  require_rows(op.out[0], "dlogits");
 }
 
 template <class A>
@@ -56,7 +63,7 @@ void run_forward(const Call& call) {
     const A* w = call.input<A>(2);
     check_labels(call, 1, w, rows, n);
     orr::parallel_for(rows, [&](int64_t r) {
-      const T* x = call.input<T>(0) + r * n;
+      const T* x = call.input<T>(0) + r * call.op.in[0].strides[0];
       A top = row_max(x, n);
       A lse = top + log_of(row_sum<A>(n, [=](int64_t c) { return exp_of(get(x[c]) - top); }));
       call.output<A>(0)[r] = w[r] == 0 ? A(0) : w[r] * (lse - get(x[call.integer(1, r)]));
@@ -72,8 +79,8 @@ void run_grad(const Call& call) {
     const A *dloss = call.input<A>(0), *w = call.input<A>(3), *lse = call.input<A>(4);
     check_labels(call, 2, w, rows, n);
     orr::parallel_for(rows, [&](int64_t r) {
-      const T* x = call.input<T>(1) + r * n;
-      T* dx = call.output<T>(0) + r * n;
+      const T* x = call.input<T>(1) + r * call.op.in[1].strides[0];
+      T* dx = call.output<T>(0) + r * call.op.out[0].strides[0];
       if (w[r] == 0) return std::fill(dx, dx + n, T{});
       int64_t label = call.integer(2, r);
       A scale = dloss[r] * w[r];
@@ -88,10 +95,10 @@ int32_t inplace_logits(const orr_op&) { return 2; }
 }  // namespace
 
 const Family cross_entropy_family = {
-    "cross_entropy", "reference.cross_entropy.1", check_forward, run_forward, nullptr, 0, 0,
+    "cross_entropy", "reference.cross_entropy.1", check_forward, run_forward, nullptr, 1, 0,
     nullptr};
 const Family cross_entropy_grad_family = {
-    "cross_entropy_grad", "reference.cross_entropy.1", check_grad, run_grad, nullptr, 0, 0,
+    "cross_entropy_grad", "reference.cross_entropy.1", check_grad, run_grad, nullptr, 2, 1,
     inplace_logits};
 
 }  // namespace reference

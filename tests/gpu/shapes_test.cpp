@@ -61,6 +61,32 @@ TEST(EmulatedShapes, RowsOfAnyLength) {
     }
 }
 
+// Rows of 60,001 elements of 16 bits begin where 16 bytes do not, and are read in two parts, of f32
+// in three and of f64 in five.
+TEST(EmulatedShapes, LogitsInParts) {
+  for (int32_t dtype : kReals) {
+    const int64_t n = 60001;
+    const orr_tensor x = tensor(dtype, {3, n}), labels = tensor(ORR_I64, {3}),
+                     s = tensor(wide(dtype), {3});
+    Case forward = make("cross_entropy", {x, labels, s}, {s, s});
+    forward.fills = {normal(), values({n - 1, 0, 33000}), positive()};
+    forward.depth = double(n);
+    std::vector<Values> inputs = make_inputs(forward, false, 8);
+    inputs[0][size_t(n) - 1] = 40;  // the maximum is in the last part, where the second pass begins
+    inputs[2][1] = 0;
+    expect_reference(forward, inputs, false);
+    Case padded = forward;
+    padded.in[0] = strided(dtype, {3, n}, {60032, 1});
+    expect_reference(padded, inputs, false);
+    EXPECT_EQ(run(padded, inputs).bits, run(forward, inputs).bits);
+    const Values lse = kernel_suite::run("reference", forward, inputs).values[1];
+    for (const orr_tensor& rows : {x, padded.in[0]}) {
+      Case grad = make("cross_entropy_grad", {s, rows, labels, s, s}, {rows});
+      expect_reference(grad, {inputs[2], inputs[0], inputs[1], inputs[2], lse}, false);
+    }
+  }
+}
+
 TEST(EmulatedShapes, SumsOfSeveralStages) {
   for (int32_t dtype : {ORR_F32, ORR_BF16, ORR_I32})
     for (const char* fn : {"sum", "sumsq", "max"}) {

@@ -6,6 +6,7 @@
 
 #include <cstring>
 
+#include "conformance/kernel/compare.h"
 #include "fake_step.h"
 
 namespace {
@@ -117,6 +118,39 @@ TEST(FakeOps, BadDataIsToldByTheNextWait) {
   EXPECT_TRUE(result.late);
   EXPECT_EQ(result.error.rfind("a test: ", 0), 0u) << result.error;
   EXPECT_NE(result.error.find("label 99 in row 1"), std::string::npos) << result.error;
+}
+
+// Which operands of y = a b, [rows, 16] x [16, 301] in bf16, the library may load 16 bytes at a
+// time. The rows of b and of y begin `step_b` and `step_y` elements apart.
+std::string aligned(int64_t rows, int64_t step_b, int64_t step_y) {
+  Case c;
+  c.kind = "matmul";
+  c.in = {tensor(ORR_BF16, {1, rows, 16}),
+          kernel_suite::strided(ORR_BF16, {1, 16, 301}, {16 * step_b, step_b, 1})};
+  c.out = {kernel_suite::strided(ORR_BF16, {1, rows, 301}, {rows * step_y, step_y, 1})};
+  const auto inputs = kernel_suite::make_inputs(c, true, 1);
+  // The library's a is our b.
+  const std::pair<const char*, const char*> names[] = {
+      {"a", "b aligned"}, {"b", "a aligned"}, {"y", "d aligned"}};
+  unsigned long long before[3];
+  for (int i = 0; i < 3; ++i) before[i] = calls({names[i].second});
+  const auto result = kernel_suite::run("cuda", c, inputs);
+  EXPECT_EQ(kernel_suite::trouble(result), "");
+  c.out = {tensor(ORR_BF16, {1, rows, 301})};
+  EXPECT_EQ(result.values, kernel_suite::run("reference", c, inputs).values);
+  std::string found;
+  for (int i = 0; i < 3; ++i)
+    if (calls({names[i].second}) > before[i]) found += names[i].first;
+  return found;
+}
+
+TEST(FakeOps, EachOperandHasItsOwnAlignment) {
+  for (int64_t rows : {1, 5}) {  // one row has what many have
+    EXPECT_EQ(aligned(rows, 301, 301), "a");
+    EXPECT_EQ(aligned(rows, 320, 301), "ab");
+    EXPECT_EQ(aligned(rows, 301, 320), "ay");
+    EXPECT_EQ(aligned(rows, 320, 320), "aby");
+  }
 }
 
 // Sums of leaves meet in the tree of the reference: three leaves of five, exact in small integers,

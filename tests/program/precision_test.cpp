@@ -3,6 +3,8 @@
 // Compute precision against the same model with its casts written by hand.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "edit/edit.h"
 #include "machine.h"
@@ -68,6 +70,7 @@ Named trained(Model& m) {
   materialize({m.w, m.scale});
   Named batch;
   for (int i = 0; i < 30; ++i) batch["x"].push_back(static_cast<float>(0.11 * (i % 13) - 0.6));
+  batch["labels"] = {0, 3, 1, 2, 2, 0};  // read by classifiers
   batch["$weight"] = Values(6, 1);
   return Machine(p, {"reference"}, {1, 0, 1, 6}).run(batch);
 }
@@ -98,6 +101,49 @@ TEST(Precision, LeavesWhatIsToBeKept) {
   EXPECT_EQ(kept.p.type(kept.product).dtype, ORR_F32);
   EXPECT_EQ(kept.p.type(kept.hidden).dtype, ORR_F32);
   EXPECT_EQ(kept.p.type(head).dtype, ORR_BF16);
+}
+
+// x w, and its loss over classes; with `low` the casts are written by hand, of logits back to f32.
+Model classifier(int32_t low = 0) {
+  Model m;
+  Program& p = m.p;
+  m.w = param("net.w", {5, 4}), m.scale = param("net.scale", {4});
+  const ValueId x = p.batch_input("x", {ORR_F32, {6, 5}}), w = p.state_value(m.w),
+                s = p.state_value(m.scale);
+  p.set_site({"Model.net", "model.lua:4"});
+  auto at = [&](ValueId v) { return low ? p.cast(v, low) : v; };
+  m.product = build::matmul(p, at(x), at(w));
+  m.hidden = p.pointwise(ORR_FN_MUL, {m.product, at(s)});
+  p.set_site({"", "model.lua:9"});
+  const ValueId labels = p.batch_input("labels", {ORR_I32, {6}});
+  const ValueId logits = low ? p.cast(m.hidden, ORR_F32) : m.hidden;
+  m.loss = build::cross_entropy(p, logits, labels, kNone, std::nullopt);
+  return m;
+}
+
+const Op& loss_of(const Program& p) {
+  return *std::find_if(p.ops().begin(), p.ops().end(),
+                       [](const Op& op) { return op.kind == "cross_entropy"; });
+}
+
+TEST(Precision, LogitsStayShortAndTheirLossIsThatOfACopyInF32) {
+  for (auto [dtype, name] : {std::pair{ORR_BF16, "bf16"}, {ORR_F16, "f16"}}) {
+    Model by_hand = classifier(dtype), chosen = classifier();
+    compute_short(chosen.p, {{"compute", std::string(name)}});
+    EXPECT_EQ(loss_of(chosen.p).in[0], chosen.hidden) << name;
+    EXPECT_EQ(chosen.p.type(chosen.hidden).dtype, dtype);
+    for (int i : {0, 1}) EXPECT_EQ(chosen.p.type(loss_of(chosen.p).out[i]).dtype, ORR_F32);
+    EXPECT_EQ(trained(chosen), trained(by_hand)) << name;
+  }
+}
+
+TEST(Precision, LogitsOfAKeptModuleAreF32) {
+  Model kept = classifier();
+  kept.p.set_site({"Model.other", "model.lua:5"});
+  build::matmul(kept.p, kept.hidden, kept.p.input("h", {ORR_F32, {4, 2}}));
+  compute_short(kept.p, {{"keep", std::string("net")}});
+  EXPECT_EQ(loss_of(kept.p).in[0], kept.hidden);
+  EXPECT_EQ(kept.p.type(kept.hidden).dtype, ORR_F32);
 }
 
 // A use each, so that their gradients stay apart.

@@ -32,13 +32,14 @@ typedef struct orr_graph orr_graph;
  * `size`: write no field behind that. */
 typedef struct orr_device_facts {
   uint32_t size;
-  char name[16];      /* "host", "cuda" */
-  char model[64];     /* "Zen 3, AVX2" */
-  uint64_t memory;    /* bytes that a plan may use; 0 = not known */
-  double peak_flops;  /* f32, per second; 0 = not known */
-  double bandwidth;   /* bytes per second; 0 = not known */
-  uint64_t alignment; /* of every buffer of a plan, bytes; 0: any */
-  uint64_t outside;   /* bytes that driver and libraries take in addition to allocations here */
+  char name[16];          /* "host", "cuda" */
+  char model[64];         /* "Zen 3, AVX2" */
+  uint64_t memory;        /* bytes that a plan may use; 0 = not known */
+  double peak_flops;      /* f32, per second; 0 = not known */
+  double bandwidth;       /* bytes per second; 0 = not known */
+  uint64_t alignment;     /* of every buffer of a plan, bytes; 0: any */
+  uint64_t outside;       /* bytes that driver and libraries take in addition to allocations here */
+  uint64_t row_alignment; /* of the rows of a matrix, bytes, for fast products; 0: any */
 } orr_device_facts;
 
 typedef struct orr_device_api {

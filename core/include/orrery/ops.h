@@ -92,9 +92,12 @@
  *                   loss = w * (lse - logits[label]); where w = 0 loss is 0 and the label is
  *                   ignored; a label outside [0,V) is an error naming row and label.
  *                   lse = max + log(row sum of exp(x - max)). With f64 logits, loss, lse and w are
- *                   f64.
+ *                   f64; with bf16 and f16 ones they stay f32, and nothing is rounded in between.
+ *                   The first stride of logits is free, the last is 1.
  * cross_entropy_grad  dloss[R], logits, labels, w, lse -> dlogits[R,V] =
- *                   dloss*w * (exp(x - lse) - [c = label]); may be in place on logits (input 1).
+ *                   dloss*w * (exp(x - lse) - [c = label]), in the dtype of the logits; may be in
+ *                   place on logits (input 1) of equal strides. The first stride of logits and of
+ *                   dlogits is free, the last is 1.
  * gather            table[V,C], index[N] i32/i64 -> y[N,C]; an index outside [0,V) is an error.
  * scatter_add       index[N], dy[N,C] -> y[V,C]; int "rows" = V. Per leaf, rows are added in token
  *                   order from +0. Leaves over N. With a third input base[V,C] the op has all

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "lower/kernels/launcher.h"
+#include "lower/kernels/padded_rows.h"
 #include "lower/kernels/row_places.h"
 #include "lower/lower.h"
 #include "program/layouts.h"
@@ -219,15 +220,15 @@ class Placer {
     } else {
       at.layout = free_layout(v, p_.ops()[static_cast<size_t>(op_index)]);
       uint64_t nodes = nodes_.count(v) ? static_cast<uint64_t>(nodes_[v]) : 1;
-      at.storage = launcher_.new_storage(p_.type(v).bytes() * nodes, category(v));
+      at.storage = launcher_.new_storage(bytes_of(at.layout) * nodes, category(v));
     }
     return at;
   }
 
   // The layout of what an op makes where nothing else says how it lies.
   Layout free_layout(ValueId v, const Op& op) {
-    if (op.kind != "pointwise" || nodes_.count(v) || results_.count(v))
-      return Layout::contiguous(p_.type(v));
+    if (op.kind != "pointwise") return padded_.layout_of(v, op);
+    if (nodes_.count(v) || results_.count(v)) return Layout::contiguous(p_.type(v));
     std::vector<Layout> in;
     for (ValueId x : op.in) in.push_back(place(x).layout);
     return layout_like(op.expr, in, p_.type(v));
@@ -390,6 +391,7 @@ class Placer {
   std::vector<char> is_total_;                // by value
   Launcher launcher_;
   RowPlaces rows_{plan_, launcher_, last_read_};
+  PaddedRows padded_{plan_, readers_};
   bool one_by_one_ = false;
   bool added_ =
       false;  // a sum of one microbatch is added to those before (lower/kernels/bucket.cpp)

@@ -38,18 +38,24 @@ std::vector<orr_tensor> abi_tensors(const std::vector<Layout>& layouts) {
   return out;
 }
 
+int32_t score_as_it_is(const KernelChoice& kernels, const Op& op, const std::vector<Layout>& in,
+                       const std::vector<Layout>& out, Launch& launch) {
+  const KernelForm form = op_def(op.kind).form(op, in, out);
+  if (!form.copy.empty() || !form.out_ok) return 0;
+  launch.op = op, launch.in = abi_tensors(form.in), launch.out = abi_tensors(form.out);
+  const orr_support support = kernels.best(launch);
+  return suits(form, support) ? support.score : 0;
+}
+
 bool taken_as_one(const KernelChoice& kernels, const Op& both, const std::vector<Layout>& in,
                   const std::vector<Layout>& out) {
-  const KernelForm form = op_def(both.kind).form(both, in, out);
-  if (!form.copy.empty() || !form.out_ok) return false;
   Launch one, product;
-  one.op = both, one.in = abi_tensors(form.in), one.out = abi_tensors(form.out);
-  const orr_support support = kernels.best(one);
-  if (!support.score || !suits(form, support)) return false;
+  const int32_t score = score_as_it_is(kernels, both, in, out, one);
+  if (!score) return false;
   product.op = product_of(both);
   product.in = {one.in[0], one.in[1]}, product.out = {one.out[0]};
   product.out[0].dtype = product_dtype(both);
-  return support.score >= kernels.best(product).score;
+  return score >= kernels.best(product).score;
 }
 
 }  // namespace orrery

@@ -16,6 +16,10 @@ int32_t product_dtype(const Op& both);
 bool is_product(const Op& both, int32_t reg);
 
 std::vector<orr_tensor> abi_tensors(const std::vector<Layout>& layouts);
+// The score of the best kernel for the op if that takes these layouts without copies, else 0.
+// `launch` becomes what it was asked.
+int32_t score_as_it_is(const KernelChoice& kernels, const Op& op, const std::vector<Layout>& in,
+                       const std::vector<Layout>& out, Launch& launch);
 // Whether a kernel takes the joined op with these layouts, and none has a higher score for the
 // product alone.
 bool taken_as_one(const KernelChoice& kernels, const Op& both, const std::vector<Layout>& in,

@@ -79,7 +79,7 @@ std::vector<ValueId> grad_parts(Program& p, const Op& op) {
 void grad_gradient(Gradient& g, const Op& op) { gradient_by_parts(g, op, grad_parts); }
 
 KernelForm form(const Op& op, const std::vector<Layout>& in, const std::vector<Layout>& out) {
-  return contiguous_form(in, out, op.kind == "cross_entropy" ? "rffff" : "frfffr");
+  return contiguous_form(in, out, op.kind == "cross_entropy" ? "Rffff" : "fRfffR");
 }
 
 Cost cost(const OpArgs& args, const std::vector<Type>& out) {

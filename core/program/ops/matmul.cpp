@@ -74,7 +74,10 @@ bool as_matrix(const Layout& x, bool transposed, bool merge_lead, Layout& out) {
     std::swap(m.dims[r - 1], m.dims[r - 2]), std::swap(m.strides[r - 1], m.strides[r - 2]);
   bool ok = merge_lead ? regroup(m, {{0, 0}, {0, r - 1}, {r - 1, r}}, out)
                        : regroup(m, {{0, r - 2}, {r - 2, r - 1}, {r - 1, r}}, out);
-  // A dim of extent 1 has any stride: give it the one that makes a neighbour the unit.
+  // A dim of extent 1 has any stride. It keeps its own where a kernel may look at it, so that one
+  // row has the algorithm of many (orr_device_facts.row_alignment).
+  for (size_t i : {1, 2})
+    if (ok && out.dims[i] == 1) out.strides[i] = m.strides[r - 3 + i];
   return ok && (out.strides[1] == 1 || out.strides[2] == 1 || out.dims[1] == 1 || out.dims[2] == 1);
 }
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// cross_entropy and its gradient, one team for each row. The logits are read once, in forward into
-// shared memory if they fit; the gradient may overwrite them.
+// cross_entropy and its gradient, one team for each row. The logits are read once; in forward twice
+// if a row does not fit into shared memory, because its maximum must be known before its sum. The
+// gradient may overwrite them.
 #include "cross_entropy.h"
-#include "row_team.h"
+#include "row_parts.h"
 
 namespace orr_cuda {
 namespace {
@@ -22,15 +23,14 @@ __device__ void cross_entropy(const CrossEntropyArgs& a) {
   using A = Acc<T>;
   const Team team(a.rows);
   if (team.row >= a.rows.rows) return;
-  const int n = a.rows.columns;
-  const T* x = stage(team, a.rows, 0, static_cast<const T*>(a.logits) + team.row * n);
-  team.sync();
-  const A top = row_max(team, n, x);
-  const A sum = row_sum<A>(team, n, [=](int c) { return exp_for<T>(get(x[c]) - top); });
-  const A lse = top + log_of(sum), w = static_cast<const A*>(a.w)[team.row];
-  const int label = checked_label(team, a, w != A(0));
+  const T* x = static_cast<const T*>(a.logits) + team.row * a.step;
+  const A w = static_cast<const A*>(a.w)[team.row];
+  const A hit = get(x[checked_label(team, a, w != A(0))]);
+  RowParts<T> row(team, a.rows, x);
+  const A top = row.max();
+  const A lse = top + log_of(row.sum([=](A each) { return exp_for<T>(each - top); }));
   if (team.rank != 0) return;
-  static_cast<A*>(a.loss)[team.row] = w == A(0) ? A(0) : w * (lse - get(x[label]));
+  static_cast<A*>(a.loss)[team.row] = w == A(0) ? A(0) : w * (lse - hit);
   static_cast<A*>(a.lse)[team.row] = lse;
 }
 
@@ -44,9 +44,9 @@ __device__ void cross_entropy_grad(const CrossEntropyArgs& a) {
   const int label = checked_label(team, a, w != A(0));
   const A scale = static_cast<const A*>(a.loss)[team.row] * w;
   map_row(
-      team, n, static_cast<T*>(a.dlogits) + team.row * n,
+      team, n, static_cast<T*>(a.dlogits) + team.row * a.step_out,
       [=](int c, A x) { return w == A(0) ? A(0) : scale * (exp_for<T>(x - lse) - A(c == label)); },
-      static_cast<const T*>(a.logits) + team.row * n);
+      static_cast<const T*>(a.logits) + team.row * a.step);
 }
 
 }  // namespace

@@ -12,6 +12,7 @@ struct CrossEntropyArgs {
   Rows rows;
   const void *logits, *labels, *w;
   void *loss, *lse, *dlogits;
+  int64_t step, step_out;  // from a row of logits, or of dlogits, to the next, in elements
   LateWord* late;
   unsigned op;
   bool wide_labels;  // i64

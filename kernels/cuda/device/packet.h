@@ -24,6 +24,13 @@ __device__ Packet<T> load_packet(const T* from) {
   return p;
 }
 
+// How many of n elements lie before the first multiple of 16 bytes.
+template <class T>
+__device__ int head_of(const T* first, int n) {
+  const int head = int((16 - (reinterpret_cast<uintptr_t>(first) & 15)) & 15) / int(sizeof(T));
+  return head < n ? head : n;
+}
+
 // Copies `width` elements, at once if they are 16 bytes. REQUIRES: both are then aligned to 16
 // bytes.
 template <int width, class T>

@@ -32,25 +32,27 @@ struct Team {
   }
 };
 
-// Copies the row of n elements at `from` to the given slot and returns the copy; returns `from` if
-// rows are not staged. The copy has the same offset to a multiple of 16 bytes as the row. The
-// caller must call team.sync() before it reads the copy.
+// Copies n elements to the given slot and returns the copy, which has the same offset to a multiple
+// of 16 bytes as `from`. The caller must call team.sync() before it reads the copy.
 template <class T>
-__device__ const T* stage(const Team& team, const Rows& r, int slot, const T* from) {
-  if (r.slot_bytes == 0) return from;
+__device__ const T* stage(const Team& team, const Rows& r, int slot, const T* from, int n) {
   constexpr int packet = 16 / int(sizeof(T));
-  const int shift = int(reinterpret_cast<uintptr_t>(from) & 15), n = r.columns;
+  const int shift = int(reinterpret_cast<uintptr_t>(from) & 15);
   char* place = team.shared + r.partial_bytes + slot * r.slot_bytes + shift;
   T* to = reinterpret_cast<T*>(place);
-  int head = ((16 - shift) & 15) / int(sizeof(T));
-  if (head > n) head = n;
-  const int packets = (n - head) / packet, tail = head + packets * packet;
+  const int head = head_of(from, n), packets = (n - head) / packet, tail = head + packets * packet;
   if (team.rank < head) to[team.rank] = from[team.rank];
 #pragma unroll 4
   for (int i = team.rank; i < packets; i += team.size)
     reinterpret_cast<uint4*>(to + head)[i] = reinterpret_cast<const uint4*>(from + head)[i];
   if (tail + team.rank < n) to[tail + team.rank] = from[tail + team.rank];
   return to;
+}
+
+// The same for a whole row; returns `from` if rows are not staged.
+template <class T>
+__device__ const T* stage(const Team& team, const Rows& r, int slot, const T* from) {
+  return r.slot_bytes == 0 ? from : stage(team, r, slot, from, r.columns);
 }
 
 // Folds a value of each thread of the team, if the order does not matter; every thread gets the
@@ -69,17 +71,23 @@ __device__ A fold_all(const Team& team, A x, Fold fold) {
   return x;
 }
 
-// The row sum of term(c) for c in [0, n); every thread gets it.
+__device__ inline int blocks_of(int n) { return (n + ORR_SUM_BLOCK - 1) / ORR_SUM_BLOCK; }
+
+// Sums each block of term(c) for c in [0, n): block b into the partial sum before + b.
 template <class A, class Term>
-__device__ A row_sum(const Team& team, int n, Term term) {
-  const int blocks = (n + ORR_SUM_BLOCK - 1) / ORR_SUM_BLOCK;
-  if (team.size == 16) return block_fold<Sum, A>(0, n, term);
-  A* partial = reinterpret_cast<A*>(team.shared);
-  for (int b = team.rank / 16; b < blocks; b += team.size / 16) {
+__device__ void sum_blocks(const Team& team, int before, int n, Term term) {
+  A* partial = reinterpret_cast<A*>(team.shared) + before;
+  for (int b = team.rank / 16; b < blocks_of(n); b += team.size / 16) {
     const int first = b * ORR_SUM_BLOCK, end = first + ORR_SUM_BLOCK;
     const A sum = block_fold<Sum, A>(first, end < n ? end : n, term);
     if (team.rank % 16 == 0) partial[b] = sum;
   }
+}
+
+// The sum of the partial sums of all blocks; every thread gets it.
+template <class A>
+__device__ A add_blocks(const Team& team, int blocks) {
+  A* partial = reinterpret_cast<A*>(team.shared);
   team.sync();
   for (int step = 1; step < blocks; step *= 2) {
     for (int b = team.rank * 2 * step; b + step < blocks; b += team.size * 2 * step)
@@ -91,13 +99,38 @@ __device__ A row_sum(const Team& team, int n, Term term) {
   return sum;
 }
 
+// The row sum of term(c) for c in [0, n); every thread gets it.
+template <class A, class Term>
+__device__ A row_sum(const Team& team, int n, Term term) {
+  if (team.size == 16) return block_fold<Sum, A>(0, n, term);
+  sum_blocks<A>(team, 0, n, term);
+  return add_blocks<A>(team, blocks_of(n));
+}
+
+// The largest of `top` and this thread's share of n elements, a NaN if there is one.
+template <class T>
+__device__ Acc<T> max_of_mine(const Team& team, int n, const T* x, Acc<T> top) {
+  const int head = head_of(x, n), tail = n - (n - head) % Packet<T>::size;
+  if (team.rank < head) top = larger(top, get(x[team.rank]));
+#pragma unroll 4
+  for (int c = head + team.rank * Packet<T>::size; c < tail; c += team.size * Packet<T>::size) {
+    const Packet<T> p = load_packet(x + c);
+#pragma unroll
+    for (int j = 0; j < Packet<T>::size; ++j) top = larger(top, get(p.v[j]));
+  }
+  return tail + team.rank < n ? larger(top, get(x[tail + team.rank])) : top;
+}
+
+// The largest that any thread of the team has; every thread gets it.
+template <class A>
+__device__ A max_of_all(const Team& team, A mine) {
+  return fold_all(team, mine, [](A a, A b) { return larger(a, b); });
+}
+
 // The largest of n > 0 elements, a NaN if there is one.
 template <class T>
 __device__ Acc<T> row_max(const Team& team, int n, const T* x) {
-  Acc<T> top = Acc<T>(-HUGE_VALF);
-#pragma unroll 8
-  for (int c = team.rank; c < n; c += team.size) top = larger(top, get(x[c]));
-  return fold_all(team, top, [](Acc<T> a, Acc<T> b) { return larger(a, b); });
+  return max_of_all(team, max_of_mine(team, n, x, Acc<T>(-HUGE_VALF)));
 }
 
 template <class T, class F, class... Packets>
@@ -113,8 +146,7 @@ __device__ void map_packet(T* to, int c, F f, const Packets&... from) {
 template <class T, class F, class... More>
 __device__ void map_row(const Team& team, int n, T* to, F f, const T* from, const More*... more) {
   const auto a = reinterpret_cast<uintptr_t>(from), b = reinterpret_cast<uintptr_t>(to);
-  int head = (a ^ b) & 15 ? n : int((16 - (b & 15)) & 15) / int(sizeof(T));
-  if (head > n) head = n;
+  const int head = (a ^ b) & 15 ? n : head_of(to, n);
   const int tail = n - (n - head) % Packet<T>::size;
   for (int c = team.rank; c < head; c += team.size)
     to[c] = rounded<T>(f(c, get(from[c]), get(more[c])...));

@@ -9,10 +9,16 @@
 namespace orr_cuda {
 namespace {
 
+// Rows may lie apart, but the elements of a row are neighbours.
+void require_neighbours(const orr_tensor& t, const char* name) {
+  require(t.dims[1] == 1 || t.strides[1] == 1, std::string("the last stride of ") + name + " is 1");
+}
+
 // Labels and w follow the logits.
 void require_inputs(const orr_op& op, int logits) {
   const orr_tensor &x = op.in[logits], &labels = op.in[logits + 1];
   require_rows(x);
+  require_neighbours(x, "logits");
   require_real(x, "logits");
   require(x.dims[1] > 0, "there must be a class");
   require_index(labels, "labels");
@@ -25,6 +31,7 @@ void supports(const orr_op& op, orr_support& out) {
   require_inputs(op, 0);
   for (int i = 0; i < 2; ++i)
     require_vector(op.out[i], wide_dtype(op.in[0].dtype), op.in[0].dims[0], "loss or lse");
+  out.strided_in = 1;
   orr::copy_text(out.numerics, "cuda.cross_entropy.1: sums as in ops.h, exp of the device");
 }
 
@@ -36,7 +43,8 @@ void supports_grad(const orr_op& op, orr_support& out) {
   require_vector(op.in[4], wide_dtype(x.dtype), x.dims[0], "lse");
   require_dtype(op.out[0], x.dtype, "dlogits");
   require_shape(op.out[0], {x.dims[0], x.dims[1]}, "dlogits");
-  out.inplace = 2;
+  require_neighbours(op.out[0], "dlogits");
+  out.inplace = 2, out.strided_in = 2, out.strided_out = 1;
   orr::copy_text(out.numerics, "cuda.cross_entropy_grad.1: exp of the device");
 }
 
@@ -51,7 +59,10 @@ LateSource::Text bad_label(int64_t classes) {
 struct CrossEntropy : Prepared {
   explicit CrossEntropy(const orr_op& op)
       : logits_(op.n_out == 1),
-        rows_(function_name(op.kind, op.in[logits_].dtype), op.in[logits_], logits_ ? 0 : 1),
+        rows_(function_name(op.kind, op.in[logits_].dtype), op.in[logits_], logits_ ? 0 : 1,
+              logits_ == 0),
+        step_(op.in[logits_].strides[0]),
+        step_out_(op.out[0].strides[0]),
         late_(op, bad_label(op.in[logits_].dims[1])),
         wide_labels_(op.in[logits_ + 1].dtype == ORR_I64) {}
 
@@ -63,6 +74,7 @@ struct CrossEntropy : Prepared {
     args.loss = pointer(logits_ ? b.in[0] : b.out[0]);
     args.lse = pointer(logits_ ? b.in[4] : b.out[1]);
     args.dlogits = logits_ ? pointer(b.out[0]) : nullptr;
+    args.step = step_, args.step_out = step_out_;
     args.late = reinterpret_cast<LateWord*>(late_.word());
     args.op = late_.id();
     args.wide_labels = wide_labels_;
@@ -71,6 +83,7 @@ struct CrossEntropy : Prepared {
 
   int logits_;  // which input they are: 1 for the gradient
   RowLaunch rows_;
+  int64_t step_, step_out_;  // of logits and of dlogits
   LateSource late_;
   bool wide_labels_;
 };

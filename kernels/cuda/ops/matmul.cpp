@@ -2,6 +2,7 @@
 //
 // matmul by cuBLASLt. A pointwise kernel adds leaves in the order of the tree, and rounds each node
 // to the output's type.
+#include <algorithm>
 #include <numeric>
 #include <optional>
 
@@ -73,10 +74,12 @@ class Matmul : public Prepared {
     a_step_ = depth_ * op.in[0].strides[2] * bytes;
     b_step_ = depth_ * op.in[1].strides[1] * bytes;
     if (empty()) return;
-    alignment_ = std::gcd(alignment_of(shape_), std::gcd(a_step_, b_step_));
+    alignment_ = alignment_of(shape_);
+    alignment_.a = std::gcd(alignment_.a, a_step_), alignment_.b = std::gcd(alignment_.b, b_step_);
     aligned_.emplace(shape_, depth_, alignment_, true);
     // Rarely used: not worth a race.
-    if (alignment_ > bytes) unaligned_.emplace(shape_, depth_, bytes, false);
+    if (std::max({alignment_.a, alignment_.b, alignment_.y}) > bytes)
+      unaligned_.emplace(shape_, depth_, Alignment{bytes, bytes, bytes}, false);
     if (tree_.levels > 0) add_ = prepare_add(shape_, op.where);
   }
 
@@ -118,7 +121,7 @@ class Matmul : public Prepared {
   void multiply(const Call& call, int64_t leaf, CUdeviceptr y) const {
     const CUdeviceptr a = call.a + static_cast<CUdeviceptr>(leaf * a_step_),
                       b = call.b + static_cast<CUdeviceptr>(leaf * b_step_);
-    const bool aligned = (a | b | y) % static_cast<CUdeviceptr>(alignment_) == 0;
+    const bool aligned = alignment_.fits(a, b, y);
     (aligned || !unaligned_ ? *aligned_ : *unaligned_).launch(call.stream, a, b, y, call.workspace);
   }
 
@@ -129,7 +132,8 @@ class Matmul : public Prepared {
 
   MatmulShape shape_;
   LeafTree tree_;
-  int64_t depth_, node_step_, a_step_, b_step_, alignment_ = 1;
+  int64_t depth_, node_step_, a_step_, b_step_;
+  Alignment alignment_{1, 1, 1};
   std::optional<Product> aligned_, unaligned_;
   std::unique_ptr<Prepared> add_;
 };

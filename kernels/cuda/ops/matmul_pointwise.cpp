@@ -55,9 +55,8 @@ class MatmulPointwise : public Prepared {
     const auto in = [&](int i) { return i < 0 ? 0 : buffers.in[i]; };
     const EpilogueAddresses beside{in(e.bias), in(e.added),
                                    e.kept < 0 ? in(e.before) : buffers.out[e.kept]};
-    const bool aligned =
-        (buffers.in[0] | buffers.in[1] | y) % static_cast<CUdeviceptr>(alignment_) == 0 &&
-        (beside.bias | beside.added | beside.aux) % whole_alignment == 0;
+    const bool aligned = alignment_.fits(buffers.in[0], buffers.in[1], y) &&
+                         (beside.bias | beside.added | beside.aux) % whole_alignment == 0;
     if (one_ && aligned)
       return one_->launch(stream, buffers.in[0], buffers.in[1], y, buffers.workspace, beside);
     matmul_->launch(stream, {buffers.in, &y, buffers.workspace});
@@ -71,7 +70,7 @@ class MatmulPointwise : public Prepared {
   std::vector<CUdeviceptr> rest_in_;
   std::unique_ptr<Prepared> matmul_, rest_;
   std::optional<Product> one_;
-  int64_t alignment_ = 1;
+  Alignment alignment_{1, 1, 1};
 };
 
 std::unique_ptr<Prepared> prepare(const orr_op& op) {

@@ -19,6 +19,14 @@ int team_size(int64_t blocks) {
   return team;
 }
 
+// The columns of a part if there are as few parts as possible, each a whole number of blocks of
+// sums and at most `most` columns.
+int64_t even_part(int64_t columns, int64_t most) {
+  const int64_t largest = most / ORR_SUM_BLOCK * ORR_SUM_BLOCK;
+  const int64_t parts = (columns + largest - 1) / largest;
+  return round_up((columns + parts - 1) / parts, ORR_SUM_BLOCK);
+}
+
 }  // namespace
 
 void require_rows(const orr_tensor& x) {
@@ -31,7 +39,7 @@ void require_vector(const orr_tensor& t, int32_t dtype, int64_t n, const char* n
   require_shape(t, {n}, name);
 }
 
-RowLaunch::RowLaunch(const std::string& name, const orr_tensor& x, int staged)
+RowLaunch::RowLaunch(const std::string& name, const orr_tensor& x, int staged, bool in_parts)
     : function(find_function(name)), rows{} {
   const int64_t bytes = orr_dtype_bytes(x.dtype), columns = x.dims[1];
   const int64_t blocks = (columns + ORR_SUM_BLOCK - 1) / ORR_SUM_BLOCK;
@@ -42,9 +50,11 @@ RowLaunch::RowLaunch(const std::string& name, const orr_tensor& x, int staged)
   rows.partial_bytes =
       int32_t(rows.team == 16 ? 0 : round_up(8 * std::max(blocks, int64_t{16}), 16));
   const int threads = std::max(rows.team, kSmallBlock), teams = threads / rows.team;
-  const int64_t slot = round_up(columns * bytes, 16) + 16;
-  const bool fits = teams * (rows.partial_bytes + staged * slot) <= kSharedLimit;
-  rows.slot_bytes = int32_t(fits ? slot : 0);
+  const auto slot_of = [&](int64_t part) { return round_up(part * bytes, 16) + 16; };
+  const bool fits = teams * (rows.partial_bytes + staged * slot_of(columns)) <= kSharedLimit;
+  const int64_t room = kSharedLimit / teams - rows.partial_bytes - slot_of(0);
+  rows.part = int32_t(fits || !in_parts ? columns : even_part(columns, room / bytes));
+  rows.slot_bytes = int32_t(fits || in_parts ? slot_of(rows.part) : 0);
   rows.team_bytes = rows.partial_bytes + staged * rows.slot_bytes;
   shared = unsigned(teams * rows.team_bytes);
   if (shared > 48 << 10) allow_shared(function, unsigned(kSharedLimit));

@@ -24,8 +24,9 @@ inline std::string function_name(const std::string& kind, int32_t dtype) {
 }
 
 struct RowLaunch {
-  // For x[R,C], with shared memory for `staged` rows per team. REQUIRES: the device is open.
-  RowLaunch(const std::string& function, const orr_tensor& x, int staged);
+  // For x[R,C], with shared memory for `staged` rows per team, or with `in_parts` for one part of a
+  // row that does not fit (device/row_parts.h). REQUIRES: the device is open.
+  RowLaunch(const std::string& function, const orr_tensor& x, int staged, bool in_parts = false);
 
   template <class Args>
   void operator()(CUstream stream, Args& args) const {

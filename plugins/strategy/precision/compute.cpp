@@ -76,14 +76,20 @@ class Caster {
   }
 
  private:
-  // Casts what the op reads to the type that it computes in. A cast that the script wrote reads its
-  // input in whatever type that has now.
+  // Whether the op reads input v in whatever type that has now. A cast that the script wrote does,
+  // and a loss over classes: it widens each logit when it reads it (orrery/ops.h), so that a copy
+  // in f32 would give the same loss.
+  static bool reads_as_is(const Op& op, int32_t v) {
+    return op.is_cast || (op.kind == "cross_entropy" && v == op.in[0]);
+  }
+
+  // Casts what the op reads to the type that it computes in.
   void translate(int64_t number, const Op& op) {
     const bool low = low_[static_cast<size_t>(op.out[0])];
     const int32_t from = traced_.dtype[static_cast<size_t>(op.out[0])];
     for (auto at = op.in.begin(); at != op.in.end(); ++at) {
       const int32_t v = *at, was = traced_.dtype[static_cast<size_t>(v)];
-      if (op.is_cast || !is_real(was) || std::count(op.in.begin(), at, v)) continue;
+      if (reads_as_is(op, v) || !is_real(was) || std::count(op.in.begin(), at, v)) continue;
       const int32_t wanted = low && was == from ? dtype_ : was;
       if (p_.type(v).dtype != wanted) p_.reread(op.out[0], v, as(v, wanted, number, op));
     }

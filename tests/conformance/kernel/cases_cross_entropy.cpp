@@ -61,6 +61,14 @@ Case cross_entropy(int32_t dtype, int32_t labels, int64_t rows, int64_t classes)
   return c;
 }
 
+// With gaps between the rows of logits.
+Case apart(Case c, int64_t step) {
+  const orr_tensor& x = c.in[0];
+  c.in[0] = strided(x.dtype, {x.dims[0], x.dims[1]}, {step, 1});
+  c.note += "_step" + std::to_string(step);
+  return c;
+}
+
 Case cross_entropy_grad(const Case& f) {
   Case c = f;
   c.kind = "cross_entropy_grad";
@@ -85,6 +93,8 @@ std::vector<Case> cross_entropy_cases() {
       cases.push_back(cross_entropy(dtype, labels, 1, 33));
       cases.push_back(cross_entropy(dtype, labels, 0, 33));
       cases.push_back(cross_entropy(dtype, labels, 256, 37));
+      for (int64_t step : {67, 128})
+        cases.push_back(apart(cross_entropy(dtype, labels, 7, 65), step));
     }
   for (size_t i = cases.size(); i-- > 0;) cases.push_back(cross_entropy_grad(cases[i]));
   return cases;

@@ -49,6 +49,12 @@ void count_epilogue(const Product& p) {
   if (p.description.has_slope()) enter_driver("epilogue slope");
 }
 
+void count_aligned(const Product& p) {
+  const char* const names[] = {"a aligned", "b aligned", "c aligned", "d aligned"};
+  for (int i = 0; i < 4; ++i)
+    if (p.algorithm.alignment[i] >= 16) enter_driver(names[i]);
+}
+
 const Algorithm& algorithm_of(const cublasLtMatmulAlgo_t* algo) {
   const auto& a = *reinterpret_cast<const Algorithm*>(algo);
   if (a.magic != Algorithm::known) misuse("algorithm that no heuristic gave", "cublasLtMatmul");
@@ -71,9 +77,16 @@ bool seems_slow(const Algorithm& a) {
   return false;
 }
 
+uint64_t bytes_between(int64_t elements, const Layout& x) {
+  return static_cast<uint64_t>(elements) * bytes_of(x.type);
+}
+
 char* operand(const void* address, const Layout& x, uint32_t alignment, const char* name) {
   if (reinterpret_cast<uintptr_t>(address) % alignment != 0)
     misuse("address less aligned than the algorithm needs", name);
+  if ((x.cols > 1 && bytes_between(x.leading, x) % alignment != 0) ||
+      (x.batch > 1 && bytes_between(x.batch_stride, x) % alignment != 0))
+    misuse("columns less aligned than the algorithm needs", name);
   return memory::behind(address, extent(x), name);
 }
 
@@ -270,6 +283,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
       bytes < p.algorithm.workspace)
     return CUBLAS_STATUS_INVALID_VALUE;
   count_epilogue(p);
+  count_aligned(p);
   const char* pa = operand(a, p.a, p.algorithm.alignment[0], "a of cublasLtMatmul");
   const char* pb = operand(b, p.b, p.algorithm.alignment[1], "b of cublasLtMatmul");
   const char* pc = operand(c, p.c, p.algorithm.alignment[2], "c of cublasLtMatmul");

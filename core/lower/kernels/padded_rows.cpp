@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lower/kernels/padded_rows.h"
+
+#include <algorithm>
+
+#include "lower/kernels/two_ops.h"
+#include "program/layouts.h"
+
+namespace orrery {
+namespace {
+
+constexpr int64_t kStep = 64;      // elements: whole cache lines in any dtype
+constexpr int64_t kLongRow = 256;  // elements from which the padding is small
+
+Layout padded(const Type& type) {
+  Layout x = Layout::contiguous(type);
+  int64_t stride = (type.dims.back() + kStep - 1) / kStep * kStep;
+  for (size_t i = type.dims.size() - 1; i-- > 0; stride *= type.dims[i]) x.strides[i] = stride;
+  return x;
+}
+
+bool is_loss(const Op& op) { return op.kind == "cross_entropy" || op.kind == "cross_entropy_grad"; }
+
+}  // namespace
+
+PaddedRows::PaddedRows(const RankPlan& plan, const std::vector<std::vector<size_t>>& readers)
+    : plan_(plan), readers_(readers), kernels_(plan.kernel_names) {
+  const Program& p = plan.local.program;
+  for (const Total& t : plan.local.totals) dense_.insert(t.partial);
+  for (auto& [state, next] : p.updates()) dense_.insert(next);
+  for (auto& [name, id] : p.outputs()) dense_.insert(id);
+}
+
+Layout PaddedRows::layout_of(ValueId v, const Op& maker) const {
+  const Type& type = plan_.local.program.type(v);
+  if (!pay_for(type)) return Layout::contiguous(type);
+  const Layout x = padded(type);
+  bool in_loss = is_loss(maker);
+  const bool taken = takes(maker, v, x) && readers_take(v, x, in_loss);
+  return taken && in_loss ? x : Layout::contiguous(type);
+}
+
+bool PaddedRows::pay_for(const Type& type) const {
+  if (plan_.row_alignment == 0 || type.dims.size() < 2 || type.elements() == 0) return false;
+  const int64_t columns = type.dims.back(), bytes = columns * orr_dtype_bytes(type.dtype);
+  return columns > kLongRow && static_cast<uint64_t>(bytes) % plan_.row_alignment != 0;
+}
+
+// Whether the best kernel for an op takes v in this layout, all else being contiguous.
+bool PaddedRows::takes(const Op& op, ValueId v, const Layout& layout) const {
+  if (op.kind != "matmul" && !is_loss(op)) return false;
+  const auto layouts = [&](const std::vector<ValueId>& values) {
+    std::vector<Layout> all;
+    for (ValueId x : values)
+      all.push_back(x == v ? layout : Layout::contiguous(plan_.local.program.type(x)));
+    return all;
+  };
+  Launch asked;
+  return score_as_it_is(kernels_, op, layouts(op.in), layouts(op.out), asked) > 0;
+}
+
+bool PaddedRows::readers_take(ValueId v, const Layout& layout, bool& in_loss) const {
+  const Program& p = plan_.local.program;
+  if (dense_.count(v)) return false;
+  for (size_t i : readers_[static_cast<size_t>(v)]) {
+    const Op& op = p.ops()[i];
+    Layout view;
+    if (op.kind == "reshape") {
+      if (!reshaped(layout, p.type(op.out[0]).dims, view) ||
+          !readers_take(op.out[0], view, in_loss))
+        return false;
+    } else if (!takes(op, v, layout)) {
+      return false;
+    }
+    in_loss = in_loss || is_loss(op);
+  }
+  return true;
+}
+
+uint64_t bytes_of(const Layout& x) {
+  const Type type{x.dtype, x.dims};
+  if (type.elements() == 0) return 0;
+  int64_t last = 0;
+  for (size_t i = 0; i < x.dims.size(); ++i) last += (x.dims[i] - 1) * x.strides[i];
+  return static_cast<uint64_t>((last + 1) * orr_dtype_bytes(x.dtype));
+}
+
+}  // namespace orrery

@@ -37,6 +37,10 @@ Share share_of(const LowerRequest& request);
 
 // The passes of lower(), in their order. Tests call them one by one.
 
+// Runs the three passes below.
+void fuse_ops(LocalProgram& local, const std::vector<std::string>& kernels);
+// Puts the casts of states before all other ops.
+void cast_first(LocalProgram& local);
 // Joins chains of pointwise ops into single ones (docs/design.md, "A program"). Bits do not change:
 // every instruction keeps its own rounding.
 void fuse_pointwise(LocalProgram& local);

@@ -153,6 +153,7 @@ std::vector<Case> norm_cases() {
     for (bool rms : {false, true}) {
       for (int64_t rows : {1, 63, 65, 200}) cases.push_back(param_case(dtype, rms, rows, 67));
       cases.push_back(param_case(dtype, rms, 40, 1));
+      cases.push_back(param_case(dtype, rms, 70, 528));
       Case leaves = param_case(dtype, rms, 66, 35);
       leaves.note += "leaves";
       leaves.leaf_in.assign(leaves.in.size(), 0);

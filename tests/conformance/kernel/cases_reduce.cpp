@@ -111,7 +111,8 @@ std::vector<Case> reduce_cases() {
   for (int32_t dtype : numbers) {
     add_sums(dtype, cases);
     for (int64_t k : {0, 17, 1025, 2049}) cases.push_back(reduce(dtype, "sumsq", 2, k, 1));
-    for (int64_t k : {1, 65}) cases.push_back(reduce(dtype, "sumsq", 2, k, 70));
+    for (int64_t k : {1, 65})
+      for (int64_t inner : {70, 528}) cases.push_back(reduce(dtype, "sumsq", 2, k, inner));
     for (const char* fn : {"max", "min"})
       for (int64_t inner : {1, 5})
         for (int64_t k : {1, 2, 31, 1025}) cases.push_back(reduce(dtype, fn, 3, k, inner));

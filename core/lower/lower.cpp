@@ -141,6 +141,7 @@ void fuse_ops(LocalProgram& local, const std::vector<std::string>& kernels) {
   cast_first(local);
   fuse_pointwise(local);
   fuse_products(local, kernels);
+  fuse_norms(local, kernels);
 }
 
 RankPlan lower(const LowerRequest& request) {

@@ -11,7 +11,7 @@
 namespace orr_cuda {
 
 enum { kFoldColumns = 32, kFoldRows = 8, kFoldThreads = kFoldColumns * kFoldRows };
-enum { kFoldArrays = 2 };
+enum { kFoldArrays = 3 };
 enum { kFoldLongest = 128 };  // the longest run; a power of two, like all runs
 enum { kFoldSum, kFoldSumOfSquares, kFoldMax, kFoldMin };
 

@@ -102,7 +102,7 @@ void FoldLaunch::rest(CUstream stream, const Buffers& b) const {
   for (int64_t n = plan_.entries; n > 1;) {
     const int64_t next = plan_.after(n), bytes = plan_.segments * plan_.columns * kAccumulator;
     char* after = static_cast<char*>(at.array[0]) + bytes * n * plan_.arrays;
-    FoldArgs args{{at.array[0], at.array[1]},
+    FoldArgs args{{at.array[0], at.array[1], at.array[2]},
                   {},
                   plan_.segments,
                   n,

@@ -142,6 +142,7 @@ void fuse_ops(LocalProgram& local, const std::vector<std::string>& kernels) {
   fuse_pointwise(local);
   fuse_products(local, kernels);
   fuse_norms(local, kernels);
+  join_sums(local, kernels);
 }
 
 RankPlan lower(const LowerRequest& request) {

@@ -95,6 +95,14 @@ TEST(EmulatedShapes, GradientsOfNorms) {
   }
 }
 
+TEST(EmulatedShapes, SumsOfManyTensors) {
+  Case c = make("reduce_each", {}, {}, {text("fn", "sumsq")});
+  for (int64_t i = 0; i < 250; ++i)
+    c.in.push_back(tensor(ORR_F32, {i == 7 ? 3000001 : 100 * i})),
+        c.out.push_back(tensor(ORR_F32, {}));
+  expect_reference(c, true);
+}
+
 std::vector<Values> attention_inputs(const Case& forward, const Case& grad) {
   std::vector<Values> all = make_inputs(grad, false, 9);
   const RunResult f = kernel_suite::run("reference", forward, {all[1], all[2], all[3]});

@@ -112,6 +112,24 @@ TEST(JoinedNorms, StayApartWhereTheKernelsTakeThemBetterSo) {
   EXPECT_EQ(count(kinds(norm.p, {"reference", "cpu"}), "norm_grad"), 0);  // cpu has no such op
 }
 
+TEST(JoinedSums, AreThoseWhoseTensorsAreKnown) {
+  Program p;
+  const ValueId a = p.input("a", {ORR_F32, {6, 5}}), b = p.input("b", {ORR_F32, {2000}});
+  p.set_phase(Phase::update);
+  const auto squares = [&](ValueId x, const Dims& dims) {
+    return build::reduce(p, "sumsq", x, dims, false);
+  };
+  give(p, "a", squares(a, {0, 1}));
+  const ValueId of_b = squares(b, {0});
+  give(p, "b", of_b);
+  give(p, "late", squares(p.pointwise(ORR_FN_MUL, {b, of_b}), {0}));
+  give(p, "rows", squares(a, {1}));
+  const Kinds found = kinds(p);
+  EXPECT_EQ(count(found, "reduce_each"), 1);
+  EXPECT_EQ(count(found, "reduce"), 2);
+  expect_equal_bits(p);
+}
+
 TEST(FirstCasts, AreMadeOnceForAllReaders) {
   auto state = std::make_shared<State>();
   state->name = "w", state->type = {ORR_F32, {5, 4}};

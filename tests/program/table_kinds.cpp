@@ -117,6 +117,13 @@ void add_reduce(std::vector<Entry>& rows) {
     }
 }
 
+void add_reduce_each(std::vector<Entry>& rows) {
+  rows.push_back(row("reduce_each", {real({6, 4}), real({6})}, {same({}), same({})},
+                     {{"fn", std::string("sumsq")}}));
+  rows.back().gradient = rows.back().sharding = rows.back().cpu = false;
+  rows.back().refuses = "reduce_each has no derivative";
+}
+
 void add_choice(std::vector<Entry>& rows) {
   rows.push_back(row("argmax", {real({6, 5})}, {i64({6})}));
   rows.back().bad = {{{f32({})}, op("argmax"), "needs at least one dim, not f32[]"}};
@@ -364,7 +371,7 @@ void add_batch(std::vector<Entry>& rows) {
 
 std::vector<Entry> kind_entries() {
   std::vector<Entry> rows;
-  for (auto add : {add_matmul, add_matmul_pointwise, add_reduce, add_choice,
+  for (auto add : {add_matmul, add_matmul_pointwise, add_reduce, add_reduce_each, add_choice,
                    add_norms, add_attention, add_attention_bias, add_cross_entropy, add_index,
                    add_shape, add_windows, add_batch})
     add(rows);

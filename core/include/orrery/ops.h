@@ -58,6 +58,9 @@
  * reduce            x[O,K,I] -> y[O,I]; text "fn": "sum", "sumsq" (sum of x*x), "max",
  *                   "min". Leaves over K (sum, O = 1). I = 1: row sums, else column sums. NaN wins
  *                   in max and min. O = 1, I = 1, K in the tens of millions is common.
+ * reduce_each       x[K], ... -> y, ...: the reduce of each input alone, over all its elements,
+ *                   to a scalar of its dtype; text "fn": "sum" or "sumsq". If no kernel has as high
+ *                   a score for it as for reduce, reduces are run.
  * argmax            x[R,C] -> i64 y[R]: the first of the largest.
  * topk              x[R,C] -> values[R,k], i64 indices[R,k]; int "k"; descending, ties by index.
  * softmax           x[R,C] -> y[R,C]: e = exp(x - max), y = e * (1 / row sum of e).

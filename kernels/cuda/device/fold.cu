@@ -25,7 +25,7 @@ __device__ A fold_eight(const A* from, int n, int64_t step) {
 // 2^l eights waits in kept[l] for its right neighbour.
 template <class Fn, class A>
 __device__ A fold_run(const A* from, int n, int64_t step) {
-  constexpr int levels = 5;
+  constexpr int levels = 8;
   static_assert(kFoldLongest == 8 << (levels - 1));
   A kept[levels] = {}, sum = Fn::template start<A>();
   const int eights = (n + 7) / 8;
@@ -88,6 +88,18 @@ __device__ void fold(const FoldArgs& a) {
   }
 }
 
+// A block for each tensor.
+template <class T>
+__device__ void fold_each(const ReduceEachArgs& a) {
+  using A = Acc<T>;
+  const FoldPlace<1> place(1, 1);
+  const EachTensor& t = a.tensor[blockIdx.x];
+  int run = 8;
+  while (run * kFoldThreads < t.entries) run *= 2;
+  const A sum = fold_block<Sum>(place, static_cast<const A*>(a.work) + t.first, t.entries, run, 1);
+  if (place.y == 0) *static_cast<T*>(t.y) = rounded<T>(sum);
+}
+
 // One thread for each column. Every node rounds to the output's dtype.
 template <class T>
 __device__ void leaf_tree(const LeafTreeArgs& a) {
@@ -109,6 +121,7 @@ __device__ void leaf_tree(const LeafTreeArgs& a) {
 }  // namespace
 
 ORR_NUMBER_KERNELS(fold, kFoldThreads, FoldArgs)
+ORR_REAL_KERNELS(fold_each, kFoldThreads, ReduceEachArgs)
 ORR_NUMBER_KERNELS(leaf_tree, kFoldThreads, LeafTreeArgs)
 
 }  // namespace orr_cuda

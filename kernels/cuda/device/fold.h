@@ -12,7 +12,7 @@ namespace orr_cuda {
 
 enum { kFoldColumns = 32, kFoldRows = 8, kFoldThreads = kFoldColumns * kFoldRows };
 enum { kFoldArrays = 3 };
-enum { kFoldLongest = 128 };  // the longest run; a power of two, like all runs
+enum { kFoldLongest = 1024 };  // the longest run; a power of two, like all runs
 enum { kFoldSum, kFoldSumOfSquares, kFoldMax, kFoldMin };
 
 // A result: accumulators, or rounded to elements.
@@ -52,6 +52,21 @@ struct ReduceArgs {
   int64_t segments, length, columns, entries;
   int32_t fn;
   bool packets;  // a thread adds 16 bytes of columns, which then must be aligned
+};
+
+// reduce_each: one launch makes the entries of the blocks of all tensors, a second one folds those
+// of each. `first`: the number of a tensor's first entry.
+enum { kEachTensors = 120 };
+struct EachTensor {
+  const void* x;
+  void* y;
+  int64_t length;
+  int32_t first, entries;
+};
+struct ReduceEachArgs {
+  EachTensor tensor[kEachTensors];
+  void* work;
+  int32_t tensors, entries, fn;
 };
 
 // The first stage of norm_param_grad: array 0 is dw, array 1 db; without mean (rms) there is no db.

@@ -41,6 +41,30 @@ __device__ void reduce_columns_with(const ReduceArgs& a) {
   for (int j = 0; j < width; ++j) store_fold<T>(a.out, 0, to + j, mine[j]);
 }
 
+template <class T, class Fn>
+__device__ void reduce_each_with(const ReduceEachArgs& a) {
+  using A = Acc<T>;
+  const int entry = int(blockIdx.x * blockDim.x + threadIdx.x) / 16;
+  if (entry >= a.entries) return;
+  int k = 0;
+  for (int end = a.tensors; end - k > 1;) {
+    const int middle = (k + end) / 2;
+    (a.tensor[middle].first > entry ? end : k) = middle;
+  }
+  const EachTensor& t = a.tensor[k];
+  const int64_t first = int64_t(entry - t.first) * ORR_SUM_BLOCK, end = first + ORR_SUM_BLOCK;
+  const T* x = static_cast<const T*>(t.x);
+  const A sum = block_fold<Fn, A>(first, end < t.length ? end : t.length,
+                                  [=](int64_t i) { return Fn::term(get(x[i])); });
+  if (threadIdx.x % 16 == 0) static_cast<A*>(a.work)[entry] = sum;
+}
+
+template <class T>
+__device__ void reduce_each(const ReduceEachArgs& a) {
+  if (a.fn == kFoldSum) return reduce_each_with<T, Sum>(a);
+  reduce_each_with<T, SumOfSquares>(a);
+}
+
 template <class T>
 __device__ void reduce_rows(const ReduceArgs& a) {
   with_fold(a.fn, [&](auto fn) { reduce_rows_with<T, decltype(fn)>(a); });
@@ -56,6 +80,7 @@ __device__ void reduce_columns(const ReduceArgs& a) {
 
 }  // namespace
 
+ORR_REAL_KERNELS(reduce_each, kFoldThreads, ReduceEachArgs)
 ORR_NUMBER_KERNELS(reduce_rows, kFoldThreads, ReduceArgs)
 ORR_NUMBER_KERNELS(reduce_columns, kFoldThreads, ReduceArgs)
 

@@ -138,6 +138,14 @@ Share share_of(const LowerRequest& request) {
   return share;
 }
 
+void fuse_ops(LocalProgram& local, const std::vector<std::string>& kernels) {
+  cast_first(local);
+  fuse_pointwise(local);
+  fuse_products(local, kernels);
+  fuse_norms(local, kernels);
+  join_sums(local, kernels);
+}
+
 RankPlan lower(const LowerRequest& request) {
   check_whole_batch(*request.logical, *request.mesh);
   int workers = request.mesh->workers();
@@ -166,10 +174,7 @@ RankPlan lower(const LowerRequest& request) {
   plan.local = localize(program_of(request, mine.idle()), mine, plan.mesh, first, request.rank);
   merge_groups(plan.local.program);
   gather_rows(plan.local, plan.mesh, request.rank);
-  if (request.fuse) {
-    fuse_pointwise(plan.local);
-    fuse_products(plan.local, request.kernels);
-  }
+  if (request.fuse) fuse_ops(plan.local, request.kernels);
   if (mine.one_by_one) choose_actions(plan);
   place_values(plan);
   fill_buckets(plan, first);

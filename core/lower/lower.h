@@ -37,11 +37,20 @@ Share share_of(const LowerRequest& request);
 
 // The passes of lower(), in their order. Tests call them one by one.
 
+// Runs the five passes below.
+void fuse_ops(LocalProgram& local, const std::vector<std::string>& kernels);
+// Puts the casts of states before all other ops.
+void cast_first(LocalProgram& local);
 // Joins chains of pointwise ops into single ones (docs/design.md, "A program"). Bits do not change:
 // every instruction keeps its own rounding.
 void fuse_pointwise(LocalProgram& local);
 // Joins each matmul with the pointwise op that reads it, where one of these plugins takes both.
 void fuse_products(LocalProgram& local, const std::vector<std::string>& kernels);
+// Joins the gradients of each norm, where one of these plugins takes them together. Not where
+// microbatches run in a call each, which may leave the parameters' gradients for later.
+void fuse_norms(LocalProgram& local, const std::vector<std::string>& kernels);
+// Joins the sums over whole tensors of an update, where one of these plugins takes them together.
+void join_sums(LocalProgram& local, const std::vector<std::string>& kernels);
 // Gives every value a storage and a place in it, and makes a launch of every op.
 void place_values(RankPlan& plan);
 // Puts totals into buckets; `dealt` as in localize.

@@ -100,6 +100,35 @@ TEST(EmulatedShapes, SumsOfSeveralStages) {
   expect_reference(make("norm_param_grad", {x, x, s, s}, {w, w}), true);
 }
 
+// dx + r of all rows, and sums of the leaves [lo, lo + n) of `total`.
+Case norm_grad(int32_t dtype, int64_t rows, int64_t columns, int64_t lo, int64_t n, int64_t total) {
+  const orr_tensor x = tensor(dtype, {rows, columns}), w = tensor(dtype, {columns});
+  const orr_tensor s = tensor(ORR_F32, {rows});
+  const orr_tensor sum = tensor(dtype, {orr_tree_nodes(lo, lo + n, total), columns});
+  Case c = make("norm_grad", {x, x, w, s, s, x}, {x, sum, sum, sum},
+                {integer("leaf_lo", lo), integer("leaf_n", n), integer("leaf_total", total)});
+  c.note = shape_note({rows, columns, lo, n, total});
+  return c;
+}
+
+// Rows that are staged and rows that are not, several stages of sums, leaves.
+TEST(EmulatedShapes, GradientsOfNorms) {
+  for (int32_t dtype : {ORR_F32, ORR_BF16}) {
+    for (int64_t n : {1600, 4096, 4099}) expect_reference(norm_grad(dtype, 70, n, 0, 1, 1), true);
+    expect_reference(norm_grad(dtype, 66000, 8, 0, 1, 1), true);
+    expect_reference(norm_grad(dtype, 13 * 67, 24, 0, 13, 13), true);
+    expect_reference(norm_grad(dtype, 6 * 67, 24, 3, 6, 13), true);
+  }
+}
+
+TEST(EmulatedShapes, SumsOfManyTensors) {
+  Case c = make("reduce_each", {}, {}, {text("fn", "sumsq")});
+  for (int64_t i = 0; i < 250; ++i)
+    c.in.push_back(tensor(ORR_F32, {i == 7 ? 3000001 : 100 * i})),
+        c.out.push_back(tensor(ORR_F32, {}));
+  expect_reference(c, true);
+}
+
 std::vector<Values> attention_inputs(const Case& forward, const Case& grad) {
   std::vector<Values> all = make_inputs(grad, false, 9);
   const RunResult f = kernel_suite::run("reference", forward, {all[1], all[2], all[3]});

@@ -174,7 +174,7 @@ TEST(RandomSteps, HaveTheSameBitsOnAnyNumberOfRanks) {
   if (count < 200) return;
   EXPECT_GT(tally.accepted, static_cast<int>(count) / 2);
   for (const OpDef* def : all_op_defs())
-    if (!names_axis(def->kind)) {
+    if (!names_axis(def->kind) && def->kind != std::string("norm_grad")) {  // lowering makes it
       EXPECT_TRUE(tally.kinds.count(def->kind)) << def->kind << " never occurs";
     }
 }

@@ -43,6 +43,7 @@ struct Entry {
   std::string refuses;      // error of derivatives it has not: its own, or the second ones
   double eps = 1e-6;        // step of the finite differences
   bool sharding = true;     // false: no dim can be cut
+  bool cpu = true;          // false: cpu leaves it to the ops that it stands for
   bool like = false;        // the batch comes from dim 0 of input 0, which the op does not read
   std::string refuses_sum;  // error of sums over the batch that the op cannot form
 };

@@ -58,6 +58,9 @@
  * reduce            x[O,K,I] -> y[O,I]; text "fn": "sum", "sumsq" (sum of x*x), "max",
  *                   "min". Leaves over K (sum, O = 1). I = 1: row sums, else column sums. NaN wins
  *                   in max and min. O = 1, I = 1, K in the tens of millions is common.
+ * reduce_each       x[K], ... -> y, ...: the reduce of each input alone, over all its elements,
+ *                   to a scalar of its dtype; text "fn": "sum" or "sumsq". If no kernel has as high
+ *                   a score for it as for reduce, reduces are run.
  * argmax            x[R,C] -> i64 y[R]: the first of the largest.
  * topk              x[R,C] -> values[R,k], i64 indices[R,k]; int "k"; descending, ties by index.
  * softmax           x[R,C] -> y[R,C]: e = exp(x - max), y = e * (1 / row sum of e).
@@ -73,6 +76,12 @@
  * norm_param_grad   dy[R,C], x[R,C], mean[R], rstd[R] -> dw[C], db[C]; column sums of
  *                   dy*(x-mean)*rstd and of dy. Leaves over R. With int "rms" = 1 the inputs are
  *                   dy, x, rstd, the only output is dw, and mean is 0.
+ * norm_grad         dy, x, w, mean, rstd (, r[R,C]) -> dx, dw, db (, s[C]): layernorm_grad and
+ *                   norm_param_grad of the same tensors at once, with their attributes and bits.
+ *                   With r the first output is dx + r, where dx is rounded before. s is the reduce
+ *                   "sum" of the first output over its rows. With int "rms" = 1 there is no mean
+ *                   and no db, and the first op is rmsnorm_grad. If no kernel has as high a score
+ *                   for it as for the ops that it stands for, these are run.
  * attention         q[B,H,T,D], k[B,H,S,D], v[B,H,S,D] -> o[B,H,T,D], f32 lse[B,H,T]; real "scale",
  *                   int "causal" (key s is seen by query t iff s - S <= t - T). Strides are free
  *                   but for the last, which is 1. T x S is never stored. lse = max + log(sum exp).

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lower/kernels/two_ops.h"
 
+#include <algorithm>
+
 namespace orrery {
 namespace {
 
@@ -12,6 +14,20 @@ bool suits(const KernelForm& form, const orr_support& support) {
     return true;
   };
   return all(form.in, support.strided_in) && all(form.out, support.strided_out);
+}
+
+std::vector<Layout> contiguous(const Program& p, const std::vector<ValueId>& values) {
+  std::vector<Layout> out;
+  for (ValueId v : values) out.push_back(Layout::contiguous(p.type(v)));
+  return out;
+}
+
+// The highest score for the op.
+int32_t score(const KernelChoice& kernels, const Program& p, const Op& op) {
+  const KernelForm form = op_def(op.kind).form(op, contiguous(p, op.in), contiguous(p, op.out));
+  Launch launch;
+  launch.op = op, launch.in = abi_tensors(form.in), launch.out = abi_tensors(form.out);
+  return kernels.best(launch).score;
 }
 
 }  // namespace
@@ -56,6 +72,13 @@ bool taken_as_one(const KernelChoice& kernels, const Op& both, const std::vector
   product.in = {one.in[0], one.in[1]}, product.out = {one.out[0]};
   product.out[0].dtype = product_dtype(both);
   return score >= kernels.best(product).score;
+}
+
+bool taken_as_joined(const KernelChoice& kernels, const Program& p, const Op& joined,
+                     std::initializer_list<const Op*> ops) {
+  const int32_t found = score(kernels, p, joined);
+  return found > 0 && std::all_of(ops.begin(), ops.end(),
+                                  [&](const Op* op) { return found >= score(kernels, p, *op); });
 }
 
 }  // namespace orrery

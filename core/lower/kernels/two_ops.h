@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Takes a matmul_pointwise (ops.h) apart into the two ops that it stands for.
+// Ops that stand for several: whether kernels take them, and how a matmul_pointwise (ops.h) is
+// taken apart into the two that it stands for.
 #pragma once
 
 #include <vector>
@@ -24,5 +25,9 @@ int32_t score_as_it_is(const KernelChoice& kernels, const Op& op, const std::vec
 // product alone.
 bool taken_as_one(const KernelChoice& kernels, const Op& both, const std::vector<Layout>& in,
                   const std::vector<Layout>& out);
+// Whether a kernel takes the joined op, all of whose tensors are contiguous, and none has a higher
+// score for one of those that it stands for.
+bool taken_as_joined(const KernelChoice& kernels, const Program& p, const Op& joined,
+                     std::initializer_list<const Op*> ops);
 
 }  // namespace orrery

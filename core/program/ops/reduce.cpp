@@ -2,6 +2,9 @@
 //
 // reduce: text "fn" (sum, sumsq, max, min) over neighbouring dims [int "begin", int "end"), which
 // are dropped from the result. Several runs of dims are several reduces (build::reduce).
+//
+// reduce_each: the sums of several tensors, each over all its dims. Lowering makes it
+// (lower/kernels/join_sums.cpp).
 #include <stdexcept>
 
 #include "program/build.h"
@@ -74,8 +77,26 @@ void gradient(Gradient& g, const Op& op) {
   g.add(x, p.pointwise(ORR_FN_SELECT, {hit, dy, Operand::number(0)}));
 }
 
+std::vector<Type> infer_each(const OpArgs& args) {
+  std::vector<Type> out;
+  for (const Type& x : args.in) out.push_back({x.dtype, {}});
+  return out;
+}
+
+// Lowering has cut the tensors before.
+Sharding uncut(const OpArgs& args, const std::vector<Type>& out) {
+  return row_sharding(args, out, ORR_MAX_RANK + 1, 0);
+}
+
+KernelForm form_each(const Op&, const std::vector<Layout>& in, const std::vector<Layout>& out) {
+  KernelForm f = contiguous_form(in, out, std::string(in.size() + out.size(), 'f').c_str());
+  for (Layout& y : f.out) y.dims.clear(), y.strides.clear();
+  return f;
+}
+
 }  // namespace
 
 extern const OpDef reduce_op{"reduce", infer, sharding, gradient, touch_cost, form};
+extern const OpDef reduce_each_op{"reduce_each", infer_each, uncut, nullptr, touch_cost, form_each};
 
 }  // namespace orrery

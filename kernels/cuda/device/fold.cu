@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The later stages of sums: entries are folded 64 at a time, leaves at the end.
+// The later stages of sums: runs of entries are folded, and leaves at the end.
 #include "fold_block.h"
 
 namespace orr_cuda {
@@ -21,24 +21,62 @@ __device__ A fold_eight(const A* from, int n, int64_t step) {
   return x[0];
 }
 
-template <class T, class Fn>
+// The tree over n entries: eights of them are folded like a binary number is counted up. The sum of
+// 2^l eights waits in kept[l] for its right neighbour.
+template <class Fn, class A>
+__device__ A fold_run(const A* from, int n, int64_t step) {
+  constexpr int levels = 8;
+  static_assert(kFoldLongest == 8 << (levels - 1));
+  A kept[levels] = {}, sum = Fn::template start<A>();
+  const int eights = (n + 7) / 8;
+  for (int i = 0; i < eights; ++i) {
+    sum = fold_eight<Fn>(from + i * 8 * step, n - i * 8 < 8 ? n - i * 8 : 8, step);
+    bool waits = false;
+#pragma unroll
+    for (int l = 0; l < levels; ++l) {
+      if (!waits && !(i >> l & 1)) kept[l] = sum, waits = true;
+      if (!waits) sum = Fn::fold(kept[l], sum);
+    }
+  }
+  bool first = true;
+#pragma unroll
+  for (int l = 0; l < levels; ++l)
+    if (eights >> l & 1) sum = first ? kept[l] : Fn::fold(kept[l], sum), first = false;
+  return sum;
+}
+
+// What a block folds of `left` entries, which begin at `from` in this thread's column: a run in
+// each thread. Row 0 of the threads gets the result; all threads of the block must call it.
+template <class Fn, int side, class A>
+__device__ A fold_block(const FoldPlace<side>& place, const A* from, int64_t left, int run,
+                        int64_t columns) {
+  constexpr int all = kFoldThreads / side;
+  const int64_t mine = left - place.y * run, rows = (left + run - 1) / run;
+  A sum[1] = {Fn::template start<A>()};
+  if (mine > 0 && place.column < columns)
+    sum[0] = fold_run<Fn>(from + place.y * run * columns, mine < run ? int(mine) : run, columns);
+  fold_rows<Fn>(place, fold_memory<A, kFoldThreads>(), sum, rows < all ? int(rows) : all);
+  return sum[0];
+}
+
+template <class T, class Fn, int side>
 __device__ void fold_with(const FoldArgs& a) {
   using A = Acc<T>;
-  const int64_t groups = (a.entries + 63) / 64;
-  const FoldPlace place(groups, a.columns);
-  const int64_t left = a.entries - place.entry * 64;
-  const int rows = left < 64 ? int(left + 7) / 8 : 8;
-  A mine = Fn::template start<A>();
-  if (place.y < rows && place.column < a.columns) {
-    const int64_t first = place.entry * 64 + place.y * 8, n = a.entries - first;
-    const int64_t at = (place.segment * a.entries + first) * a.columns + place.column;
-    mine =
-        fold_eight<Fn>(static_cast<const A*>(a.in[blockIdx.y]) + at, n < 8 ? int(n) : 8, a.columns);
-  }
-  mine = fold_rows<Fn>(place, mine, rows);
+  const int64_t per_block = int64_t(a.run) * (kFoldThreads / side);
+  const int64_t groups = (a.entries + per_block - 1) / per_block;
+  const FoldPlace<side> place(groups, a.columns);
+  const int64_t first = place.entry * per_block, at = place.segment * a.entries + first;
+  const A* from = static_cast<const A*>(a.in[blockIdx.y]) + at * a.columns + place.column;
+  const A sum = fold_block<Fn>(place, from, a.entries - first, a.run, a.columns);
   if (place.y == 0 && place.column < a.columns)
     store_fold<T>(a.out, int(blockIdx.y),
-                  (place.segment * groups + place.entry) * a.columns + place.column, mine);
+                  (place.segment * groups + place.entry) * a.columns + place.column, sum);
+}
+
+template <class T, class Fn>
+__device__ void fold_with(const FoldArgs& a) {
+  if (a.columns == 1) return fold_with<T, Fn, 1>(a);
+  fold_with<T, Fn, kFoldColumns>(a);
 }
 
 template <class T>
@@ -48,6 +86,18 @@ __device__ void fold(const FoldArgs& a) {
     case kFoldMin: return fold_with<T, Min>(a);
     default: return fold_with<T, Sum>(a);
   }
+}
+
+// A block for each tensor.
+template <class T>
+__device__ void fold_each(const ReduceEachArgs& a) {
+  using A = Acc<T>;
+  const FoldPlace<1> place(1, 1);
+  const EachTensor& t = a.tensor[blockIdx.x];
+  int run = 8;
+  while (run * kFoldThreads < t.entries) run *= 2;
+  const A sum = fold_block<Sum>(place, static_cast<const A*>(a.work) + t.first, t.entries, run, 1);
+  if (place.y == 0) *static_cast<T*>(t.y) = rounded<T>(sum);
 }
 
 // One thread for each column. Every node rounds to the output's dtype.
@@ -71,6 +121,7 @@ __device__ void leaf_tree(const LeafTreeArgs& a) {
 }  // namespace
 
 ORR_NUMBER_KERNELS(fold, kFoldThreads, FoldArgs)
+ORR_REAL_KERNELS(fold_each, kFoldThreads, ReduceEachArgs)
 ORR_NUMBER_KERNELS(leaf_tree, kFoldThreads, LeafTreeArgs)
 
 }  // namespace orr_cuda

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The data that the stages of a sum pass on. An array of partial results is [segments, entries,
-// columns] of accumulators. A stage adds 64 entries at a time, in the binary tree of ops.h;
-// segments are leaves or outer rows. A launch works on up to two arrays of the same shape;
-// blockIdx.y is the array.
+// columns] of accumulators. A later stage adds `run` entries in each thread, and then those of the
+// block's rows of threads, in the binary tree of ops.h; segments are leaves or outer rows. A launch
+// works on up to kFoldArrays arrays of the same shape; blockIdx.y is the array.
 #pragma once
 
 #include <stdint.h>
@@ -11,18 +11,21 @@
 namespace orr_cuda {
 
 enum { kFoldColumns = 32, kFoldRows = 8, kFoldThreads = kFoldColumns * kFoldRows };
+enum { kFoldArrays = 3 };
+enum { kFoldLongest = 1024 };  // the longest run; a power of two, like all runs
 enum { kFoldSum, kFoldSumOfSquares, kFoldMax, kFoldMin };
 
 // A result: accumulators, or rounded to elements.
 struct FoldOutput {
-  void* array[2];
+  void* array[kFoldArrays];
   bool rounded;
 };
 
 struct FoldArgs {
-  const void* in[2];
+  const void* in[kFoldArrays];
   FoldOutput out;
   int64_t segments, entries, columns;
+  int32_t run;  // 8 or more
   int32_t fn;
 };
 
@@ -34,7 +37,7 @@ struct LeafNode {
 
 // Adds [leaves, columns] of accumulators, which are overwritten, to [nodes, columns].
 struct LeafTreeArgs {
-  void* in[2];
+  void* in[kFoldArrays];
   FoldOutput out;
   int64_t columns;
   int32_t nodes;
@@ -48,6 +51,22 @@ struct ReduceArgs {
   FoldOutput out;
   int64_t segments, length, columns, entries;
   int32_t fn;
+  bool packets;  // a thread adds 16 bytes of columns, which then must be aligned
+};
+
+// reduce_each: one launch makes the entries of the blocks of all tensors, a second one folds those
+// of each. `first`: the number of a tensor's first entry.
+enum { kEachTensors = 120 };
+struct EachTensor {
+  const void* x;
+  void* y;
+  int64_t length;
+  int32_t first, entries;
+};
+struct ReduceEachArgs {
+  EachTensor tensor[kEachTensors];
+  void* work;
+  int32_t tensors, entries, fn;
 };
 
 // The first stage of norm_param_grad: array 0 is dw, array 1 db; without mean (rms) there is no db.
@@ -55,6 +74,7 @@ struct NormParamArgs {
   const void *dy, *x, *mean, *rstd;
   FoldOutput out;
   int64_t segments, length, columns, entries;
+  bool packets;
 };
 
 }  // namespace orr_cuda

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A block of threads, 32 columns by 8 rows, that folds the partial results of its rows; and the
-// functions of reduce.
+// A block of threads that folds the partial results of its rows of threads: 32 threads stand side
+// by side in 8 rows, or where there is one column only, 1 in 256 rows. A thread has one column, or
+// a packet of them. And the functions of reduce.
 #pragma once
 
 #include <orrery/ops.h>
 
+#include <type_traits>
+
 #include "fold.h"
 #include "kernel.h"
+#include "packet.h"
 
 namespace orr_cuda {
 
@@ -81,35 +85,50 @@ __device__ void store_fold(const FoldOutput& out, int array, int64_t at, Acc<T> 
     static_cast<Acc<T>*>(out.array[array])[at] = x;
 }
 
-// The place of a block in [segments, entries, columns].
+// How many columns 16 bytes of elements have; 1 for integers, whose sums take 8 bytes each.
+template <class T>
+constexpr int packet_columns = std::is_same_v<Acc<T>, int64_t> ? 1 : 16 / int(sizeof(T));
+
+// The place of a thread in [segments, entries, columns]; `side` threads stand side by side, each
+// with `width` columns.
+template <int side = kFoldColumns, int width = 1>
 struct FoldPlace {
   int64_t segment, entry, column;
   int x, y;
 
   __device__ FoldPlace(int64_t entries, int64_t columns) {
-    const int64_t tiles = (columns + kFoldColumns - 1) / kFoldColumns;
+    const int64_t tiles = (columns + side * width - 1) / (side * width);
     const int64_t block = blockIdx.x;
     segment = block / tiles / entries;
     entry = block / tiles % entries;
-    x = int(threadIdx.x) % kFoldColumns;
-    y = int(threadIdx.x) / kFoldColumns;
-    column = block % tiles * kFoldColumns + x;
+    x = int(threadIdx.x) % side;
+    y = int(threadIdx.x) / side;
+    column = (block % tiles * side + x) * width;
   }
 };
 
-// Folds the values of the first `count` rows of threads in the tree; row 0 gets the result. All
-// threads of the block must call it.
-template <class Fn, class A>
-__device__ A fold_rows(const FoldPlace& place, A mine, int count) {
-  __shared__ A part[kFoldRows][kFoldColumns];
+// Shared memory for n accumulators, the same in every call of one type and n.
+template <class A, int n>
+__device__ A* fold_memory() {
+  __shared__ A memory[n];
+  return memory;
+}
+
+// Folds the values of the first `count` rows of threads in the tree; row 0 gets the results. `part`
+// has room for those of all threads. All threads of the block must call it.
+template <class Fn, int side, int width, class A>
+__device__ void fold_rows(const FoldPlace<side, width>& place, A* part, A (&mine)[width],
+                          int count) {
+  A* own = part + place.y * width * side + place.x;
   __syncthreads();
-  part[place.y][place.x] = mine;
-  for (int step = 1; step < kFoldRows; step *= 2) {
+  for (int j = 0; j < width; ++j) own[j * side] = mine[j];
+  for (int step = 1; step < kFoldThreads / side; step *= 2) {
     __syncthreads();
-    if (place.y % (2 * step) == 0 && place.y + step < count)
-      part[place.y][place.x] = Fn::fold(part[place.y][place.x], part[place.y + step][place.x]);
+    if (place.y % (2 * step) != 0 || place.y + step >= count) continue;
+    const A* other = own + step * width * side;
+    for (int j = 0; j < width; ++j) own[j * side] = Fn::fold(own[j * side], other[j * side]);
   }
-  return part[place.y][place.x];
+  for (int j = 0; j < width; ++j) mine[j] = own[j * side];
 }
 
 // The rows [first, end) of a segment that this row of threads adds in the first stage, and how many
@@ -118,7 +137,8 @@ struct ColumnRows {
   int64_t first, end;
   int count;
 
-  __device__ ColumnRows(const FoldPlace& place, int64_t length) {
+  template <class Place>
+  __device__ ColumnRows(const Place& place, int64_t length) {
     const int64_t blocks = (length + ORR_SUM_ROWS - 1) / ORR_SUM_ROWS;
     const int64_t left = blocks - place.entry * kFoldRows;
     first = (place.entry * kFoldRows + place.y) * ORR_SUM_ROWS;
@@ -126,14 +146,5 @@ struct ColumnRows {
     count = left < kFoldRows ? int(left) : kFoldRows;
   }
 };
-
-// The sum in row order of term(r) for rows [first, end); +0 if there are none.
-template <class Fn, class A, class Term>
-__device__ A fold_column(int64_t first, int64_t end, Term term) {
-  A x = Fn::template start<A>();
-#pragma unroll 8
-  for (int64_t r = first; r < end; ++r) x = Fn::fold(x, Fn::term(term(r)));
-  return x;
-}
 
 }  // namespace orr_cuda

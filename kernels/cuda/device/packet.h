@@ -7,11 +7,11 @@
 
 namespace orr_cuda {
 
-// 16 bytes of elements.
-template <class T>
-struct alignas(16) Packet {
-  enum { size = 16 / int(sizeof(T)) };
-  T v[size];
+// Elements that are moved at once: 16 bytes of them, or fewer.
+template <class T, int n = 16 / int(sizeof(T))>
+struct alignas(n * sizeof(T)) Packet {
+  enum { size = n };
+  T v[n];
 };
 
 template <class T>

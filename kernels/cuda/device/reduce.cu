@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The first stage of reduce: half a warp computes one block of a row sum, a thread one block of a
-// column sum.
+// The first stage of reduce: half a warp computes one block of a row sum, a thread one block of
+// column sums.
 #include "fold_block.h"
 #include "row_sum.h"
 
@@ -20,20 +20,49 @@ __device__ void reduce_rows_with(const ReduceArgs& a) {
   if (threadIdx.x % 16 == 0) store_fold<T>(a.out, 0, half, sum);
 }
 
-template <class T, class Fn>
+template <class T, class Fn, int width>
 __device__ void reduce_columns_with(const ReduceArgs& a) {
   using A = Acc<T>;
-  const FoldPlace place(a.entries, a.columns);
+  const FoldPlace<kFoldColumns, width> place(a.entries, a.columns);
   const ColumnRows rows(place, a.length);
   const T* x = static_cast<const T*>(a.x) + place.segment * a.length * a.columns + place.column;
-  A mine = Fn::template start<A>();
-  if (place.column < a.columns)
-    mine =
-        fold_column<Fn, A>(rows.first, rows.end, [=](int64_t r) { return get(x[r * a.columns]); });
-  mine = fold_rows<Fn>(place, mine, rows.count);
-  if (place.y == 0 && place.column < a.columns)
-    store_fold<T>(a.out, 0, (place.segment * a.entries + place.entry) * a.columns + place.column,
-                  mine);
+  A mine[width];
+  for (A& m : mine) m = Fn::template start<A>();
+  if (place.column < a.columns) {
+#pragma unroll 8
+    for (int64_t r = rows.first; r < rows.end; ++r) {
+      const auto row = *reinterpret_cast<const Packet<T, width>*>(x + r * a.columns);
+      for (int j = 0; j < width; ++j) mine[j] = Fn::fold(mine[j], Fn::term(get(row.v[j])));
+    }
+  }
+  fold_rows<Fn>(place, fold_memory<A, kFoldThreads * packet_columns<T>>(), mine, rows.count);
+  if (place.y != 0 || place.column >= a.columns) return;
+  const int64_t to = (place.segment * a.entries + place.entry) * a.columns + place.column;
+  for (int j = 0; j < width; ++j) store_fold<T>(a.out, 0, to + j, mine[j]);
+}
+
+template <class T, class Fn>
+__device__ void reduce_each_with(const ReduceEachArgs& a) {
+  using A = Acc<T>;
+  const int entry = int(blockIdx.x * blockDim.x + threadIdx.x) / 16;
+  if (entry >= a.entries) return;
+  int k = 0;
+  for (int end = a.tensors; end - k > 1;) {
+    const int middle = (k + end) / 2;
+    (a.tensor[middle].first > entry ? end : k) = middle;
+  }
+  const EachTensor& t = a.tensor[k];
+  const int64_t first = int64_t(entry - t.first) * ORR_SUM_BLOCK, end = first + ORR_SUM_BLOCK;
+  const T* x = static_cast<const T*>(t.x);
+  const A sum = block_fold<Fn, A>(first, end < t.length ? end : t.length,
+                                  [=](int64_t i) { return Fn::term(get(x[i])); });
+  if (threadIdx.x % 16 == 0) static_cast<A*>(a.work)[entry] = sum;
+}
+
+template <class T>
+__device__ void reduce_each(const ReduceEachArgs& a) {
+  if (a.fn == kFoldSum) return reduce_each_with<T, Sum>(a);
+  reduce_each_with<T, SumOfSquares>(a);
 }
 
 template <class T>
@@ -43,11 +72,15 @@ __device__ void reduce_rows(const ReduceArgs& a) {
 
 template <class T>
 __device__ void reduce_columns(const ReduceArgs& a) {
-  with_fold(a.fn, [&](auto fn) { reduce_columns_with<T, decltype(fn)>(a); });
+  with_fold(a.fn, [&](auto fn) {
+    if (a.packets) return reduce_columns_with<T, decltype(fn), packet_columns<T>>(a);
+    reduce_columns_with<T, decltype(fn), 1>(a);
+  });
 }
 
 }  // namespace
 
+ORR_REAL_KERNELS(reduce_each, kFoldThreads, ReduceEachArgs)
 ORR_NUMBER_KERNELS(reduce_rows, kFoldThreads, ReduceArgs)
 ORR_NUMBER_KERNELS(reduce_columns, kFoldThreads, ReduceArgs)
 

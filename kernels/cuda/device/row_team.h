@@ -32,14 +32,22 @@ struct Team {
   }
 };
 
-// Copies n elements to the given slot and returns the copy, which has the same offset to a multiple
-// of 16 bytes as `from`. The caller must call team.sync() before it reads the copy.
+// Where the block's team number `team` stages the row at `from`; `from` if rows are not staged. The
+// copy has the same offset to a multiple of 16 bytes as the row.
+template <class T>
+__device__ const T* place_of(const Rows& r, int team, int slot, const T* from) {
+  if (r.slot_bytes == 0) return from;
+  const int shift = int(reinterpret_cast<uintptr_t>(from) & 15);
+  return reinterpret_cast<const T*>(dynamic_shared() + team * r.team_bytes + r.partial_bytes +
+                                    slot * r.slot_bytes + shift);
+}
+
+// Copies n elements to the given slot and returns the copy. The caller must call team.sync() before
+// it reads the copy. REQUIRES: rows, or their parts, are staged.
 template <class T>
 __device__ const T* stage(const Team& team, const Rows& r, int slot, const T* from, int n) {
   constexpr int packet = 16 / int(sizeof(T));
-  const int shift = int(reinterpret_cast<uintptr_t>(from) & 15);
-  char* place = team.shared + r.partial_bytes + slot * r.slot_bytes + shift;
-  T* to = reinterpret_cast<T*>(place);
+  T* to = const_cast<T*>(place_of(r, int(threadIdx.x) / team.size, slot, from));
   const int head = head_of(from, n), packets = (n - head) / packet, tail = head + packets * packet;
   if (team.rank < head) to[team.rank] = from[team.rank];
 #pragma unroll 4

@@ -6,7 +6,8 @@
 namespace orr_cuda {
 namespace {
 
-constexpr int64_t kAccumulator = 8;  // bytes reserved for each, whatever its type
+// Longer ones are left to a further stage, which has more blocks.
+constexpr int32_t kLongestRun = 128;
 
 int64_t divide_up(int64_t n, int64_t by) { return (n + by - 1) / by; }
 
@@ -36,7 +37,7 @@ uint64_t FoldPlan::workspace() const {
   if (direct()) return 0;
   uint64_t total = 0;
   int64_t n = entries;
-  for (;; n = divide_up(n, 64)) {
+  for (;; n = after(n)) {
     if (n == 1 && leaves.n == 1) break;
     total += uint64_t(segments * n * columns * kAccumulator * arrays);
     if (n == 1) break;
@@ -44,8 +45,27 @@ uint64_t FoldPlan::workspace() const {
   return total;
 }
 
-Extent FoldPlan::column_grid(int64_t groups) const {
-  return {unsigned(segments * groups * divide_up(columns, kFoldColumns))};
+int32_t FoldPlan::run(int64_t n) const {
+  int32_t run = 8;
+  while (run < kLongestRun && run * rows_of_threads() < n) run *= 2;
+  return run;
+}
+
+int64_t FoldPlan::after(int64_t n) const { return divide_up(n, run(n) * rows_of_threads()); }
+
+Extent FoldPlan::fold_grid(int64_t groups) const {
+  return columns == 1 ? Extent{unsigned(segments * groups)} : column_grid(groups);
+}
+
+Extent FoldPlan::column_grid(int64_t groups, int64_t width) const {
+  return {unsigned(segments * groups * divide_up(columns, kFoldColumns * width))};
+}
+
+int64_t FoldPlan::width(int32_t dtype, std::initializer_list<CUdeviceptr> rows) const {
+  const int64_t width = 16 / orr_dtype_bytes(dtype);
+  if (!is_real(dtype) || columns % width != 0) return 1;
+  const auto aligned = [](CUdeviceptr at) { return at % 16 == 0; };
+  return std::all_of(rows.begin(), rows.end(), aligned) ? width : 1;
 }
 
 FoldLaunch::FoldLaunch(const FoldPlan& plan, int32_t dtype, int32_t fn, bool rounded)
@@ -59,26 +79,39 @@ FoldLaunch::FoldLaunch(const FoldPlan& plan, int32_t dtype, int32_t fn, bool rou
 }
 
 FoldOutput FoldLaunch::outputs(const Buffers& b) const {
-  return {{pointer(b.out[0]), plan_.arrays > 1 ? pointer(b.out[1]) : nullptr}, rounded_};
+  FoldOutput out{{}, rounded_};
+  for (int i = 0; i < plan_.arrays; ++i) out.array[i] = pointer(b.out[i]);
+  return out;
+}
+
+// The arrays one after another, each for n entries.
+FoldOutput FoldLaunch::work(void* at, int64_t n) const {
+  FoldOutput out{{}, false};
+  for (int i = 0; i < plan_.arrays; ++i)
+    out.array[i] = static_cast<char*>(at) + i * plan_.segments * plan_.columns * kAccumulator * n;
+  return out;
 }
 
 FoldOutput FoldLaunch::first(const Buffers& b) const {
-  if (plan_.direct()) return outputs(b);
-  char* work = static_cast<char*>(pointer(b.workspace));
-  return {{work, work + plan_.segments * plan_.entries * plan_.columns * kAccumulator}, false};
+  return plan_.direct() ? outputs(b) : work(pointer(b.workspace), plan_.entries);
 }
 
 void FoldLaunch::rest(CUstream stream, const Buffers& b) const {
   FoldOutput at = first(b);
   const unsigned arrays = unsigned(plan_.arrays);
   for (int64_t n = plan_.entries; n > 1;) {
-    const int64_t next = divide_up(n, 64), bytes = plan_.segments * plan_.columns * kAccumulator;
+    const int64_t next = plan_.after(n), bytes = plan_.segments * plan_.columns * kAccumulator;
     char* after = static_cast<char*>(at.array[0]) + bytes * n * plan_.arrays;
-    FoldArgs args{{at.array[0], at.array[1]}, {}, plan_.segments, n, plan_.columns, fn_};
-    at = next == 1 && plan_.leaves.n == 1 ? outputs(b)
-                                          : FoldOutput{{after, after + bytes * next}, false};
+    FoldArgs args{{at.array[0], at.array[1], at.array[2]},
+                  {},
+                  plan_.segments,
+                  n,
+                  plan_.columns,
+                  plan_.run(n),
+                  fn_};
+    at = next == 1 && plan_.leaves.n == 1 ? outputs(b) : work(after, next);
     args.out = at;
-    Extent grid = plan_.column_grid(next);
+    Extent grid = plan_.fold_grid(next);
     grid.y = arrays;
     enqueue(stream, fold_, grid, {kFoldThreads}, 0, args);
     n = next;
@@ -87,7 +120,7 @@ void FoldLaunch::rest(CUstream stream, const Buffers& b) const {
   LeafTreeArgs args = nodes_;
   for (int i = 0; i < plan_.arrays; ++i) args.in[i] = at.array[i];
   args.out = outputs(b);
-  Extent grid = fold_grid(plan_.columns);
+  Extent grid = blocks_of(plan_.columns);
   grid.y = arrays;
   enqueue(stream, tree_, grid, {kFoldThreads}, 0, args);
 }

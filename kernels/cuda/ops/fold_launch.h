@@ -4,7 +4,7 @@
 // partial results; the later stages fold them to one entry, and the leaves to their nodes.
 #pragma once
 
-#include <vector>
+#include <initializer_list>
 
 #include "../device/fold.h"
 #include "../function.h"
@@ -19,9 +19,12 @@ inline const char* number_name(int32_t dtype) {
 }
 
 // The number of blocks of kFoldThreads threads for `threads` threads.
-inline Extent fold_grid(int64_t threads) {
+inline Extent blocks_of(int64_t threads) {
   return {unsigned((threads + kFoldThreads - 1) / kFoldThreads)};
 }
+
+// The bytes of an accumulator in the workspace, whatever its type.
+constexpr int64_t kAccumulator = 8;
 
 // How many rows a block of threads folds.
 constexpr int64_t kColumnBlock = int64_t{ORR_SUM_ROWS} * kFoldRows;
@@ -35,11 +38,21 @@ struct FoldPlan {
 
   bool direct() const { return entries == 1 && leaves.n == 1; }
   uint64_t workspace() const;
-  Extent column_grid(int64_t groups) const;
+  // Of a later stage: how many of n entries a thread folds, and how many are left after it.
+  int32_t run(int64_t n) const;
+  int64_t after(int64_t n) const;
+  Extent fold_grid(int64_t groups) const;
+  // Of a first stage over columns, `width` of them for a thread.
+  Extent column_grid(int64_t groups, int64_t width = 1) const;
+  // How many columns of these elements a thread can take: 16 bytes if all rows are aligned, else 1.
+  int64_t width(int32_t dtype, std::initializer_list<CUdeviceptr> rows) const;
 
   Leaves leaves;
   int64_t segments, length, columns, entries;
   int arrays;
+
+ private:
+  int64_t rows_of_threads() const { return columns == 1 ? kFoldThreads : kFoldRows; }
 };
 
 struct FoldLaunch {
@@ -54,6 +67,7 @@ struct FoldLaunch {
 
  private:
   FoldOutput outputs(const Buffers& b) const;
+  FoldOutput work(void* at, int64_t n) const;
 
   FoldPlan plan_;
   int32_t fn_;

@@ -41,7 +41,8 @@ struct Norm : Prepared {
   explicit Norm(const orr_op& op)
       : rms_(op.kind[0] == 'r'),
         grad_(op.n_out == 1),
-        rows_(function_name(op.kind, op.in[0].dtype), op.in[0], grad_ ? 2 : 1),
+        rows_(function_name(grad_ ? "input_grad" : op.kind, op.in[0].dtype), op.in[0],
+              grad_ ? 2 : 1),
         eps_(orr::attr_real(op, "eps", 1e-5)) {}
 
   void launch(CUstream stream, const Buffers& b) override {

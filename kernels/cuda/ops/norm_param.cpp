@@ -39,11 +39,13 @@ struct NormParam : Prepared {
   explicit NormParam(const orr_op& op)
       : plan_(plan_of(op)),
         first_(find_function(std::string("norm_param_grad_") + dtype_name(op.in[0].dtype))),
-        fold_(plan_, op.in[0].dtype, kFoldSum, true) {}
+        fold_(plan_, op.in[0].dtype, kFoldSum, true),
+        dtype_(op.in[0].dtype) {}
 
   void launch(CUstream stream, const Buffers& b) override {
     if (plan_.columns == 0) return;
     const bool rms = plan_.arrays == 1;
+    const int64_t width = plan_.width(dtype_, {b.in[0], b.in[1]});
     const NormParamArgs args{pointer(b.in[0]),
                              pointer(b.in[1]),
                              rms ? nullptr : pointer(b.in[2]),
@@ -52,14 +54,16 @@ struct NormParam : Prepared {
                              plan_.segments,
                              plan_.length,
                              plan_.columns,
-                             plan_.entries};
-    enqueue(stream, first_, plan_.column_grid(plan_.entries), {kFoldThreads}, 0, args);
+                             plan_.entries,
+                             width > 1};
+    enqueue(stream, first_, plan_.column_grid(plan_.entries, width), {kFoldThreads}, 0, args);
     fold_.rest(stream, b);
   }
 
   FoldPlan plan_;
   Function first_;
   FoldLaunch fold_;
+  int32_t dtype_;
 };
 
 std::unique_ptr<Prepared> prepare(const orr_op& op) { return std::make_unique<NormParam>(op); }

@@ -51,19 +51,22 @@ struct Reduce : Prepared {
         first_(find_function(std::string(rows_ ? "reduce_rows_" : "reduce_columns_") +
                              number_name(op.in[0].dtype))),
         fold_(plan_, op.in[0].dtype, fold_of(op), op.out[0].dtype == op.in[0].dtype),
-        fn_(fold_of(op)) {}
+        fn_(fold_of(op)),
+        dtype_(op.in[0].dtype) {}
 
   void launch(CUstream stream, const Buffers& b) override {
     if (plan_.segments * plan_.columns == 0) return;
+    const int64_t width = rows_ ? 1 : plan_.width(dtype_, {b.in[0]});
     const ReduceArgs args{pointer(b.in[0]),
                           fold_.first(b),
                           plan_.segments,
                           plan_.length,
                           plan_.columns,
                           plan_.entries,
-                          fn_};
-    const Extent grid =
-        rows_ ? fold_grid(plan_.segments * plan_.entries * 16) : plan_.column_grid(plan_.entries);
+                          fn_,
+                          width > 1};
+    const Extent grid = rows_ ? blocks_of(plan_.segments * plan_.entries * 16)
+                              : plan_.column_grid(plan_.entries, width);
     enqueue(stream, first_, grid, {kFoldThreads}, 0, args);
     fold_.rest(stream, b);
   }
@@ -73,6 +76,7 @@ struct Reduce : Prepared {
   Function first_;
   FoldLaunch fold_;
   int fn_;
+  int32_t dtype_;
 };
 
 std::unique_ptr<Prepared> prepare(const orr_op& op) { return std::make_unique<Reduce>(op); }

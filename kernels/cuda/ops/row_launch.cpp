@@ -6,8 +6,6 @@
 namespace orr_cuda {
 namespace {
 
-// Two blocks of 512 threads fit on one multiprocessor of sm_90 with this much each, one on sm_80.
-constexpr int64_t kSharedLimit = 112 << 10;
 constexpr int kSmallBlock = 128;
 
 int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
@@ -39,7 +37,8 @@ void require_vector(const orr_tensor& t, int32_t dtype, int64_t n, const char* n
   require_shape(t, {n}, name);
 }
 
-RowLaunch::RowLaunch(const std::string& name, const orr_tensor& x, int staged, bool in_parts)
+RowLaunch::RowLaunch(const std::string& name, const orr_tensor& x, int staged, bool in_parts,
+                     int64_t more)
     : function(find_function(name)), rows{} {
   const int64_t bytes = orr_dtype_bytes(x.dtype), columns = x.dims[1];
   const int64_t blocks = (columns + ORR_SUM_BLOCK - 1) / ORR_SUM_BLOCK;
@@ -51,12 +50,12 @@ RowLaunch::RowLaunch(const std::string& name, const orr_tensor& x, int staged, b
       int32_t(rows.team == 16 ? 0 : round_up(8 * std::max(blocks, int64_t{16}), 16));
   const int threads = std::max(rows.team, kSmallBlock), teams = threads / rows.team;
   const auto slot_of = [&](int64_t part) { return round_up(part * bytes, 16) + 16; };
-  const bool fits = teams * (rows.partial_bytes + staged * slot_of(columns)) <= kSharedLimit;
+  const bool fits = teams * (rows.partial_bytes + staged * slot_of(columns)) + more <= kSharedLimit;
   const int64_t room = kSharedLimit / teams - rows.partial_bytes - slot_of(0);
   rows.part = int32_t(fits || !in_parts ? columns : even_part(columns, room / bytes));
   rows.slot_bytes = int32_t(fits || in_parts ? slot_of(rows.part) : 0);
   rows.team_bytes = rows.partial_bytes + staged * rows.slot_bytes;
-  shared = unsigned(teams * rows.team_bytes);
+  shared = unsigned(teams * rows.team_bytes + more);
   if (shared > 48 << 10) allow_shared(function, unsigned(kSharedLimit));
   grid = {unsigned((rows.rows + teams - 1) / teams)};
   block = {unsigned(threads)};

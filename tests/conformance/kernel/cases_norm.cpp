@@ -55,10 +55,12 @@ std::vector<Values> layernorm(const Case& c, const std::vector<Values>& x) {
   return {y, means, rstds};
 }
 
+bool is_rms(const Case& c) { return c.kind == "rmsnorm_grad" || c.attr("rms", 0) == 1; }
+
 std::vector<Values> layernorm_grad(const Case& c, const std::vector<Values>& x) {
   Values dx(x[0].size());
   size_t n = size_t(c.in[0].dims[1]);
-  bool rms = c.kind == "rmsnorm_grad";
+  bool rms = is_rms(c);
   each_row(c, [&](size_t r, size_t at) {
     double mean = rms ? 0 : x[3][r], rstd = x[rms ? 3 : 4][r], g_mean = 0, gx_mean = 0;
     for (size_t i = 0; i < n; ++i) {
@@ -85,6 +87,22 @@ std::vector<Values> norm_param_grad(const Case& c, const std::vector<Values>& x)
   });
   if (rms) return {dw};
   return {dw, db};
+}
+
+// The ops that it stands for.
+std::vector<Values> norm_grad(const Case& c, const std::vector<Values>& x) {
+  const size_t n_in = is_rms(c) ? 4 : 5, n = size_t(c.in[0].dims[1]);
+  std::vector<Values> params(x.begin(), x.begin() + long(n_in));
+  params.erase(params.begin() + 2);
+  std::vector<Values> all = layernorm_grad(c, x);
+  for (Values& v : norm_param_grad(c, params)) all.push_back(std::move(v));
+  if (x.size() > n_in)
+    for (size_t i = 0; i < all[0].size(); ++i) all[0][i] += x[n_in][i];
+  if (c.out.size() == n_in - 2) return all;
+  Values sum(n);
+  for (size_t i = 0; i < all[0].size(); ++i) sum[i % n] += all[0][i];
+  all.push_back(sum);
+  return all;
 }
 
 // Kinds of tensors: rows 'x', column vector 'w', row statistic 's'.
@@ -138,6 +156,19 @@ Case param_case(int32_t dtype, bool rms, int64_t rows, int64_t n) {
   return c;
 }
 
+// `more`: with a tensor that is added, and the sum.
+Case norm_grad_case(int32_t dtype, bool rms, bool more, int64_t rows, int64_t n) {
+  Case c;
+  c.kind = "norm_grad";
+  c.note = std::string(rms ? "rms" : "layer") + (more ? "more" : "") + shape_note({rows, n});
+  c.in = tensors(std::string(rms ? "xxws" : "xxwss") + (more ? "x" : ""), dtype, rows, n);
+  c.out = tensors(std::string(rms ? "xw" : "xww") + (more ? "w" : ""), dtype, rows, n);
+  if (rms) c.attrs = {integer("rms", 1)};
+  c.oracle = norm_grad;
+  c.depth = double(std::max(rows, n));
+  return c;
+}
+
 }  // namespace
 
 std::vector<Case> norm_cases() {
@@ -153,11 +184,15 @@ std::vector<Case> norm_cases() {
     for (bool rms : {false, true}) {
       for (int64_t rows : {1, 63, 65, 200}) cases.push_back(param_case(dtype, rms, rows, 67));
       cases.push_back(param_case(dtype, rms, 40, 1));
+      cases.push_back(param_case(dtype, rms, 70, 528));
       Case leaves = param_case(dtype, rms, 66, 35);
       leaves.note += "leaves";
       leaves.leaf_in.assign(leaves.in.size(), 0);
       cases.push_back(leaves);
       for (const Case& c : stored_otherwise(leaves, dtype)) cases.push_back(c);
+      for (int64_t rows : {1, 63, 65, 200})
+        cases.push_back(norm_grad_case(dtype, rms, rows % 2, rows, 67));
+      for (int64_t n : {1, 768, 1025}) cases.push_back(norm_grad_case(dtype, rms, n > 1, 10, n));
     }
   }
   return cases;

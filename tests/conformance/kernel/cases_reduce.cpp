@@ -43,6 +43,28 @@ Case reduce(int32_t dtype, const std::string& fn, int64_t o, int64_t k, int64_t 
   return c;
 }
 
+std::vector<Values> each_oracle(const Case& c, const std::vector<Values>& x) {
+  std::vector<Values> all;
+  for (const Values& v : x) {
+    double total = 0;
+    for (double e : v) total += c.attrs[0].text == "sum" ? e : e * e;
+    all.push_back({total});
+  }
+  return all;
+}
+
+Case reduce_each(int32_t dtype, const std::string& fn, const std::vector<int64_t>& lengths) {
+  Case c;
+  c.kind = "reduce_each";
+  c.note = fn + std::to_string(lengths.size());
+  for (int64_t n : lengths) c.in.push_back(tensor(dtype, {n})), c.out.push_back(tensor(dtype, {}));
+  c.attrs = {text("fn", fn)};
+  c.oracle = each_oracle;
+  c.exact = true;
+  c.depth = double(*std::max_element(lengths.begin(), lengths.end())) + 1;
+  return c;
+}
+
 // Indices of a row in descending order, ties by index.
 std::vector<int64_t> ranking(const double* row, int64_t n) {
   std::vector<int64_t> order(size_t(n), 0);
@@ -111,7 +133,8 @@ std::vector<Case> reduce_cases() {
   for (int32_t dtype : numbers) {
     add_sums(dtype, cases);
     for (int64_t k : {0, 17, 1025, 2049}) cases.push_back(reduce(dtype, "sumsq", 2, k, 1));
-    for (int64_t k : {1, 65}) cases.push_back(reduce(dtype, "sumsq", 2, k, 70));
+    for (int64_t k : {1, 65})
+      for (int64_t inner : {70, 528}) cases.push_back(reduce(dtype, "sumsq", 2, k, inner));
     for (const char* fn : {"max", "min"})
       for (int64_t inner : {1, 5})
         for (int64_t k : {1, 2, 31, 1025}) cases.push_back(reduce(dtype, fn, 3, k, inner));
@@ -130,6 +153,10 @@ std::vector<Case> reduce_cases() {
       nan.fills = {values({1, 2, NAN, 3, 5, -HUGE_VAL, 0, HUGE_VAL})};
       cases.push_back(nan);
     }
+  for (int32_t dtype : kReals) {
+    cases.push_back(reduce_each(dtype, "sumsq", {7, 0, 1025, 1, 9000}));
+    cases.push_back(reduce_each(dtype, "sum", std::vector<int64_t>(130, 3)));
+  }
   return cases;
 }
 

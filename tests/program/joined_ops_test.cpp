@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Ops of a step that lowering makes one, and casts that it moves: which are, and that no bit
+// changes.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "machine.h"
+#include "program/build.h"
+#include "program/state.h"
+#include "run/run.h"
+
+namespace program_test {
+namespace {
+
+using namespace orrery;
+using Kinds = std::vector<std::string>;
+using Ids = std::vector<ValueId>;
+
+Kinds kinds(const Program& p, const Kinds& kernels = {"reference"},
+            const Microbatches& microbatches = {}) {
+  Kinds found;
+  Machine machine(p, kernels, microbatches);
+  for (const Step& s : machine.plan().schedule)
+    found.push_back(machine.plan().launches[static_cast<size_t>(s.index)].op.kind);
+  return found;
+}
+
+int64_t count(const Kinds& all, const std::string& kind) {
+  return std::count(all.begin(), all.end(), kind);
+}
+
+void expect_equal_bits(const Program& p, const Microbatches& microbatches = {}) {
+  Named inputs;
+  std::mt19937 random(1);
+  std::normal_distribution<float> normal;
+  for (const Value& v : p.values())
+    if (v.producer == kNone && is_real(v.type.dtype))
+      for (int64_t n = v.type.elements(); n > 0; --n) inputs[v.name].push_back(normal(random));
+  EXPECT_EQ(Machine(p, {"reference"}, microbatches, true).run(inputs),
+            Machine(p, {"reference"}, microbatches, false).run(inputs));
+}
+
+// The gradients of a norm: of samples, or of rows that are no samples.
+struct Norm {
+  explicit Norm(const std::string& norm = "layernorm", bool samples = false)
+      : rms(norm == "rmsnorm"), samples(samples) {
+    const ValueId dy = rows("dy", {24, 20}), x = rows("x", {24, 20});
+    const ValueId w = p.input("w", {ORR_F32, {20}}), rstd = rows("rstd", {24});
+    const ValueId mean = rms ? kNone : rows("mean", {24});
+    dx = p.add1(norm + "_grad", rms ? Ids{dy, x, w, rstd} : Ids{dy, x, w, mean, rstd});
+    const Ids params = rms ? p.add("norm_param_grad", {dy, x, rstd}, {{"rms", int64_t{1}}})
+                           : p.add("norm_param_grad", {dy, x, mean, rstd});
+    for (size_t i = 0; i < params.size(); ++i) tell(p, "d" + std::to_string(i), params[i], samples);
+  }
+
+  ValueId rows(const std::string& name, const Dims& dims) {
+    return samples ? p.batch_input(name, {ORR_F32, dims}) : p.input(name, {ORR_F32, dims});
+  }
+  static void tell(Program& p, const std::string& name, ValueId sum, bool samples) {
+    give(p, name, samples ? p.add1("total", {sum}) : sum);
+  }
+  // Adds another gradient, as a residual does, and sums the result over its rows, as a bias does.
+  void add_and_sum() {
+    dx = p.pointwise(ORR_FN_ADD, {rows("r", {24, 20}), dx});
+    tell(p, "sum", build::reduce(p, "sum", dx, {0}, false), samples);
+  }
+  // What follows, so that dx is needed.
+  void read() { tell(p, "all", build::reduce(p, "sum", dx, {0, 1}, false), samples); }
+
+  Program p;
+  bool rms, samples;
+  ValueId dx = kNone;
+};
+
+TEST(JoinedNorms, TakeWhatIsAddedAndTheSum) {
+  for (const char* name : {"layernorm", "rmsnorm"}) {
+    Norm norm(name);
+    norm.add_and_sum(), norm.read();
+    const Kinds found = kinds(norm.p);
+    EXPECT_EQ(found[0], "norm_grad");
+    EXPECT_EQ(count(found, "norm_param_grad") + count(found, "reduce"), 1);  // that of all
+    expect_equal_bits(norm.p);
+  }
+}
+
+TEST(JoinedNorms, OfSamplesKeepTheirLeaves) {
+  Norm norm("layernorm", true);
+  norm.add_and_sum(), norm.read();
+  Microbatches three;
+  three.total = three.last = 3, three.rows = 8;
+  EXPECT_EQ(count(kinds(norm.p, {"reference"}, three), "norm_grad"), 1);
+  expect_equal_bits(norm.p, three);
+}
+
+TEST(JoinedNorms, LeaveAnInputGradientThatOthersRead) {
+  Norm norm;
+  const ValueId before = norm.dx;
+  norm.add_and_sum();
+  norm.dx = before, norm.read();
+  const Kinds found = kinds(norm.p);
+  EXPECT_EQ(count(found, "norm_grad"), 1);
+  EXPECT_EQ(count(found, "reduce"), 2);
+  expect_equal_bits(norm.p);
+}
+
+TEST(JoinedNorms, StayApartWhereTheKernelsTakeThemBetterSo) {
+  Norm norm;
+  norm.read();
+  EXPECT_EQ(count(kinds(norm.p, {"reference", "cpu"}), "norm_grad"), 0);  // cpu has no such op
+}
+
+TEST(JoinedSums, AreThoseWhoseTensorsAreKnown) {
+  Program p;
+  const ValueId a = p.input("a", {ORR_F32, {6, 5}}), b = p.input("b", {ORR_F32, {2000}});
+  p.set_phase(Phase::update);
+  const auto squares = [&](ValueId x, const Dims& dims) {
+    return build::reduce(p, "sumsq", x, dims, false);
+  };
+  give(p, "a", squares(a, {0, 1}));
+  const ValueId of_b = squares(b, {0});
+  give(p, "b", of_b);
+  give(p, "late", squares(p.pointwise(ORR_FN_MUL, {b, of_b}), {0}));
+  give(p, "rows", squares(a, {1}));
+  const Kinds found = kinds(p);
+  EXPECT_EQ(count(found, "reduce_each"), 1);
+  EXPECT_EQ(count(found, "reduce"), 2);
+  expect_equal_bits(p);
+}
+
+TEST(FirstCasts, AreMadeOnceForAllReaders) {
+  auto state = std::make_shared<State>();
+  state->name = "w", state->type = {ORR_F32, {5, 4}};
+  state->initial = Initial::of_data(HostTensor::make(state->type));
+  Program p;
+  const ValueId w = p.state_value(state), x = p.input("x", {ORR_F64, {6, 5}});
+  const ValueId y = build::matmul(p, x, p.cast(w, ORR_F64));
+  give(p, "z", build::matmul(p, y, p.cast(w, ORR_F64), false, true));
+  EXPECT_EQ(count(kinds(p), "matmul"), 2);
+  EXPECT_EQ(kinds(p)[1], "matmul");  // the second cast stands behind it: nothing is updated
+  p.set_phase(Phase::update);
+  p.update(w, p.pointwise(ORR_FN_MUL, {w, Operand::number(2)}));
+  const Kinds found = kinds(p);
+  EXPECT_EQ(Kinds(found.begin(), found.begin() + 3), (Kinds{"pointwise", "matmul", "matmul"}));
+}
+
+}  // namespace
+}  // namespace program_test

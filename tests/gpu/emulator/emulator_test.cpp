@@ -43,8 +43,7 @@ struct CopyArgs {
 void copied(const CopyArgs& a) {
   int* shared = reinterpret_cast<int*>(dynamic_shared());
   copy_async(shared, a.from, true);
-  commit_copies();
-  if (a.waits) wait_copies<0>();
+  if (a.waits) wait_copies();
   a.out[0] = shared[3];
 }
 

@@ -84,11 +84,12 @@ __device__ void flash(const AttentionArgs& a) {
   const int r = int(threadIdx.x) / 32 * 16, t = t0 + r + int(threadIdx.x) % 32 / 4;
   const int last = t0 + kFlashRows < a.queries ? t0 + kFlashRows : a.queries;
   const int tiles = (seen(a, last - 1) + kKeys - 1) / kKeys;
+  const HeadRows<const T> keys(a, a.k, a.keys), values(a, a.v, a.keys);
   const auto load = [&](int i) {
-    buffer(i % 2).load(a, a.k, i * kKeys, a.keys);
-    buffer(2 + i % 2).load(a, a.v, i * kKeys, a.keys);
+    buffer(i % 2).load(keys, i * kKeys);
+    buffer(2 + i % 2).load(values, i * kKeys);
   };
-  q.load(a, a.q, t0, a.queries);
+  q.load(HeadRows<const T>(a, a.q, a.queries), t0);
   load(0);
   const float scale = float(a.scale) * kLog2E;
   Running run;

@@ -78,12 +78,13 @@ __device__ void flash_grad_q(const AttentionArgs& a) {
   const int r = int(threadIdx.x) / 32 * 16, t = t0 + r + int(threadIdx.x) % 32 / 4;
   const int last = t0 + kFlashRows < a.queries ? t0 + kFlashRows : a.queries;
   const int tiles = (seen(a, last - 1) + step - 1) / step;
+  const HeadRows<const T> keys(a, a.k, a.keys), values(a, a.v, a.keys);
   const auto load = [&](int i) {
-    buffer(i % 2).load(a, a.k, i * step, a.keys);
-    buffer(2 + i % 2).load(a, a.v, i * step, a.keys);
+    buffer(i % 2).load(keys, i * step);
+    buffer(2 + i % 2).load(values, i * step);
   };
-  q.load(a, a.q, t0, a.queries);
-  d_o.load(a, a.d_o, t0, a.queries);
+  q.load(HeadRows<const T>(a, a.q, a.queries), t0);
+  d_o.load(HeadRows<const T>(a, a.d_o, a.queries), t0);
   load(0);
   const float scale = float(a.scale) * kLog2E;
   QueryPair of;
@@ -181,12 +182,13 @@ __device__ void flash_grad_kv(const AttentionArgs& a) {
   const int s0 = int(blockIdx.x) * kFlashRows;
   const int r = int(threadIdx.x) / 32 * 16, s = s0 + r + int(threadIdx.x) % 32 / 4;
   const int first = first_query(a, s0) / step, tiles = (a.queries + step - 1) / step;
+  const HeadRows<const T> queries(a, a.q, a.queries), d_o(a, a.d_o, a.queries);
   const auto load = [&](int i) {
-    buffer(i % 2).load(a, a.q, i * step, a.queries);
-    buffer(2 + i % 2).load(a, a.d_o, i * step, a.queries);
+    buffer(i % 2).load(queries, i * step);
+    buffer(2 + i % 2).load(d_o, i * step);
   };
-  k.load(a, a.k, s0, a.keys);
-  v.load(a, a.v, s0, a.keys);
+  k.load(HeadRows<const T>(a, a.k, a.keys), s0);
+  v.load(HeadRows<const T>(a, a.v, a.keys), s0);
   load(first);
   statistics.write(first, statistics.read(a, first));
   const float scale = float(a.scale) * kLog2E;

@@ -41,19 +41,22 @@ struct Tile {
     return at + c / 64 * block + r * 64 + (c % 64 / 8 ^ r % 8) * 8;
   }
 
-  // Starts to load rows [first, first + rows) of a head that has `all` rows; zeros for others.
-  __device__ void load(const AttentionArgs& a, const Heads& x, int first, int all) const {
-    constexpr int packets = width / 8;
-    for (int e = int(threadIdx.x); e < rows * packets; e += kFlashThreads) {
-      const int r = e / packets, c = e % packets * 8;
-      const bool present = first + r < all && c < a.depth;
-      const T* from = head_row<const T>(a, x, present ? first + r : 0) + (present ? c : 0);
-      if (a.packets)
-        copy_async(packet(r, c), from, present);
+  // Starts to load the rows of a head from row `first` on; zeros where there are none.
+  __device__ void load(const HeadRows<const T>& x, int first) const {
+    constexpr int packets = width / 8, apart = kFlashThreads / packets;
+    const int r0 = int(threadIdx.x) / packets, c = int(threadIdx.x) % packets * 8;
+    T* const to = packet(r0, c);
+    const T* const from = x.first + (first + r0) * x.step + c;
+#pragma unroll
+    for (int j = 0; j < rows / apart; ++j) {
+      const bool present = first + r0 + j * apart < x.count && c < x.depth;
+      const T* const row = from + j * (x.step * apart);
+      if (x.packets)
+        copy_async(to + j * apart * 64, present ? row : x.first, present);
       else
 #pragma unroll 1
-        for (int j = 0; j < 8; ++j)
-          packet(r, c)[j] = present && c + j < a.depth ? from[j] : T(0.0f);
+        for (int i = 0; i < 8; ++i)
+          to[j * apart * 64 + i] = present && c + i < x.depth ? row[i] : T(0.0f);
     }
   }
 

@@ -10,6 +10,7 @@
 #include "../leaf_tree.h"
 #include "../op.h"
 #include "../product.h"
+#include "../product_parts.h"
 
 namespace orr_cuda {
 
@@ -24,14 +25,20 @@ uint64_t node_bytes(const MatmulShape& shape) {
   return (bytes + piece - 1) / piece * piece;
 }
 
+// What the algorithm is chosen for, and the alignment of a, b and y, on which it depends.
+std::string numerics_of(const MatmulShape& shape) {
+  std::string text = std::string("cublaslt.") + dtype_name(shape.dtype) + ".";
+  if (shape.fast || shape.rows_summed) return text + (shape.fast ? "fast" : "own") + "/1";
+  text += std::to_string(nominal_rows) + "x" + std::to_string(nominal_cols);
+  if (!shape.a || !shape.b || !shape.y) return text + "/2";
+  const Alignment at = alignment_of(shape);
+  for (const int64_t bytes : {at.a, at.b, at.y}) text += "." + std::to_string(bytes);
+  return text + (parts_of(shape, false).size() == 1 ? "/2" : ".parts/2");
+}
+
 void supports(const orr_op& op, orr_support& out) {
   const MatmulShape shape(op);
-  const std::string chosen_for =
-      shape.fast          ? "fast"
-      : shape.rows_summed ? "own"
-                          : std::to_string(nominal_rows) + "x" + std::to_string(nominal_cols);
-  orr::copy_text(out.numerics,
-                 std::string("cublaslt.") + dtype_name(shape.dtype) + "." + chosen_for + "/1");
+  orr::copy_text(out.numerics, numerics_of(shape));
   out.strided_in = (shape.a ? 1u : 0u) | (shape.b ? 2u : 0u);
   out.strided_out = shape.y && shape.k > 0 && LeafTree(Leaves(op)).levels == 0 ? 1u : 0u;
 }
@@ -76,7 +83,10 @@ class Matmul : public Prepared {
     if (empty()) return;
     alignment_ = alignment_of(shape_);
     alignment_.a = std::gcd(alignment_.a, a_step_), alignment_.b = std::gcd(alignment_.b, b_step_);
-    aligned_.emplace(shape_, depth_, alignment_, true);
+    // A sum over leaves has the alignment of any of its nodes, so that one leaf has it too.
+    const bool over_leaves = orr::attr(op, "leaf_n") != nullptr;
+    if (over_leaves) alignment_.y = std::gcd(alignment_.y, shape_.m * shape_.n * bytes);
+    for (const ProductPart& place : parts_of(shape_, over_leaves)) add_part(place);
     // Rarely used: not worth a race.
     if (std::max({alignment_.a, alignment_.b, alignment_.y}) > bytes)
       unaligned_.emplace(shape_, depth_, Alignment{bytes, bytes, bytes}, false);
@@ -101,6 +111,10 @@ class Matmul : public Prepared {
     CUstream stream;
     CUdeviceptr a, b, workspace;
   };
+  struct Part {
+    ProductPart place;
+    Product product;
+  };
 
   bool empty() const { return shape_.m * shape_.n * shape_.g * shape_.k == 0; }
 
@@ -118,11 +132,27 @@ class Matmul : public Prepared {
            static_cast<CUdeviceptr>(at - tree_.nodes) * node_bytes(shape_);
   }
 
+  void add_part(const ProductPart& place) {
+    const Epilogue adding = Epilogue::adding_to(*place.shape.y);
+    const int64_t depth = place.shape.k == shape_.k ? depth_ : place.shape.k;
+    parts_.push_back(
+        {place, Product(place.shape, depth, alignment_, true, place.adds ? &adding : nullptr)});
+    if (parts_.back().product.usable()) return;
+    parts_.clear();  // the library does not add
+    add_part({shape_, 0, 0, 0, false});
+  }
+
   void multiply(const Call& call, int64_t leaf, CUdeviceptr y) const {
     const CUdeviceptr a = call.a + static_cast<CUdeviceptr>(leaf * a_step_),
                       b = call.b + static_cast<CUdeviceptr>(leaf * b_step_);
-    const bool aligned = alignment_.fits(a, b, y);
-    (aligned || !unaligned_ ? *aligned_ : *unaligned_).launch(call.stream, a, b, y, call.workspace);
+    if (unaligned_ && !alignment_.fits(a, b, y))
+      return unaligned_->launch(call.stream, a, b, y, call.workspace);
+    for (const Part& p : parts_) {
+      const CUdeviceptr to = y + static_cast<CUdeviceptr>(p.place.y);
+      p.product.launch(call.stream, a + static_cast<CUdeviceptr>(p.place.a),
+                       b + static_cast<CUdeviceptr>(p.place.b), to, call.workspace,
+                       {.bias = 0, .added = to, .aux = 0});
+    }
   }
 
   void add(CUstream stream, CUdeviceptr to, CUdeviceptr from) {
@@ -134,7 +164,8 @@ class Matmul : public Prepared {
   LeafTree tree_;
   int64_t depth_, node_step_, a_step_, b_step_;
   Alignment alignment_{1, 1, 1};
-  std::optional<Product> aligned_, unaligned_;
+  std::vector<Part> parts_;
+  std::optional<Product> unaligned_;
   std::unique_ptr<Prepared> add_;
 };
 

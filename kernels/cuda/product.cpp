@@ -105,20 +105,18 @@ int32_t parts_of(const cublasLtMatmulAlgo_t& algorithm) {
   return parts;
 }
 
-// The steps keep their alignment.
-void widen(int64_t& rows, int64_t& leading) {
-  rows = nominal_cols;
-  leading = nominal_cols + leading % 16;
+// So many elements side by side; the next ones are as aligned as before.
+void resize(Matrix& x, int64_t rows) {
+  x.rows = rows;
+  x.leading = (rows + 15) / 16 * 16 + x.leading % 16;
 }
 
 // REQUIRES: a is not turned.
 void make_nominal(Matrix& a, Matrix& b, Matrix& y) {
+  resize(a, a.rows), resize(y, nominal_cols);
   a.cols = y.cols = nominal_rows;
-  widen(y.rows, y.leading);
-  if (b.turned)
-    b.cols = nominal_cols;
-  else
-    widen(b.rows, b.leading);
+  resize(b, b.turned ? b.rows : nominal_cols);
+  if (b.turned) b.cols = nominal_cols;
 }
 
 size_t bytes_of(const Matrix& x, const MatmulShape& shape) {

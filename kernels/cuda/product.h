@@ -34,9 +34,9 @@ size_t blas_workspace(const MatmulShape& shape);
 
 class Product {
  public:
-  // The product sums `depth` elements, which may be fewer than K. Addresses fit `alignment`. Without
-  // a race, which takes time, the algorithm whose bits count is used itself. Throws orr::Error if
-  // the library has no algorithm.
+  // The product sums `depth` elements, which may be fewer than K. Addresses fit `alignment`.
+  // Without a race, which takes time, the algorithm whose bits count is used itself. Throws
+  // orr::Error if the library has no algorithm.
   Product(const MatmulShape& shape, int64_t depth, const Alignment& alignment, bool raced,
           const Epilogue* epilogue = nullptr);
 

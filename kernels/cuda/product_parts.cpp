@@ -13,7 +13,7 @@ enum class Dim { m, n, k };
 
 // The elements first .. first + size - 1 of a dim.
 ProductPart part(const MatmulShape& whole, Dim dim, int64_t first, int64_t size, bool adds) {
-  ProductPart p{whole, 0, 0, 0, adds};
+  ProductPart p{whole, 0, 0, 0, adds, first > 0};
   Matrix &a = *p.shape.a, &b = *p.shape.b, &y = *p.shape.y;
   const auto cut = [&](Matrix& x, bool within_rows, int64_t& offset) {
     (within_rows ? x.rows : x.cols) = size;
@@ -38,7 +38,7 @@ bool is_odd(const Matrix& x, const MatmulShape& shape) {
 }  // namespace
 
 std::vector<ProductPart> parts_of(const MatmulShape& shape, bool over_leaves) {
-  const std::vector<ProductPart> whole{{shape, 0, 0, 0, false}};
+  const std::vector<ProductPart> whole{{shape, 0, 0, 0, false, false}};
   if (shape.g != 1 || orr_dtype_bytes(shape.dtype) != 2) return whole;
   const Matrix &a = *shape.a, &b = *shape.b;
   const bool odd_a = is_odd(a, shape), odd_b = is_odd(b, shape);

@@ -139,7 +139,7 @@ class Context(Sweeping):
 
     def test_zigzag_order_gives_ranks_equal_work(self):
         def work(kind):
-            return [float(n) for n in re.findall(r"compute (\S+) GFLOP", self.planned(4, kind))]
+            return [float(n) for n in re.findall(r"(?m)^ +\d+ +(\S+) +\S+  in all$", self.planned(4, kind))]
         for kind, spread in (("ring", (1, 1.02)), ("gathered", (3, 10))):
             with self.subTest(kind=kind):
                 found = work(kind)

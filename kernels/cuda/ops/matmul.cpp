@@ -11,6 +11,7 @@
 #include "../op.h"
 #include "../product.h"
 #include "../product_parts.h"
+#include "rest_launch.h"
 
 namespace orr_cuda {
 
@@ -113,7 +114,8 @@ class Matmul : public Prepared {
   };
   struct Part {
     ProductPart place;
-    Product product;
+    std::optional<Product> product;  // one of the two
+    std::optional<RestLaunch> rest;
   };
 
   bool empty() const { return shape_.m * shape_.n * shape_.g * shape_.k == 0; }
@@ -133,13 +135,14 @@ class Matmul : public Prepared {
   }
 
   void add_part(const ProductPart& place) {
-    const Epilogue adding = Epilogue::adding_to(*place.shape.y);
+    Part& part = parts_.emplace_back(Part{place, {}, {}});
     const int64_t depth = place.shape.k == shape_.k ? depth_ : place.shape.k;
-    parts_.push_back(
-        {place, Product(place.shape, depth, alignment_, true, place.adds ? &adding : nullptr)});
-    if (parts_.back().product.usable()) return;
+    if (place.rest) return void(part.rest.emplace(place.shape, depth));
+    const Epilogue adding = Epilogue::adding_to(*place.shape.y);
+    part.product.emplace(place.shape, depth, alignment_, true, place.adds ? &adding : nullptr);
+    if (part.product->usable()) return;
     parts_.clear();  // the library does not add
-    add_part({shape_, 0, 0, 0, false});
+    add_part({shape_, 0, 0, 0, false, false});
   }
 
   void multiply(const Call& call, int64_t leaf, CUdeviceptr y) const {
@@ -148,10 +151,14 @@ class Matmul : public Prepared {
     if (unaligned_ && !alignment_.fits(a, b, y))
       return unaligned_->launch(call.stream, a, b, y, call.workspace);
     for (const Part& p : parts_) {
-      const CUdeviceptr to = y + static_cast<CUdeviceptr>(p.place.y);
-      p.product.launch(call.stream, a + static_cast<CUdeviceptr>(p.place.a),
-                       b + static_cast<CUdeviceptr>(p.place.b), to, call.workspace,
-                       {.bias = 0, .added = to, .aux = 0});
+      const CUdeviceptr from_a = a + static_cast<CUdeviceptr>(p.place.a),
+                        from_b = b + static_cast<CUdeviceptr>(p.place.b),
+                        to = y + static_cast<CUdeviceptr>(p.place.y);
+      if (p.rest)
+        p.rest->launch(call.stream, from_a, from_b, to);
+      else
+        p.product->launch(call.stream, from_a, from_b, to, call.workspace,
+                          {.bias = 0, .added = to, .aux = 0});
     }
   }
 

@@ -75,7 +75,7 @@ WORKLOADS = {w.name: w for w in (
              larger=("lstm", dict(vocab=256, width=256, hidden=512, layers=1), (64,), 256)),
     Workload("bert", "BERT base, batch 8 x 128", 8, (1, 1), 10,
              larger=("bert", dict(vocab=30522, positions=512, dim=768, heads=12, layers=12), (128,), 30522)),
-    Workload("cuda-gpt2", "GPT-2 124M in bf16, batch 64 x 1024", 64, (2, 10), 8, ctx=1024, device="cuda",
+    Workload("cuda-gpt2", "GPT-2 124M in bf16, batch 64 x 1024", 64, (1, 4), 10, ctx=1024, device="cuda",
              half=True, gpt=dict(vocab=50257, positions=1024, dim=768, heads=12, layers=12)),
     Workload("cuda-gpt2-xl", "GPT-2 1.5B in bf16, batch 16 x 1024", 16, (1, 4), 5, ctx=1024, device="cuda",
              half=True, gpt=dict(vocab=50257, positions=1024, dim=1600, heads=25, layers=48)),

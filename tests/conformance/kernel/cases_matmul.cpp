@@ -49,6 +49,19 @@ Case matmul(int32_t dtype, int64_t g, int64_t m, int64_t n, int64_t k, const std
   return c;
 }
 
+// Rows of an odd number of elements that lie further apart: of y, of a, of a turned a.
+std::vector<Case> padded_rows(int32_t dtype) {
+  Case columns = matmul(dtype, 1, 256, 301, 40, "nt"), terms = matmul(dtype, 1, 9, 24, 301, "nn"),
+       rows = matmul(dtype, 1, 301, 24, 70, "tn");
+  columns.out[0] = strided(dtype, {1, 256, 301}, {256 * 304, 304, 1});
+  columns.axes = {{{1, -1}, {1}}};
+  terms.in[0] = strided(dtype, {1, 9, 301}, {9 * 304, 304, 1});
+  rows.in[0] = strided(dtype, {1, 301, 70}, {70 * 304, 1, 304});
+  std::vector<Case> all = {columns, terms, rows};
+  for (Case& c : all) c.note += "padded_rows";
+  return all;
+}
+
 // The windows of 3 x 3 of `images` of 6 x 5 by `channels`, [rows, columns] as an operand.
 orr_tensor windows(int32_t dtype, int64_t images, int64_t channels) {
   const int64_t row = 5 * channels;
@@ -179,6 +192,7 @@ std::vector<Case> matmul_cases() {
     thin.note = "thin_leaves", thin.depth = 2;
     for (const Case& c : {rows, columns, groups, leaves, thin}) cases.push_back(c);
     for (const Case& c : windowed(dtype)) cases.push_back(c);
+    for (const Case& c : padded_rows(dtype)) cases.push_back(c);
     for (const Case& sums :
          {matmul(dtype, 1, 70, 96, 300, "tn"), matmul(dtype, 1, 2, 33, 40, "nn"), columns, leaves})
       for (const Case& c : stored_otherwise(sums, dtype)) cases.push_back(c);

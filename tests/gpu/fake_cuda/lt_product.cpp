@@ -87,14 +87,17 @@ A finish(const Description& p, A x, const T* bias, T* aux) {
   return p.has_slope() ? x * gelu_slope(A(get(*aux))) : x;
 }
 
-// With FAKE_GAPS, makes NaN of what lies between the columns of a result: nobody may read it.
+// With FAKE_GAPS, makes NaN of what lies behind the columns of a result, up to a multiple of 64
+// elements, where the next row may begin: nobody may read it.
 template <class T>
 void fill_gaps(T* to, const Layout& x) {
   static const bool wanted = std::getenv("FAKE_GAPS");
   const auto leading = static_cast<uint64_t>(x.leading);
-  for (uint64_t j = 0; wanted && j + 1 < x.cols; ++j)
-    std::memset(static_cast<void*>(to + x.rows + j * leading), 0xff,
-                (leading - x.rows) * sizeof(T));
+  for (uint64_t j = 0; wanted && j + 1 < x.cols; ++j) {
+    T* const end = to + x.rows + j * leading;
+    const uint64_t gap = -(reinterpret_cast<uintptr_t>(end) / sizeof(T)) % 64;
+    std::memset(static_cast<void*>(end), 0xff, std::min(leading - x.rows, gap) * sizeof(T));
+  }
 }
 
 template <class T, class A>

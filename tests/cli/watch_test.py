@@ -163,9 +163,14 @@ class Watch(unittest.TestCase):
         self.assertEqual({tag.removeprefix("grad ") for tag in gradients}, set(drawn))
         for tag, rows in gradients.items():
             self.assertEqual(sum(count for *_, count in rows), sum(c for *_, c in drawn[tag.removeprefix("grad ")]), tag)
-        # A bucket's middle stands for its numbers: their squares add up to that of the norm, nearly.
-        squares = sum(count * ((low + high) / 2) ** 2 for rows in gradients.values() for low, high, count in rows)
-        self.assertAlmostEqual(squares ** 0.5 / self.tags()["grad_norm"][3], 1, delta=0.05)
+        # The squares of the numbers in the buckets add up to that of the norm.
+        buckets = [row for rows in gradients.values() for row in rows]
+        least = sum(count * (0 if low < 0 < high else min(low * low, high * high)) for low, high, count in buckets)
+        most = sum(count * max(low * low, high * high) for low, high, count in buckets)
+        square = self.tags()["grad_norm"][3] ** 2
+        self.assertTrue(least * (1 - 1e-6) <= square <= most * (1 + 1e-6), (least, square, most))
+        middle = sum(count * ((low + high) / 2) ** 2 for low, high, count in buckets)
+        self.assertAlmostEqual((middle / square) ** 0.5, 1, delta=0.1)
         elements = sum(count for rows in drawn.values() for _, _, count in rows)
         facts = {line["name"]: line["value"] for line in map(json.loads, (self.one / "facts.0.jsonl").read_text().splitlines())}
         self.assertEqual(elements, facts["run/parameters"])

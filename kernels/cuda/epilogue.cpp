@@ -114,12 +114,6 @@ Epilogue::Epilogue(const orr_op& op) {
           "would round otherwise than the two ops: for fast products");
 }
 
-Epilogue Epilogue::adding_to(const Matrix& y) {
-  Epilogue made;
-  made.added = 0, made.added_at = y;
-  return made;
-}
-
 void Epilogue::take_apart(const orr_op& op, Apart& to) const {
   to.matmul = to.rest = op;
   to.matmul.kind = "matmul", to.matmul.n_in = 2, to.matmul.expr = nullptr;

@@ -20,8 +20,6 @@ namespace orr_cuda {
 
 struct Epilogue {
   explicit Epilogue(const orr_op& op);  // throws Unsupported
-  // Adds the product to what is in its result.
-  static Epilogue adding_to(const Matrix& y);
 
   // The two ops that the op stands for. The matmul writes output `result`; the rest may overwrite
   // it.
@@ -38,9 +36,6 @@ struct Epilogue {
   std::optional<Matrix> added_at, aux_at;  // layouts of `added`, and of GELU's argument
 
   std::string name() const;  // "+bias", "+gelu"
-
- private:
-  Epilogue() = default;
 };
 
 // The addresses of one launch.

@@ -10,8 +10,6 @@
 #include "../leaf_tree.h"
 #include "../op.h"
 #include "../product.h"
-#include "../product_parts.h"
-#include "rest_launch.h"
 
 namespace orr_cuda {
 
@@ -34,7 +32,7 @@ std::string numerics_of(const MatmulShape& shape) {
   if (!shape.a || !shape.b || !shape.y) return text + "/2";
   const Alignment at = alignment_of(shape);
   for (const int64_t bytes : {at.a, at.b, at.y}) text += "." + std::to_string(bytes);
-  return text + (parts_of(shape, false).size() == 1 ? "/2" : ".parts/2");
+  return text + "/2";
 }
 
 void supports(const orr_op& op, orr_support& out) {
@@ -85,9 +83,8 @@ class Matmul : public Prepared {
     alignment_ = alignment_of(shape_);
     alignment_.a = std::gcd(alignment_.a, a_step_), alignment_.b = std::gcd(alignment_.b, b_step_);
     // A sum over leaves has the alignment of any of its nodes, so that one leaf has it too.
-    const bool over_leaves = orr::attr(op, "leaf_n") != nullptr;
-    if (over_leaves) alignment_.y = std::gcd(alignment_.y, shape_.m * shape_.n * bytes);
-    for (const ProductPart& place : parts_of(shape_, over_leaves)) add_part(place);
+    if (orr::attr(op, "leaf_n")) alignment_.y = std::gcd(alignment_.y, shape_.m * shape_.n * bytes);
+    aligned_.emplace(shape_, depth_, alignment_, true);
     // Rarely used: not worth a race.
     if (std::max({alignment_.a, alignment_.b, alignment_.y}) > bytes)
       unaligned_.emplace(shape_, depth_, Alignment{bytes, bytes, bytes}, false);
@@ -112,11 +109,6 @@ class Matmul : public Prepared {
     CUstream stream;
     CUdeviceptr a, b, workspace;
   };
-  struct Part {
-    ProductPart place;
-    std::optional<Product> product;  // one of the two
-    std::optional<RestLaunch> rest;
-  };
 
   bool empty() const { return shape_.m * shape_.n * shape_.g * shape_.k == 0; }
 
@@ -134,32 +126,11 @@ class Matmul : public Prepared {
            static_cast<CUdeviceptr>(at - tree_.nodes) * node_bytes(shape_);
   }
 
-  void add_part(const ProductPart& place) {
-    Part& part = parts_.emplace_back(Part{place, {}, {}});
-    const int64_t depth = place.shape.k == shape_.k ? depth_ : place.shape.k;
-    if (place.rest) return void(part.rest.emplace(place.shape, depth));
-    const Epilogue adding = Epilogue::adding_to(*place.shape.y);
-    part.product.emplace(place.shape, depth, alignment_, true, place.adds ? &adding : nullptr);
-    if (part.product->usable()) return;
-    parts_.clear();  // the library does not add
-    add_part({shape_, 0, 0, 0, false, false});
-  }
-
   void multiply(const Call& call, int64_t leaf, CUdeviceptr y) const {
     const CUdeviceptr a = call.a + static_cast<CUdeviceptr>(leaf * a_step_),
                       b = call.b + static_cast<CUdeviceptr>(leaf * b_step_);
-    if (unaligned_ && !alignment_.fits(a, b, y))
-      return unaligned_->launch(call.stream, a, b, y, call.workspace);
-    for (const Part& p : parts_) {
-      const CUdeviceptr from_a = a + static_cast<CUdeviceptr>(p.place.a),
-                        from_b = b + static_cast<CUdeviceptr>(p.place.b),
-                        to = y + static_cast<CUdeviceptr>(p.place.y);
-      if (p.rest)
-        p.rest->launch(call.stream, from_a, from_b, to);
-      else
-        p.product->launch(call.stream, from_a, from_b, to, call.workspace,
-                          {.bias = 0, .added = to, .aux = 0});
-    }
+    const bool aligned = alignment_.fits(a, b, y);
+    (aligned || !unaligned_ ? *aligned_ : *unaligned_).launch(call.stream, a, b, y, call.workspace);
   }
 
   void add(CUstream stream, CUdeviceptr to, CUdeviceptr from) {
@@ -171,8 +142,7 @@ class Matmul : public Prepared {
   LeafTree tree_;
   int64_t depth_, node_step_, a_step_, b_step_;
   Alignment alignment_{1, 1, 1};
-  std::vector<Part> parts_;
-  std::optional<Product> unaligned_;
+  std::optional<Product> aligned_, unaligned_;
   std::unique_ptr<Prepared> add_;
 };
 

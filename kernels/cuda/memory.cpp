@@ -58,6 +58,8 @@ orr_status* allocate(void*, int32_t tier, uint64_t bytes, orr_memory** out) {
 void free_memory(void*, orr_memory* memory) {
   const std::unique_ptr<orr_memory> given(memory);
   if (!given) return;
+  // At the end of a process the driver may be gone before the last owner, and the memory with it.
+  if (driver().cuCtxSetCurrent(opened().context) == CUDA_ERROR_DEINITIALIZED) return;
   orr_status* failed = orr::guard([&] {
     enter();
     if (given->host)

@@ -154,7 +154,7 @@ Layout as_flat(const Layout& x) {
   return Layout::contiguous({x.dtype, {Type{x.dtype, x.dims}.elements()}});
 }
 
-// Puts x in the shape that `letter` names; returns false if its strides do not allow that.
+// Puts x in the shape 'f', 'r' or 'R' (op.h); returns false if its strides do not allow that.
 static bool shaped(const Layout& x, char letter, Layout& to) {
   to = letter == 'f' ? as_flat(x) : as_rows(x);
   if (x.is_contiguous()) return true;

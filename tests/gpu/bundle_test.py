@@ -68,7 +68,7 @@ def setUpModule():
 
 # Hides the toolkit of this machine, whose libraries the loader would find.
 HIDDEN = [folder for folder in glob.glob("/usr/local/cuda*") if not os.path.islink(folder)]
-BARE = [shutil.which("unshare"), "--mount", "/bin/sh", "-c",
+BARE = [shutil.which("unshare"), "--map-root-user", "--mount", "/bin/sh", "-c",
         f'for f in {" ".join(HIDDEN)}; do {shutil.which("mount")} -t tmpfs none $f || exit; done; exec "$@"', "sh"]
 
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Races against the PyTorch found here, in turns, losses equal first (tests/bench/peer)."""
 import json
-import os
 import pathlib
 import subprocess
 import sys

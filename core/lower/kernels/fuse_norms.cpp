@@ -4,7 +4,7 @@
 // place of the former, if a kernel takes it: such a kernel reads the rows once. Where only a
 // pointwise op that adds another gradient reads the input gradient, it becomes a part of the op,
 // and so does the sum over the rows of what is stored then: a bias's gradient.
-#include "lower/kernels/two_ops.h"
+#include "lower/kernels/joined_ops.h"
 #include "lower/lower.h"
 
 namespace orrery {
@@ -27,10 +27,7 @@ class NormFuser {
   void run() {
     for (size_t i = 0; i < p_.ops().size(); ++i)
       if (const size_t params = params_of(i); params != SIZE_MAX) join(i, params);
-    std::vector<Op> ops;
-    std::swap(ops, p_.mutable_ops());
-    for (size_t i = 0; i < ops.size(); ++i)
-      if (!gone_[i]) p_.append(std::move(ops[i]));
+    remove_ops(p_, gone_);
   }
 
  private:

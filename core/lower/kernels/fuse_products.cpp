@@ -6,7 +6,7 @@
 // the plan has in the end, the two ops are launched apart (lower/kernels/launcher.cpp).
 #include <algorithm>
 
-#include "lower/kernels/two_ops.h"
+#include "lower/kernels/joined_ops.h"
 #include "lower/lower.h"
 
 namespace orrery {
@@ -31,10 +31,7 @@ class ProductFuser {
   void run() {
     for (size_t i = 0; i < p_.ops().size(); ++i)
       if (size_t maker = product_of(i); maker != SIZE_MAX) join(maker, i);
-    std::vector<Op> ops;
-    std::swap(ops, p_.mutable_ops());
-    for (size_t i = 0; i < ops.size(); ++i)
-      if (!gone_[i]) p_.append(std::move(ops[i]));
+    remove_ops(p_, gone_);
   }
 
  private:

@@ -5,7 +5,7 @@
 // takes those whose tensors are known there.
 #include <algorithm>
 
-#include "lower/kernels/two_ops.h"
+#include "lower/kernels/joined_ops.h"
 #include "lower/lower.h"
 
 namespace orrery {
@@ -19,10 +19,7 @@ class SumJoiner {
   void run() {
     for (size_t i = 0; i < p_.ops().size(); ++i)
       if (is_sum(i)) join(i);
-    std::vector<Op> ops;
-    std::swap(ops, p_.mutable_ops());
-    for (size_t i = 0; i < ops.size(); ++i)
-      if (!gone_[i]) p_.append(std::move(ops[i]));
+    remove_ops(p_, gone_);
   }
 
  private:

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "base/error.h"
-#include "lower/kernels/two_ops.h"
+#include "lower/kernels/joined_ops.h"
 
 namespace orrery {
 namespace {

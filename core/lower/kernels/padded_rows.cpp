@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "lower/kernels/two_ops.h"
+#include "lower/kernels/joined_ops.h"
 #include "program/layouts.h"
 
 namespace orrery {

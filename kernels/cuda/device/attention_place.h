@@ -70,6 +70,7 @@ struct Dropout {
   __device__ bool leaves_out(int t, int s) const {
     return orr_uniform(seed, id, step, element(t, s)) < rate;
   }
+
   bool on;
   int64_t keys;
   uint64_t seed = 0, first = 0;

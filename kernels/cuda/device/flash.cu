@@ -18,18 +18,6 @@ struct Running {
   float sum[2] = {0, 0};
 };
 
-// Scores that are not seen become -infinity. `first` is the tile's first key, `t` this lane's first
-// query, the other one is t + 8.
-__device__ void mask_scores(const AttentionArgs& a, int first, int t, Result* s) {
-  const int column = first + int(threadIdx.x) % 4 * 2;
-  const int ends[2] = {seen(a, t), seen(a, t + 8)};
-#pragma unroll
-  for (int n = 0; n < kKeys / 8; ++n)
-#pragma unroll
-    for (int i = 0; i < 4; ++i)
-      if (column + n * 8 + i % 2 >= ends[i / 2]) s[n].x[i] = -HUGE_VALF;
-}
-
 // Scores to exp2(scale * (score - maximum)), and the sums so far to the new maximum.
 template <int width>
 __device__ void soften(Running& run, float scale, Result* s, Result* o) {
@@ -100,7 +88,7 @@ __device__ void flash(const AttentionArgs& a) {
     begin_products();
     product_of_rows(q, buffer(i % 2), s);
     end_products(s);
-    if ((i + 1) * kKeys > seen(a, t0 + r)) mask_scores(a, i * kKeys, t, s);
+    if ((i + 1) * kKeys > seen(a, t0 + r)) mask_keys(a, i * kKeys, t, s);
     soften<width>(run, scale, s, o);
     if (a.seed) leave_out(QueryRows(a, t, i * kKeys), 1.0f, s);
     const auto weights = as_operands<T>(s);

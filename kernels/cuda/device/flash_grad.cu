@@ -39,18 +39,6 @@ struct QueryPair {
   }
 };
 
-// Scores become -infinity from key `ends` of this lane's two rows on, in a tile of keys from
-// `first` on.
-template <int columns>
-__device__ void mask_keys(const int (&ends)[2], int first, Result (&p)[columns]) {
-  const int column = first + int(threadIdx.x) % 4 * 2;
-#pragma unroll
-  for (int n = 0; n < columns; ++n)
-#pragma unroll
-    for (int j = 0; j < 4; ++j)
-      if (column + n * 8 + j % 2 >= ends[j / 2]) p[n].x[j] = -HUGE_VALF;
-}
-
 // Scores p and the products of do with values ds to the gradient of the scores, in ds.
 template <int columns>
 __device__ void grad_of_scores(const QueryPair& of, float scale, const Result (&p)[columns],
@@ -98,7 +86,7 @@ __device__ void flash_grad_q(const AttentionArgs& a) {
     product_of_rows(d_o, buffer(2 + i % 2), ds);
     end_products(p, ds);
     if (a.seed) leave_out(QueryRows(a, t, i * step), float(a.keep), ds);
-    if ((i + 1) * step > seen(a, t0 + r)) mask_keys({seen(a, t), seen(a, t + 8)}, i * step, p);
+    if ((i + 1) * step > seen(a, t0 + r)) mask_keys(a, i * step, t, p);
     grad_of_scores(of, scale, p, ds);
     const auto slopes = as_operands<T>(ds);
     begin_products();
@@ -122,18 +110,6 @@ struct KeyRows {
     return dropout.leaves_out(column + e / 4 * 8 + e % 2, s + e % 4 / 2 * 8);
   }
 };
-
-// Scores become -infinity up to query `begins` of this lane's two rows, in a tile of queries from
-// `first` on.
-template <int columns>
-__device__ void mask_queries(const int (&begins)[2], int first, Result (&p)[columns]) {
-  const int column = first + int(threadIdx.x) % 4 * 2;
-#pragma unroll
-  for (int n = 0; n < columns; ++n)
-#pragma unroll
-    for (int j = 0; j < 4; ++j)
-      if (column + n * 8 + j % 2 < begins[j / 2]) p[n].x[j] = -HUGE_VALF;
-}
 
 // Scores p to the weights of the values, and the products of values with do to the gradient of the
 // scores, in ds. `lse` and `delta` are of the tile's queries.
@@ -203,8 +179,11 @@ __device__ void flash_grad_kv(const AttentionArgs& a) {
     end_products(p, ds);
     const KeyRows leaves_out(a, s, i * step);
     if (a.seed) leave_out(leaves_out, float(a.keep), ds);
-    if (i * step < first_query(a, s0 + r + 15))
-      mask_queries({first_query(a, s), first_query(a, s + 8)}, i * step, p);
+    if (i * step < first_query(a, s0 + r + 15)) {
+      const int begins[2] = {first_query(a, s), first_query(a, s + 8)};
+      mask(
+          i * step, [&](int query, int h) { return query < begins[h]; }, p);
+    }
     weights_and_grad(scale, statistics.of(i), statistics.of(i) + step, p, ds);
     if (a.seed) leave_out(leaves_out, float(a.keep), p);
     const auto weights = as_operands<T>(p), slopes = as_operands<T>(ds);

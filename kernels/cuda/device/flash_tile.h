@@ -176,6 +176,26 @@ __device__ void store_rows(const AttentionArgs& a, const Heads& to, int first, i
   }
 }
 
+// Scores of this lane's two rows, 0 and 1, become -infinity in the columns that are `hidden`, in a
+// tile whose first column is number `first`.
+template <int columns, class F>
+__device__ void mask(int first, F hidden, Result (&scores)[columns]) {
+  const int column = first + int(threadIdx.x) % 4 * 2;
+#pragma unroll
+  for (int n = 0; n < columns; ++n)
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      if (hidden(column + n * 8 + i % 2, i / 2)) scores[n].x[i] = -HUGE_VALF;
+}
+
+// The same where columns are keys and the rows are the queries t and t + 8.
+template <int columns>
+__device__ void mask_keys(const AttentionArgs& a, int first, int t, Result (&scores)[columns]) {
+  const int ends[2] = {seen(a, t), seen(a, t + 8)};
+  mask(
+      first, [&](int key, int h) { return key >= ends[h]; }, scores);
+}
+
 // Whether dropout leaves out element e of this lane's rows t and t + 8, which are queries, in a
 // tile of keys from `first` on.
 struct QueryRows {

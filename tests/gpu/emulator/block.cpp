@@ -33,14 +33,13 @@ constexpr size_t kStack = 128 << 10, kShared = 227 << 10, kPage = 4096;
 struct Copy {
   void* to;
   const void* from;
-  int bytes, group;
+  int bytes;
 };
 
 struct Thread : Fiber {
   ucontext_t start{};
   jmp_buf place{};
   bool started = false, ended = false;
-  int groups = 0;  // of copies, committed
   std::vector<Copy> copies;
 };
 
@@ -181,7 +180,6 @@ void begin_block(size_t threads) {
     t.lane = int(i % 32);
     t.warp = int(i / 32);
     t.ended = false;
-    t.groups = 0;
     t.copies.clear();
     all.push_back(&t);
   }
@@ -278,22 +276,17 @@ void copy_async(void* to, const void* from, int bytes) {
   Thread& me = *machine().current;
   if (reinterpret_cast<uintptr_t>(to) % 16 || (bytes && reinterpret_cast<uintptr_t>(from) % 16))
     fail(place_of(me) + " copies what is not aligned to 16 bytes");
-  me.copies.push_back({to, from, bytes, me.groups});
+  me.copies.push_back({to, from, bytes});
   if (machine().seed && machine().random() % 2) {
     land(me.copies.back());
     me.copies.pop_back();
   }
 }
 
-void commit_copies() { ++machine().current->groups; }
-
-void wait_copies(int pending) {
+void wait_copies() {
   Thread& me = *machine().current;
-  std::erase_if(me.copies, [&](const Copy& c) {
-    if (c.group >= me.groups - pending) return false;
-    land(c);
-    return true;
-  });
+  for (const Copy& c : me.copies) land(c);
+  me.copies.clear();
 }
 
 Kernel::Kernel(const char* name, int threads, size_t argument_bytes, Body body)

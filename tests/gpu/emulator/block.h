@@ -40,9 +40,8 @@ const void* exchange(unsigned mask, const void* value, size_t bytes, int source 
 
 // An asynchronous copy of 16 bytes, of which the first `bytes` are from `from` and the rest zeros.
 void copy_async(void* to, const void* from, int bytes);
-void commit_copies();
-// Lands all groups of this thread but for the newest `pending` ones.
-void wait_copies(int pending);
+// Lands the copies of this thread.
+void wait_copies();
 
 using Body = void (*)(void** arguments);
 

@@ -150,10 +150,7 @@ struct Warpgroup {
 inline void copy_async(void* to, const void* from, bool present) {
   ::emulator::copy_async(to, from, present ? 16 : 0);
 }
-inline void wait_copies() {
-  ::emulator::commit_copies();
-  ::emulator::wait_copies(0);
-}
+inline void wait_copies() { ::emulator::wait_copies(); }
 
 inline float exp2_fast(float x) { return std::exp2(x); }
 inline float max_or_nan(float x, float y) { return x >= y || x != x ? x : y; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lower/kernels/two_ops.h"
+#include "lower/kernels/joined_ops.h"
 
 #include <algorithm>
 
@@ -79,6 +79,13 @@ bool taken_as_joined(const KernelChoice& kernels, const Program& p, const Op& jo
   const int32_t found = score(kernels, p, joined);
   return found > 0 && std::all_of(ops.begin(), ops.end(),
                                   [&](const Op* op) { return found >= score(kernels, p, *op); });
+}
+
+void remove_ops(Program& p, const std::vector<char>& gone) {
+  std::vector<Op> ops;
+  std::swap(ops, p.mutable_ops());
+  for (size_t i = 0; i < ops.size(); ++i)
+    if (!gone[i]) p.append(std::move(ops[i]));
 }
 
 }  // namespace orrery

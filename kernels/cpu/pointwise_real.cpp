@@ -76,13 +76,14 @@ void wide_real(int fn, void* to, const void* pa, const void* pb, const void* pc)
 }
 
 void sines(float* to, const float* a, int n, int quadrant) {
+  // x = k pi/2 + r in double, exact to 2^-40 for |x| < 2^30. The loop chooses by masks, without a
+  // branch, so that the compiler makes vectors of it.
+  const auto bits = [](double x) { return __builtin_bit_cast(int64_t, x); };
+  const auto real = [](int64_t x) { return __builtin_bit_cast(double, x); };
+  const auto small = [](double x) { return __builtin_fabs(x) < 0x1p30; };
   for (int i = 0; i < n; ++i) {
-    // x = k pi/2 + r in double, exact to 2^-40 for |x| < 2^30; larger ones go to libm.
-    double x = a[i], k = __builtin_nearbyint(x * 0.63661977236758134308);
-    if (!(__builtin_fabs(x) < 0x1p30)) {
-      to[i] = float(quadrant ? ::cos(x) : ::sin(x));
-      continue;
-    }
+    double x = real(bits(a[i]) & -int64_t(small(a[i])));
+    double k = __builtin_rint(x * 0.63661977236758134308);
     double r = __builtin_fma(k, -0x1.921fb54442d18p+0, x);
     r = __builtin_fma(k, -0x1.1a62633145c07p-54, r);
     double z = r * r;
@@ -90,10 +91,12 @@ void sines(float* to, const float* a, int n, int quadrant) {
     double c =
         1 +
         z * (-0.5 + z * (1.0 / 24 + z * (-1.0 / 720 + z * (1.0 / 40320 - z * (1.0 / 3628800)))));
-    int64_t q = int64_t(k) + quadrant;
-    double v = q & 1 ? c : s;
-    to[i] = float(q & 2 ? -v : v);
+    int64_t quarter = int32_t(k) + quadrant, odd = -(quarter & 1);
+    int64_t v = (bits(c) & odd) | (bits(s) & ~odd);
+    to[i] = float(real(v ^ int64_t(uint64_t(quarter & 2) << 62)));
   }
+  for (int i = 0; i < n; ++i)  // larger ones go to libm
+    if (!small(a[i])) to[i] = float(quadrant ? ::cos(double(a[i])) : ::sin(double(a[i])));
 }
 
 }  // namespace orr_cpu::ORR_ISA

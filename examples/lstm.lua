@@ -26,7 +26,9 @@ local function read(path)
   file:close()
   return content
 end
-local content = args.data ~= "" and read(args.data) or table.concat(orrery.sources(), "\n"):sub(1, 1000000)
+local files = {}
+for i, path in ipairs(args.data == "" and orrery.sources() or { args.data }) do files[i] = read(path) end
+local content = table.concat(files, "\n"):sub(1, 1000000)
 local text = orrery.data.text(content, { ctx = args.ctx, string = true })
 local ids = text:encode(content):tolist()
 local stretch = #ids // args.batch -- characters of a row of the batch

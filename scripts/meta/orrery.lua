@@ -213,7 +213,7 @@ function orrery.seed(seed) end
 ---@return any
 function orrery.load(path) end
 
----Orrery's own sources and documents, as text to train on.
+---Paths of Orrery's own sources and documents, texts to train on.
 ---@return string[]
 function orrery.sources() end
 

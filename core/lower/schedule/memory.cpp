@@ -18,6 +18,12 @@ using Lifetime = std::pair<int, int>;  // steps [first, last]
 using Lifetimes = std::vector<
     Lifetime>;  // by microbatch, {-1, -1} if it has none; microbatch 0 for what has one slot
 
+int last_of(const std::vector<Lifetime>& spans) {
+  int last = 0;
+  for (auto& [first, end] : spans) last = std::max(last, end);
+  return last;
+}
+
 class LifetimeFinder {
  public:
   explicit LifetimeFinder(RankPlan& plan) : plan_(plan), lifetimes_(plan.storages.size()) {}
@@ -77,12 +83,6 @@ class LifetimeFinder {
     if (s.slots > 1) s.alive = {{s.alive.front().first, last_of(s.alive)}};
   }
 
-  static int last_of(const std::vector<Lifetime>& spans) {
-    int last = 0;
-    for (auto& [first, end] : spans) last = std::max(last, end);
-    return last;
-  }
-
   RankPlan& plan_;
   std::vector<Lifetimes> lifetimes_;
 };
@@ -110,21 +110,31 @@ bool Storage::meets(const Storage& other) const {
 uint64_t lay_out(std::vector<Storage*>& storages, uint64_t alignment) {
   std::stable_sort(storages.begin(), storages.end(),
                    [](const Storage* a, const Storage* b) { return a->whole() > b->whole(); });
-  std::vector<Storage*> placed;  // by offset
+  // The span of all lifetimes stands here too: most pairs are told apart without looking further.
+  struct Placed {
+    uint64_t offset, end;
+    Lifetime span;
+    const Storage* storage;
+  };
+  std::vector<Placed> placed;  // by offset
   uint64_t peak = 0;
   for (Storage* s : storages) {
-    uint64_t offset = 0;
-    for (const Storage* other : placed) {
-      if (offset + s->whole() <= other->offset) break;
-      const uint64_t end = aligned(other->offset + other->whole(), alignment);
-      if (offset < end && other->meets(*s)) offset = end;
+    const Lifetime span = s->alive.empty() ? Lifetime{0, -1}  // meets none
+                                           : Lifetime{s->alive.front().first, last_of(s->alive)};
+    Placed mine{0, 0, span, s};
+    for (const Placed& other : placed) {
+      if (mine.offset + s->whole() <= other.offset) break;
+      if (mine.offset < other.end && mine.span.first <= other.span.second &&
+          other.span.first <= mine.span.second && other.storage->meets(*s))
+        mine.offset = other.end;
     }
-    s->offset = offset;
-    peak = std::max(peak, aligned(offset + s->whole(), alignment));
+    s->offset = mine.offset;
+    mine.end = aligned(mine.offset + s->whole(), alignment);
+    peak = std::max(peak, mine.end);
     placed.insert(
-        std::upper_bound(placed.begin(), placed.end(), s,
-                         [](const Storage* a, const Storage* b) { return a->offset < b->offset; }),
-        s);
+        std::upper_bound(placed.begin(), placed.end(), mine,
+                         [](const Placed& a, const Placed& b) { return a.offset < b.offset; }),
+        mine);
   }
   return peak;
 }

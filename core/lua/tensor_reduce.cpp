@@ -96,8 +96,9 @@ std::vector<Api> reduce_api() {
       row<sum>("Sum over dims (all, if left out)."),
       row<sumsq>("Sum of squares over dims."),
       row<mean>("Mean over dims; over the batch, of the samples that count."),
-      row<max>("Largest element over dims."),
-      row<min>("Smallest element over dims."),
+      row<max>("Largest element over dims. Of several equal ones each gets an equal part of the "
+               "gradient."),
+      row<min>("Smallest element over dims, with a gradient as that of max."),
       {"Tensor:var(dims?: integers, options?) -> Tensor; Variance over dims." + kKeep +
            " @option correction: integer = 1; of n elements n less this many are divided by",
        call<var>},

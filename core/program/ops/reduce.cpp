@@ -72,9 +72,13 @@ void gradient(Gradient& g, const Op& op) {
     ValueId twice = p.pointwise(ORR_FN_MUL, {x, Operand::number(2)});
     return g.add(x, p.pointwise(ORR_FN_MUL, {twice, dy}));
   }
-  // max, min: to every element that attains it.
+  // max, min: in equal parts to the elements that attain it.
   ValueId hit = p.pointwise(ORR_FN_EQ, {x, widen(op.out[0])});
-  g.add(x, p.pointwise(ORR_FN_SELECT, {hit, dy, Operand::number(0)}));
+  Attrs sum = op.attrs;
+  sum["fn"] = std::string("sum");
+  ValueId hits = widen(p.add1("reduce", {p.cast(hit, p.type(x).dtype)}, sum));
+  ValueId share = p.pointwise(ORR_FN_DIV, {dy, hits});
+  g.add(x, p.pointwise(ORR_FN_SELECT, {hit, share, Operand::number(0)}));
 }
 
 std::vector<Type> infer_each(const OpArgs& args) {

@@ -37,6 +37,15 @@ local both, flat = steps(orrery.tensor({ 0.5 }, "f32"))
 near(numbers(both)[1], 3, "floor(x) + 3x")
 near(numbers(flat)[1], 0, "floor(x)")
 
+-- Equal extremes share a gradient, so that a maximum of copies is as steep as one.
+local ties = orrery.func(function(x)
+  local copies = orrery.concat({ x, x, x }, 1)
+  return orrery.grad(x:max(), { x })[1], orrery.grad(copies:min(1):sum(), { x })[1]
+end)
+local largest, smallest = ties(orrery.tensor({ 2.0, 1.0, 2.0 }, "f32"))
+for i, want in ipairs { 0.5, 0, 0.5 } do near(numbers(largest)[i], want, "max of equals") end
+for i, want in ipairs { 0, 1, 0 } do near(numbers(smallest)[i], want, "min of copies") end
+
 -- A gradient of the user's own is differentiated by its own rule: dy * y means y' = y, whatever y is made of.
 local exponential = orrery.gradient {
   forward = function(x) return (x * 1.0):exp():stop_gradient() end,

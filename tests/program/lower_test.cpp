@@ -46,6 +46,13 @@ TEST(Fusion, KeepsTheBitsOfRandomPrograms) {
   EXPECT_LT(fused, all * 2 / 3);
 }
 
+TEST(Sums, OfAScalarsSquareAreItsSquare) {
+  Program p;
+  const ValueId x = p.input("x", {ORR_F32, {}});
+  give(p, "square", build::reduce(p, "sumsq", x, {}, false));
+  EXPECT_EQ(Machine(p, {"reference"}).run({{"x", {3}}}).at("square"), Values{9});
+}
+
 std::shared_ptr<State> state(const char* name, float value) {
   auto s = std::make_shared<State>();
   s->name = name, s->type = {ORR_F32, {4}}, s->role = Role::state;

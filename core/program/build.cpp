@@ -185,7 +185,7 @@ static Dims dropped(const Dims& from, const Dims& dims) {
 }
 
 ValueId reduce(Program& p, const std::string& fn, ValueId x, Dims dims, bool keep) {
-  if (p.type(x).dims.empty()) return x;
+  if (p.type(x).dims.empty()) return fn == "sumsq" ? p.pointwise(ORR_FN_MUL, {x, x}) : x;
   dims = axes(p, fn.c_str(), x, std::move(dims));
   if (p.type(x).dtype == ORR_BOOL || p.type(x).dtype == ORR_U8) x = p.cast(x, ORR_I64);
   Dims kept = p.type(x).dims;

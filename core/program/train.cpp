@@ -89,17 +89,33 @@ struct Gradients {
   ValueId scale = kNone;         // 1 / (weight and loss scale), times the clip factor
 };
 
+// The sum of a gradient's squares in f32. Where the gradient is a cast of a 16-bit sum, the squares
+// are those of that sum: the cast, which would have to wait from the norm to the update, is then
+// computed in the update.
+ValueId sum_of_squares(Program& p, ValueId x) {
+  const Type type = p.type(x);
+  if (p.value(x).producer != kNone && is_cast(maker(p, x)) && !type.dims.empty()) {
+    const ValueId before = maker(p, x).in[0];
+    if (type.dtype == ORR_F32 && orr_dtype_bytes(p.type(before).dtype) == 2)
+      return p.add1("reduce", {before},
+                    {{"fn", std::string("sumsq")},
+                     {"begin", int64_t{0}},
+                     {"end", static_cast<int64_t>(type.dims.size())},
+                     {"dtype", int64_t{ORR_F32}}});
+  }
+  return p.cast(build::reduce(p, "sumsq", x, {}, false), ORR_F32);
+}
+
 ValueId squared_norm(Program& p, const Gradients& g, size_t i, ValueId inverse) {
-  auto sumsq = [&](ValueId x) { return p.cast(build::reduce(p, "sumsq", x, {}, false), ORR_F32); };
   if (g.regular[i] == kNone) {
-    ValueId sq = sumsq(g.raw[i]);
+    ValueId sq = sum_of_squares(p, g.raw[i]);
     if (inverse == kNone) return sq;
     return p.pointwise(ORR_FN_MUL, {sq, p.pointwise(ORR_FN_MUL, {inverse, inverse})});
   }
-  if (g.raw[i] == kNone) return sumsq(g.regular[i]);
+  if (g.raw[i] == kNone) return sum_of_squares(p, g.regular[i]);
   ValueId mean = inverse == kNone ? g.raw[i] : p.pointwise(ORR_FN_MUL, {g.raw[i], inverse});
   ValueId whole = p.pointwise(ORR_FN_ADD, {mean, g.regular[i]});
-  return sumsq(whole);
+  return sum_of_squares(p, whole);
 }
 
 // The squared norm of all gradients; kNone if there are none.

@@ -114,9 +114,9 @@ class TrainRun : public Run {
       if (ranks() > 1 && !driven_) compare_replicas(states_->all(), spec_.line);
       SaveHow now = how;
       now.beside &= ranks() == 1 || (!apart_ && !driven_);  // else they do not meet at each step
-      counters_.checkpoint_bytes =
-          states_->save(directory, {steps_, microbatches_, runtime_options().seed, extra}, alike(),
-                        !driven_, now);
+      counters_.checkpoint_bytes = states_->save(
+          directory, {steps_, microbatches_, runtime_options().seed, extra, spec_.fast_sums},
+          alike(), !driven_, now);
     });
   }
 
@@ -134,6 +134,7 @@ class TrainRun : public Run {
     loss_check_.forget();
     failed_step_.clear(), compared_ = false;
     runtime_options().seed = facts.seed;
+    if (facts.fast_sums != spec_.fast_sums) tell_other_sums(directory);
     return facts.extra;
   }
 
@@ -150,6 +151,15 @@ class TrainRun : public Run {
   int ranks() const { return spec_.local ? 1 : runtime_.world().size; }
   int rank() const { return spec_.local ? 0 : runtime_.world().rank; }
   uint64_t sent_so_far() const { return runtime_.has_comm() ? runtime_.comm().bytes_sent() : 0; }
+
+  void tell_other_sums(const std::string& directory) const {
+    if (rank() > 0) return;
+    const auto name = [](bool fast) { return fast ? "fast" : "canonical"; };
+    fmt::print(stderr,
+               "orrery: {}: the run that saved it had reduce = \"{}\", this one has \"{}\": from "
+               "here on the bits are not those that it would have had\n",
+               directory, name(!spec_.fast_sums), name(spec_.fast_sums));
+  }
 
   // The gradients that a step can be asked for, by name.
   std::vector<std::string> gradients() const {

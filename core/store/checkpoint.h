@@ -21,7 +21,8 @@ class CheckpointDirectory;
 struct CheckpointFacts {
   int64_t step = 0, microbatches = 0;
   uint64_t seed = 0;
-  std::string extra;  // the caller's text, kept as it is
+  std::string extra;       // the caller's text, kept as it is
+  bool fast_sums = false;  // sums over the batch need not have the bits of one process
 };
 
 // A box of a tensor: its first element is at `offset` of the whole.

@@ -17,6 +17,7 @@ using Json = nlohmann::json;
 constexpr const char* kFormat = "orrery-checkpoint";
 constexpr int kVersion = 3;    // 1 and 2 had whole tensors in two files
 constexpr int kMostDepth = 5;  // of braces and brackets
+constexpr const char* kFast = "fast";
 constexpr const char* kRemedy = "; restore the checkpoint from a copy or load an earlier one";
 
 // The digest member and the brace that end the JSON object which begins with `body`.
@@ -133,6 +134,7 @@ std::string render_manifest(const Manifest& manifest) {
   json["step"] = manifest.facts.step;
   json["microbatches"] = manifest.facts.microbatches;
   json["seed"] = manifest.facts.seed;
+  json["reduce"] = manifest.facts.fast_sums ? kFast : "canonical";
   json["extra"] = manifest.facts.extra;
   try {
     json["tensors"] = nlohmann::ordered_json::object();
@@ -175,6 +177,7 @@ Manifest parse_manifest(const std::string& text, const std::string& label) {
     manifest.facts.step = whole_at(json, "step");
     manifest.facts.microbatches = whole_at(json, "microbatches");
     manifest.facts.seed = count_at(json, "seed");
+    manifest.facts.fast_sums = json.value("reduce", "") == kFast;  // older ones do not say
     manifest.facts.extra = json.at("extra");
     manifest.tensors = types_of(json.at("tensors"));
     manifest.files = files_of(json.at("files"));

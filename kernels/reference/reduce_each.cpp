@@ -29,7 +29,7 @@ void check(const orr_op& op) {
   for (int i = 0; i < op.n_in; ++i) {
     require_rank(op.in[i], 1, "x");
     require_dtype(op.in[i], op.in[0].dtype, "x");
-    require_dtype(op.out[i], op.in[0].dtype, "y");
+    require_sum(op.out[i], op.in[0].dtype, "y");
     require_shape(op.out[i], {}, "y");
   }
 }

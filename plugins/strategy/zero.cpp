@@ -6,6 +6,7 @@
 // the blocks of sums end. Rajbhandari et al., SC'20. Units and groups: Zhao et al., "PyTorch FSDP",
 // VLDB 2023.
 #include <algorithm>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -24,9 +25,10 @@ constexpr orr_option kOptions[] = {
     {"cut", ORR_ATTR_TEXT, 0, "flat",
      "flat: even pieces; tensor: whole tensors, dealt by size, for any optimizer"},
     {"bucket", ORR_ATTR_INT, 0, "26214400",
-     "bytes of parameters that travel together, stages 1 and 2"},
+     "bytes of parameters that travel together, stages 1 and 2; and of a large module, stage 3"},
     {"units", ORR_ATTR_TEXT, 0, "auto",
-     "modules that are gathered as one, stage 3: \"blocks.*\"; auto: elements of lists"},
+     "modules that are gathered as one, stage 3: \"blocks.*\"; auto: elements of lists, and large "
+     "ones"},
     {"reshard", ORR_ATTR_INT, 0, "1",
      "stage 3: 1 gathers again for backward, 0 keeps what forward gathered"},
     {"prefetch", ORR_ATTR_INT, 0, "1", "stage 3: units gathered ahead of the one in use"},
@@ -45,13 +47,8 @@ struct Editing {
   std::vector<orr::Param> params;  // in the natural order of names
 };
 
-// Returns the module whose parameters are gathered together with this one; "" for the whole model.
-std::string unit_name(const std::string& units, const std::string& name) {
-  if (units != "auto") {
-    for (const std::string& pattern : orr::path::cut(units, ','))
-      if (std::string found = orr::path::front(pattern, name); !found.empty()) return found;
-    return "";
-  }
+// The element of a list that the parameter lies in ("blocks.1"); "" if it lies in none.
+std::string list_element(const std::string& name) {
   std::string path;
   long number;
   for (const std::string& part : orr::path::cut(name, '.')) {
@@ -61,12 +58,33 @@ std::string unit_name(const std::string& units, const std::string& name) {
   return "";
 }
 
+// The element of a list that the parameter lies in, or else the module that has the parameter.
+std::string module_of(const std::string& name) {
+  const std::string element = list_element(name);
+  return element.empty() ? name.substr(0, name.find_last_of('.')) : element;
+}
+
+// Returns the module whose parameters are gathered together with this one; "" for the rest of the
+// model. `bytes`: of modules.
+std::string unit_name(const Editing& e, const std::map<std::string, int64_t>& bytes,
+                      const std::string& name) {
+  if (e.units == "auto") {
+    const std::string module = module_of(name);
+    return list_element(name).empty() && bytes.at(module) < e.bucket ? "" : module;
+  }
+  for (const std::string& pattern : orr::path::cut(e.units, ','))
+    if (std::string found = orr::path::front(pattern, name); !found.empty()) return found;
+  return "";
+}
+
 // Makes a unit of each module, in the order of their first parameters.
 void shard_by_module(Editing& e) {
+  std::map<std::string, int64_t> bytes;
+  for (const orr::Param& p : e.params) bytes[module_of(p.name)] += p.bytes;
   std::vector<std::string> names;
   bool matched = e.units == "auto";
   for (const orr::Param& p : e.params) {
-    std::string unit = unit_name(e.units, p.name);
+    std::string unit = unit_name(e, bytes, p.name);
     matched = matched || !unit.empty();
     auto at = std::find(names.begin(), names.end(), unit);
     e.how.unit = static_cast<int32_t>(at - names.begin());
@@ -76,13 +94,18 @@ void shard_by_module(Editing& e) {
   if (!matched) throw orr::Error(ORR_INVALID, "units '" + e.units + "' match no parameter");
 }
 
-// Makes units of consecutive parameters, each of about `bucket` bytes.
+// Makes units of consecutive parameters, each of about `bucket` bytes. A parameter that fills one
+// alone is not joined with those of another module: its gradient, which is complete much earlier or
+// later than theirs, would occupy the bucket's memory meanwhile.
 void shard_by_size(Editing& e) {
   int64_t bytes = 0;
+  std::string last;
   for (const orr::Param& p : e.params) {
-    if (bytes >= e.bucket) ++e.how.unit, bytes = 0;
+    const std::string module = module_of(p.name);
+    if (bytes >= e.bucket || (bytes > 0 && p.bytes >= e.bucket && module != last))
+      ++e.how.unit, bytes = 0;
     orr::check(e.edit->shard(e.program, p.value, &e.how));
-    bytes += p.bytes;
+    bytes += p.bytes, last = module;
   }
 }
 

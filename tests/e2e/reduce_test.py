@@ -66,6 +66,16 @@ class Reduce(unittest.TestCase):
         stack = f"{DATA}, strategy.zero {{ stage = 3 }}, {LOOP}"
         self.assertEqual(self.losses(3, stack, "fast"), self.losses(3, stack, "fast"))
 
+    def test_is_kept_in_checkpoints(self):
+        for saved, other in (("fast", "canonical"), ("canonical", "fast")):
+            at = self.script.parent / saved
+            self.assertEqual(self.command("run", 2, DATA, saved, ["eval=false", "stop=2", f"save={at}"]).code, 0)
+            for now in (saved, other):
+                run = self.command("run", 2, DATA, now, ["eval=false", f"load={at}"])
+                self.assertEqual(run.code, 0, run.err)
+                told = re.findall(r'had reduce = "(\w+)", this one has "(\w+)"', run.err)
+                self.assertEqual(told, [] if now == saved else [(saved, now)])
+
     def test_refuses_what_it_cannot_be(self):
         for stack, reduce, why in (
                 (DATA, "quick", "reduce is 'quick': write \"canonical\" or \"fast\""),

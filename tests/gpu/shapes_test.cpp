@@ -122,11 +122,13 @@ TEST(EmulatedShapes, GradientsOfNorms) {
 }
 
 TEST(EmulatedShapes, SumsOfManyTensors) {
-  Case c = make("reduce_each", {}, {}, {text("fn", "sumsq")});
-  for (int64_t i = 0; i < 250; ++i)
-    c.in.push_back(tensor(ORR_F32, {i == 7 ? 3000001 : 100 * i})),
-        c.out.push_back(tensor(ORR_F32, {}));
-  expect_reference(c, true);
+  for (int32_t dtype : {ORR_F32, ORR_BF16}) {
+    Case c = make("reduce_each", {}, {}, {text("fn", "sumsq")});
+    for (int64_t i = 0; i < 250; ++i)
+      c.in.push_back(tensor(dtype, {i == 7 ? 3000001 : 100 * i})),
+          c.out.push_back(tensor(ORR_F32, {}));
+    expect_reference(c, true);
+  }
 }
 
 std::vector<Values> attention_inputs(const Case& forward, const Case& grad) {

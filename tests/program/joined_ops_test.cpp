@@ -130,6 +130,28 @@ TEST(JoinedSums, AreThoseWhoseTensorsAreKnown) {
   expect_equal_bits(p);
 }
 
+// As squares of 16-bit gradients are.
+TEST(JoinedSums, AreStoredInF32WhereTheyWouldHaveBeen) {
+  Program p;
+  const ValueId a = p.cast(p.input("a", {ORR_F32, {6, 5}}), ORR_BF16);
+  const ValueId b = p.cast(p.input("b", {ORR_F32, {2000}}), ORR_BF16);
+  p.set_phase(Phase::update);
+  const auto squares = [&](ValueId x, int64_t end, int32_t dtype) {
+    return p.add1("reduce", {x},
+                  {{"fn", std::string("sumsq")},
+                   {"begin", int64_t{0}},
+                   {"end", end},
+                   {"dtype", int64_t{dtype}}});
+  };
+  give(p, "a", squares(a, 2, ORR_F32));
+  give(p, "b", squares(b, 1, ORR_F32));
+  give(p, "short", p.cast(squares(b, 1, ORR_BF16), ORR_F32));
+  const Kinds found = kinds(p);
+  EXPECT_EQ(count(found, "reduce_each"), 1);
+  EXPECT_EQ(count(found, "reduce"), 1);
+  expect_equal_bits(p);
+}
+
 TEST(FirstCasts, AreMadeOnceForAllReaders) {
   auto state = std::make_shared<State>();
   state->name = "w", state->type = {ORR_F32, {5, 4}};

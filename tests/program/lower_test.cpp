@@ -46,6 +46,26 @@ TEST(Fusion, KeepsTheBitsOfRandomPrograms) {
   EXPECT_LT(fused, all * 2 / 3);
 }
 
+// What a group reads from memory and what it computes must fit, and not what its ops read from each
+// other: a chain of 90 ops is one launch.
+TEST(Fusion, CountsWhatAGroupReadsOnce) {
+  for (auto [ops, launches] : {std::pair{90, 1u}, std::pair{180, 2u}}) {
+    Program p;
+    const ValueId x = p.input("x", {ORR_F32, {8}});
+    ValueId y = p.input("y", {ORR_F32, {8}});
+    for (int i = 0; i < ops; ++i) y = p.pointwise(ORR_FN_SUB, {x, y});
+    give(p, "z", y);
+    EXPECT_EQ(Machine(p, {"reference"}).plan().launches.size(), launches) << ops;
+  }
+}
+
+TEST(Sums, OfAScalarsSquareAreItsSquare) {
+  Program p;
+  const ValueId x = p.input("x", {ORR_F32, {}});
+  give(p, "square", build::reduce(p, "sumsq", x, {}, false));
+  EXPECT_EQ(Machine(p, {"reference"}).run({{"x", {3}}}).at("square"), Values{9});
+}
+
 std::shared_ptr<State> state(const char* name, float value) {
   auto s = std::make_shared<State>();
   s->name = name, s->type = {ORR_F32, {4}}, s->role = Role::state;

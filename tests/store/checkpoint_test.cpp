@@ -34,7 +34,7 @@ std::vector<NamedTensor> every_type() {
 }
 
 TEST_F(CheckpointTest, KeepsEveryTypeAndFact) {
-  CheckpointFacts facts{1234567890123, 7, UINT64_MAX, std::string("a\0\"\\\n\t\x7f é", 11)};
+  CheckpointFacts facts{1234567890123, 7, UINT64_MAX, std::string("a\0\"\\\n\t\x7f é", 11), true};
   save_checkpoint(path("ck"), facts, every_type());
   const Checkpoint loaded = load_checkpoint(path("ck"));
   EXPECT_TRUE(holds(loaded, every_type()));
@@ -42,6 +42,7 @@ TEST_F(CheckpointTest, KeepsEveryTypeAndFact) {
   EXPECT_EQ(loaded.facts().microbatches, facts.microbatches);
   EXPECT_EQ(loaded.facts().seed, facts.seed);
   EXPECT_EQ(loaded.facts().extra, facts.extra);
+  EXPECT_TRUE(loaded.facts().fast_sums);
   EXPECT_EQ(leftovers(), 0);
 }
 

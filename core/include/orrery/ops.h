@@ -16,9 +16,9 @@
  * after another: an output that is declared [..] is stored as [nodes, ..]. With one leaf that is
  * just the sum. Rounding: every node of a 16-bit output is rounded to it.
  *
- * ANOTHER DTYPE. The result of matmul, of reduce "sum", of norm_param_grad and of scatter_add may
- * have another real dtype than the inputs that are summed: f32 if these are bf16 or f16, or one of
- * these if they are f32. The sum is the same; only the stored result is rounded to its dtype. A
+ * ANOTHER DTYPE. The result of matmul, of sums by reduce and reduce_each, of norm_param_grad and of
+ * scatter_add may have another real dtype than what is summed: f32 if that is bf16 or f16, or one
+ * of these if it is f32. The sum is the same; only the stored result is rounded to its dtype. A
  * kernel need not support this: for an f32 result the core then casts the inputs to f32.
  *
  * SUMS over K elements that are neighbours in memory ("row sums"): blocks of ORR_SUM_BLOCK
@@ -59,7 +59,7 @@
  *                   "min". Leaves over K (sum, O = 1). I = 1: row sums, else column sums. NaN wins
  *                   in max and min. O = 1, I = 1, K in the tens of millions is common.
  * reduce_each       x[K], ... -> y, ...: the reduce of each input alone, over all its elements,
- *                   to a scalar of its dtype; text "fn": "sum" or "sumsq". If no kernel has as high
+ *                   to a scalar; text "fn": "sum" or "sumsq". If no kernel has as high
  *                   a score for it as for reduce, reduces are run.
  * argmax            x[R,C] -> i64 y[R]: the first of the largest.
  * topk              x[R,C] -> values[R,k], i64 indices[R,k]; int "k"; descending, ties by index.

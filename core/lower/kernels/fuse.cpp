@@ -45,15 +45,25 @@ class Fuser {
   static bool per_sample(const Op& op) { return op.phase != Phase::update; }
   static bool constant(const Op& op) { return op.kind == "pointwise" && op.in.empty(); }
 
-  // The inputs and the number of instructions of a group.
+  // What a group reads from memory, and how many instructions compute.
   struct Size {
-    size_t instrs = 0;
+    size_t computes = 0;
     boost::container::small_vector<ValueId, 4> inputs;  // each once
 
+    // Adds an op in front of those that the group has.
     void add(const Op& op) {
-      instrs += op.expr.instrs.size();
+      for (const orr_instr& i : op.expr.instrs) computes += i.fn != ORR_FN_INPUT;
+      const auto is = [](const auto& values, ValueId v) {
+        return std::find(values.begin(), values.end(), v) != values.end();
+      };
+      inputs.erase(
+          std::remove_if(inputs.begin(), inputs.end(), [&](ValueId v) { return is(op.out, v); }),
+          inputs.end());
       for (ValueId v : op.in)
-        if (std::find(inputs.begin(), inputs.end(), v) == inputs.end()) inputs.push_back(v);
+        if (!is(inputs, v)) inputs.push_back(v);
+    }
+    bool fits() const {
+      return inputs.size() <= kMaxInputs && computes + inputs.size() <= kMaxInstrs;
     }
   };
 
@@ -80,7 +90,7 @@ class Fuser {
         if (group_[user] != host && group_[user] <= host) return;
     Size together = size_[host];
     together.add(op(i));
-    if (together.instrs > kMaxInstrs || together.inputs.size() > kMaxInputs) return;
+    if (!together.fits()) return;
     size_[host] = std::move(together);
     group_[i] = host;
   }

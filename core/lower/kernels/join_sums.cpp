@@ -23,13 +23,14 @@ class SumJoiner {
   }
 
  private:
-  // Whether it is a sum of all elements of a real tensor, stored in their dtype.
+  // Whether it is a sum of all elements of a real tensor, stored in their dtype or in that of the
+  // accumulator.
   bool is_sum(size_t i) const {
     const Op& op = p_.ops()[i];
     if (gone_[i] || op.kind != "reduce" || op.phase != Phase::update) return false;
     const Type &x = p_.type(op.in[0]), &y = p_.type(op.out[0]);
     return attr_text(op.attrs, "fn", "").starts_with("sum") && !op.attrs.count("leaf_n") &&
-           y.dims.empty() && is_real(x.dtype) && x.dtype == y.dtype;
+           y.dims.empty() && is_real(x.dtype) && (x.dtype == y.dtype || y.dtype == ORR_F32);
   }
 
   bool goes_with(size_t other, size_t first) const {
@@ -37,13 +38,15 @@ class SumJoiner {
     const Op &a = p_.ops()[first], &b = p_.ops()[other];
     const OpId maker = p_.value(b.in[0]).producer;
     return p_.type(a.in[0]).dtype == p_.type(b.in[0]).dtype &&
+           p_.type(a.out[0]).dtype == p_.type(b.out[0]).dtype &&
            attr_text(a.attrs, "fn", "") == attr_text(b.attrs, "fn", "") && a.stage == b.stage &&
            (maker == kNone || static_cast<size_t>(maker) < first);
   }
 
   void join(size_t first) {
     Op all = p_.ops()[first];
-    all.kind = "reduce_each", all.attrs = {{"fn", attr_text(all.attrs, "fn", "")}};
+    all.kind = "reduce_each", all.attrs = {{"fn", attr_text(all.attrs, "fn", "")},
+                                           {"dtype", int64_t{p_.type(all.out[0]).dtype}}};
     std::vector<size_t> others;
     for (size_t i = first + 1; i < p_.ops().size(); ++i) {
       if (!goes_with(i, first)) continue;

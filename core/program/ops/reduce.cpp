@@ -5,6 +5,8 @@
 //
 // reduce_each: the sums of several tensors, each over all its dims. Lowering makes it
 // (lower/kernels/join_sums.cpp).
+//
+// int "dtype" of sums: what they are stored in.
 #include <stdexcept>
 
 #include "program/build.h"
@@ -83,7 +85,7 @@ void gradient(Gradient& g, const Op& op) {
 
 std::vector<Type> infer_each(const OpArgs& args) {
   std::vector<Type> out;
-  for (const Type& x : args.in) out.push_back({x.dtype, {}});
+  for (const Type& x : args.in) out.push_back({sum_dtype(args.attrs, x.dtype), {}});
   return out;
 }
 

@@ -25,10 +25,12 @@ void supports(const orr_op& op, orr_support& out) {
   for (int i = 0; i < op.n_in; ++i) {
     require_rank(op.in[i], 1, "x");
     require_dtype(op.in[i], op.in[0].dtype, "x");
-    require_dtype(op.out[i], op.in[0].dtype, "y");
+    require_dtype(op.out[i], op.out[0].dtype, "y");
     require_shape(op.out[i], {}, "y");
     require(entries_of(op.in[i]) <= int64_t{kFoldLongest} * kFoldThreads, "a tensor is too long");
   }
+  require(op.out[0].dtype == op.in[0].dtype || op.out[0].dtype == wide_dtype(op.in[0].dtype),
+          "the dtype of y must be that of x or of its accumulator");
   require(all_entries(op) < int64_t{1} << 26, "too many elements");
   const std::string_view fn = orr::attr_text(op, "fn", "");
   require(fn == "sum" || fn == "sumsq", "fn must be \"sum\" or \"sumsq\"");
@@ -40,7 +42,7 @@ uint64_t measure(const orr_op& op) { return uint64_t(all_entries(op) * kAccumula
 struct ReduceEach : Prepared {
   explicit ReduceEach(const orr_op& op)
       : each_(find_function(std::string("reduce_each_") + dtype_name(op.in[0].dtype))),
-        fold_(find_function(std::string("fold_each_") + dtype_name(op.in[0].dtype))),
+        fold_(find_function(std::string("fold_each_") + dtype_name(op.out[0].dtype))),
         fn_(orr::attr_text(op, "fn", "") == std::string_view("sum") ? kFoldSum
                                                                     : kFoldSumOfSquares) {
     for (int i = 0; i < op.n_in; ++i) lengths_.push_back(op.in[i].dims[0]);

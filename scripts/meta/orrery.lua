@@ -685,7 +685,7 @@ function Tensor:mean(dims, options) end
 ---@class orrery.Tensor.max.Options
 ---@field keep? boolean keep the reduced dims with size 1 (default false)
 
----Largest element over dims.
+---Largest element over dims. Of several equal ones each gets an equal part of the gradient.
 ---@param dims? integer|integer[]
 ---@param options? orrery.Tensor.max.Options
 ---@return orrery.Tensor
@@ -694,7 +694,7 @@ function Tensor:max(dims, options) end
 ---@class orrery.Tensor.min.Options
 ---@field keep? boolean keep the reduced dims with size 1 (default false)
 
----Smallest element over dims.
+---Smallest element over dims, with a gradient as that of max.
 ---@param dims? integer|integer[]
 ---@param options? orrery.Tensor.min.Options
 ---@return orrery.Tensor
@@ -2525,8 +2525,8 @@ function orrery.strategy.tensor(options) end
 ---@field stage? integer what lies in pieces: 1 optimizer state, 2 gradients too, 3 parameters too (default 1)
 ---@field group? integer ranks that hold one set of pieces; every group has one; 0: all that share the batch (default 0)
 ---@field cut? any flat: even pieces; tensor: whole tensors, dealt by size, for any optimizer (default flat)
----@field bucket? integer bytes of parameters that travel together, stages 1 and 2 (default 26214400)
----@field units? any modules that are gathered as one, stage 3: "blocks.*"; auto: elements of lists (default auto)
+---@field bucket? integer bytes of parameters that travel together, stages 1 and 2; and of a large module, stage 3 (default 26214400)
+---@field units? any modules that are gathered as one, stage 3: "blocks.*"; auto: elements of lists, and large ones (default auto)
 ---@field reshard? integer stage 3: 1 gathers again for backward, 0 keeps what forward gathered (default 1)
 ---@field prefetch? integer stage 3: units gathered ahead of the one in use (default 1)
 ---@field offload? any where what lies in pieces is kept between uses: host memory or disk (default none)

@@ -145,12 +145,20 @@ KernelForm form(const Op& op, const std::vector<Layout>& in, const std::vector<L
 // The gradient of matrices that all samples share: a sum over the batch is one matrix's, so each is
 // summed for itself.
 ValueId shared_matrices(Program& p, ValueId a, ValueId dy, bool ta, bool tb, Dims dims) {
+  // Only dims before the last two change, so the batch dim, one of these, stays as far from the end.
+  auto reshaped = [&](ValueId x, const Dims& to) {
+    const auto behind = static_cast<int32_t>(p.type(x).dims.size()) - p.value(x).batch_dim;
+    ValueId y = build::reshape(p, x, to);
+    if (p.value(y).batch == Batch::sharded && behind <= 2)
+      p.mutable_value(y).batch_dim = static_cast<int32_t>(p.type(y).dims.size()) - behind;
+    return y;
+  };
   auto apart = [&](ValueId x) {
     const Dims d = p.type(x).dims;
-    ValueId rows = build::reshape(p, x, {-1, d.end()[-2], d.back()});
+    ValueId rows = reshaped(x, {-1, d.end()[-2], d.back()});
     std::vector<ValueId> each =
         build::split(p, rows, 0, Dims(static_cast<size_t>(p.type(rows).dims[0]), 1));
-    for (ValueId& m : each) m = build::reshape(p, m, {d.end()[-2], d.back()});
+    for (ValueId& m : each) m = reshaped(m, {d.end()[-2], d.back()});
     return each;
   };
   std::vector<ValueId> as = apart(a), dys = apart(dy), found;

@@ -41,7 +41,13 @@ Sharding reshape_sharding(const OpArgs& args, const std::vector<Type>& out) {
 }
 
 void reshape_gradient(Gradient& g, const Op& op) {
-  if (g.wanted(op.in[0])) g.add(op.in[0], build::reshape(g.p, g.dy(), g.p.type(op.in[0]).dims));
+  const ValueId x = op.in[0];
+  if (!g.wanted(x)) return;
+  const ValueId dx = build::reshape(g.p, g.dy(), g.p.type(x).dims);
+  // Of a batch of one sample the extents alone do not tell which dim it is.
+  if (g.p.value(dx).batch == Batch::sharded && g.p.value(x).batch == Batch::sharded)
+    g.p.mutable_value(dx).batch_dim = g.p.value(x).batch_dim;
+  g.add(x, dx);
 }
 
 // -- along a dim that is cut ----------------------------------------------------------------------
@@ -116,10 +122,21 @@ std::vector<SameElements> same_elements(const Dims& a, const Dims& b) {
   return found;
 }
 
+// As many elements stand before it on both sides. Of several such dims, which but the last are 1,
+// it has the place that it had among those of `from`, if there is a 1.
 int32_t dim_of_one(const Dims& from, const Dims& to, int32_t dim) {
-  for (const SameElements& g : same_elements(from, to))
-    if (static_cast<size_t>(dim) < g.in[1]) return static_cast<int32_t>(g.out[0]);
-  return kNone;
+  const auto beginning_with = [](const Dims& dims, int64_t before) {
+    std::vector<size_t> found;
+    for (size_t d = 0; d < dims.size(); ++d)
+      if (product(dims, 0, d) == before) found.push_back(d);
+    return found;
+  };
+  const int64_t before = product(from, 0, static_cast<size_t>(dim));
+  std::vector<size_t> there = beginning_with(to, before);
+  if (there.size() > 1 && to[there.back()] > 1) there.pop_back();
+  if (there.empty()) return kNone;
+  const size_t place = static_cast<size_t>(dim) - beginning_with(from, before).front();
+  return static_cast<int32_t>(there[std::min(place, there.size() - 1)]);
 }
 
 extern const OpDef reshape_op{"reshape", infer_reshape, reshape_sharding, reshape_gradient,

@@ -2,6 +2,7 @@
 --
 -- einsum against loops over all letters; normal numbers by their moments.
 local orrery = require "orrery"
+local nn, optim = orrery.nn, orrery.optim
 local sizes = { a = 2, b = 3, i = 4, j = 2, k = 3 }
 
 local function filled(letters, seed)
@@ -64,3 +65,17 @@ for _, value in ipairs(x) do mean, square, fourth = mean + value, square + value
 mean, square, fourth = mean / #x, square / #x, fourth / #x
 assert(math.abs(mean) < 0.03 and math.abs(square - 1) < 0.05 and math.abs(fourth - 3) < 0.3,
   ("%g %g %g"):format(mean, square, fourth))
+
+-- A batch of one sample, whose dim shows by no extent, trains as another does.
+for _, samples in ipairs { 2, 1 } do
+  local model = nn.module("Outer", function(m)
+    m.w = nn.parameter({ 2, 3 }, { init = nn.init.constant(1) })
+    return function(x) return orrery.einsum("za,aq->zaq", x, m.w):sum { 2, 3 } end
+  end)()
+  local run = orrery.compile(function(b) return model(b.x):mean() end, { params = model, optimizer = optim.sgd { lr = 1 } })
+  local x = orrery.func(function() return orrery.ones { samples, 2 } end)()
+  assert(run:step({ x = x }):mean() == 6)
+  for _, row in ipairs(model.w:read():tolist()) do
+    for _, w in ipairs(row) do assert(w == 0, w) end
+  end
+end

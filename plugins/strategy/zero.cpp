@@ -138,8 +138,8 @@ void check_options(const Editing& e) {
     refuse("a directory is for offload = \"disk\", which makes files");
 }
 
-// Offloads the pieces of the optimizer state, and in stage 3 those of the parameters. Scalars are
-// not offloaded.
+// Offloads what lies in pieces: the optimizer state, and the parameters if forward does not read
+// them whole, which the core finds out. Scalars are not offloaded.
 void offload_pieces(Editing& e) {
   const auto visit = [](void* arg, int32_t value, const orr_value_info* info) -> orr_status* {
     const auto* e = static_cast<const Editing*>(arg);
@@ -147,7 +147,7 @@ void offload_pieces(Editing& e) {
     return e->edit->offload(e->program, value, e->offload == "disk" ? ORR_TIER_DISK : ORR_TIER_HOST,
                             e->directory.c_str());
   };
-  const uint32_t roles = 1u << ORR_ROLE_STATE | (e.stage == 3 ? 1u << ORR_ROLE_PARAM : 0u);
+  const uint32_t roles = 1u << ORR_ROLE_STATE | 1u << ORR_ROLE_PARAM;
   orr::check(e.edit->each(e.program, roles, &e, visit));
 }
 

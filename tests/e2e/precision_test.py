@@ -24,6 +24,7 @@ STACKS = [
     (3, f"{{ strategy.data{{}}, strategy.zero{{ stage = 3 }}, {LOW} }}"),
     (4, f"{{ strategy.data{{}}, strategy.zero{{ stage = 2, group = 2 }}, {LOW} }}"),
     (2, f"{{ strategy.data{{}}, strategy.zero{{ cut = \"tensor\" }}, {LOW} }}"),
+    (2, f"{{ strategy.data{{}}, strategy.zero{{ stage = 2, offload = \"host\" }}, {LOW} }}"),
     (4, f"{{ strategy.pipeline{{ size = 2 }}, strategy.data{{}}, strategy.zero{{}}, {LOW} }}"),
     (1, f"{{ {LOW}, strategy.accumulate{{}} }}"),
     (1, f"{{ {LOW}, strategy.recompute{{}} }}"),

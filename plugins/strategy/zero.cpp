@@ -25,10 +25,10 @@ constexpr orr_option kOptions[] = {
     {"cut", ORR_ATTR_TEXT, 0, "flat",
      "flat: even pieces; tensor: whole tensors, dealt by size, for any optimizer"},
     {"bucket", ORR_ATTR_INT, 0, "26214400",
-     "bytes of parameters that travel together, stages 1 and 2; and of a large module, stage 3"},
+     "bytes of parameters that travel together, stages 1 and 2"},
     {"units", ORR_ATTR_TEXT, 0, "auto",
-     "modules that are gathered as one, stage 3: \"blocks.*\"; auto: elements of lists, and large "
-     "ones"},
+     "modules that are gathered as one, stage 3: \"blocks.*\"; auto: elements of lists, and what "
+     "fills a bucket"},
     {"reshard", ORR_ATTR_INT, 0, "1",
      "stage 3: 1 gathers again for backward, 0 keeps what forward gathered"},
     {"prefetch", ORR_ATTR_INT, 0, "1", "stage 3: units gathered ahead of the one in use"},

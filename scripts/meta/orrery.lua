@@ -2526,7 +2526,7 @@ function orrery.strategy.tensor(options) end
 ---@field group? integer ranks that hold one set of pieces; every group has one; 0: all that share the batch (default 0)
 ---@field cut? any flat: even pieces; tensor: whole tensors, dealt by size, for any optimizer (default flat)
 ---@field bucket? integer bytes of parameters that travel together, stages 1 and 2 (default 26214400)
----@field units? any modules that are gathered as one, stage 3: "blocks.*"; auto: elements of lists (default auto)
+---@field units? any modules that are gathered as one, stage 3: "blocks.*"; auto: elements of lists, and what fills a bucket (default auto)
 ---@field reshard? integer stage 3: 1 gathers again for backward, 0 keeps what forward gathered (default 1)
 ---@field prefetch? integer stage 3: units gathered ahead of the one in use (default 1)
 ---@field offload? any where what lies in pieces is kept between uses: host memory or disk (default none)

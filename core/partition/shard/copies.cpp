@@ -123,7 +123,7 @@ class Reader {
   std::vector<ValueId> now_;  // by value: the value that stands for it
 };
 
-// Keeps parameters that every rank has whole, because forward reads them, in the memory of the rank.
+// Keeps parameters that forward reads whole in the rank's memory.
 void keep_whole_here(Program& p, const Mesh& mesh) {
   for (size_t v = 0; v < p.values().size(); ++v) {
     const Value& value = p.values()[v];

@@ -302,7 +302,8 @@ std::vector<Api> data_api() {
       {"data.files(directory: string, endings: table) -> string[]; Files below a directory with "
        "these endings, sorted.",
        call<files>},
-      {"orrery.sources() -> string[]; Paths of Orrery's own sources and documents, texts to train on.",
+      {"orrery.sources() -> string[]; Paths of Orrery's own sources and documents, texts to train "
+       "on.",
        library<"orrery.paths", "sources">},
   };
 }

@@ -26,11 +26,18 @@ uint64_t cast_bytes(const RankPlan& plan) {
   return bytes;
 }
 
+// The bytes of a category's storages. Buckets that lend each other memory count once, with all of
+// it.
 uint64_t bytes_of(const RankPlan& plan, const char* category) {
-  uint64_t bytes = 0;
-  for (const Storage& s : plan.storages)
-    if (s.category == category) bytes += s.whole();
-  return bytes;
+  uint64_t bytes = 0, lent_from = UINT64_MAX, lent_to = 0;
+  for (const Storage& s : plan.storages) {
+    if (s.category != category) continue;
+    if (!s.lent)
+      bytes += s.whole();
+    else
+      lent_from = std::min(lent_from, s.offset), lent_to = std::max(lent_to, s.offset + s.whole());
+  }
+  return lent_to > lent_from ? bytes + lent_to - lent_from : bytes;
 }
 
 }  // namespace

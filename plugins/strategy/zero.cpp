@@ -25,10 +25,10 @@ constexpr orr_option kOptions[] = {
     {"cut", ORR_ATTR_TEXT, 0, "flat",
      "flat: even pieces; tensor: whole tensors, dealt by size, for any optimizer"},
     {"bucket", ORR_ATTR_INT, 0, "26214400",
-     "bytes of parameters that travel together, stages 1 and 2; and of a large module, stage 3"},
+     "bytes of parameters that travel together, stages 1 and 2"},
     {"units", ORR_ATTR_TEXT, 0, "auto",
-     "modules that are gathered as one, stage 3: \"blocks.*\"; auto: elements of lists, and large "
-     "ones"},
+     "modules that are gathered as one, stage 3: \"blocks.*\"; auto: elements of lists, and what "
+     "fills a bucket"},
     {"reshard", ORR_ATTR_INT, 0, "1",
      "stage 3: 1 gathers again for backward, 0 keeps what forward gathered"},
     {"prefetch", ORR_ATTR_INT, 0, "1", "stage 3: units gathered ahead of the one in use"},
@@ -138,8 +138,8 @@ void check_options(const Editing& e) {
     refuse("a directory is for offload = \"disk\", which makes files");
 }
 
-// Offloads the pieces of the optimizer state, and in stage 3 those of the parameters. Scalars are
-// not offloaded.
+// Offloads what lies in pieces: the optimizer state, and the parameters if forward does not read
+// them whole, which the core finds out. Scalars are not offloaded.
 void offload_pieces(Editing& e) {
   const auto visit = [](void* arg, int32_t value, const orr_value_info* info) -> orr_status* {
     const auto* e = static_cast<const Editing*>(arg);
@@ -147,7 +147,7 @@ void offload_pieces(Editing& e) {
     return e->edit->offload(e->program, value, e->offload == "disk" ? ORR_TIER_DISK : ORR_TIER_HOST,
                             e->directory.c_str());
   };
-  const uint32_t roles = 1u << ORR_ROLE_STATE | (e.stage == 3 ? 1u << ORR_ROLE_PARAM : 0u);
+  const uint32_t roles = 1u << ORR_ROLE_STATE | 1u << ORR_ROLE_PARAM;
   orr::check(e.edit->each(e.program, roles, &e, visit));
 }
 

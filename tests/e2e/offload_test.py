@@ -68,6 +68,13 @@ class Offload(unittest.TestCase):
         self.assertEqual(figure(away, "on disk"), gone)
         self.assertLess(figure(away, "memory"), figure(kept, "memory") - gone // 2)
 
+    def test_parameters_beside_compute_copies_leave_the_rank(self):
+        words = ("width=256", "layers=16")
+        parameters = 16 * 256 * 256
+        for stage, ranks, each in ((1, 2, 12), (2, 2, 12), (3, 2, 14), (1, 1, 8)):  # one rank has no copies
+            away = self.plan(f'stage = {stage}, offload = "host"', *words, ranks=ranks, before="strategy.precision{},")
+            self.assertEqual(figure(away, "in host memory"), each * parameters // ranks)
+
     def test_activations_leave_the_rank(self):
         plans = []
         for stack in ("{}", '{ strategy.recompute{ offload = "disk" } }'):

@@ -24,6 +24,7 @@ STACKS = [
     (3, f"{{ strategy.data{{}}, strategy.zero{{ stage = 3 }}, {LOW} }}"),
     (4, f"{{ strategy.data{{}}, strategy.zero{{ stage = 2, group = 2 }}, {LOW} }}"),
     (2, f"{{ strategy.data{{}}, strategy.zero{{ cut = \"tensor\" }}, {LOW} }}"),
+    (2, f"{{ strategy.data{{}}, strategy.zero{{ stage = 2, offload = \"host\" }}, {LOW} }}"),
     (4, f"{{ strategy.pipeline{{ size = 2 }}, strategy.data{{}}, strategy.zero{{}}, {LOW} }}"),
     (1, f"{{ {LOW}, strategy.accumulate{{}} }}"),
     (1, f"{{ {LOW}, strategy.recompute{{}} }}"),
@@ -118,9 +119,9 @@ class Precision(Sweeping):
         for words in ((), ("case=penalty",)):
             alone = lines(1, LOW, *words)
             self.assertEqual(alone[-2:-1], alone[-4:-3])  # the step after the load is the one after the save
-            for stage, ranks in ((1, 2), (2, 3), (3, 2)):
-                with self.subTest(stage=stage, words=words):
-                    stack = f"{{ strategy.data{{}}, strategy.zero{{ stage = {stage} }}, {LOW} }}"
+            for options, ranks in (("stage = 1", 2), ("stage = 2", 3), ("stage = 3", 2), ('offload = "host"', 2)):
+                with self.subTest(options=options, words=words):
+                    stack = f"{{ strategy.data{{}}, strategy.zero{{ {options} }}, {LOW} }}"
                     self.assertEqual(lines(ranks, stack, *words), alone)
             alone = lines(1, f"{{ strategy.tensor{{ size = 1, chunks = 2 }}, {LOW} }}", *words)
             for stage in (1, 3):

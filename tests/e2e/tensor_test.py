@@ -6,11 +6,12 @@ any number of tensor ranks has them.
 Arguments: the build tree.
 """
 import pathlib
+import re
 import sys
 import unittest
 
 from close import assert_close
-from program import HERE, orrery, sampled
+from program import HERE, SOURCE, orrery, sampled
 from sweep import Sweeping, Training
 
 # What follows `strategy.tensor{ size = N`, and stacks with it on N times as many ranks: (factor, stack).
@@ -116,6 +117,22 @@ class Tensor(Sweeping):
         for stack, ranks in (("strategy.tensor{ sequence = true }", 4), ("strategy.data{}", 2)):
             with self.subTest(stack=stack):
                 assert_close(self, self.run_stack(stack, ranks, f"load={saved}"), whole[4:])
+
+    def test_a_layer_keeps_the_bytes_of_the_paper(self):
+        """Korthikanti et al. 2022, table 2: with the sequence cut and attention computed again a layer keeps 34 sbh/t
+        bytes of activations for backward, masks of dropout among them. Casts of its 12 h^2 / t weights wait beside them.
+        """
+        ranks, dim, ctx, batch = 8, 4096, 2048, 4
+
+        def arena(layers):
+            words = {"layers": layers, "dim": dim, "heads": 32, "ctx": ctx, "vocab": 512, "tensor": ranks, "batch": batch,
+                     "microbatch": batch, "sequence": "true"}
+            done = orrery("plan", "-n", ranks, SOURCE / "tests/plan/published/layout.lua",
+                          *(f"{name}={value}" for name, value in words.items()))
+            self.assertEqual(done.code, 0, done.err)
+            return int(re.search(r"arena peak +(\d+)", done.out)[1])
+        layer = (arena(6) - arena(4)) / 2 - 2 * 12 * dim * dim / ranks
+        self.assertAlmostEqual(layer / (batch * ctx * dim / ranks), 34, delta=0.5)
 
     def test_refuses_what_cannot_be_cut(self):
         for stack, ranks, texts, *words in [

@@ -29,6 +29,7 @@ class Memory(unittest.TestCase):
         self.assertEqual(done.code, 0, done.err)
         first = done.out.split("\nrank")[1]
         found = {name: int(n) for name, n in re.findall(r"^ +([a-z ]+?) +(\d+)(?: bytes)?  ", first, re.MULTILINE)}
+        found["ledger"] = float(re.search(r"([\d.]+) gradient", first)[1])  # bytes for each parameter
         found["states"] = sum(found.get(name, 0) for name in ("parameter", "compute copy", "state"))
         return 35 * BLOCK / 2 + HEAD + DIM * (16 + 2), found
 
@@ -47,6 +48,7 @@ class Memory(unittest.TestCase):
         self.near(found["gradient"], n * 2 / RANKS, 0.05)
         self.near(found["buckets"], HEAD + MATRIX, 0.05)  # that of the head, and the next
         self.near(found["memory"], n * (2 + 14 / RANKS), 0.05)  # 16.6 GB
+        self.assertAlmostEqual(found["ledger"], (HEAD + MATRIX) / n + 2 / RANKS, delta=0.01)
 
     def test_stage_3(self):
         for prefetch in (1, 0):

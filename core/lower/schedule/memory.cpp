@@ -161,6 +161,9 @@ void order_by_time(std::span<Storage*> storages) {
 
 // A chain of storages, of which each is alive together with the next, takes two places in turn. It
 // takes a third if one that is a little larger has got the wrong one of the two before.
+//
+// Buckets have the same offsets on all ranks, because nothing decides but their sizes and the order
+// in which they begin and end.
 uint64_t lay_out(std::vector<Storage*>& storages, uint64_t alignment) {
   std::stable_sort(storages.begin(), storages.end(),
                    [](const Storage* a, const Storage* b) { return a->whole() > b->whole(); });

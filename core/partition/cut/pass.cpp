@@ -168,6 +168,21 @@ ValueId CutPass::rename_moved(ValueId v, const Cut& to) {
   return p.ops().back().out[0];
 }
 
+// Whether v is made of random numbers, as the mask of dropout is.
+bool CutPass::is_random(ValueId v) const {
+  const OpId maker = from.value(v).producer;
+  if (maker == kNone) return false;
+  const Op& op = from.ops()[static_cast<size_t>(maker)];
+  bool random = std::any_of(op.expr.instrs.begin(), op.expr.instrs.end(),
+                            [](const orr_instr& i) { return i.fn == ORR_FN_RAND; });
+  for (ValueId x : op.in) {
+    if (from.type(x).dims.empty()) continue;
+    if (!is_random(x)) return false;
+    random = true;
+  }
+  return random && op.kind == "pointwise";
+}
+
 ValueId CutPass::read(ValueId v, const Cut& to) {
   if (cut(v) == to) return known(v);
   auto [at, fresh] = moved_.emplace(move_of(v, to), kNone);
@@ -181,7 +196,11 @@ ValueId CutPass::read(ValueId v, const Cut& to) {
     return at->second = move(p, from_owner(v), from.type(v).dims, Cut{}, to, me);
   if (const ValueId renamed = rename_moved(v, to); renamed != kNone) return at->second = renamed;
   const ValueId x = cut(v).kind == Cut::sum ? build::tree(p, summands(v)) : known(v);
-  return at->second = move(p, x, from.type(v).dims, cut(v), to, me);
+  ValueId moved = move(p, x, from.type(v).dims, cut(v), to, me);
+  // A share is a view of the whole; a copy lets it wait for backward without the whole.
+  if (moved != x && cut(v).kind == Cut::whole && is_random(v))
+    moved = p.pointwise(ORR_FN_INPUT, {moved});
+  return at->second = moved;
 }
 
 // Carries out an op in one way. If an output becomes a sum, the op runs once on each chunk.

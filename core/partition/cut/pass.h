@@ -52,6 +52,7 @@ class CutPass : public OnParts {
   // the layout `to` of it, that way of the op and the moved input; else kNone.
   std::pair<Way, ValueId> moved_before(ValueId v, const Cut& to) const;
   ValueId rename_moved(ValueId v, const Cut& to);
+  bool is_random(ValueId v) const;
   bool is_moved(ValueId v, const Cut& to) const {
     return moved_.count(move_of(v, to)) || moved_before(v, to).second != kNone;
   }

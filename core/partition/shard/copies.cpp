@@ -123,11 +123,24 @@ class Reader {
   std::vector<ValueId> now_;  // by value: the value that stands for it
 };
 
+// Keeps parameters that forward reads whole in the rank's memory.
+void keep_whole_here(Program& p, const Mesh& mesh) {
+  for (size_t v = 0; v < p.values().size(); ++v) {
+    const Value& value = p.values()[v];
+    if (value.role != Role::param) continue;
+    const auto how = mesh.sharded.find(value.name);
+    const bool in_pieces =
+        how != mesh.sharded.end() && (how->second.what >= ORR_SHARD_PARAM || value.state->copy);
+    if (!in_pieces) p.mutable_value(static_cast<ValueId>(v)).tier = Tier::device;
+  }
+}
+
 }  // namespace
 
 void read_copies(Program& p, const Mesh& mesh) {
   if (mesh.sharded.empty()) return;
   Reader(p, mesh).run();
+  keep_whole_here(p, mesh);
   update_copies(p);
 }
 

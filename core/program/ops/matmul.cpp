@@ -145,7 +145,7 @@ KernelForm form(const Op& op, const std::vector<Layout>& in, const std::vector<L
 // The gradient of matrices that all samples share: a sum over the batch is one matrix's, so each is
 // summed for itself.
 ValueId shared_matrices(Program& p, ValueId a, ValueId dy, bool ta, bool tb, Dims dims) {
-  // Only dims before the last two change, so the batch dim, one of these, stays as far from the end.
+  // Only dims before the last two change; the batch dim, one of these, stays as far from the end.
   auto reshaped = [&](ValueId x, const Dims& to) {
     const auto behind = static_cast<int32_t>(p.type(x).dims.size()) - p.value(x).batch_dim;
     ValueId y = build::reshape(p, x, to);

@@ -63,7 +63,8 @@ Run& checked(lua_State* L, RunRef& self) {
 Result step(lua_State* L, RunRef& self, const Table& batch) {
   Run& run = checked(L, self);
   if (runtime_options().plan_only) {
-    std::fputs(plan_text(run.plan_source(batch_in(batch))).c_str(), stdout);
+    std::fputs(plan_text(run.plan_source(batch_in(batch))).c_str(), plan_options().out);
+    std::fflush(plan_options().out);
     throw PlanDone{};
   }
   const ProbeScope scope(std::exchange(self.probed, {}));

@@ -330,6 +330,21 @@ Examples:
                    "whatever the script asks for")
       ->transform(CLI::AsSizeValue(true))
       ->excludes(diff);
+  CLI::Option* search =
+      command
+          ->add_flag("--search", plan_options().search,
+                     "Print the ten fastest layouts of the model on these ranks, with their stacks")
+          ->excludes(diff)
+          ->excludes(json);
+  command->add_option("--memory", plan_options().memory, "Of --search: memory of a rank, as 80GiB")
+      ->transform(CLI::AsSizeValue(true))
+      ->needs(search);
+  command
+      ->add_option("--seconds", plan_options().seconds,
+                   "Of --search: when to stop, with what seems best planned first; 0: at the end")
+      ->check(CLI::NonNegativeNumber)
+      ->needs(search)
+      ->capture_default_str();
   command->callback([choice, command, &exit_code] {
     check_ranks(choice->ranks);
     check_names(*command, *choice);

@@ -74,14 +74,16 @@ PlannedStep plan_step(const Blueprint& b, const std::vector<std::string>& kernel
   return step;
 }
 
+bool is_product(const Program& p, const Op& op) {
+  const auto& cost = op_def(op.kind).cost;
+  return cost && cost(args_of(p, op), out_types(p, op)).matrix;
+}
+
 double product_flops(const Program& p) {
   double flops = 0;
-  for (const Op& op : p.ops()) {
-    const auto& cost = op_def(op.kind).cost;
-    if (op.phase == Phase::update || !cost) continue;
-    const Cost c = cost(args_of(p, op), out_types(p, op));
-    if (c.matrix) flops += c.flops;
-  }
+  for (const Op& op : p.ops())
+    if (op.phase != Phase::update && is_product(p, op))
+      flops += op_def(op.kind).cost(args_of(p, op), out_types(p, op)).flops;
   return flops;
 }
 

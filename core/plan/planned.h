@@ -44,5 +44,6 @@ PlannedStep plan_step(const Blueprint& b, const std::vector<std::string>& kernel
 
 // The FLOPs of the matrix products in a program's forward and backward.
 double product_flops(const Program& program);
+bool is_product(const Program& program, const Op& op);
 
 }  // namespace orrery

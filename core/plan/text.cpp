@@ -141,7 +141,7 @@ std::string order_text(const Blueprint& b, const PlannedStep& step, const Figure
 // The whole plan, as text or in JSON.
 std::string step_plan(const PlanSource& source, const Blueprint& b) {
   const Machine machine = machine_of(plan_options().machine);
-  const double model_flops = product_flops(source.build({}, 1).program);
+  const double model_flops = product_flops(source.build({}, 1, 0).program);
   if (plan_options().json) {
     const PlannedStep step = plan_step(b, source.kernels, machine);
     return plan_json(b, step, figures_of(step, b, machine, model_flops), machine);
@@ -181,7 +181,7 @@ PlanOptions& plan_options() {
 std::string plan_text(const PlanSource& source) {
   const PlanOptions& options = plan_options();
   if (options.diff) return plan_diff(source, options.rank);
-  Blueprint b = source.build(source.stack, source.world);
+  Blueprint b = source.build(source.stack, source.world, 0);
   if (!options.ops.empty()) return write_ops(b, source.kernels, options.ops);
   std::string text;
   if (options.fit) text = fit_microbatches(b, source.kernels, options.fit);

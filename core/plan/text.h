@@ -21,6 +21,9 @@ struct PlanOptions {
   std::string machine;      // file that describes the machine to plan for; "": one is assumed
   std::string ops;          // file that the ops of rank 0 are written to (plan/ops.h); "": none
   bool json = false;        // print one JSON object (plan/json.h)
+  bool search = false;      // print the best layouts (scripts/orrery/search.lua)
+  uint64_t memory = 0;      // of the search: bytes that a rank has; 0: any
+  int seconds = 100;        // of the search: when it stops; 0: at the end
   std::FILE* out = stdout;  // what the plan is printed to
   std::string svg;          // file for the picture of a pipeline's schedule; "": none
 };

@@ -29,11 +29,11 @@ local function progress()
 end
 
 -- Removes and returns the layout that seems best; those that do not seem to fit come last.
-local function take_next(waiting, time, memory, limit)
+local function take_next(waiting, learn, limit)
   local least, at = math.huge, 1
   for i, l in ipairs(waiting) do
-    local bytes = memory:apply(l, l.guess_bytes)
-    local score = time:apply(l, l.guess_seconds) * (bytes > limit and 100 * bytes / limit or 1)
+    local bytes = learn.memory:apply(l, l.guess_bytes)
+    local score = learn.time:apply(l, l.guess_seconds) * (bytes > limit and 100 * bytes / limit or 1)
     if score < least then least, at = score, i end
   end
   return table.remove(waiting, at)
@@ -46,12 +46,12 @@ local function note_refusal(found, why)
 end
 
 -- Notes the bounds and guesses of all layouts, and returns those that may fit.
-local function that_may_fit(all, found, facts, template, limit)
+local function that_may_fit(all, found, facts, template)
   local waiting = {}
   for number, l in ipairs(all) do
     l.number, l.bound = number, bounds.seconds(l, facts)
     l.guess_seconds, l.guess_bytes = bounds.guess_seconds(l, facts), bounds.guess_bytes(l, facts, template)
-    if bounds.bytes(l, facts, template) > limit then
+    if bounds.bytes(l, facts, template) > found.limit then
       found.cannot_fit = found.cannot_fit + 1
     else
       waiting[#waiting + 1] = l
@@ -60,41 +60,43 @@ local function that_may_fit(all, found, facts, template, limit)
   return waiting
 end
 
--- Plans layouts by try(layout), `o.tries` of them (0: all) or for `o.seconds` (0: any), and sorts those that fit by time. A layout is left
--- out for good only where a bound proves that it cannot fit or cannot be among the ten.
+-- Notes a plan of a layout, or why there is none, and lets the guesses learn from it.
+local function note(found, l, plan, why, learn)
+  if not plan then
+    note_refusal(found, why)
+    return learn.time:learn(l, l.guess_seconds, 8 * l.guess_seconds) -- those that are alike come later
+  end
+  found.planned = found.planned + 1
+  learn.time:learn(l, l.guess_seconds, plan.seconds)
+  learn.memory:learn(l, l.guess_bytes, plan.bytes)
+  if plan.bytes > found.limit then
+    found.too_large = found.too_large + 1
+  else
+    table.insert(found.best, { layout = l, plan = plan })
+    table.sort(found.best, by_time)
+  end
+end
+
+-- Plans layouts by try(layout), `o.tries` of them (0: all) or for `o.seconds` (0: any), and sorts those that fit by
+-- time. A layout is left out for good only where a bound proves that it cannot fit or cannot be among the ten.
 local function search(all, template, facts, o, try)
   local found = {
-    all = #all, ranks = facts.ranks, best = {}, reasons = {},
+    all = #all, ranks = facts.ranks, best = {}, reasons = {}, limit = o.memory > 0 and o.memory or math.huge,
     planned = 0, refused = 0, cannot_fit = 0, too_large = 0, cannot_win = 0,
   }
-  local limit = o.memory > 0 and o.memory or math.huge
-  local waiting = that_may_fit(all, found, facts, template, limit)
-  local time, memory, say, begin = bounds.correction(), bounds.correction(), progress(), orrery.time()
+  local waiting = that_may_fit(all, found, facts, template)
+  local learn, say, begin = { time = bounds.correction(), memory = bounds.correction() }, progress(), orrery.time()
   local function may_go_on()
     if o.tries > 0 and found.planned >= o.tries then return false end
     return o.seconds == 0 or orrery.time() - begin < o.seconds or #found.best == 0
   end
   while #waiting > 0 and may_go_on() do
-    local l = take_next(waiting, time, memory, limit)
-    local tenth = found.best[10]
+    local l, tenth = take_next(waiting, learn, found.limit), found.best[10]
     if tenth and l.bound > tenth.plan.seconds then
       found.cannot_win = found.cannot_win + 1
     else
       local plan, why = try(l)
-      if not plan then
-        note_refusal(found, why)
-        time:learn(l, l.guess_seconds, 8 * l.guess_seconds)
-      else
-        found.planned = found.planned + 1
-        time:learn(l, l.guess_seconds, plan.seconds)
-        memory:learn(l, l.guess_bytes, plan.bytes)
-        if plan.bytes <= limit then
-          table.insert(found.best, { layout = l, plan = plan })
-          table.sort(found.best, by_time)
-        else
-          found.too_large = found.too_large + 1
-        end
-      end
+      note(found, l, plan, why, learn)
     end
     say(found.planned, #waiting, found.best[1], o)
   end

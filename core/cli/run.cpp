@@ -3,9 +3,12 @@
 // `orrery run` and `orrery plan` run the same script, to train or to plan; `orrery stubs` writes
 // files for editors.
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 
 #include "base/error.h"
 #include "base/machine.h"
@@ -97,6 +100,13 @@ void check_plan(const CLI::App& command, int ranks) {
     fail(ORR_INVALID, "--rank {}: there are ranks 0 to {}", options.rank, ranks - 1);
   if (command.count("--fit") && options.fit == 0)
     fail(ORR_INVALID, "--fit 0: a rank needs some memory");
+}
+
+// What the script prints goes to stderr from now on; stdout has the JSON alone.
+void keep_stdout_for_json() {
+  plan_options().out = fdopen(dup(STDOUT_FILENO), "w");
+  if (!plan_options().out || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
+    fail(ORR_FAILED, "--json: stdout cannot be kept: {}", std::strerror(errno));
 }
 
 // Throws Error if a plugin that the user has named does not work here, whether it will be needed or
@@ -303,9 +313,14 @@ Examples:
                       "File with the machine's speed in JSON, as examples/machine.lua measures it");
   command->add_option("--ops", plan_options().ops)
       ->group("");  // hidden: `orrery check --script` gets a script's ops by it
+  CLI::Option* json =
+      command->add_flag("--json", plan_options().json,
+                        "Print one JSON object instead of text; docs/plan.md has its fields");
   CLI::Option* diff =
-      command->add_flag("--diff", plan_options().diff,
-                        "Print what each strategy of the stack changes in the program of a rank");
+      command
+          ->add_flag("--diff", plan_options().diff,
+                     "Print what each strategy of the stack changes in the program of a rank")
+          ->excludes(json);
   command->add_option("--rank", plan_options().rank, "The rank that --diff shows")
       ->needs(diff)
       ->capture_default_str();
@@ -315,11 +330,27 @@ Examples:
                    "whatever the script asks for")
       ->transform(CLI::AsSizeValue(true))
       ->excludes(diff);
+  CLI::Option* search =
+      command
+          ->add_flag("--search", plan_options().search,
+                     "Print the ten fastest layouts of the model on these ranks, with their stacks")
+          ->excludes(diff)
+          ->excludes(json);
+  command->add_option("--memory", plan_options().memory, "Of --search: memory of a rank, as 80GiB")
+      ->transform(CLI::AsSizeValue(true))
+      ->needs(search);
+  command
+      ->add_option("--seconds", plan_options().seconds,
+                   "Of --search: when to stop, with what seems best planned first; 0: at the end")
+      ->check(CLI::NonNegativeNumber)
+      ->needs(search)
+      ->capture_default_str();
   command->callback([choice, command, &exit_code] {
     check_ranks(choice->ranks);
     check_names(*command, *choice);
     tell_unused();
     check_plan(*command, choice->ranks);
+    if (plan_options().json) keep_stdout_for_json();
     apply(*choice);
     // Workspaces depend on the number of threads: plan with those that `run -n` would give a rank.
     ThreadPool::get().configure(thread_share(allowed_cpus(), 0, choice->ranks));

@@ -21,10 +21,11 @@ struct Blueprint {
   int64_t microbatches = 1;
 };
 
-// Makes the blueprint of a step for any stack and number of ranks, so that plans can be compared.
-// Each call traces the script anew. [main thread]
+// Makes the blueprint of a step for any stack, number of ranks and of microbatches (0: those of the
+// script), so that plans can be compared. Each call traces the script anew. [main thread]
 struct PlanSource {
-  std::function<Blueprint(const std::vector<StrategyUse>& stack, int world)> build;
+  using Build = Blueprint(const std::vector<StrategyUse>& stack, int world, int64_t microbatches);
+  std::function<Build> build;
   std::vector<StrategyUse> stack;
   std::vector<std::string> kernels;
   int world = 1;

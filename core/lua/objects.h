@@ -59,6 +59,7 @@ struct RunRef {
   bool in_series = false;  // `saved` has a checkpoint for each step that was saved
   std::vector<std::string> probed = {};  // what the next step is asked for
   std::optional<Function> after = {};    // called after each step with the run and its result
+  std::optional<Function> first = {};    // called once with the first batch, before it is used
 };
 
 struct Result {

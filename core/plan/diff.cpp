@@ -37,10 +37,10 @@ std::string summary(const std::string& name, int ranks, const RankPlan& before,
 }  // namespace
 
 std::string plan_diff(const PlanSource& source, int rank) {
-  const Blueprint whole = source.build(source.stack, source.world);
+  const Blueprint whole = source.build(source.stack, source.world, 0);
   auto plan_of = [&](const std::vector<StrategyUse>& stack) {
     const int ranks = ranks_of(whole.mesh, stack);
-    Blueprint b = source.build(stack, ranks);
+    Blueprint b = source.build(stack, ranks, 0);
     return lower(
         {&b.program, &b.mesh, whole.microbatches, rank / (source.world / ranks), source.kernels});
   };

@@ -30,7 +30,7 @@ double rounds(const Exchange& e, int ranks) {
 
 }  // namespace
 
-double Machine::seconds(const Launch& launch) const {
+double Machine::arithmetic_seconds(const Launch& launch) const {
   const Cost& cost = launch.cost;
   double rate = vector_flops;
   if (cost.matrix) {
@@ -42,18 +42,33 @@ double Machine::seconds(const Launch& launch) const {
            launch.op.site.prefix(), launch.op.kind, dtype, name, dtype);
     rate = known->second;
   }
-  const double bandwidth = cost.bytes <= cache_bytes ? cache_bandwidth : memory_bandwidth;
-  return launch_seconds + std::max(cost.flops / rate, cost.bytes / bandwidth);
+  return cost.flops / rate;
+}
+
+double Machine::memory_seconds(const Launch& launch) const {
+  const double bytes = launch.cost.bytes;
+  return bytes / (bytes <= cache_bytes ? cache_bandwidth : memory_bandwidth);
+}
+
+double Machine::seconds(const Launch& launch) const {
+  return launch_seconds + std::max(arithmetic_seconds(launch), memory_seconds(launch));
+}
+
+bool Machine::is_bound_by_memory(const Launch& launch) const {
+  return memory_seconds(launch) > arithmetic_seconds(launch);
+}
+
+bool Machine::spans_hosts(const Mesh& mesh, const std::string& axis, int rank) const {
+  for (int i = 0; i < mesh.size_of(axis); ++i)
+    if (mesh.peer(axis, i, rank) / ranks_per_host != rank / ranks_per_host) return true;
+  return false;
 }
 
 double Machine::seconds(const Exchange& e, const Mesh& mesh, int rank) const {
+  const bool far = is_message(e) ? mesh.peer(e.axis, e.root_or_peer, rank) / ranks_per_host !=
+                                       rank / ranks_per_host
+                                 : spans_hosts(mesh, e.axis, rank);
   const int ranks = mesh.size_of(e.axis);
-  auto host = [&](int r) { return r / ranks_per_host; };
-  bool far = false;
-  if (is_message(e))
-    far = host(mesh.peer(e.axis, e.root_or_peer, rank)) != host(rank);
-  else
-    for (int i = 0; i < ranks; ++i) far |= host(mesh.peer(e.axis, i, rank)) != host(rank);
   return (far ? between : inside).seconds(rounds(e, ranks), most_sent(e, ranks));
 }
 

@@ -37,10 +37,17 @@ struct Machine {
   // The time of a launch: the larger of its time for arithmetic and its time for memory. Throws
   // Error for a dtype that matrix_flops lacks.
   double seconds(const Launch& launch) const;
+  bool is_bound_by_memory(const Launch& launch) const;
   // The time of an exchange from when all its ranks are ready: the most bytes that a rank sends,
   // over the slowest link, plus one latency for every doubling of the number of ranks (two if a sum
   // comes back).
   double seconds(const Exchange& exchange, const Mesh& mesh, int rank) const;
+  // Whether not all ranks of the rank's axis are on one host.
+  bool spans_hosts(const Mesh& mesh, const std::string& axis, int rank) const;
+
+ private:
+  double arithmetic_seconds(const Launch& launch) const;
+  double memory_seconds(const Launch& launch) const;
 };
 
 // Reads the machine from a file. "" is the machine that is assumed by default: each rank has one

@@ -8,8 +8,6 @@
 #include "base/text.h"
 
 namespace orrery {
-namespace {
-
 std::map<std::string, uint64_t> peak_by_category(const RankPlan& plan) {
   std::vector<int64_t> change(
       plan.schedule.size() +
@@ -32,7 +30,13 @@ std::map<std::string, uint64_t> peak_by_category(const RankPlan& plan) {
   return parts;
 }
 
-}  // namespace
+std::map<std::string, uint64_t> memory_parts(const RankPlan& plan) {
+  std::map<std::string, uint64_t> parts = {{"buckets", plan.comm_bytes},
+                                           {"arena", plan.arena_bytes}};
+  for (const Storage& s : plan.storages)
+    if (s.region == Region::state && !s.is_away()) parts[s.category] += s.bytes;
+  return parts;
+}
 
 std::string memory_text(const RankPlan& plan) {
   std::map<std::string, uint64_t> states;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The text about a plan's memory: states, buckets, and the storages at the arena's peak.
+// A plan's memory: states, buckets, and the storages at the arena's peak.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <string>
 
 #include "lower/rank_plan.h"
@@ -10,5 +12,10 @@
 namespace orrery {
 
 std::string memory_text(const RankPlan& plan);
+
+// The bytes of a rank's memory by category; the arena's as "arena".
+std::map<std::string, uint64_t> memory_parts(const RankPlan& plan);
+// What the arena holds when it is fullest, by category.
+std::map<std::string, uint64_t> peak_by_category(const RankPlan& plan);
 
 }  // namespace orrery

@@ -128,11 +128,21 @@ class Simulation {
     l.lanes[number].posted.push_back(transfer);
   }
 
+  // The lane carries transfers out one after another: compute waits for the bytes of those that are
+  // under way, and between them for the ranks of the next one.
   static void wait(Lanes& l, size_t transfer) {
     const Travel& last = l.travels[transfer];
     const std::vector<size_t>& posted = l.lanes[last.lane].posted;
-    for (size_t i = last.number + 1; i-- > 0 && l.travels[posted[i]].end > l.now;)
-      l.spent.exposed += l.travels[posted[i]].end - std::max(l.travels[posted[i]].begin, l.now);
+    double until = last.end;
+    for (size_t i = last.number + 1; i-- > 0 && until > l.now;) {
+      const Travel& travel = l.travels[posted[i]];
+      const std::string& axis = l.plan->transfers[posted[i]].axis;
+      const double end = std::max(travel.end, l.now), begin = std::max(travel.begin, l.now);
+      if (until > end) l.spent.blocked_by[l.plan->transfers[posted[i + 1]].axis] += until - end;
+      if (end > begin) l.spent.exposed += end - begin, l.spent.exposed_by[axis] += end - begin;
+      until = begin;
+      if (i == 0 && until > l.now) l.spent.blocked_by[axis] += until - l.now;
+    }
     l.now = std::max(l.now, last.end);
   }
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdio>
 #include <string>
 
 #include "edit/blueprint.h"
@@ -16,10 +17,15 @@ namespace orrery {
 struct PlanOptions {
   bool diff = false;  // print what the strategies change, for `rank`
   int rank = 0;
-  uint64_t fit = 0;     // bytes of memory that a rank has; 0: microbatches stay as they are
-  std::string machine;  // file that describes the machine to plan for; "": one is assumed
-  std::string ops;      // file that the ops of rank 0 are written to (plan/ops.h); "": none
-  std::string svg;      // file for the picture of a pipeline's schedule; "": none
+  uint64_t fit = 0;         // bytes of memory that a rank has; 0: microbatches stay as they are
+  std::string machine;      // file that describes the machine to plan for; "": one is assumed
+  std::string ops;          // file that the ops of rank 0 are written to (plan/ops.h); "": none
+  bool json = false;        // print one JSON object (plan/json.h)
+  bool search = false;      // print the best layouts (scripts/orrery/search.lua)
+  uint64_t memory = 0;      // of the search: bytes that a rank has; 0: any
+  int seconds = 100;        // of the search: when it stops; 0: at the end
+  std::FILE* out = stdout;  // what the plan is printed to
+  std::string svg;          // file for the picture of a pipeline's schedule; "": none
 };
 PlanOptions& plan_options();
 

@@ -24,9 +24,7 @@ int64_t tokens(const Program& p) {
 
 }  // namespace
 
-std::string step_text(const Program& logical, const std::vector<Spent>& spent,
-                      const Machine& machine) {
-  const double step = spent.front().step;
+std::string step_text(const Program& logical, double step, const Machine& machine) {
   std::string rate =
       fmt::format("{:.4g} samples", static_cast<double>(logical.batch_size()) / step);
   if (int64_t n = tokens(logical))
@@ -37,10 +35,26 @@ std::string step_text(const Program& logical, const std::vector<Spent>& spent,
                          : machine.name);
 }
 
-std::string spent_text(const Spent& spent) {
+std::string figures_text(const Figures& figures, double seconds) {
+  return fmt::format(
+      "  mfu     {:.3g} %: {:.4g} model FLOP/s, of the products that one process computes\n"
+      "  binds   {}\n",
+      100 * figures.mfu, figures.model_flops / seconds, advice(figures));
+}
+
+std::string spent_text(const PlannedRanks& kind, const Mesh& mesh) {
+  const Spent& spent = kind.spent;
   auto share = [&](double part) { return 100 * std::max(part, 0.0) / spent.step; };
-  return fmt::format("  time    {:.1f} % compute, {:.1f} % exposed communication, {:.1f} % idle\n",
-                     share(spent.compute), share(spent.exposed), share(spent.idle()));
+  std::string text =
+      fmt::format("  time    {:.1f} % compute, {:.1f} % exposed communication, {:.1f} % idle\n",
+                  share(spent.compute), share(spent.exposed), share(spent.idle()));
+  std::string waits;
+  for (const TimePart& part : time_parts(kind, mesh)) {
+    if (kind.compute.contains(part.what) || part.share < 5e-4) continue;
+    waits += fmt::format("{}{:.1f} % {}{}", waits.empty() ? "  waits   " : ", ", 100 * part.share,
+                         part.what, part.axis.empty() ? "" : " on " + part.axis);
+  }
+  return waits.empty() ? text : text + waits + "\n";
 }
 
 }  // namespace orrery

@@ -67,7 +67,8 @@ class Builder {
     return {machine_.seconds(e, plan_.mesh, plan_.rank),
             {peers.begin(), peers.end()},
             {},
-            plan_.mesh.one_lane ? 0 : lanes_.try_emplace(lane, lanes_.size()).first->second};
+            plan_.mesh.one_lane ? 0 : lanes_.try_emplace(lane, lanes_.size()).first->second,
+            e.axis};
   }
 
   // The transfer of a post. A message is identified by its two ranks, tag and microbatch, a

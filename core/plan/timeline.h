@@ -8,6 +8,8 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "plan/machine_model.h"
@@ -20,6 +22,7 @@ struct Transfer {
   std::vector<size_t> peers;         // the other timelines that take part
   std::array<int64_t, 5> meeting{};  // identifies the transfer on all timelines that take part
   size_t lane = 0;                   // of this timeline
+  std::string axis = {};             // its ranks
 };
 
 // A step of the compute lane.
@@ -45,6 +48,8 @@ struct Spent {
   double compute = 0;
   double exposed = 0;  // compute waits for a lane on which bytes travel
   double idle() const { return step - compute - exposed; }
+  // Both by axis of the transfers; the rest of idle() is after this rank's last beat.
+  std::map<std::string, double> exposed_by = {}, blocked_by = {};
 };
 
 // One for each timeline. Throws Error if they wait for each other.

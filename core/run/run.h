@@ -112,6 +112,9 @@ class Run {
 
   virtual Counters counters() = 0;
 
+  // Replaces the stack and the number of microbatches. Throws Error once a step has been compiled.
+  virtual void use(std::vector<StrategyUse> stack, int64_t microbatches) = 0;
+
   // The source of plans for a step on a batch of these shapes; runs and allocates nothing.
   virtual PlanSource plan_source(const BatchFields& batch) = 0;
 };

@@ -113,9 +113,7 @@ Blueprint StepBuilder::build(const BatchFields& batch, bool training, int world,
                                        decides_over_step(b.mesh));
     }
     expect_probed(p, spec_.line);
-    b.microbatches = spec_.microbatches ? spec_.microbatches
-                     : microbatches     ? microbatches
-                                        : b.mesh.workers();
+    b.microbatches = microbatches ? microbatches : b.mesh.workers();
     complete_step(p, b.mesh, b.microbatches, training, measured);
   }
   check_outputs(b);

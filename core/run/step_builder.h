@@ -19,9 +19,8 @@ class StepBuilder {
   explicit StepBuilder(const RunSpec& spec) : spec_(spec) {}
   StepBuilder(const StepBuilder&) = delete;
 
-  // Builds the step for batches of these shapes on `world` ranks. If the script does not give the
-  // number of microbatches, it is `microbatches` (that of a loaded checkpoint), or if that is 0 one
-  // for each rank that gets samples. Throws Error with the script's line.
+  // Builds the step for batches of these shapes on `world` ranks. `microbatches`: 0: one for each
+  // rank that gets samples. Throws Error with the script's line.
   Blueprint build(const BatchFields& batch, bool training, int world,
                   const std::vector<StrategyUse>& stack, int64_t microbatches);
 

@@ -138,11 +138,18 @@ class TrainRun : public Run {
     return facts.extra;
   }
 
+  void use(std::vector<StrategyUse> stack, int64_t microbatches) override {
+    if (!variants_.empty() || driven_)
+      fail(ORR_INVALID, "{}: the stack cannot change after the first step", spec_.line);
+    spec_.strategies = std::move(stack), spec_.microbatches = microbatches;
+  }
+
   PlanSource plan_source(const BatchFields& batch) override {
     int world =
         runtime_options().plan_only && !spec_.local ? runtime_options().plan_ranks : ranks();
-    auto drawn = [this, batch](const std::vector<StrategyUse>& stack, int ranks) {
-      return build_step(batch, true, ranks, stack);
+    auto drawn = [this, batch](const std::vector<StrategyUse>& stack, int ranks,
+                               int64_t microbatches) {
+      return build_step(batch, true, ranks, stack, microbatches);
     };
     return {drawn, strategies(), runtime_.kernels(), world};
   }
@@ -351,9 +358,10 @@ class TrainRun : public Run {
   }
 
   Blueprint build_step(const BatchFields& batch, bool training, int world,
-                       const std::vector<StrategyUse>& stack) {
+                       const std::vector<StrategyUse>& stack, int64_t microbatches = 0) {
     const Work work("compiling", Work::of_engine);
-    Blueprint b = builder_.build(batch, training, world, stack, saved_microbatches_);
+    if (!microbatches) microbatches = spec_.microbatches ? spec_.microbatches : saved_microbatches_;
+    Blueprint b = builder_.build(batch, training, world, stack, microbatches);
     microbatches_ = b.microbatches;
     return b;
   }

@@ -841,6 +841,33 @@ function orrery.engine.buffer(dims, options) end
 ---@return orrery.Run
 function orrery.engine.run(spec) end
 
+---Calls it with the first batch, before that is used.
+---@param run orrery.Run
+---@param call function
+function orrery.engine.before_first(run, call) end
+
+---search, memory and seconds of the command line.
+---@return table
+function orrery.engine.search_options() end
+
+---What a search over layouts knows of model and machine (plan/layouts.h).
+---@param run orrery.Run
+---@param batch table
+---@return table
+function orrery.engine.model_facts(run, batch) end
+
+---The plan of a step with these strategies, microbatches: seconds, bytes, mfu, time; model_flops is that of model_facts. Or nil and why the engine refuses it.
+---@param run orrery.Run
+---@param batch table
+---@param layout table
+---@return table?, string?
+function orrery.engine.try_layout(run, batch, layout) end
+
+---The run's stack and microbatches from now on.
+---@param run orrery.Run
+---@param layout table
+function orrery.engine.use_layout(run, layout) end
+
 ---Calls after(run, result) after each step; a run that is told to stop saves in the directory.
 ---@param run orrery.Run
 ---@param directory string
@@ -2315,6 +2342,20 @@ orrery.strategy = {}
 ---@param options? table those of strategy.zero but `stage`
 ---@return orrery.Strategy
 function orrery.strategy.fsdp(options) end
+
+---@class orrery.strategy.auto.Options
+---@field tensor? boolean|table whether linear layers may be cut, and which: { column = ..., row = ... } (default false)
+---@field pipeline? boolean|table whether there may be stages (default true)
+---@field context? boolean|table whether sequences may be cut (default false)
+---@field zero? boolean|table whether training state may lie in pieces (default true)
+---@field recompute? boolean|string whether activations may be computed again, and of which modules (default true)
+---@field memory? string|integer what a rank has, in bytes or as "80GiB"; 0: any (default 0)
+---@field tries? integer how many layouts are planned; 0: all that may be the first (default 24)
+
+---Chooses the stack: when the first batch is known, layouts of the model on these ranks are planned, and the one with the shortest planned step is taken. Other entries of the stack stay. An option that is a table has options of the strategy of that name.
+---@param options? orrery.strategy.auto.Options
+---@return orrery.Strategy
+function orrery.strategy.auto(options) end
 
 ---@class orrery.strategy.define.Options
 ---@field name? string required

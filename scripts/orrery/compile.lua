@@ -3,6 +3,7 @@
 -- From a loss function to something that runs: compile, value_and_grad, func.
 local _, orrery = ...
 local engine = orrery.engine
+local search = require "orrery.search"
 local tree = require "orrery.nn.module_tree"
 
 local function no_scalars() return {} end
@@ -93,7 +94,8 @@ function M.compile(loss, options)
   end
   local params = trained("compile", o.params, optimizer)
   optimizer = optimizer:bound(params, engine.buffer)
-  return engine.run {
+  local stack = strategies(o.strategy)
+  local run = engine.run {
     loss = loss,
     params = params,
     states = tree.states(o.params),
@@ -107,9 +109,11 @@ function M.compile(loss, options)
     alone = false,
     fast = o.numerics == "fast",
     fast_sums = o.reduce == "fast",
-    strategies = strategies(o.strategy),
+    strategies = stack,
     watched = tree.functions(o.params),
   }
+  search.watch(run, stack, o.microbatches)
+  return run
 end
 
 --- orrery.value_and_grad(loss, model)

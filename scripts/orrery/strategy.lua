@@ -37,6 +37,21 @@ function M.fsdp(options)
   return { name = "zero", options = given, line = engine.here() }
 end
 
+--- strategy.auto(options)
+--- Chooses the stack: when the first batch is known, layouts of the model on these ranks are planned, and the one
+--- with the shortest planned step is taken. Other entries of the stack stay. An option that is a table has options of
+--- the strategy of that name.
+---@param options? table
+---@option tensor boolean|table=false whether linear layers may be cut, and which: { column = ..., row = ... }
+---@option pipeline boolean|table=true whether there may be stages
+---@option context boolean|table=false whether sequences may be cut
+---@option zero boolean|table=true whether training state may lie in pieces
+---@option recompute boolean|string=true whether activations may be computed again, and of which modules
+---@option memory string|integer=0 what a rank has, in bytes or as "80GiB"; 0: any
+---@option tries integer=24 how many layouts are planned; 0: all that may be the first
+---@return orrery.Strategy
+function M.auto(options) return require "orrery.search.auto"(options) end
+
 -- What a rank sends, in bytes, for a query of `predict`: in a sum that all get, the nodes of the tree that it
 -- exports to the owners of the other shares and its finished share to all others; in an exchange of pieces, its
 -- nodes of what others own or its own piece to all others (orrery/sdk/traffic.hpp has the formulas).
@@ -148,7 +163,7 @@ function M.define(d)
       end
     end
     return {
-      name = d.name, options = {}, line = engine.here(),
+      name = d.name, options = {}, given = given or {}, line = engine.here(),
       script = {
         class = d.class, provides = d.provides, requires = d.requires, conflicts = d.conflicts,
         transform = with_options(transform), transform_forward = with_options(d.transform_forward),

@@ -34,6 +34,11 @@ class Plan(unittest.TestCase):
         self.assertEqual((done.code, done.err), (0, ""))
         return done.out
 
+    def json_of(self, *words):
+        done = orrery("plan", "--json", "--machine", self.file, *words)
+        self.assertEqual(done.code, 0, done.err)
+        return json.loads(done.out)
+
     def refusal(self, *words):
         done = orrery("plan", *words)
         self.assertNotEqual(done.code, 0)
@@ -83,6 +88,45 @@ class Plan(unittest.TestCase):
             _, ranks = self.times(*PIPELINE, f"schedule={schedule}", **free)
             idle[schedule] = sum(parts[2] for parts in ranks)
         self.assertLess(idle["zb1"], idle["gpipe"])
+
+    def test_the_plan_in_json(self):
+        self.file.write_text(json.dumps(MACHINE))
+        for words in (("-n", 2, "examples/gpt.lua", "data=README.md"), PIPELINE,
+                      ("-n", 8, "examples/gpt-3d.lua", "data=README.md")):
+            with self.subTest(words=words):
+                text = self.plan("--machine", self.file, *words)
+                plan = self.json_of(*words)
+                number, unit = re.search(r"^  step    ([\d.e+-]+) (ms|s): ", text, re.MULTILINE).groups()
+                self.assertAlmostEqual(plan["step_seconds"], float(number) * (1e-3 if unit == "ms" else 1), places=3)
+                self.assertEqual([kind["memory_bytes"] for kind in plan["kinds"]],
+                                 [int(n) for n in re.findall(r"^  memory +(\d+) bytes", text, re.MULTILINE)])
+                ranks = [r for kind in plan["kinds"] for first, last in kind["ranks"] for r in range(first, last + 1)]
+                self.assertEqual(sorted(ranks), list(range(plan["ranks"])))
+                for kind in plan["kinds"]:
+                    parts = sum(kind["memory"].values())
+                    self.assertTrue(0 <= kind["memory_bytes"] - parts < 1024, (kind["memory_bytes"], parts))
+                    self.assertAlmostEqual(sum(part["share"] for part in kind["time"]), 1, places=6)
+                self.assertAlmostEqual(sum(part["share"] for part in plan["time"]), 1, places=6)
+                self.assertIn(f"binds   {plan['bottleneck']}\n", text)
+
+    def test_what_the_model_computes_does_not_depend_on_the_stack(self):
+        self.file.write_text(json.dumps(MACHINE))
+        words = "examples/gpt-3d.lua", "data=README.md"
+        flops = {self.json_of("-n", n, *words, f"pipe={pipe}", f"tensor={tensor}")["model_flops"]
+                 for n, pipe, tensor in ((1, 1, 1), (4, 2, 1), (8, 2, 2))}
+        self.assertEqual(len(flops), 1)
+        one = self.json_of("examples/gpt.lua", "data=README.md")
+        self.assertAlmostEqual(one["mfu"], one["model_flops"] / one["step_seconds"] / 1e9, places=9)
+
+    def test_an_axis_that_crosses_hosts_for_no_reason(self):
+        words = ("-n", 8, "examples/gpt-3d.lua", "data=README.md", "pipe=1")
+        self.file.write_text(json.dumps(MACHINE))
+        text = self.plan("--machine", self.file, *words)
+        said = re.search(r"^  order   axis 'tensor' crosses hosts: .*takes ([\d.e+-]+) s, not ([\d.e+-]+) s$", text,
+                         re.MULTILINE)
+        self.assertLess(float(said[1]), float(said[2]))
+        inner = self.plan("--machine", self.file, "-n", 4, "counters.lua", "stack=tensor", cwd=HERE)
+        self.assertNotIn("crosses hosts", inner)
 
     def test_a_machine_that_is_not_right(self):
         for changes, said in (({"vector_flop": 1}, r"there is no field vector_flop \(did you mean 'vector_flops'\?\)"),

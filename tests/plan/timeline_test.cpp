@@ -56,6 +56,33 @@ TEST(Timeline, LanesDoNotHoldUpEachOther) {
   EXPECT_THROW(step(0), Error);
 }
 
+// The sum posted at 1 has to wait for the other rank until 5, then travels until 7, and the second
+// one from 7 to 10; the other rank ends at 5 + 5 + 4.
+TEST(Timeline, WaitsAreCountedByAxis) {
+  const Timeline early{{compute(1), post(0), post(1), wait(1)},
+                       {{2, {1}, {0}, 0, "inner"}, {3, {1}, {1}, 0, "outer"}}};
+  const Timeline late{{compute(5), post(0), post(1), wait(1), compute(4)},
+                      {{2, {0}, {0}, 0, "inner"}, {3, {0}, {1}, 0, "outer"}}};
+  const std::vector<Spent> spent = simulate({early, late});
+  using Waits = std::map<std::string, double>;
+  expect(spent[0], 14, 1, 5);
+  EXPECT_EQ(spent[0].exposed_by, (Waits{{"inner", 2}, {"outer", 3}}));
+  EXPECT_EQ(spent[0].blocked_by, (Waits{{"inner", 4}}));
+  EXPECT_EQ(spent[1].exposed_by, spent[0].exposed_by);
+  EXPECT_EQ(spent[1].blocked_by, Waits{});
+}
+
+// The lane is free from 2, and the second transfer begins at 6, when the peer is ready.
+TEST(Timeline, ALaneThatIsFreeBetweenTransfersLeavesRanksIdle) {
+  const Timeline early{{post(0), post(1), wait(1)},
+                       {{2, {}, {0}, 0, "inner"}, {1, {1}, {1}, 0, "outer"}}};
+  const Timeline late{{compute(6), post(0), wait(0)}, {{1, {0}, {1}, 0, "outer"}}};
+  const std::vector<Spent> spent = simulate({early, late});
+  using Waits = std::map<std::string, double>;
+  EXPECT_EQ(spent[0].exposed_by, (Waits{{"inner", 2}, {"outer", 1}}));
+  EXPECT_EQ(spent[0].blocked_by, (Waits{{"outer", 4}}));
+}
+
 // Two stages, two microbatches, forward 1 and backward 2, messages 0: the first runs F F . . B B .
 // B B, the last . F B B F B B . .
 TEST(Timeline, APipelineHasItsBubble) {

@@ -10,7 +10,8 @@
 //     "launch_seconds": 1e-6,                               before each launch
 //     "ranks_per_host": 8,                                  ranks r and s share one if r/8 = s/8
 //     "inside":  { "latency": 2e-6, "bandwidth": 5e9 },     a message in a host: seconds, byte/s
-//     "between": { "latency": 1e-5, "bandwidth": 1.25e9 } } the same between hosts
+//     "between": { "latency": 1e-5, "bandwidth": 1.25e9 }, the same between hosts
+//     "memory_bytes": 8e10 }                                what a rank has; may be left out
 #pragma once
 
 #include <cstdint>
@@ -31,6 +32,7 @@ struct Machine {
   std::map<std::string, double> matrix_flops;
   double vector_flops = 0, memory_bandwidth = 0, cache_bandwidth = 0, cache_bytes = 0,
          launch_seconds = 0;
+  double memory_bytes = 0;  // 0: not known
   int ranks_per_host = 1;
   Link inside, between;
 

@@ -3,9 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 
 #include "base/text.h"
+#include "plan/traffic.h"
 
 namespace orrery {
 namespace {
@@ -59,6 +61,25 @@ std::string memory_text(const RankPlan& plan) {
          "beside the rank's memory, of it:");
     for (auto& [name, bytes] : parts) line("  " + name, bytes, "");
   }
+  return text;
+}
+
+std::string excess_text(const RankPlan& plan, const std::vector<int>& who, double most) {
+  const auto taken = static_cast<double>(plan.bytes());
+  if (taken <= most) return "";
+  std::map<std::string, uint64_t> sums = peak_by_category(plan);
+  for (const Storage& s : plan.storages)
+    if (s.region == Region::state && !s.is_away()) sums[s.category] += s.bytes;
+  sums["buckets"] += plan.comm_bytes;
+  std::vector<std::pair<uint64_t, std::string>> parts;
+  for (auto& [name, bytes] : sums)
+    if (bytes) parts.emplace_back(bytes, name);
+  std::sort(parts.rbegin(), parts.rend());
+  std::string text = fmt::format("does not fit: {} of {} on {}, {} too much:", human_bytes(taken),
+                                 human_bytes(most), ranks_text(who), human_bytes(taken - most));
+  for (auto& [bytes, name] : parts)
+    text += fmt::format(" {} {},", name, human_bytes(static_cast<double>(bytes)));
+  text.back() = '\n';
   return text;
 }
 

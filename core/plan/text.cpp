@@ -111,13 +111,22 @@ std::string periodic_text(const Blueprint& b, const std::vector<int>& who,
   return text;
 }
 
+// What --fit finds for this many bytes a rank, or why nothing fits.
+std::string what_fits(Blueprint b, const std::vector<std::string>& kernels, double bytes) {
+  try {
+    return fit_microbatches(b, kernels, static_cast<uint64_t>(bytes));
+  } catch (const Error& e) {
+    return std::string(e.what()) + "\n";
+  }
+}
+
 // Plans one rank of each kind.
 std::string step_plan(const Blueprint& b, const std::vector<StrategyUse>& stack,
                       const std::vector<std::string>& kernels) {
   const RankKinds kinds(b);
   const Machine machine = machine_of(plan_options().machine);
   struct Planned {
-    std::string text;
+    std::string text, excess;
     Timeline time;
   };
   const auto& groups = kinds.planned_together();
@@ -128,19 +137,24 @@ std::string step_plan(const Blueprint& b, const std::vector<StrategyUse>& stack,
       const std::vector<int>& who = kinds.alike()[kind];
       turn_into(plan, who.front());
       found.push_back({kind_text(plan, who, stack, kernels) + periodic_text(b, who, stack, kernels),
+                       machine.memory_bytes ? excess_text(plan, who, machine.memory_bytes) : "",
                        timeline_of(plan, kinds, machine)});
     }
     return found;
   });
   std::vector<std::string> texts(kinds.alike().size());
+  std::string excess;
   std::vector<Timeline> timelines(kinds.alike().size());
   for (size_t g = 0; g < groups.size(); ++g)
     for (size_t i = 0; i < groups[g].size(); ++i) {
       Planned& p = by_group[g][i];
+      excess += p.excess;
       texts[groups[g][i]] = std::move(p.text), timelines[groups[g][i]] = std::move(p.time);
     }
   const std::vector<Spent> spent = simulate(timelines);
-  std::string text = head_text(b);
+  std::string text = excess;
+  if (!excess.empty()) text += what_fits(b, kernels, machine.memory_bytes);
+  text += head_text(b);
   if (!b.mesh.pipe_axis.empty()) text += pipeline_text(b, kinds.first_microbatches());
   for (const std::string& remark : b.mesh.remarks) text += "  " + remark + "\n";
   text += step_text(b.program, spent, machine);

@@ -97,6 +97,16 @@ class Plan(unittest.TestCase):
         self.assertRegex(self.refusal("--machine", self.file, "examples/gpt.lua"), "machine.json: is not JSON")
         self.assertIn("--machine none.json: cannot be read", self.refusal("--machine", "none.json", "examples/gpt.lua"))
 
+    def test_what_does_not_fit_is_said_first(self):
+        def text(**memory):
+            self.file.write_text(json.dumps(MACHINE | memory))
+            return self.plan("--machine", self.file, *PIPELINE, "microbatches=4")
+        peak = max(map(int, re.findall(r"^  memory +(\d+) bytes", text(), re.MULTILINE)))
+        self.assertNotIn("does not fit", text(memory_bytes=peak))
+        self.assertRegex(text(memory_bytes=peak - 64),
+                         r"\Adoes not fit: .* on rank 0, 64 B too much: activation .*, .*\nfit: .*\n.*\nplan: ")
+        self.assertRegex(text(memory_bytes=peak // 4), r"\A(does not fit: .* on rank \d.*\n){4}.*nothing fits; .*\nplan: ")
+
     def test_what_is_measured_can_be_planned_with(self):
         done = orrery("run", "-n", 2, "examples/machine.lua", f"out={self.file}", timeout=300)
         self.assertEqual(done.code, 0, done.err)

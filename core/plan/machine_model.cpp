@@ -48,13 +48,23 @@ double Machine::seconds(const Launch& launch) const {
 
 double Machine::seconds(const Exchange& e, const Mesh& mesh, int rank) const {
   const int ranks = mesh.size_of(e.axis);
-  auto host = [&](int r) { return r / ranks_per_host; };
-  bool far = false;
+  auto host = [&](int at) { return mesh.peer(e.axis, at, rank) / ranks_per_host; };
+  const double bytes = most_sent(e, ranks);
   if (is_message(e))
-    far = host(mesh.peer(e.axis, e.root_or_peer, rank)) != host(rank);
-  else
-    for (int i = 0; i < ranks; ++i) far |= host(mesh.peer(e.axis, i, rank)) != host(rank);
-  return (far ? between : inside).seconds(rounds(e, ranks), most_sent(e, ranks));
+    return (host(e.root_or_peer) == rank / ranks_per_host ? inside : between).seconds(1, bytes);
+  std::map<int, int> by_host;
+  for (int at = 0; at < ranks; ++at) ++by_host[host(at)];
+  int fewest = ranks, most = 1;
+  for (auto& [_, n] : by_host) fewest = std::min(fewest, n), most = std::max(most, n);
+  const auto hosts = static_cast<int>(by_host.size());
+  // What leaves a host leaves it once, a part from each of its ranks. In an exchange of all with
+  // all nothing is left out.
+  const bool all_to_all = e.op == ORR_COLL_ALL_TO_ALL;
+  const double leave = hosts == 1   ? 0
+                       : all_to_all ? bytes * (ranks - fewest) / (ranks - 1)
+                                    : bytes / fewest;
+  return rounds(e, most) * inside.latency + rounds(e, hosts) * between.latency +
+         std::max(most > 1 ? bytes / inside.bandwidth : 0, leave / between.bandwidth);
 }
 
 }  // namespace orrery

@@ -76,6 +76,12 @@ class Plan(unittest.TestCase):
         words = ("-n", 2, "examples/gpt.lua", "data=README.md")
         self.assertLess(self.times(*words)[0], self.times(*words, ranks_per_host=1)[0])
 
+    def test_ranks_of_a_host_share_what_leaves_it(self):
+        words = ("-n", 4, "examples/gpt.lua", "data=README.md")
+        slow = dict(inside={"latency": 1e-9, "bandwidth": 1e12}, between={"latency": 1e-9, "bandwidth": 1e3})
+        alone, together = (self.times(*words, ranks_per_host=n, **slow)[0] for n in (1, 2))
+        self.assertAlmostEqual(alone / together, 2, delta=0.05)
+
     def test_a_schedule_without_bubble_idles_less(self):
         free = {name: {"latency": 1e-12, "bandwidth": 1e18} for name in ("inside", "between")}
         idle = {}

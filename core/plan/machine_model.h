@@ -39,9 +39,10 @@ struct Machine {
   // The time of a launch: the larger of its time for arithmetic and its time for memory. Throws
   // Error for a dtype that matrix_flops lacks.
   double seconds(const Launch& launch) const;
-  // The time of an exchange from when all its ranks are ready: the most bytes that a rank sends,
-  // over the slowest link, plus one latency for every doubling of the number of ranks (two if a sum
-  // comes back).
+  // The time of an exchange from when all its ranks are ready: the longer of the most bytes that a
+  // rank sends inside its host and those that it sends between hosts (docs/plan.md), plus one
+  // latency for every doubling of the number of ranks of a host and of hosts (two if a sum comes
+  // back).
   double seconds(const Exchange& exchange, const Mesh& mesh, int rank) const;
 };
 

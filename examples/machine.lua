@@ -75,11 +75,12 @@ local function round_seconds()
   return seconds(function() for _ = 1, 20 do run:step(batch) end end) / 40
 end
 
--- Between neighbours of all ranks: a sum of n numbers sends 2 (P - 1) / P of them.
-local function link()
+-- A sum of n numbers over P ranks sends 2 (P - 1) / P of them. Each of the `sharers` of a way has a part of it.
+local function link(sharers)
   local n, x, one = 1 << 22, random(1 << 12, 1 << 10), random(1, 1)
   local whole = seconds(function() world:allreduce(x) end) - seconds(function() world:allreduce(one) end)
-  return { latency = round_seconds(), bandwidth = 4 * n * 2 * (world.size - 1) / world.size / math.max(whole, 1e-9) }
+  local sent = 4 * n * 2 * (world.size - 1) / world.size
+  return { latency = round_seconds(), bandwidth = sent / sharers / math.max(whole, 1e-9) }
 end
 
 local matrix = {}
@@ -95,8 +96,8 @@ local machine = {
   inside = { latency = args.latency, bandwidth = args.bandwidth },
   between = { latency = args.latency, bandwidth = args.bandwidth },
 }
-if world.size > world.local_size then machine.between = link()
-elseif world.size > 1 then machine.inside = link() end
+if world.size > world.local_size then machine.between = link(world.local_size)
+elseif world.size > 1 then machine.inside = link(1) end
 
 local function json(value)
   if type(value) ~= "table" then return ("%.6g"):format(value) end

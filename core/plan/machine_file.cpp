@@ -114,6 +114,7 @@ Machine machine_of(const std::string& file) {
   m.launch_seconds = fields.number("launch_seconds");
   m.ranks_per_host = fields.whole("ranks_per_host");
   m.inside = link_of(fields.object("inside")), m.between = link_of(fields.object("between"));
+  m.memory_bytes = fields.numbers({"memory_bytes"})["memory_bytes"];
   fields.end();
   return m;
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <map>
 
 #include "base/error.h"
 #include "lower/channel.h"
@@ -65,11 +66,24 @@ bool Machine::spans_hosts(const Mesh& mesh, const std::string& axis, int rank) c
 }
 
 double Machine::seconds(const Exchange& e, const Mesh& mesh, int rank) const {
-  const bool far = is_message(e) ? mesh.peer(e.axis, e.root_or_peer, rank) / ranks_per_host !=
-                                       rank / ranks_per_host
-                                 : spans_hosts(mesh, e.axis, rank);
   const int ranks = mesh.size_of(e.axis);
-  return (far ? between : inside).seconds(rounds(e, ranks), most_sent(e, ranks));
+  auto host = [&](int at) { return mesh.peer(e.axis, at, rank) / ranks_per_host; };
+  const double bytes = most_sent(e, ranks);
+  if (is_message(e))
+    return (host(e.root_or_peer) == rank / ranks_per_host ? inside : between).seconds(1, bytes);
+  std::map<int, int> by_host;
+  for (int at = 0; at < ranks; ++at) ++by_host[host(at)];
+  int fewest = ranks, most = 1;
+  for (auto& [_, n] : by_host) fewest = std::min(fewest, n), most = std::max(most, n);
+  const auto hosts = static_cast<int>(by_host.size());
+  // What leaves a host leaves it once, a part from each of its ranks. In an exchange of all with
+  // all nothing is left out.
+  const bool all_to_all = e.op == ORR_COLL_ALL_TO_ALL;
+  const double leave = hosts == 1   ? 0
+                       : all_to_all ? bytes * (ranks - fewest) / (ranks - 1)
+                                    : bytes / fewest;
+  return rounds(e, most) * inside.latency + rounds(e, hosts) * between.latency +
+         std::max(most > 1 ? bytes / inside.bandwidth : 0, leave / between.bandwidth);
 }
 
 }  // namespace orrery

@@ -10,7 +10,8 @@
 //     "launch_seconds": 1e-6,                               before each launch
 //     "ranks_per_host": 8,                                  ranks r and s share one if r/8 = s/8
 //     "inside":  { "latency": 2e-6, "bandwidth": 5e9 },     a message in a host: seconds, byte/s
-//     "between": { "latency": 1e-5, "bandwidth": 1.25e9 } } the same between hosts
+//     "between": { "latency": 1e-5, "bandwidth": 1.25e9 }, the same between hosts
+//     "memory_bytes": 8e10 }                                what a rank has; may be left out
 #pragma once
 
 #include <cstdint>
@@ -31,6 +32,7 @@ struct Machine {
   std::map<std::string, double> matrix_flops;
   double vector_flops = 0, memory_bandwidth = 0, cache_bandwidth = 0, cache_bytes = 0,
          launch_seconds = 0;
+  double memory_bytes = 0;  // 0: not known
   int ranks_per_host = 1;
   Link inside, between;
 
@@ -38,9 +40,10 @@ struct Machine {
   // Error for a dtype that matrix_flops lacks.
   double seconds(const Launch& launch) const;
   bool is_bound_by_memory(const Launch& launch) const;
-  // The time of an exchange from when all its ranks are ready: the most bytes that a rank sends,
-  // over the slowest link, plus one latency for every doubling of the number of ranks (two if a sum
-  // comes back).
+  // The time of an exchange from when all its ranks are ready: the longer of the most bytes that a
+  // rank sends inside its host and those that it sends between hosts (docs/plan.md), plus one
+  // latency for every doubling of the number of ranks of a host and of hosts (two if a sum comes
+  // back).
   double seconds(const Exchange& exchange, const Mesh& mesh, int rank) const;
   // Whether not all ranks of the rank's axis are on one host.
   bool spans_hosts(const Mesh& mesh, const std::string& axis, int rank) const;

@@ -8,6 +8,7 @@
 #include "base/text.h"
 
 namespace orrery {
+
 std::map<std::string, uint64_t> peak_by_category(const RankPlan& plan) {
   std::vector<int64_t> change(
       plan.schedule.size() +

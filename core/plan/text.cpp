@@ -138,6 +138,40 @@ std::string order_text(const Blueprint& b, const PlannedStep& step, const Figure
   return "";
 }
 
+// For ranks that take more than `most` bytes: by how much, and what takes it, most first. "" for those
+// that fit.
+std::string excess_text(const PlannedRanks& kind, double most) {
+  const auto taken = static_cast<double>(kind.bytes);
+  if (taken <= most) return "";
+  std::map<std::string, uint64_t> sums = kind.arena;
+  for (auto& [name, bytes] : kind.parts)
+    if (name != "arena") sums[name] += bytes;
+  std::vector<std::pair<uint64_t, std::string>> parts;
+  for (auto& [name, bytes] : sums)
+    if (bytes) parts.emplace_back(bytes, name);
+  std::sort(parts.rbegin(), parts.rend());
+  std::string text =
+      fmt::format("does not fit: {} of {} on {}, {} too much:", human_bytes(taken),
+                  human_bytes(most), ranks_text(kind.ranks), human_bytes(taken - most));
+  for (auto& [bytes, name] : parts)
+    text += fmt::format(" {} {},", name, human_bytes(static_cast<double>(bytes)));
+  text.back() = '\n';
+  return text;
+}
+
+// What of a step does not fit the machine's memory, and what --fit finds for it, or why nothing fits.
+std::string excess_text(const PlannedStep& step, Blueprint b,
+                        const std::vector<std::string>& kernels, double most) {
+  std::string text;
+  for (const PlannedRanks& kind : step.kinds) text += excess_text(kind, most);
+  if (text.empty()) return "";
+  try {
+    return text + fit_microbatches(b, kernels, static_cast<uint64_t>(most));
+  } catch (const Error& e) {
+    return text + e.what() + "\n";
+  }
+}
+
 // The whole plan, as text or in JSON.
 std::string step_plan(const PlanSource& source, const Blueprint& b) {
   const Machine machine = machine_of(plan_options().machine);
@@ -152,7 +186,9 @@ std::string step_plan(const PlanSource& source, const Blueprint& b) {
                periodic_text(b, who, source.stack, source.kernels);
       });
   const Figures figures = figures_of(step, b, machine, model_flops);
-  std::string text = head_text(b);
+  std::string text;
+  if (machine.memory_bytes) text = excess_text(step, b, source.kernels, machine.memory_bytes);
+  text += head_text(b);
   if (!b.mesh.pipe_axis.empty())
     text += pipeline_text(b, deal_microbatches(b.microbatches, b.mesh));
   for (const std::string& remark : b.mesh.remarks) text += "  " + remark + "\n";

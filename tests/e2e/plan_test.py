@@ -81,6 +81,12 @@ class Plan(unittest.TestCase):
         words = ("-n", 2, "examples/gpt.lua", "data=README.md")
         self.assertLess(self.times(*words)[0], self.times(*words, ranks_per_host=1)[0])
 
+    def test_ranks_of_a_host_share_what_leaves_it(self):
+        words = ("-n", 4, "examples/gpt.lua", "data=README.md")
+        slow = dict(inside={"latency": 1e-9, "bandwidth": 1e12}, between={"latency": 1e-9, "bandwidth": 1e3})
+        alone, together = (self.times(*words, ranks_per_host=n, **slow)[0] for n in (1, 2))
+        self.assertAlmostEqual(alone / together, 2, delta=0.05)
+
     def test_a_schedule_without_bubble_idles_less(self):
         free = {name: {"latency": 1e-12, "bandwidth": 1e18} for name in ("inside", "between")}
         idle = {}
@@ -140,6 +146,16 @@ class Plan(unittest.TestCase):
         self.file.write_text("{")
         self.assertRegex(self.refusal("--machine", self.file, "examples/gpt.lua"), "machine.json: is not JSON")
         self.assertIn("--machine none.json: cannot be read", self.refusal("--machine", "none.json", "examples/gpt.lua"))
+
+    def test_what_does_not_fit_is_said_first(self):
+        def text(**memory):
+            self.file.write_text(json.dumps(MACHINE | memory))
+            return self.plan("--machine", self.file, *PIPELINE, "microbatches=4")
+        peak = max(map(int, re.findall(r"^  memory +(\d+) bytes", text(), re.MULTILINE)))
+        self.assertNotIn("does not fit", text(memory_bytes=peak))
+        self.assertRegex(text(memory_bytes=peak - 64),
+                         r"\Adoes not fit: .* on rank 0, 64 B too much: activation .*, .*\nfit: .*\n.*\nplan: ")
+        self.assertRegex(text(memory_bytes=peak // 4), r"\A(does not fit: .* on rank \d.*\n){4}.*nothing fits; .*\nplan: ")
 
     def test_what_is_measured_can_be_planned_with(self):
         done = orrery("run", "-n", 2, "examples/machine.lua", f"out={self.file}", timeout=300)

@@ -1,5 +1,6 @@
 -- A GPT in one of the layouts that Megatron-LM's papers time (rows.py), as it ran then: f16, gradients added up in
--- place, attention as products and a softmax in memory. All is computed again in backward, or, with sequence
+-- place and sent in one bucket after backward, attention as products and a softmax in memory with the scale on the
+-- queries (Megatron's was part of the product, which is as cheap). All is computed again in backward, or, with sequence
 -- parallelism, the attention alone.
 local orrery = require "orrery"
 local nn, optim, strategy = orrery.nn, orrery.optim, orrery.strategy
@@ -13,7 +14,7 @@ local Attention = nn.module("Attention", function(m)
   return function(q, k, v)
     local B, T, width = q.shape[1], q.shape[2], a.dim // a.heads
     local function by_head(x) return x:reshape(B, T, a.heads, width):transpose(2, 3) end
-    local scores = by_head(q):matmul(by_head(k):transpose(-1, -2)) * width ^ -0.5
+    local scores = (by_head(q) * width ^ -0.5):matmul(by_head(k):transpose(-1, -2))
     return m.drop(scores:softmax()):matmul(by_head(v)):transpose(2, 3):reshape(B, T, a.dim)
   end
 end)
@@ -46,7 +47,7 @@ if a.pipeline > 1 then
   local schedule = a.chunks > 1 and "interleaved" or "1f1b"
   stack[1] = strategy.pipeline { size = a.pipeline, schedule = schedule, chunks = a.chunks > 1 and a.chunks or 0 }
 end
-stack[#stack + 1] = strategy.data { size = a.data }
+stack[#stack + 1] = strategy.data { size = a.data, bucket = 1 << 40 }
 if a.tensor > 1 then
   stack[#stack + 1] = strategy.tensor {
     size = a.tensor, sequence = a.sequence,

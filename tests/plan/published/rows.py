@@ -1,13 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Times of a step that were published for layouts on A100s with 80 GB, eight to a host.
+"""Times of a step that were published for layouts on A100s with 80 GB and on H100s, eight to a host.
 
 PTD-P: Narayanan et al., "Efficient Large-Scale Language Model Training on GPU Clusters Using Megatron-LM", SC 2021,
 table 1 (the time follows from its FLOP/s). SEL: Korthikanti et al., "Reducing Activation Recomputation in Large
-Transformer Models", MLSys 2023: its times of an iteration.
+Transformer Models", MLSys 2023: its times of an iteration. Llama 3: Dubey et al., "The Llama 3 Herd of Models",
+arXiv 2407.21783, table 4 (the time follows from its FLOP/s as PaLM counts them). torchtitan: its repository's
+benchmarks of Llama 3.1 8B with torch.compile, on H100s held to 500 W (the time follows from its tokens a second).
 """
 # The rate of 16-bit products in a100.json makes the geometric mean of these rows' ratios 1. The rest of that file are
-# an A100's vector rate, its memory's speed as copies reach it, NVLink and 200 Gb/s InfiniBand as collectives reach them.
-FITTED = {"ptdp-18.4B", "sel-22B-full", "sel-22B-sequence"}
+# an A100's vector rate, its memory's speed as copies reach it, NVLink and 200 Gb/s InfiniBand as collectives reach
+# them.
+#
+# To h100.json nothing is fitted. A search over large products found 271 TFLOP/s on an A100 and 794.5 on an H100
+# (Bekman, "Machine Learning Engineering"); its rate of products is to 794.5 as that of a100.json is to 271. Its memory
+# and its NVLink reach the same part of what they can as an A100's, and its network has 400 Gb/s. No such rate is known
+# for the card with 500 W: that of h100-500w.json makes the row of 8 ranks right.
+FITTED = {"ptdp-18.4B", "sel-22B-full", "sel-22B-sequence", "torchtitan-8"}
 
 # Parameters, heads, width, layers, tensor, pipeline, data, batch, microbatch, chunks of a stage, seconds.
 PTDP = [
@@ -23,8 +31,13 @@ SEL = [
     ("530B", 128, 20480, 105, 35, 3, 280, 1, 49.05, 37.83), ("1T", 160, 25600, 128, 64, 1, 512, 1, 94.42, 71.49),
 ]
 
+# Ranks, replicas, published FLOP/s of each.
+LLAMA3 = [(8192, 64, 430e12), (16384, 128, 400e12)]
+# Ranks, tokens a second of each.
+TORCHTITAN = [(8, 6667), (128, 6514)]
 
-def rows():
+
+def a100_rows():
     """Yields name, ranks, arguments of layout.lua, published seconds."""
     for name, heads, dim, layers, tensor, pipeline, data, batch, microbatch, chunks, seconds in PTDP:
         yield f"ptdp-{name}", tensor * pipeline * data, dict(
@@ -38,3 +51,24 @@ def rows():
     yield "sel-530B-sequence-2240", 2240, dict(
         layers=105, dim=20480, heads=128, tensor=8, pipeline=35, data=8, batch=2240, microbatch=1, chunks=3,
         sequence="true"), 39.15
+
+
+def h100_rows():
+    """Yields name, machine, ranks, arguments of llama.lua, published seconds."""
+    layers, dim, context = 126, 16384, 8192
+    flops_of_token = 6 * 405e9 + 12 * layers * dim * context
+    for ranks, data, flops in LLAMA3:
+        yield f"llama3-{ranks}", "h100", ranks, dict(
+            layers=layers, dim=dim, heads=128, hidden=53248, batch=2048, microbatch=1, tensor=8, pipeline=16,
+            data=data, reshard=0), 2048 * context * flops_of_token / (ranks * flops)
+    for ranks, tokens in TORCHTITAN:
+        yield f"torchtitan-{ranks}", "h100-500w", ranks, dict(
+            data=ranks, batch=2 * ranks, microbatch=2, selective="true"), 2 * context / tokens
+
+
+def rows():
+    """Yields name, machine, script, ranks, its arguments, published seconds."""
+    for name, ranks, words, seconds in a100_rows():
+        yield name, "a100", "layout.lua", ranks, words, seconds
+    for name, machine, ranks, words, seconds in h100_rows():
+        yield name, machine, "llama.lua", ranks, words, seconds

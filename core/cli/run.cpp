@@ -336,7 +336,9 @@ Examples:
                      "Print the ten fastest layouts of the model on these ranks, with their stacks")
           ->excludes(diff)
           ->excludes(json);
-  command->add_option("--memory", plan_options().memory, "Of --search: memory of a rank, as 80GiB")
+  command
+      ->add_option("--memory", plan_options().memory,
+                   "Of --search: memory of a rank, as 80GiB; else the machine file's")
       ->transform(CLI::AsSizeValue(true))
       ->needs(search);
   command

@@ -80,7 +80,7 @@ void use_layout(RunRef& self, const Table& layout) {
 Pushed model_facts(lua_State* L, RunRef& self, const Table& batch) {
   const PlanSource source = self.run->plan_source(batch_in(batch));
   const ModelFacts facts = orrery::model_facts(source);
-  lua_createtable(L, 0, 12);
+  lua_createtable(L, 0, 13);
   set_field(L, "ranks", source.world);
   set_field(L, "samples", facts.samples);
   set_field(L, "product_flops", facts.product_flops);
@@ -88,6 +88,7 @@ Pushed model_facts(lua_State* L, RunRef& self, const Table& batch) {
   set_field(L, "parameter_bytes", facts.parameter_bytes);
   set_field(L, "state_bytes", facts.state_bytes);
   set_field(L, "product_rate", facts.product_rate);
+  set_field(L, "memory_bytes", facts.machine.memory_bytes);
   set_field(L, "ranks_per_host", facts.machine.ranks_per_host);
   set_field(L, "inside", facts.machine.inside.bandwidth);
   set_field(L, "between", facts.machine.between.bandwidth);

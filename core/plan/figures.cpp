@@ -9,6 +9,11 @@
 namespace orrery {
 namespace {
 
+void sort_by_share(std::vector<TimePart>& parts) {
+  std::stable_sort(parts.begin(), parts.end(),
+                   [](const TimePart& x, const TimePart& y) { return x.share > y.share; });
+}
+
 // The FLOP/s of the ranks' products, in the dtype that most of them have.
 double product_rate(const PlannedStep& step, const Machine& machine) {
   std::map<std::string, double> flops;
@@ -37,6 +42,7 @@ std::vector<TimePart> time_parts(const PlannedRanks& kind, const Mesh& mesh) {
     waited += seconds;
   }
   add("imbalance", "", std::max(spent.idle() - waited, 0.0));
+  sort_by_share(parts);
   return parts;
 }
 
@@ -51,8 +57,7 @@ Figures figures_of(const PlannedStep& step, const Blueprint& b, const Machine& m
       sums[{part.what, part.axis}] +=
           part.share * static_cast<double>(kind.ranks.size()) / b.mesh.world;
   for (auto& [by, share] : sums) figures.parts.push_back({by.first, by.second, share});
-  std::stable_sort(figures.parts.begin(), figures.parts.end(),
-                   [](const TimePart& x, const TimePart& y) { return x.share > y.share; });
+  sort_by_share(figures.parts);
   return figures;
 }
 

@@ -31,7 +31,7 @@ Figures figures_of(const PlannedStep& step, const Blueprint& b, const Machine& m
 // What binds the step and what may make it shorter, as one sentence.
 std::string advice(const Figures& figures);
 
-// The parts of a rank's time. [any thread]
+// The parts of a rank's time, largest first. [any thread]
 std::vector<TimePart> time_parts(const PlannedRanks& kind, const Mesh& mesh);
 
 }  // namespace orrery

@@ -138,8 +138,8 @@ std::string order_text(const Blueprint& b, const PlannedStep& step, const Figure
   return "";
 }
 
-// For ranks that take more than `most` bytes: by how much, and what takes it, most first. "" for those
-// that fit.
+// For ranks that take more than `most` bytes: by how much, and what takes it, most first. "" for
+// those that fit.
 std::string excess_text(const PlannedRanks& kind, double most) {
   const auto taken = static_cast<double>(kind.bytes);
   if (taken <= most) return "";
@@ -159,7 +159,8 @@ std::string excess_text(const PlannedRanks& kind, double most) {
   return text;
 }
 
-// What of a step does not fit the machine's memory, and what --fit finds for it, or why nothing fits.
+// What of a step does not fit into `most` bytes a rank, and what --fit finds for them, or why
+// nothing fits.
 std::string excess_text(const PlannedStep& step, Blueprint b,
                         const std::vector<std::string>& kernels, double most) {
   std::string text;

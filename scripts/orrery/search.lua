@@ -104,9 +104,11 @@ local function search(all, template, facts, o, try)
   return found
 end
 
--- `template`: of the stack; o: memory, tries, seconds, microbatches (0: any).
+-- `template`: of the stack; o: memory (0: what the machine file says, if anything), tries, seconds, microbatches (0:
+-- any).
 local function find(run, batch, template, o)
   local facts = engine.model_facts(run, batch)
+  if o.memory == 0 then o.memory = math.floor(facts.memory_bytes) end
   local all = layouts.all(facts.ranks, facts.samples, template, o.microbatches)
   return search(all, template, facts, o, function(l)
     return engine.try_layout(run, batch, {

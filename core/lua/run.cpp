@@ -294,9 +294,8 @@ std::vector<Api> run_api() {
        "@option best: string = ''; a result of the step, such as 'loss': the checkpoint with the "
        "smallest one stays, too",
        library<"orrery.checkpoints", "checkpoints">},
-      {"engine.before_first(run: Run, call: function); Calls it with the first batch, before that "
-       "is "
-       "used.",
+      {"engine.before_first(run: Run, call: function); Calls it with the first batch before its "
+       "use.",
        call<before_first>},
       {"engine.search_options() -> table; search, memory and seconds of the command line.",
        call<search_options>},
@@ -304,9 +303,8 @@ std::vector<Api> run_api() {
        "model and machine (plan/layouts.h).",
        call<model_facts>},
       {"engine.try_layout(run: Run, batch: table, layout: table) -> table?, string?; The plan of a "
-       "step with these strategies, microbatches: seconds, bytes, mfu, time; model_flops is that "
-       "of "
-       "model_facts. Or nil and why the engine refuses it.",
+       "step with these strategies and microbatches: seconds, bytes, mfu, time. Or nil and why the "
+       "engine refuses it. model_flops: product_flops of model_facts.",
        call<try_layout>},
       {"engine.use_layout(run: Run, layout: table); The run's stack and microbatches from now on.",
        call<use_layout>},

@@ -841,7 +841,7 @@ function orrery.engine.buffer(dims, options) end
 ---@return orrery.Run
 function orrery.engine.run(spec) end
 
----Calls it with the first batch, before that is used.
+---Calls it with the first batch before its use.
 ---@param run orrery.Run
 ---@param call function
 function orrery.engine.before_first(run, call) end
@@ -856,7 +856,7 @@ function orrery.engine.search_options() end
 ---@return table
 function orrery.engine.model_facts(run, batch) end
 
----The plan of a step with these strategies, microbatches: seconds, bytes, mfu, time; model_flops is that of model_facts. Or nil and why the engine refuses it.
+---The plan of a step with these strategies and microbatches: seconds, bytes, mfu, time. Or nil and why the engine refuses it. model_flops: product_flops of model_facts.
 ---@param run orrery.Run
 ---@param batch table
 ---@param layout table

@@ -39,8 +39,12 @@ void supports(void*, const orr_op*, orr_support* out) {
 orr_status* measure(void*, const orr_op*, orr_kernel_size*) { return nullptr; }
 
 orr_status* prepare(void*, const orr_op* op, orr_kernel** out) {
-  static const double rate = std::atof(std::getenv("TIMED_FLOPS"));
-  return orr::guard([&] { *out = std::make_unique<orr_kernel>(flops(*op) / rate).release(); });
+  return orr::guard([&] {
+    const char* rate = std::getenv("TIMED_FLOPS");
+    if (!rate || std::atof(rate) <= 0)
+      throw orr::Error(ORR_INVALID, "timed: set TIMED_FLOPS to FLOPs a second, such as 2e10");
+    *out = std::make_unique<orr_kernel>(flops(*op) / std::atof(rate)).release();
+  });
 }
 
 void release(void*, orr_kernel* kernel) { std::unique_ptr<orr_kernel>{kernel}; }

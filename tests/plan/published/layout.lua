@@ -3,7 +3,7 @@
 -- queries (Megatron's was part of the product, which is as cheap). All is computed again in backward, or, with sequence
 -- parallelism, the attention alone.
 local orrery = require "orrery"
-local nn, optim, strategy = orrery.nn, orrery.optim, orrery.strategy
+local nn, strategy = orrery.nn, orrery.strategy
 local a = orrery.args {
   layers = 24, dim = 2304, heads = 24, ctx = 2048, vocab = 51200, batch = 512, microbatch = 16,
   tensor = 1, pipeline = 1, data = 1, chunks = 1, sequence = false,
@@ -58,11 +58,4 @@ stack[#stack + 1] = strategy.recompute { path = a.sequence and "blocks.*.attenti
 stack[#stack + 1] = strategy.precision { compute = "f16" }
 if a.pipeline == 1 then stack[#stack + 1] = strategy.accumulate {} end
 
-local model = Gpt()
-local run = orrery.compile(function(b) return nn.cross_entropy(model(b.x), b.y) end, {
-  params = model, microbatches = a.batch // a.microbatch, clip = 1, strategy = stack, reduce = "fast",
-  optimizer = optim.adamw { lr = 1e-4, decay = 0.1 },
-})
-local ids = orrery.func(function() return orrery.zeros({ a.batch, a.ctx }, "i32") end)()
-local data = orrery.data.arrays { x = ids, y = ids }
-for _, batch in data:batches { size = a.batch, steps = 1 } do run:step(batch) end
+require "one_step"(Gpt(), a, stack)

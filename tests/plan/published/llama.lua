@@ -1,7 +1,7 @@
 -- Llama 3 and 3.1 as they were timed (rows.py): bf16, parameters in pieces that forward's gathering keeps for backward
 -- or not (`reshard`), sequence parallelism beside tensor parallelism.
 local orrery = require "orrery"
-local nn, optim, strategy = orrery.nn, orrery.optim, orrery.strategy
+local nn, strategy = orrery.nn, orrery.strategy
 local a = orrery.args {
   layers = 32, dim = 4096, heads = 32, hidden = 14336, ctx = 8192, vocab = 128256, batch = 16, microbatch = 2,
   tensor = 1, pipeline = 1, data = 8, reshard = 1, selective = false,
@@ -49,11 +49,4 @@ end
 if a.selective then stack[#stack + 1] = strategy.recompute { mode = "selective" } end
 stack[#stack + 1] = strategy.precision { compute = "bf16" }
 
-local model = Llama()
-local run = orrery.compile(function(b) return nn.cross_entropy(model(b.x), b.y) end, {
-  params = model, microbatches = a.batch // a.microbatch, clip = 1, strategy = stack, reduce = "fast",
-  optimizer = optim.adamw { lr = 1e-4, decay = 0.1 },
-})
-local ids = orrery.func(function() return orrery.zeros({ a.batch, a.ctx }, "i32") end)()
-local data = orrery.data.arrays { x = ids, y = ids }
-for _, batch in data:batches { size = a.batch, steps = 1 } do run:step(batch) end
+require "one_step"(Llama(), a, stack)

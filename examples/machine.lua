@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
 -- Measures the machine that it runs on, all ranks at work, and writes what `orrery plan --machine` reads.
--- Takes a few seconds. dtypes=f32,bf16 measures products of both, of size=N; a GPU wants 8192. The way between ranks is measured where
--- there are several: that between hosts if they are on several, else that inside; the other has the
--- latency= and bandwidth= that you say.
+-- Takes half a minute. dtypes=f32,bf16 measures products of both, of up to size=N; a GPU wants 8192. The way between
+-- ranks, and what compute loses meanwhile, is measured where there are several: that between hosts if they are on
+-- several, else that inside; the other has the latency= and bandwidth= that you say.
 --
 --   orrery run -n 2 examples/machine.lua out=machine.json
 --   orrery plan -n 2 --machine machine.json examples/gpt.lua
@@ -35,14 +35,42 @@ local function random(rows, columns, dtype)
   return orrery.parameter({ rows, columns }, { init = nn.init.normal(columns ^ -0.5), dtype = dtype })
 end
 
-local function matrix_flops(dtype)
-  local n, w = args.size, random(args.size, args.size, dtype)
-  local one = seconds_of_one(function(count)
+-- FLOP/s of chains of one op, by its FLOPs: `chain(size)` returns the op's FLOPs and a function of the number of ops.
+local function rates(sizes, chain)
+  local points = {}
+  for _, size in ipairs(sizes) do
+    local flops, ops = chain(size)
+    local few = math.max(2, math.min(64, 1e8 // flops))
+    points[#points + 1] = { flops, flops / seconds_of_one(ops, few, 4 * few) }
+  end
+  return points
+end
+
+local function products(n, dtype)
+  local w = random(n, n, dtype)
+  return function(count)
     local x = w
     for _ = 1, count do x = x:matmul(w) end
     return x:cast("f32"):sum()
-  end, 2, 10)
-  return 2 * n ^ 3 / one
+  end
+end
+
+local function matrix_flops(dtype)
+  local sizes = { args.size }
+  while sizes[1] >= 128 do table.insert(sizes, 1, sizes[1] // 2) end
+  return rates(sizes, function(n) return 2 * n ^ 3, products(n, dtype) end)
+end
+
+-- Of attention over `length` positions, four heads of 64 channels.
+local function attention_flops(dtype)
+  return rates({ 64, 256, 1024 }, function(length)
+    local w = random(length, 256, dtype)
+    return 4 * length ^ 2 * 256, function(count)
+      local x = w:reshape(1, length, 256)
+      for _ = 1, count do x = nn.attention(x, x, x, { heads = 4 }) end
+      return x:cast("f32"):sum()
+    end
+  end)
 end
 
 -- Of a chain of norms, which compute eight times for each element.
@@ -78,15 +106,30 @@ end
 -- A sum of n numbers over P ranks sends 2 (P - 1) / P of them. Each of the `sharers` of a way has a part of it.
 local function link(sharers)
   local n, x, one = 1 << 22, random(1 << 12, 1 << 10), random(1, 1)
-  local whole = seconds(function() world:allreduce(x) end) - seconds(function() world:allreduce(one) end)
+  local whole = seconds(function() world:allreduce(x) end)
+  local bytes = math.max(1e-9, whole - seconds(function() world:allreduce(one) end))
   local sent = 4 * n * 2 * (world.size - 1) / world.size
-  return { latency = round_seconds(), bandwidth = sent / sharers / math.max(whole, 1e-9) }
+  local found = { latency = round_seconds(), bandwidth = sent / sharers / bytes }
+  -- Products that take about twice as long as the sum, alone and beside it.
+  local chain, few = products(256, "f32"), 64
+  local one_product = seconds_of_one(chain, few, 4 * few)
+  local work = orrery.func(function() return chain(math.max(1, 2 * whole // one_product)) end)
+  local alone = seconds(work)
+  local beside = seconds(function()
+    local sum = world:allreduce_async(x)
+    work()
+    sum:wait()
+  end)
+  local lost = math.min(1, (beside - alone) / whole)
+  if lost > 0 then found.compute = lost end
+  return found
 end
 
-local matrix = {}
-for dtype in args.dtypes:gmatch "%w+" do matrix[dtype] = matrix_flops(dtype) end
+local matrix, attention = {}, {}
+for dtype in args.dtypes:gmatch "%w+" do matrix[dtype], attention[dtype] = matrix_flops(dtype), attention_flops(dtype) end
 local machine = {
   matrix_flops = matrix,
+  attention_flops = attention,
   vector_flops = 8 * 128 * 512 / norm_seconds(128, 512, 8, 72),
   launch_seconds = norm_seconds(1, 16, 64, 576),
   memory_bandwidth = bandwidth(1 << 27, 1, 3),
@@ -102,6 +145,8 @@ elseif world.size > 1 then machine.inside = link(1) end
 local function json(value)
   if type(value) ~= "table" then return ("%.6g"):format(value) end
   local fields = {}
+  for i, item in ipairs(value) do fields[i] = json(item) end
+  if #fields > 0 then return "[" .. table.concat(fields, ", ") .. "]" end
   for name, field in pairs(value) do fields[#fields + 1] = ('"%s": %s'):format(name, json(field)) end
   return "{ " .. table.concat(fields, ", ") .. " }"
 end

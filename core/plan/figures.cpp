@@ -22,7 +22,7 @@ double product_rate(const PlannedStep& step, const Machine& machine) {
       flops[dtype] += n * static_cast<double>(kind.ranks.size());
   double most = 0, rate = 0;
   for (auto& [dtype, n] : flops)
-    if (n > most) most = n, rate = machine.matrix_flops.at(dtype);
+    if (n > most) most = n, rate = machine.matrix_flops.at(dtype).highest();
   return rate;
 }
 

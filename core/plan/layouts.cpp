@@ -12,8 +12,9 @@ ModelFacts model_facts(const PlanSource& source) {
   const Program p = source.build({}, 1, 0).program;
   ModelFacts facts;
   facts.machine = machine_of(plan_options().machine);
-  for (auto& [dtype, rate] : facts.machine.matrix_flops)
-    facts.product_rate = std::max(facts.product_rate, rate);
+  for (const auto* rates : {&facts.machine.matrix_flops, &facts.machine.attention_flops})
+    for (auto& [dtype, rate] : *rates)
+      facts.product_rate = std::max(facts.product_rate, rate.highest());
   facts.product_flops = product_flops(p);
   facts.samples = p.batch_size();
   for (const Op& op : p.ops())

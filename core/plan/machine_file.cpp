@@ -37,6 +37,7 @@ class Fields {
            file_, path_, name, value);
     return static_cast<int>(value);
   }
+  bool has(const std::string& name) const { return json_.contains(name); }
   Fields object(const std::string& name) { return {file_, path_ + name + ".", at(name)}; }
 
   // Throws Error if the object has a field that was not read.
@@ -47,16 +48,48 @@ class Fields {
              name, did_you_mean(name, read_), join(read_, ", "));
   }
 
-  std::map<std::string, double> numbers(const std::vector<std::string>& names) {
-    std::map<std::string, double> found;
-    for (const std::string& name : names) {
-      read_.push_back(name);
-      if (json_.contains(name)) found[name] = number(name);
+  // That of a field which may be left out, else 0. `most`: the largest that is allowed.
+  double number_if_there(const std::string& name, double most = INFINITY) {
+    read_.push_back(name);
+    const double value = has(name) ? number(name) : 0;
+    if (value > most)
+      fail(ORR_INVALID, "machine '{}': {}{} is {}, but must be at most {}", file_, path_, name,
+           value, most);
+    return value;
+  }
+  // Rates by dtype, each a number or [[FLOPs, FLOP/s], ...].
+  std::map<std::string, Rate> rates() {
+    std::map<std::string, Rate> found;
+    for (const char* dtype : {"f64", "f32", "f16", "bf16"}) {
+      read_.push_back(dtype);
+      if (!has(dtype)) continue;
+      const Json& value = json_.at(dtype);
+      found.emplace(dtype, value.is_array() ? Rate(points(dtype, value)) : Rate(number(dtype)));
     }
+    end();
     return found;
   }
 
  private:
+  std::vector<std::pair<double, double>> points(const std::string& name, const Json& list) const {
+    std::vector<std::pair<double, double>> points;
+    for (const Json& pair : list) {
+      const bool numbers =
+          pair.is_array() && pair.size() == 2 && pair[0].is_number() && pair[1].is_number();
+      const double flops = numbers ? pair[0].get<double>() : 0;
+      const double rate = numbers ? pair[1].get<double>() : 0;
+      if (flops <= (points.empty() ? 0 : points.back().first) || rate <= 0)
+        fail(ORR_INVALID,
+             "machine '{}': {}{} has {}: write [FLOPs of a launch, FLOP/s], both above 0, in "
+             "ascending order of FLOPs",
+             file_, path_, name, pair.dump());
+      points.emplace_back(flops, rate);
+    }
+    if (points.empty())
+      fail(ORR_INVALID, "machine '{}': {}{} is empty; write a number or [[FLOPs, FLOP/s], ...]",
+           file_, path_, name);
+    return points;
+  }
   const Json& at(const std::string& name) {
     read_.push_back(name);
     if (!json_.contains(name))
@@ -70,7 +103,8 @@ class Fields {
 };
 
 Link link_of(Fields fields) {
-  Link link{fields.number("latency"), fields.number("bandwidth")};
+  Link link{fields.number("latency"), fields.number("bandwidth"),
+            fields.number_if_there("compute", 1)};
   fields.end();
   return link;
 }
@@ -104,9 +138,8 @@ Machine machine_of(const std::string& file) {
   Fields fields(file, "", json);
   Machine m;
   m.name = file;
-  Fields products = fields.object("matrix_flops");
-  m.matrix_flops = products.numbers({"f64", "f32", "f16", "bf16"});
-  products.end();
+  m.matrix_flops = fields.object("matrix_flops").rates();
+  if (fields.has("attention_flops")) m.attention_flops = fields.object("attention_flops").rates();
   m.vector_flops = fields.number("vector_flops");
   m.memory_bandwidth = fields.number("memory_bandwidth");
   m.cache_bandwidth = fields.number("cache_bandwidth"),
@@ -114,7 +147,7 @@ Machine machine_of(const std::string& file) {
   m.launch_seconds = fields.number("launch_seconds");
   m.ranks_per_host = fields.whole("ranks_per_host");
   m.inside = link_of(fields.object("inside")), m.between = link_of(fields.object("between"));
-  m.memory_bytes = fields.numbers({"memory_bytes"})["memory_bytes"];
+  m.memory_bytes = fields.number_if_there("memory_bytes");
   fields.end();
   return m;
 }

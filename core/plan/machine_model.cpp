@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <map>
 
 #include "base/error.h"
@@ -29,19 +30,37 @@ double rounds(const Exchange& e, int ranks) {
   return (back ? 2 : 1) * std::bit_width(static_cast<unsigned>(ranks - 1));
 }
 
+bool is_attention(const Launch& launch) { return launch.op.kind.starts_with("attention"); }
+
 }  // namespace
+
+double Rate::at(double flops) const {
+  size_t i = 0;
+  while (i + 1 < points_.size() && points_[i + 1].first < flops) ++i;
+  if (flops <= points_[i].first || i + 1 == points_.size()) return points_[i].second;
+  const auto& [from, slow] = points_[i];
+  const auto& [to, fast] = points_[i + 1];
+  return slow * std::pow(fast / slow, std::log(flops / from) / std::log(to / from));
+}
+
+double Rate::highest() const {
+  double most = 0;
+  for (const auto& [flops, rate] : points_) most = std::max(most, rate);
+  return most;
+}
 
 double Machine::arithmetic_seconds(const Launch& launch) const {
   const Cost& cost = launch.cost;
   double rate = vector_flops;
   if (cost.matrix) {
     const std::string dtype = dtype_name(launch.in.front().dtype);
-    auto known = matrix_flops.find(dtype);
+    auto known = attention_flops.find(dtype);
+    if (!is_attention(launch) || known == attention_flops.end()) known = matrix_flops.find(dtype);
     if (known == matrix_flops.end())
       fail(ORR_INVALID,
            "{}{} multiplies matrices of {}, but machine '{}' has no matrix_flops.{}: add it",
            launch.op.site.prefix(), launch.op.kind, dtype, name, dtype);
-    rate = known->second;
+    rate = known->second.at(cost.flops);
   }
   return cost.flops / rate;
 }
@@ -63,6 +82,11 @@ bool Machine::spans_hosts(const Mesh& mesh, const std::string& axis, int rank) c
   for (int i = 0; i < mesh.size_of(axis); ++i)
     if (mesh.peer(axis, i, rank) / ranks_per_host != rank / ranks_per_host) return true;
   return false;
+}
+
+double Machine::compute_share(const Exchange& e, const Mesh& mesh, int rank) const {
+  return spans_hosts(mesh, e.axis, rank) ? std::max(inside.compute, between.compute)
+                                         : inside.compute;
 }
 
 double Machine::seconds(const Exchange& e, const Mesh& mesh, int rank) const {

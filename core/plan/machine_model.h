@@ -4,12 +4,14 @@
 // them in JSON:
 //
 //   { "matrix_flops": { "f32": 1e11, "bf16": 1e11 },        FLOP/s in matrix products, by dtype
+//     "attention_flops": { "f32": [[1e6, 2e10], [1e9, 6e10]] },   in attention; may be left out
 //     "vector_flops": 1e10,                                 FLOP/s in everything else
 //     "memory_bandwidth": 1e10,                             byte/s, read and written
 //     "cache_bandwidth": 5e10, "cache_bytes": 2e6,          the same for launches that touch less
 //     "launch_seconds": 1e-6,                               before each launch
 //     "ranks_per_host": 8,                                  ranks r and s share one if r/8 = s/8
-//     "inside":  { "latency": 2e-6, "bandwidth": 5e9 },     a message in a host: seconds, byte/s
+//     "inside":  { "latency": 2e-6, "bandwidth": 5e9,       a message in a host: seconds, byte/s
+//                  "compute": 0.5 },                        see Link; may be left out
 //     "between": { "latency": 1e-5, "bandwidth": 1.25e9 }, the same between hosts
 //     "memory_bytes": 8e10 }                                what a rank has; may be left out
 #pragma once
@@ -17,6 +19,8 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "lower/rank_plan.h"
 
@@ -24,12 +28,28 @@ namespace orrery {
 
 struct Link {
   double latency = 0, bandwidth = 0;
+  double compute = 0;  // the share of its speed that compute loses while bytes travel, up to 1
   double seconds(double rounds, double bytes) const { return rounds * latency + bytes / bandwidth; }
+};
+
+// FLOP/s of a launch by its FLOPs: a number in the file, or [[FLOPs, FLOP/s], ...] in ascending
+// order, between which the logarithms are interpolated. Outside of them the nearest one holds.
+class Rate {
+ public:
+  Rate(double rate) : points_{{1, rate}} {}
+  // REQUIRES: at least one point, FLOPs ascending, all above 0.
+  Rate(std::vector<std::pair<double, double>> points) : points_(std::move(points)) {}
+  double at(double flops) const;
+  double highest() const;
+
+ private:
+  std::vector<std::pair<double, double>> points_;
 };
 
 struct Machine {
   std::string name;  // that of the file, or "assumed"
-  std::map<std::string, double> matrix_flops;
+  std::map<std::string, Rate> matrix_flops;
+  std::map<std::string, Rate> attention_flops;  // of a dtype that is not here: as matrix_flops
   double vector_flops = 0, memory_bandwidth = 0, cache_bandwidth = 0, cache_bytes = 0,
          launch_seconds = 0;
   double memory_bytes = 0;  // 0: not known
@@ -45,6 +65,8 @@ struct Machine {
   // latency for every doubling of the number of ranks of a host and of hosts (two if a sum comes
   // back).
   double seconds(const Exchange& exchange, const Mesh& mesh, int rank) const;
+  // The share of its speed that compute loses while the exchange's bytes travel.
+  double compute_share(const Exchange& exchange, const Mesh& mesh, int rank) const;
   // Whether not all ranks of the rank's axis are on one host.
   bool spans_hosts(const Mesh& mesh, const std::string& axis, int rank) const;
 

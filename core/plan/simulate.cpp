@@ -14,6 +14,7 @@ namespace {
 struct Travel {
   double posted;               // when
   size_t lane, number;         // its place in the lane
+  double waited;               // how long compute had waited for lanes by then
   double begin = 0, end = -1;  // end < 0: it has not been carried out
 };
 
@@ -21,6 +22,7 @@ struct Travel {
 struct Lane {
   std::vector<size_t> posted;  // transfers, in order
   size_t next = 0, told = 0;   // how many have been carried out, and entered into `come`
+  size_t felt = 0;             // how many have been taken from compute's speed
   double free = 0;             // the time that the lane has reached
   bool waits = false;          // it is in the list of a timeline that it waits for
 };
@@ -28,8 +30,9 @@ struct Lane {
 // The state of a timeline in the simulation.
 struct Lanes {
   const Timeline* plan = nullptr;
-  size_t beat = 0;  // the next one
-  double now = 0;   // the time that the compute lane has reached
+  size_t beat = 0;    // the next one
+  double now = 0;     // the time that the compute lane has reached
+  double waited = 0;  // of it, how long it has waited for lanes
   std::vector<Lane> lanes;
   std::vector<Travel> travels;  // by transfer
   // By meeting: when a lane was ready for it.
@@ -115,6 +118,7 @@ class Simulation {
     if (beat.kind == Beat::post) post(l, beat.transfer);
     if (beat.kind == Beat::wait) {
       if (l.travels[beat.transfer].end < 0) return false;
+      slow_down(l, beat.transfer);
       wait(l, beat.transfer);
     }
     ++l.beat;
@@ -124,8 +128,24 @@ class Simulation {
   static void post(Lanes& l, size_t transfer) {
     const size_t number = l.plan->transfers[transfer].lane;
     if (l.lanes.size() <= number) l.lanes.resize(number + 1);
-    l.travels.push_back({l.now, number, l.lanes[number].posted.size()});
+    l.travels.push_back({l.now, number, l.lanes[number].posted.size(), l.waited});
     l.lanes[number].posted.push_back(transfer);
+  }
+
+  // The lane's transfers up to this one took their share of compute's speed while they travelled
+  // beside it, which is while it did not wait: compute is so much later.
+  static void slow_down(Lanes& l, size_t transfer) {
+    Lane& lane = l.lanes[l.travels[transfer].lane];
+    const size_t end = l.travels[transfer].number + 1;
+    const double waited = l.waited;
+    for (; lane.felt < end; ++lane.felt) {
+      const size_t posted = lane.posted[lane.felt];
+      const Transfer& t = l.plan->transfers[posted];
+      const double beside = t.seconds - (waited - l.travels[posted].waited);
+      const double lost = t.compute_share * std::max(0.0, beside);
+      if (lost == 0) continue;
+      l.now += lost, l.waited += lost, l.spent.exposed += lost, l.spent.exposed_by[t.axis] += lost;
+    }
   }
 
   // The lane carries transfers out one after another: compute waits for the bytes of those that are
@@ -143,6 +163,7 @@ class Simulation {
       until = begin;
       if (i == 0 && until > l.now) l.spent.blocked_by[axis] += until - l.now;
     }
+    l.waited += std::max(0.0, last.end - l.now);
     l.now = std::max(l.now, last.end);
   }
 

@@ -68,7 +68,8 @@ class Builder {
             {peers.begin(), peers.end()},
             {},
             plan_.mesh.one_lane ? 0 : lanes_.try_emplace(lane, lanes_.size()).first->second,
-            e.axis};
+            e.axis,
+            machine_.compute_share(e, plan_.mesh, plan_.rank)};
   }
 
   // The transfer of a post. A message is identified by its two ranks, tag and microbatch, a

@@ -23,6 +23,7 @@ struct Transfer {
   std::array<int64_t, 5> meeting{};  // identifies the transfer on all timelines that take part
   size_t lane = 0;                   // of this timeline
   std::string axis = {};             // its ranks
+  double compute_share = 0;          // of its speed, that compute loses while it travels
 };
 
 // A step of the compute lane.
@@ -46,7 +47,7 @@ Timeline timeline_of(const RankPlan& plan, const RankKinds& kinds, const Machine
 struct Spent {
   double step = 0;  // until all ranks have ended: equal for all
   double compute = 0;
-  double exposed = 0;  // compute waits for a lane on which bytes travel
+  double exposed = 0;  // compute waits for a lane on which bytes travel, or is slower because of it
   double idle() const { return step - compute - exposed; }
   // Both by axis of the transfers; the rest of idle() is after this rank's last beat.
   std::map<std::string, double> exposed_by = {}, blocked_by = {};

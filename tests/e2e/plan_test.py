@@ -61,6 +61,24 @@ class Plan(unittest.TestCase):
                               memory_bandwidth=2e9, cache_bandwidth=2e9, launch_seconds=0.5e-9)
         self.assertAlmostEqual(twice, step / 2, delta=step * 1e-3)
 
+    def test_rates_by_size_and_of_attention(self):
+        words = ("examples/gpt.lua", "data=README.md")
+        same, _ = self.times(*words)
+        flat, _ = self.times(*words, matrix_flops={"f32": [[1, 1e9], [1e6, 1e9], [1e15, 1e9]]},
+                             attention_flops={"f32": 1e9})
+        self.assertEqual(same, flat)
+        attention, _ = self.times(*words, attention_flops={"f32": 1e8})
+        large, _ = self.times(*words, matrix_flops={"f32": [[1e6, 1e9], [1e9, 2e9]]})
+        self.assertLess(large, same)
+        self.assertGreater(attention, same)
+
+    def test_compute_is_slower_while_bytes_travel(self):
+        free, ranks = self.times(*PIPELINE)
+        taken, slower = self.times(*PIPELINE, inside=MACHINE["inside"] | {"compute": 1})
+        self.assertGreater(taken, free)
+        for before, after in zip(ranks, slower):
+            self.assertAlmostEqual(before[0], after[0], delta=2e-3 * taken)
+
     def test_time_adds_up_and_follows_the_links(self):
         for words in (("-n", 2, "examples/gpt.lua", "data=README.md"), PIPELINE,
                       ("-n", 8, "examples/gpt-3d.lua", "data=README.md")):
@@ -138,6 +156,11 @@ class Plan(unittest.TestCase):
         for changes, said in (({"vector_flop": 1}, r"there is no field vector_flop \(did you mean 'vector_flops'\?\)"),
                               ({"launch_seconds": -1}, "launch_seconds is -1, but must be a number above 0"),
                               ({"inside": {"latency": 1}}, r"the field inside\.bandwidth is missing; add it"),
+                              ({"inside": MACHINE["inside"] | {"compute": 1.5}},
+                               r"inside\.compute is 1\.5, but must be at most 1"),
+                              ({"matrix_flops": {"f32": [[1e9, 1e9], [1e6, 1e9]]}},
+                               r"matrix_flops\.f32 has \[1000000\.0,1000000000\.0\]: write \[FLOPs of a launch, FLOP/s\]"),
+                              ({"attention_flops": {"f32": []}}, r"attention_flops\.f32 is empty; write a number or "),
                               ({"matrix_flops": {"f64": 1e9}}, r"gpt.*lua:\d+: .*matmul multiplies matrices of f32, but "
                                                                r"machine '.*' has no matrix_flops\.f32: add it")):
             with self.subTest(changes=changes):

@@ -56,6 +56,20 @@ TEST(Timeline, LanesDoNotHoldUpEachOther) {
   EXPECT_THROW(step(0), Error);
 }
 
+// The sum travels from 1 to 5 and takes half of compute's speed: of the 10 seconds that follow it
+// costs 2, where compute is done at 2 nothing but the wait. A second one, which travels while
+// compute waits for the first on another lane, costs nothing.
+TEST(Timeline, ATransferTakesItsShareOfComputesSpeed) {
+  const Transfer sum{4, {}, {}, 0, "data", 0.5};
+  const std::vector<Beat> beats = {compute(1), post(0), compute(10), wait(0)};
+  const Spent beside = simulate({{beats, {sum}}})[0];
+  expect(beside, 13, 11, 2);
+  EXPECT_EQ(beside.exposed_by, (std::map<std::string, double>{{"data", 2}}));
+  expect(simulate({{{compute(1), post(0), compute(1), wait(0)}, {sum}}})[0], 5, 2, 3);
+  const Transfer other{4, {}, {}, 1, "tensor", 0.5};
+  expect(simulate({{{post(0), post(1), wait(0), wait(1)}, {sum, other}}})[0], 4, 0, 4);
+}
+
 // The sum posted at 1 has to wait for the other rank until 5, then travels until 7, and the second
 // one from 7 to 10; the other rank ends at 5 + 5 + 4.
 TEST(Timeline, WaitsAreCountedByAxis) {
@@ -128,6 +142,17 @@ TEST(Machine, ALaunchTakesTheLongerOfComputingAndTouching) {
   EXPECT_DOUBLE_EQ(m.seconds(launch(0, 1000, false)), 0.5 + 50);     // from the cache
   EXPECT_DOUBLE_EQ(m.seconds(launch(0, 1010, false)), 0.5 + 202);    // from memory
   EXPECT_THROW(m.seconds(launch(1, 1, true, ORR_BF16)), Error);
+}
+
+// Between 1e6 FLOPs at 1e9 and 1e8 at 4e9 the logarithms are interpolated: 1e7 have 2e9.
+TEST(Machine, ARateDependsOnTheSizeOfTheLaunch) {
+  const Rate rate({{1e6, 1e9}, {1e8, 4e9}});
+  EXPECT_DOUBLE_EQ(rate.at(1e3), 1e9);
+  EXPECT_DOUBLE_EQ(rate.at(1e6), 1e9);
+  EXPECT_DOUBLE_EQ(rate.at(1e7), 2e9);
+  EXPECT_DOUBLE_EQ(rate.at(1e9), 4e9);
+  EXPECT_DOUBLE_EQ(rate.highest(), 4e9);
+  EXPECT_DOUBLE_EQ(Rate(3e9).at(1), 3e9);
 }
 
 TEST(Machine, AnExchangeTakesTheSlowestWay) {

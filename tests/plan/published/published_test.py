@@ -2,11 +2,15 @@
 """`orrery plan` beside times that were published for the same layouts (rows.py, where their sources are).
 
 The suite plans the rows that take little time. All of them, with a table: published_test.py BUILD all
+What the error of each paper is when nothing was fitted to it: published_test.py BUILD left-out
 """
+import json
+import math
 import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
 
 sys.dont_write_bytecode = True
@@ -21,12 +25,18 @@ QUICK = {"ptdp-1.7B", "ptdp-3.6B", "ptdp-7.5B", "ptdp-39.1B", "sel-175B-full", "
 QUICK_FIGURES = {"13, batch 32"}
 
 
-def planned(machine, script, ranks, words):
-    """Seconds of a step, and the most bytes that a rank holds."""
-    done = subprocess.run(
-        [pathlib.Path(sys.argv[1]) / "orrery", "plan", "-n", str(ranks), "--machine", HERE / f"{machine}.json",
-         HERE / script, *(f"{name}={value}" for name, value in words.items())],
-        stdout=subprocess.PIPE, text=True, check=True).stdout
+def planned(machine, script, ranks, words, rate=None):
+    """Seconds of a step, and the most bytes that a rank holds. `rate`: FLOP/s of products, else those of the machine."""
+    facts = json.loads((HERE / f"{machine}.json").read_text())
+    if rate:
+        facts["matrix_flops"] = {dtype: rate for dtype in facts["matrix_flops"]}
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+        json.dump(facts, file)
+        file.flush()
+        done = subprocess.run(
+            [pathlib.Path(sys.argv[1]) / "orrery", "plan", "-n", str(ranks), "--machine", file.name,
+             HERE / script, *(f"{name}={value}" for name, value in words.items())],
+            stdout=subprocess.PIPE, text=True, check=True).stdout
     step = re.search(r"step +([\d.e+]+) (ms|s):", done)
     seconds = float(step[1]) * (1e-3 if step[2] == "ms" else 1)
     return seconds, max(map(int, re.findall(r"\n  memory +(\d+) bytes", done)))
@@ -78,5 +88,34 @@ class Published(unittest.TestCase):
         self.assertGreater(self.seconds["sel-530B-sequence-2240"], self.seconds["sel-530B-sequence"])
 
 
-if __name__ == "__main__":
+def fitted_rate(machine, of):
+    """The rate of products with which the geometric mean of these rows' ratios is 1, to a thousandth."""
+    rate = json.loads((HERE / f"{machine}.json").read_text())["matrix_flops"]["bf16"]
+    while True:
+        logs = [math.log(planned(*row[1:5], rate)[0] / row[5]) for row in of]
+        mean = math.exp(sum(logs) / len(logs))
+        if abs(mean - 1) < 1e-3:
+            return rate
+        rate *= mean
+
+
+def left_out():
+    """Fits the rate to the fitted rows of the other paper on the same machine, and prints the errors of each paper's."""
+    papers = {}
+    for row in rows():
+        if row[1] == "a100":
+            papers.setdefault(row[0].split("-")[0], []).append(row)
+    for paper, its in papers.items():
+        rate = fitted_rate("a100", [row for other, of in papers.items() if other != paper
+                                    for row in of if row[0] in FITTED])
+        ratios = [planned(*row[1:5], rate)[0] / row[5] for row in its]
+        errors = [abs(ratio - 1) for ratio in ratios]
+        print(f"{paper}: {rate / 1e12:.0f} TFLOP/s from the other paper; mean error of {len(its)} rows "
+              f"{sum(errors) / len(errors):.1%}, worst {max(errors):.1%}: "
+              + ", ".join(f"{row[0]} {ratio:.2f}" for row, ratio in zip(its, ratios)), flush=True)
+
+
+if __name__ == "__main__" and sys.argv[2:] == ["left-out"]:
+    left_out()
+elif __name__ == "__main__":
     unittest.main(argv=sys.argv[:1], verbosity=1)

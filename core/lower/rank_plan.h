@@ -40,6 +40,7 @@ struct Storage {
   int64_t slots = 1;
   std::vector<std::pair<int, int>> alive;  // spans of steps [first, last], disjoint and in order
   bool lent = false;                       // comm memory that other buckets use before and after
+  bool padded = false;                     // its rows have padding (lower/kernels/padded_rows.h)
   std::string category;  // "input", "activation", "gradient", "workspace", "metric", "window"
   std::shared_ptr<State> state;
   Tier tier = Tier::device;  // where a state is kept, or an activation waits for backward

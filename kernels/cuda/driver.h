@@ -22,7 +22,8 @@ namespace orr_cuda {
   X(cuGraphKernelNodeSetParams) X(cuEventElapsedTime) X(cuDriverGetVersion)                       \
   X(cuMemAlloc) X(cuMemFree) X(cuMemHostAlloc) X(cuMemFreeHost) X(cuMemcpyAsync)                  \
   X(cuMemsetD8Async) X(cuModuleLoadData) X(cuModuleGetFunction) X(cuFuncSetAttribute)             \
-  X(cuLaunchKernel) X(cuCtxGetStreamPriorityRange) X(cuStreamCreateWithPriority)
+  X(cuLaunchKernel) X(cuCtxGetStreamPriorityRange) X(cuStreamCreateWithPriority)                  \
+  X(cuMemsetD2D8Async)
 // clang-format on
 
 struct Driver {

@@ -48,6 +48,9 @@
  *                   sign: what one instruction of AVX512-BF16, vdpbf16ps, does. Text "numerics" =
  *                   "fast": any order is allowed, and f32 factors may be rounded to 10 bits of
  *                   fraction (TF32). A kernel that does not take it is asked without it.
+ *                   Int "padded" has bit 0 for a, 1 for b, 2 for y, if the rows of that tensor in
+ *                   memory, the last one too, end in padding that the kernel may write: nothing
+ *                   reads it as data.
  * matmul_pointwise  a[G,M,K], b[G,K,N], x... -> y...: a matmul and the pointwise op that reads it.
  *                   The expression's input 0 is the product, rounded to the dtype of the
  *                   instruction that reads it; inputs 1, 2, ... are x..., which like y... are
@@ -102,7 +105,10 @@
  *                   ignored; a label outside [0,V) is an error naming row and label.
  *                   lse = max + log(row sum of exp(x - max)). With f64 logits, loss, lse and w are
  *                   f64; with bf16 and f16 ones they stay f32, and nothing is rounded in between.
- *                   The first stride of logits is free, the last is 1.
+ *                   The first stride of logits is free, the last is 1. With a fourth input
+ *                   dloss[R] there is a third output, that of cross_entropy_grad, which may be in
+ *                   place on logits of equal strides. If no kernel has as high a score for both at
+ *                   once as for each, two ops are run.
  * cross_entropy_grad  dloss[R], logits, labels, w, lse -> dlogits[R,V] =
  *                   dloss*w * (exp(x - lse) - [c = label]), in the dtype of the logits; may be in
  *                   place on logits (input 1) of equal strides. The first stride of logits and of

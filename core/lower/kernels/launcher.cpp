@@ -161,7 +161,19 @@ void Launcher::add_widened(const Op& op, std::vector<Place> in, const std::vecto
   add(op, std::move(in), out);
 }
 
+// Tells a product which of its tensors have padding (ops.h, matmul).
+void Launcher::note_padding(Launch& launch) const {
+  int64_t padded = 0, bit = 1;
+  for (const auto* places : {&launch.in_at, &launch.out_at})
+    for (const Place& x : *places) {
+      if (plan_.storage(x.storage).padded) padded |= bit;
+      bit *= 2;
+    }
+  if (padded) launch.op.attrs["padded"] = padded;
+}
+
 void Launcher::finish(Launch launch) {
+  if (launch.op.kind == "matmul") note_padding(launch);
   const uint64_t workspace = kernels_.workspace_of(launch);
   if (workspace) launch.workspace = new_storage(workspace, "workspace");
   OpArgs args{launch.op.kind, launch.op.attrs, launch.op.expr, {}};

@@ -78,11 +78,12 @@ bool PaddedRows::readers_take(ValueId v, const Layout& layout, bool& in_loss) co
 }
 
 uint64_t bytes_of(const Layout& x) {
-  const Type type{x.dtype, x.dims};
-  if (type.elements() == 0) return 0;
-  int64_t last = 0;
-  for (size_t i = 0; i < x.dims.size(); ++i) last += (x.dims[i] - 1) * x.strides[i];
-  return static_cast<uint64_t>((last + 1) * orr_dtype_bytes(x.dtype));
+  int64_t elements = 1;
+  for (size_t i = 0; i < x.dims.size(); ++i) {
+    if (x.dims[i] == 0) return 0;
+    elements = std::max(elements, x.dims[i] * x.strides[i]);
+  }
+  return static_cast<uint64_t>(elements * orr_dtype_bytes(x.dtype));
 }
 
 }  // namespace orrery

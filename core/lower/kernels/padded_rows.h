@@ -2,7 +2,8 @@
 //
 // Pads the rows of logits and of their gradient, so that each begins where products load fast
 // (orr_device_facts.row_alignment). A vocabulary of 50,257 is odd: without this, three large
-// products would load element by element. The padding is memory that nobody reads or writes.
+// products would load element by element. The padding belongs to the tensor, and nobody reads it: a
+// product may write there (ops.h, matmul).
 //
 // Only these values: a loss lies in the stage that makes its logits, so they have the same layout
 // on any ranks, and with it products the same algorithm and bits.
@@ -36,7 +37,7 @@ class PaddedRows {
   std::set<ValueId> dense_;  // values that others than ops read
 };
 
-// From the first element to behind the last one.
+// From the first element to the end of the last row, with its padding.
 uint64_t bytes_of(const Layout& x);
 
 }  // namespace orrery

@@ -191,6 +191,7 @@ class Placer {
     if (op.kind == "concat") return place_concat(op);
     if (is_exchange(op.kind)) return place_exchange(op, static_cast<int>(i));
     if (op.kind == "scatter_add" && op.in.size() == 3) add_in_place(op);
+    if (op.kind == "cross_entropy" && op.out.size() == 3) slope_in_place(op, static_cast<int>(i));
     std::vector<Place> in, out;
     in.reserve(op.in.size()), out.reserve(op.out.size());
     for (ValueId v : op.in) in.push_back(place(v));
@@ -204,6 +205,24 @@ class Placer {
     const Place& base = place(op.in[2]);
     if (plan_.storage(base.storage).region != Region::state && base.layout.is_contiguous())
       plan_.places[static_cast<size_t>(op.out[0])] = base;
+  }
+
+  // Whether v is read or kept by others than the op, as itself or as what it is a view of.
+  bool outlives(ValueId v, int op) const {
+    if (last_read_[at(v)] > op || results_.count(v) || nodes_.count(v) || wanted_.count(v) ||
+        next_state_.count(v))
+      return true;
+    const OpId maker = p_.value(v).producer;
+    if (maker == kNone) return true;
+    const Op& made_by = p_.ops()[static_cast<size_t>(maker)];
+    return is_view(made_by.kind) && outlives(made_by.in[0], op);
+  }
+
+  // Lets the gradient of a loss lie where its logits did.
+  void slope_in_place(const Op& op, int index) {
+    const ValueId slope = op.out[2];
+    if (results_.count(slope) || nodes_.count(slope) || wanted_.count(slope)) return;
+    if (!outlives(op.in[0], index)) plan_.places[at(slope)] = place(op.in[0]);
   }
 
   // The place where an op writes v: inside a concat, over the state that it replaces, or in a new
@@ -221,6 +240,7 @@ class Placer {
       at.layout = free_layout(v, p_.ops()[static_cast<size_t>(op_index)]);
       uint64_t nodes = nodes_.count(v) ? static_cast<uint64_t>(nodes_[v]) : 1;
       at.storage = launcher_.new_storage(bytes_of(at.layout) * nodes, category(v));
+      plan_.storage(at.storage).padded = bytes_of(at.layout) > p_.type(v).bytes();
     }
     return at;
   }

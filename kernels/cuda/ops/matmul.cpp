@@ -9,6 +9,7 @@
 #include "../driver.h"
 #include "../leaf_tree.h"
 #include "../op.h"
+#include "../padding.h"
 #include "../product.h"
 
 namespace orr_cuda {
@@ -42,10 +43,17 @@ void supports(const orr_op& op, orr_support& out) {
   out.strided_out = shape.y && shape.k > 0 && LeafTree(Leaves(op)).levels == 0 ? 1u : 0u;
 }
 
+// The workspace is the library's, then nodes of leaves, then the copies of a product with padding.
+uint64_t nodes_end(const orr_op& op, const MatmulShape& shape, const MatmulShape& grown) {
+  return blas_workspace(grown) +
+         static_cast<uint64_t>(LeafTree(Leaves(op)).levels) * node_bytes(shape);
+}
+
 uint64_t measure(const orr_op& op) {
   const MatmulShape shape(op);
-  return blas_workspace(shape) +
-         static_cast<uint64_t>(LeafTree(Leaves(op)).levels) * node_bytes(shape);
+  MatmulShape grown = shape;
+  const auto padding = Padding::of(op, grown);
+  return nodes_end(op, shape, grown) + (padding ? padding->bytes() : 0);
 }
 
 orr_tensor matrix(int32_t dtype, int64_t rows, int64_t cols, int64_t row_stride) {
@@ -74,20 +82,25 @@ std::unique_ptr<Prepared> prepare_add(const MatmulShape& shape, const char* wher
 class Matmul : public Prepared {
  public:
   explicit Matmul(const orr_op& op)
-      : shape_(op), tree_(Leaves(op)), depth_(shape_.k / Leaves(op).n) {
+      : shape_(op),
+        grown_(op),
+        padding_(Padding::of(op, grown_)),
+        tree_(Leaves(op)),
+        depth_(grown_.k / Leaves(op).n),
+        copies_at_(nodes_end(op, shape_, grown_)) {
     const int64_t bytes = orr_dtype_bytes(shape_.dtype);
     node_step_ = op.out[0].strides[0] * bytes;
     a_step_ = depth_ * op.in[0].strides[2] * bytes;
     b_step_ = depth_ * op.in[1].strides[1] * bytes;
     if (empty()) return;
-    alignment_ = alignment_of(shape_);
+    alignment_ = alignment_of(grown_);
     alignment_.a = std::gcd(alignment_.a, a_step_), alignment_.b = std::gcd(alignment_.b, b_step_);
     // A sum over leaves has the alignment of any of its nodes, so that one leaf has it too.
-    if (orr::attr(op, "leaf_n")) alignment_.y = std::gcd(alignment_.y, shape_.m * shape_.n * bytes);
-    aligned_.emplace(shape_, depth_, alignment_, true);
+    if (orr::attr(op, "leaf_n")) alignment_.y = std::gcd(alignment_.y, grown_.m * grown_.n * bytes);
+    aligned_.emplace(grown_, depth_, alignment_, true);
     // Rarely used: not worth a race.
     if (std::max({alignment_.a, alignment_.b, alignment_.y}) > bytes)
-      unaligned_.emplace(shape_, depth_, Alignment{bytes, bytes, bytes}, false);
+      unaligned_.emplace(grown_, depth_, Alignment{bytes, bytes, bytes}, false);
     if (tree_.levels > 0) add_ = prepare_add(shape_, op.where);
   }
 
@@ -122,15 +135,20 @@ class Matmul : public Prepared {
 
   CUdeviceptr place(int at, const Buffers& buffers) const {
     if (at < tree_.nodes) return buffers.out[0] + static_cast<CUdeviceptr>(at * node_step_);
-    return buffers.workspace + blas_workspace(shape_) +
+    return buffers.workspace + blas_workspace(grown_) +
            static_cast<CUdeviceptr>(at - tree_.nodes) * node_bytes(shape_);
   }
 
   void multiply(const Call& call, int64_t leaf, CUdeviceptr y) const {
     const CUdeviceptr a = call.a + static_cast<CUdeviceptr>(leaf * a_step_),
                       b = call.b + static_cast<CUdeviceptr>(leaf * b_step_);
-    const bool aligned = alignment_.fits(a, b, y);
-    (aligned || !unaligned_ ? *aligned_ : *unaligned_).launch(call.stream, a, b, y, call.workspace);
+    const Padding::Addresses given{a, b, y};
+    const auto at =
+        padding_ ? padding_->before(call.stream, given, call.workspace + copies_at_) : given;
+    const bool aligned = alignment_.fits(at.a, at.b, at.y);
+    (aligned || !unaligned_ ? *aligned_ : *unaligned_)
+        .launch(call.stream, at.a, at.b, at.y, call.workspace);
+    if (padding_) padding_->after(call.stream, given, at);
   }
 
   void add(CUstream stream, CUdeviceptr to, CUdeviceptr from) {
@@ -138,9 +156,12 @@ class Matmul : public Prepared {
     add_->launch(stream, {in, &to, 0});
   }
 
-  MatmulShape shape_;
+  MatmulShape shape_, grown_;  // as it is, and with padding
+  std::optional<Padding> padding_;
   LeafTree tree_;
-  int64_t depth_, node_step_, a_step_, b_step_;
+  int64_t depth_;
+  uint64_t copies_at_;  // in the workspace
+  int64_t node_step_, a_step_, b_step_;
   Alignment alignment_{1, 1, 1};
   std::optional<Product> aligned_, unaligned_;
   std::unique_ptr<Prepared> add_;

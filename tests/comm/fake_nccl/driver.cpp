@@ -291,4 +291,15 @@ CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t bytes, CUst
   return CUDA_SUCCESS;
 }
 
+CUresult cuMemsetD2D8Async(CUdeviceptr to, size_t pitch, unsigned char value, size_t width,
+                           size_t height, CUstream stream) {
+  if (const CUresult r = enter("cuMemsetD2D8Async")) return r;
+  const size_t bytes = (height - 1) * pitch + width;
+  char* place = memory::behind(reinterpret_cast<void*>(to), bytes, "cuMemsetD2D8Async");
+  stream_of(stream).enqueue("cuMemsetD2D8Async", {{place, bytes, true}}, [=] {
+    for (size_t row = 0; row < height; ++row) std::memset(place + row * pitch, value, width);
+  });
+  return CUDA_SUCCESS;
+}
+
 }  // extern "C"

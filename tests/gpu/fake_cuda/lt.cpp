@@ -284,6 +284,11 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
     return CUBLAS_STATUS_INVALID_VALUE;
   count_epilogue(p);
   count_aligned(p);
+  for (const Layout* x : {&p.a, &p.b, &p.d})
+    if ((x->rows | x->cols) * bytes_of(x->type) % 16 != 0) {
+      note_call("product with an odd extent");
+      break;
+    }
   const char* pa = operand(a, p.a, p.algorithm.alignment[0], "a of cublasLtMatmul");
   const char* pb = operand(b, p.b, p.algorithm.alignment[1], "b of cublasLtMatmul");
   const char* pc = operand(c, p.c, p.algorithm.alignment[2], "c of cublasLtMatmul");

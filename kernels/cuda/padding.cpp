@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "padding.h"
+
+#include <orrery/sdk/plugin.hpp>
+
+#include "driver.h"
+#include "op.h"
+
+namespace orr_cuda {
+namespace {
+
+constexpr int64_t whole = 16;  // bytes that extents are to be a multiple of
+
+using Extent = int64_t MatmulShape::*;
+
+// The extent along the rows of a tensor with padding that is no multiple of `unit`; null if there
+// is none, or more than one. Other odd extents stay: whether a product has padding, and with it
+// its bits, may not depend on the number of samples.
+Extent odd_extent(const MatmulShape& s, int64_t padded, int64_t unit) {
+  Extent found = nullptr;
+  const auto look = [&](const std::optional<Matrix>& x, Extent along_rows) {
+    if (!x || s.*along_rows % unit == 0) return true;
+    if (found && found != along_rows) return false;
+    found = along_rows;
+    return true;
+  };
+  const bool one =
+      (!(padded & 1) || look(s.a, s.a && s.a->turned ? &MatmulShape::m : &MatmulShape::k)) &&
+      (!(padded & 2) || look(s.b, s.b && s.b->turned ? &MatmulShape::k : &MatmulShape::n)) &&
+      (!(padded & 4) || look(s.y, &MatmulShape::n));
+  return one ? found : nullptr;
+}
+
+}  // namespace
+
+std::optional<Padding> Padding::of(const orr_op& op, MatmulShape& shape) {
+  const int64_t padded = orr::attr_int(op, "padded", 0);
+  if (!padded || shape.g != 1) return {};
+  Padding p;
+  p.element_ = orr_dtype_bytes(shape.dtype);
+  const int64_t unit = whole / p.element_;
+  const Extent odd = odd_extent(shape, padded, unit);
+  p.summed_ = odd == &MatmulShape::k;
+  if (!odd || (p.summed_ && Leaves(op).n > 1)) return {};
+  const bool m = odd == &MatmulShape::m, n = odd == &MatmulShape::n;
+  p.a_.has = !n, p.b_.has = !m, p.y_.has = !p.summed_;
+  MatmulShape grown = shape;
+  p.more_ = unit - shape.*odd % unit, grown.*odd += p.more_;
+  const bool fits =
+      p.make_room(p.a_, grown.a, grown.a && grown.a->turned == m, padded & 1) &&
+      p.make_room(p.b_, grown.b, grown.b && grown.b->turned == p.summed_, padded & 2) &&
+      p.make_room(p.y_, grown.y, n, padded & 4);
+  if (!fits) return {};
+  shape = grown;
+  return p;
+}
+
+// Grows the odd dim in one of the tensors, which lies along its rows or outside; false if there is
+// no room.
+bool Padding::make_room(Side& side, std::optional<Matrix>& x, bool along_rows, bool padded) const {
+  if (!side.has) return true;
+  if (!x) return false;
+  side.matrix = *x, side.copied = !along_rows;
+  side.bytes = static_cast<uint64_t>(x->cols * x->leading * element_);
+  if (side.copied ? x->leading != x->rows : !padded || x->leading < x->rows + more_) return false;
+  (along_rows ? x->rows : x->cols) += more_;
+  return true;
+}
+
+uint64_t Padding::padded_bytes(const Side& side) const {
+  const auto more = static_cast<uint64_t>(more_ * side.matrix.leading * element_);
+  return (side.bytes + more + 255) / 256 * 256;
+}
+
+uint64_t Padding::bytes() const {
+  uint64_t sum = 0;
+  for (const Side* side : {&a_, &b_, &y_})
+    if (side->copied) sum += padded_bytes(*side);
+  return sum;
+}
+
+// Where the product reads one of its factors.
+CUdeviceptr Padding::read_place(CUstream stream, const Side& side, CUdeviceptr at,
+                                CUdeviceptr workspace) const {
+  if (side.copied) {
+    check(driver().cuMemcpyAsync(workspace, at, side.bytes, stream), "cuMemcpyAsync");
+    const auto more = static_cast<size_t>(more_ * side.matrix.leading * element_);
+    check(driver().cuMemsetD8Async(workspace + side.bytes, 0, more, stream), "cuMemsetD8Async");
+    return workspace;
+  }
+  // What lies in the padding is summed, or makes results that nobody reads.
+  if (side.has && summed_)
+    check(driver().cuMemsetD2D8Async(at + static_cast<CUdeviceptr>(side.matrix.rows * element_),
+                                     static_cast<size_t>(side.matrix.leading * element_), 0,
+                                     static_cast<size_t>(more_ * element_),
+                                     static_cast<size_t>(side.matrix.cols), stream),
+          "cuMemsetD2D8Async");
+  return at;
+}
+
+Padding::Addresses Padding::before(CUstream stream, const Addresses& at,
+                                   CUdeviceptr workspace) const {
+  Addresses made = at;
+  made.a = read_place(stream, a_, at.a, workspace);
+  if (a_.copied) workspace += padded_bytes(a_);
+  made.b = read_place(stream, b_, at.b, workspace);
+  if (b_.copied) workspace += padded_bytes(b_);
+  if (y_.copied) made.y = workspace;
+  return made;
+}
+
+void Padding::after(CUstream stream, const Addresses& at, const Addresses& made) const {
+  if (y_.copied) check(driver().cuMemcpyAsync(at.y, made.y, y_.bytes, stream), "cuMemcpyAsync");
+}
+
+}  // namespace orr_cuda

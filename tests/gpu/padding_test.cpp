@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The three products of a head with an odd number of classes, on the fake cuBLASLt: the padding of
+// logits is used, so that the library sees whole packets, and never read as data.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+
+#include "fake_step.h"
+
+namespace {
+
+using namespace fake_step;
+using kernel_suite::integer;
+using kernel_suite::strided;
+
+constexpr int64_t samples = 8, channels = 16, classes = 301, row = 320;
+
+float number(int64_t i) { return static_cast<float>((i * 7919 + 13) % 1009) / 1009 - 0.4f; }
+
+// Elements of a tensor whose rows begin `stride` apart, with NaN between them.
+std::vector<float> rows_of(int64_t count, int64_t length, int64_t stride, int64_t seed) {
+  std::vector<float> x(static_cast<size_t>(count * stride),
+                       std::numeric_limits<float>::quiet_NaN());
+  for (int64_t i = 0; i < count; ++i)
+    for (int64_t j = 0; j < length; ++j)
+      x[static_cast<size_t>(i * stride + j)] = number(i * length + j + seed);
+  return x;
+}
+
+struct Result {
+  std::vector<float> y;
+  unsigned long long odd;  // calls of the library with an odd extent
+};
+
+// y of a product whose memory ends with its last row.
+Result multiply(const Case& c, const std::vector<float>& a, const std::vector<float>& b,
+                int64_t elements) {
+  const auto bytes = [](size_t n) { return 4 * static_cast<uint64_t>(n); };
+  const auto size = static_cast<size_t>(elements);
+  Memory ha(ORR_TIER_PINNED, bytes(a.size())), hb(ORR_TIER_PINNED, bytes(b.size())),
+      hy(ORR_TIER_PINNED, bytes(size)), da(ORR_TIER_DEVICE, bytes(a.size())),
+      db(ORR_TIER_DEVICE, bytes(b.size())), dy(ORR_TIER_DEVICE, bytes(size));
+  std::copy(a.begin(), a.end(), ha.floats()), std::copy(b.begin(), b.end(), hb.floats());
+  const Kernel kernel(c);
+  const Stream stream;
+  stream.copy(da, ha), stream.copy(db, hb);
+  const auto before = calls({"product with an odd extent"});
+  kernel.launch(stream, {da.whole, db.whole}, dy);
+  const auto odd = calls({"product with an odd extent"}) - before;
+  stream.copy(hy, dy);
+  stream.finish();
+  return {{hy.floats(), hy.floats() + elements}, odd};
+}
+
+Case product(orr_tensor a, orr_tensor b, orr_tensor y, int64_t padded) {
+  Case c;
+  c.kind = "matmul", c.in = {a, b}, c.out = {y};
+  if (padded) c.attrs.push_back(integer("padded", padded));
+  return c;
+}
+
+void expect_sums(const Result& r, int64_t rows, int64_t cols, int64_t stride, int64_t depth,
+                 const std::function<double(int64_t, int64_t, int64_t)>& term) {
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < cols; ++j) {
+      double sum = 0;
+      for (int64_t k = 0; k < depth; ++k) sum += term(i, j, k);
+      ASSERT_NEAR(r.y[static_cast<size_t>(i * stride + j)], sum, 1e-4) << i << ", " << j;
+    }
+}
+
+const std::vector<float> x = rows_of(samples, channels, channels, 1),
+                         w = rows_of(classes, channels, channels, 2),
+                         dlogits = rows_of(samples, classes, row, 3);
+double at(const std::vector<float>& t, int64_t i) { return t[static_cast<size_t>(i)]; }
+
+TEST(OddClasses, Logits) {
+  const auto run = [](int64_t padded) {
+    return multiply(product(tensor(ORR_F32, {1, samples, channels}),
+                            strided(ORR_F32, {1, channels, classes}, {0, 1, channels}),
+                            strided(ORR_F32, {1, samples, classes}, {0, row, 1}), padded),
+                    x, w, samples * row);
+  };
+  const Result r = run(4);
+  EXPECT_EQ(r.odd, 0u);
+  EXPECT_GT(run(0).odd, 0u);
+  expect_sums(r, samples, classes, row, channels, [](int64_t i, int64_t j, int64_t k) {
+    return at(x, i * channels + k) * at(w, j * channels + k);
+  });
+}
+
+TEST(OddClasses, GradientOfTheInput) {
+  const auto run = [](int64_t padded) {
+    return multiply(product(strided(ORR_F32, {1, samples, classes}, {0, row, 1}),
+                            tensor(ORR_F32, {1, classes, channels}),
+                            tensor(ORR_F32, {1, samples, channels}), padded),
+                    dlogits, w, samples * channels);
+  };
+  const Result r = run(1);
+  EXPECT_EQ(r.odd, 0u);
+  EXPECT_GT(run(0).odd, 0u);
+  expect_sums(r, samples, channels, channels, classes, [](int64_t i, int64_t j, int64_t k) {
+    return at(dlogits, i * row + k) * at(w, k * channels + j);
+  });
+}
+
+// Of two leaves, each of four samples, and their sum.
+TEST(OddClasses, GradientOfTheWeight) {
+  const auto run = [](int64_t padded) {
+    Case c = product(strided(ORR_F32, {1, classes, samples}, {0, 1, row}),
+                     tensor(ORR_F32, {1, samples, channels}),
+                     tensor(ORR_F32, {1, classes, channels}), padded);
+    for (auto [name, value] : {std::pair{"leaf_lo", 0}, {"leaf_n", 2}, {"leaf_total", 2}})
+      c.attrs.push_back(integer(name, value));
+    return multiply(c, dlogits, x, classes * channels);
+  };
+  const Result r = run(1);
+  EXPECT_EQ(r.odd, 0u);
+  EXPECT_GT(run(0).odd, 0u);
+  expect_sums(r, classes, channels, channels, samples, [](int64_t i, int64_t j, int64_t k) {
+    return at(dlogits, k * row + i) * at(x, k * channels + j);
+  });
+}
+
+// An odd number of samples has the bits of an even one.
+TEST(OddClasses, PaddingDoesNotDependOnTheNumberOfSamples) {
+  const auto run = [](int64_t count) {
+    const std::vector<float> some(dlogits.begin(), dlogits.begin() + count * row);
+    return multiply(
+        product(strided(ORR_F32, {1, count, classes}, {0, row, 1}),
+                tensor(ORR_F32, {1, classes, channels}), tensor(ORR_F32, {1, count, channels}), 1),
+        some, w, count * channels);
+  };
+  std::vector<float> most = run(samples).y;
+  most.resize(3 * channels);
+  EXPECT_EQ(run(3).y, most);
+}
+
+// Classes in parts of a larger tensor: what lies between their rows is not theirs.
+TEST(OddClasses, RowsOfAnotherTensorAreLeftAlone) {
+  std::vector<float> both = dlogits;
+  const Result r = multiply(
+      product(strided(ORR_F32, {1, samples, classes}, {0, row, 1}),
+              tensor(ORR_F32, {1, classes, channels}), tensor(ORR_F32, {1, samples, channels}), 2),
+      both, w, samples * channels);
+  EXPECT_GT(r.odd, 0u);
+}
+
+}  // namespace

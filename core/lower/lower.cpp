@@ -144,6 +144,8 @@ void fuse_ops(LocalProgram& local, const std::vector<std::string>& kernels) {
   fuse_products(local, kernels);
   fuse_norms(local, kernels);
   join_sums(local, kernels);
+  join_losses(local, kernels);
+  recompute_cheap(local);
 }
 
 RankPlan lower(const LowerRequest& request) {

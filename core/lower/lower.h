@@ -37,7 +37,7 @@ Share share_of(const LowerRequest& request);
 
 // The passes of lower(), in their order. Tests call them one by one.
 
-// Runs the five passes below.
+// Runs the seven passes below.
 void fuse_ops(LocalProgram& local, const std::vector<std::string>& kernels);
 // Puts the casts of states before all other ops.
 void cast_first(LocalProgram& local);
@@ -51,6 +51,12 @@ void fuse_products(LocalProgram& local, const std::vector<std::string>& kernels)
 void fuse_norms(LocalProgram& local, const std::vector<std::string>& kernels);
 // Joins the sums over whole tensors of an update, where one of these plugins takes them together.
 void join_sums(LocalProgram& local, const std::vector<std::string>& kernels);
+// Joins each loss with its gradient, where one of these plugins takes both. Not where microbatches
+// run in a call each.
+void join_losses(LocalProgram& local, const std::vector<std::string>& kernels);
+// Drops values that pointwise ops store for others, where these can compute them from as little.
+// Not where microbatches run in a call each.
+void recompute_cheap(LocalProgram& local);
 // Gives every value a storage and a place in it, and makes a launch of every op.
 void place_values(RankPlan& plan);
 // Puts totals into buckets; `dealt` as in localize.

@@ -19,6 +19,19 @@ void check_labels(const Integers& get, const void* labels, const S* w, int64_t r
   }
 }
 
+// A row of the gradient; dx may be x.
+template <class T, class S>
+void slope(const T* x, T* dx, int64_t classes, S w, S dloss, S lse, int64_t label) {
+  if (w == 0) return void(__builtin_memset(dx, 0, size_t(classes) * sizeof(T)));
+  const S scale = dloss * w;
+  const Vec<T> s = splat(scale), l = splat(lse);
+  const S hit = exp_one(load_one(x + label) - lse);  // before dx is written
+  each_vector(0, classes,
+              [&](int64_t i, auto n) { store(dx + i, s * exp(load(x + i, n) - l), n); });
+  store_one(dx + label, scale * (hit - S(1)));
+}
+
+// With dloss also the gradient, of each row while it is in cache.
 template <class T>
 struct CrossEntropy : Kernel {
   using V = Vec<T>;
@@ -27,19 +40,24 @@ struct CrossEntropy : Kernel {
       : label(op, 1),
         rows(op.in[0].dims[0]),
         classes(op.in[0].dims[1]),
-        step(op.in[0].strides[0]) {}
+        step(op.in[0].strides[0]),
+        step_out(op.n_out == 3 ? op.out[2].strides[0] : 0),
+        both(op.n_out == 3) {}
 
   void launch(const orr_buffer* in, const orr_buffer* out, const orr_buffer*) override {
     const T* logits = host<T>(in[0]);
     const void* labels = host<void>(in[1]);
-    const S* w = host<S>(in[2]);
+    const S *w = host<S>(in[2]), *dloss = both ? host<S>(in[3]) : nullptr;
     S *loss = host<S>(out[0]), *lse = host<S>(out[1]);
+    T* dlogits = both ? host<T>(out[2]) : nullptr;
     check_labels(label, labels, w, rows, classes);
     parallel_ranges(rows, row_grain(classes), [&](int64_t first, int64_t last) {
       for (int64_t r = first; r < last; ++r) {
         const T* x = logits + r * step;
+        const int64_t hit = w[r] == 0 ? 0 : label(labels, r);
         lse[r] = row_lse(x, r + 1 < rows ? x + step : x);
-        loss[r] = w[r] == 0 ? S(0) : w[r] * (lse[r] - load_one(x + label(labels, r)));
+        loss[r] = w[r] == 0 ? S(0) : w[r] * (lse[r] - load_one(x + hit));
+        if (both) slope(x, dlogits + r * step_out, classes, w[r], dloss[r], lse[r], hit);
       }
     });
   }
@@ -57,12 +75,12 @@ struct CrossEntropy : Kernel {
 
   Integers label;
   int64_t rows, classes;
-  int64_t step;  // from a row to the next, in elements
+  int64_t step, step_out;  // from a row to the next, in elements
+  bool both;
 };
 
 template <class T>
 struct CrossEntropyGrad : Kernel {
-  using V = Vec<T>;
   using S = Scalar<T>;
   explicit CrossEntropyGrad(const orr_op& op)
       : label(op, 2),
@@ -73,26 +91,15 @@ struct CrossEntropyGrad : Kernel {
 
   void launch(const orr_buffer* in, const orr_buffer* out, const orr_buffer*) override {
     const S *dloss = host<S>(in[0]), *w = host<S>(in[3]), *lse = host<S>(in[4]);
+    const T* logits = host<T>(in[1]);
     const void* labels = host<void>(in[2]);
+    T* dlogits = host<T>(out[0]);
     check_labels(label, labels, w, rows, classes);
     parallel_ranges(rows, row_grain(classes), [&](int64_t first, int64_t last) {
-      for (int64_t r = first; r < last; ++r) {
-        const T* x = host<T>(in[1]) + r * step;
-        T* dx = host<T>(out[0]) + r * step_out;
-        if (w[r] == 0)
-          __builtin_memset(dx, 0, size_t(classes) * sizeof(T));
-        else
-          row(x, dx, dloss[r] * w[r], lse[r], label(labels, r));
-      }
+      for (int64_t r = first; r < last; ++r)
+        slope(logits + r * step, dlogits + r * step_out, classes, w[r], dloss[r], lse[r],
+              w[r] == 0 ? 0 : label(labels, r));
     });
-  }
-
-  void row(const T* x, T* dx, S scale, S lse, int64_t label) const {
-    V s = splat(scale), l = splat(lse);
-    S hit = exp_one(load_one(x + label) - lse);  // before dx, which may be x, is written
-    each_vector(0, classes,
-                [&](int64_t i, auto n) { store(dx + i, s * exp(load(x + i, n) - l), n); });
-    store_one(dx + label, scale * (hit - S(1)));
   }
 
   Integers label;

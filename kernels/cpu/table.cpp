@@ -70,15 +70,17 @@ void real_op(const orr_op& op, orr_support& out) {
   out.inplace = inplace;
 }
 
-// Takes logits, which are tensor `logits`, in rows that lie apart.
+bool has_neighbours(const orr_tensor& x) { return x.dims[1] == 1 || x.strides[1] == 1; }
+
+// Takes logits, which are tensor `logits`, and their gradient in rows that lie apart.
 template <int logits, int inplace>
 void loss(const orr_op& op, orr_support& out) {
-  const orr_tensor &x = op.in[logits], &dx = op.out[0];
-  const bool neighbours = x.strides[1] == 1 && (logits == 0 || dx.strides[1] == 1);
-  if (!neighbours && x.dims[1] != 1) return refuse(out, "the last stride of logits is 1");
+  const int slope = logits == 1 ? 0 : op.n_out == 3 ? 2 : -1;  // the output
+  if (!has_neighbours(op.in[logits]) || (slope >= 0 && !has_neighbours(op.out[slope])))
+    return refuse(out, "the last stride of logits is 1");
   real_op<logits, inplace>(op, out);
   out.strided_in = 1u << logits;
-  if (logits == 1) out.strided_out = 1;
+  if (slope >= 0) out.strided_out = 1u << slope;
 }
 
 // Takes sums of tensor `input`, stored in any dtype that sums can be stored in.

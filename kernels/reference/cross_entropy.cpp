@@ -27,11 +27,21 @@ void check_inputs(const orr_op& op, int logits, int lse) {
   if (lse) require_vector(op.in[lse], wide, rows, "lse");
 }
 
+void check_slope(const orr_tensor& dlogits, const orr_tensor& x) {
+  require_dtype(dlogits, x.dtype, "dlogits");
+  require_shape(dlogits, {x.dims[0], x.dims[1]}, "dlogits");
+  require_rows(dlogits, "dlogits");
+}
+
 void check_forward(const orr_op& op) {
-  require_counts(op, 3, 2);
+  const bool both = op.n_in == 4;
+  require_counts(op, both ? 4 : 3, both ? 3 : 2);
   check_inputs(op, 0, 0);
-  for (int i = 0; i < 2; ++i)
-    require_vector(op.out[i], wide_dtype(op.in[0].dtype), op.in[0].dims[0], "loss or lse");
+  const int32_t wide = wide_dtype(op.in[0].dtype);
+  for (int i = 0; i < 2; ++i) require_vector(op.out[i], wide, op.in[0].dims[0], "loss or lse");
+  if (!both) return;
+  require_vector(op.in[3], wide, op.in[0].dims[0], "dloss");
+  check_slope(op.out[2], op.in[0]);
 }
 
 void check_grad(const orr_op& op) {
@@ -39,9 +49,7 @@ void check_grad(const orr_op& op) {
   check_inputs(op, 1, 4);
   const orr_tensor& x = op.in[1];
   require_vector(op.in[0], wide_dtype(x.dtype), x.dims[0], "dloss");
-  require_dtype(op.out[0], x.dtype, "dlogits");
-  require_shape(op.out[0], {x.dims[0], x.dims[1]}, "dlogits");
-  require_rows(op.out[0], "dlogits");
+  check_slope(op.out[0], x);
 }
 
 template <class A>
@@ -56,6 +64,12 @@ void check_labels(const Call& call, int labels, const A* w, int64_t rows, int64_
   }
 }
 
+// One row of the gradient; dx may be x.
+template <class T, class A>
+void slope(const T* x, T* dx, int64_t n, A scale, A lse, int64_t label) {
+  for (int64_t c = 0; c < n; ++c) put(dx[c], scale * (exp_of(get(x[c]) - lse) - A(c == label)));
+}
+
 void run_forward(const Call& call) {
   with_real(call.op.in[0].dtype, [&]<class T>(Type<T>) {
     using A = Acc<T>;
@@ -68,6 +82,10 @@ void run_forward(const Call& call) {
       A lse = top + log_of(row_sum<A>(n, [=](int64_t c) { return exp_of(get(x[c]) - top); }));
       call.output<A>(0)[r] = w[r] == 0 ? A(0) : w[r] * (lse - get(x[call.integer(1, r)]));
       call.output<A>(1)[r] = lse;
+      if (call.op.n_in < 4) return;
+      T* dx = call.output<T>(2) + r * call.op.out[2].strides[0];
+      if (w[r] == 0) return std::fill(dx, dx + n, T{});
+      slope(x, dx, n, call.input<A>(3)[r] * w[r], lse, call.integer(1, r));
     });
   });
 }
@@ -82,10 +100,7 @@ void run_grad(const Call& call) {
       const T* x = call.input<T>(1) + r * call.op.in[1].strides[0];
       T* dx = call.output<T>(0) + r * call.op.out[0].strides[0];
       if (w[r] == 0) return std::fill(dx, dx + n, T{});
-      int64_t label = call.integer(2, r);
-      A scale = dloss[r] * w[r];
-      for (int64_t c = 0; c < n; ++c)
-        put(dx[c], scale * (exp_of(get(x[c]) - lse[r]) - A(c == label)));
+      slope(x, dx, n, dloss[r] * w[r], lse[r], call.integer(2, r));
     });
   });
 }
@@ -95,7 +110,7 @@ int32_t inplace_logits(const orr_op&) { return 2; }
 }  // namespace
 
 const Family cross_entropy_family = {
-    "cross_entropy", "reference.cross_entropy.1", check_forward, run_forward, nullptr, 1, 0,
+    "cross_entropy", "reference.cross_entropy.1", check_forward, run_forward, nullptr, 1, 4,
     nullptr};
 const Family cross_entropy_grad_family = {
     "cross_entropy_grad", "reference.cross_entropy.1", check_grad, run_grad, nullptr, 2, 1,

@@ -112,6 +112,114 @@ TEST(JoinedNorms, StayApartWhereTheKernelsTakeThemBetterSo) {
   EXPECT_EQ(count(kinds(norm.p, {"reference", "cpu"}), "norm_grad"), 0);  // cpu has no such op
 }
 
+// The mean loss of rows over 11 classes, and the gradient of the logits, which are a product.
+struct Loss {
+  explicit Loss(bool kept = false) {
+    const ValueId x = p.input("x", {ORR_F32, {1, 9, 5}}), w = p.input("w", {ORR_F32, {1, 5, 11}});
+    logits = p.add1("reshape", {p.add1("matmul", {x, w})}, {{"dims", Dims{9, 11}}});
+    const ValueId labels = build::iota(p, 9, ORR_I32);
+    const ValueId each = p.cast(p.pointwise(ORR_FN_NE, {labels, Operand::number(4)}), ORR_F32);
+    const Ids found = p.add("cross_entropy", {logits, labels, each});
+    give(p, "loss", build::reduce(p, "sum", found[0], {0}, false));
+    p.set_phase(Phase::backward);
+    const ValueId dloss = p.pointwise(ORR_FN_MUL, {each, Operand::number(0.125)});
+    slope = p.add1("cross_entropy_grad", {dloss, logits, labels, each, found[1]});
+    give(p, "dw",
+         p.add1("matmul", {p.add1("transpose", {x}, {{"perm", Dims{0, 2, 1}}}),
+                           p.add1("reshape", {slope}, {{"dims", Dims{1, 9, 11}}})}));
+    if (kept) give(p, "logits", logits);
+  }
+  // Whether the gradient lies where the logits do.
+  bool in_place(const Kinds& kernels) const {
+    Machine machine(p, kernels, {});
+    const std::vector<Place>& places = machine.plan().places;
+    return places[static_cast<size_t>(slope)].storage ==
+           places[static_cast<size_t>(logits)].storage;
+  }
+
+  Program p;
+  ValueId logits = kNone, slope = kNone;
+};
+
+TEST(JoinedLosses, WriteTheGradientOverTheLogits) {
+  for (const Kinds& kernels : {Kinds{"reference"}, Kinds{"reference", "cpu"}}) {
+    const Loss loss;
+    const Kinds found = kinds(loss.p, kernels);
+    EXPECT_EQ(count(found, "cross_entropy"), 1);
+    EXPECT_EQ(count(found, "cross_entropy_grad"), 0);
+    EXPECT_TRUE(loss.in_place(kernels));
+  }
+  expect_equal_bits(Loss().p);
+}
+
+TEST(JoinedLosses, LeaveLogitsThatAreRead) {
+  const Loss loss(true);
+  EXPECT_EQ(count(kinds(loss.p), "cross_entropy_grad"), 0);
+  EXPECT_FALSE(loss.in_place({"reference"}));
+  expect_equal_bits(loss.p);
+}
+
+// The gradient of loss * loss: its slope is known only when the loss is.
+TEST(JoinedLosses, StayApartWhereTheSlopeDependsOnTheLoss) {
+  Program p;
+  const ValueId x = p.input("x", {ORR_F32, {9, 11}}), each = p.input("each", {ORR_F32, {9}});
+  const ValueId labels = build::iota(p, 9, ORR_I32);
+  const Ids found = p.add("cross_entropy", {x, labels, each});
+  give(p, "dx", p.add1("cross_entropy_grad", {found[0], x, labels, each, found[1]}));
+  EXPECT_EQ(count(kinds(p), "cross_entropy_grad"), 1);
+  expect_equal_bits(p);
+}
+
+// How many tensors pointwise launches write.
+int64_t written(const Program& p) {
+  int64_t n = 0;
+  Machine machine(p, {"reference"}, {});
+  for (const Launch& l : machine.plan().launches)
+    if (l.op.kind == "pointwise") n += static_cast<int64_t>(l.out.size());
+  return n;
+}
+
+// An activation behind a layer with a bias, and its slope times a gradient.
+struct Activation {
+  explicit Activation(bool kept = false) {
+    const ValueId x = p.input("x", {ORR_F32, {1, 40, 5}}), w = p.input("w", {ORR_F32, {1, 5, 6}});
+    const ValueId bias = p.input("bias", {ORR_F32, {6}}), dy = p.input("dy", {ORR_F32, {1, 40, 6}});
+    product = p.add1("matmul", {x, w}), sum = p.pointwise(ORR_FN_ADD, {product, bias});
+    give(p, "y", p.pointwise(ORR_FN_GELU, {sum}));
+    p.set_phase(Phase::backward);
+    const ValueId slope = p.pointwise(ORR_FN_GELU_GRAD, {sum});
+    // A product, so that both expressions are not one.
+    give(p, "dx",
+         p.add1("matmul", {p.pointwise(ORR_FN_MUL, {dy, slope}),
+                           p.add1("transpose", {w}, {{"perm", Dims{0, 2, 1}}})}));
+    if (kept) give(p, "softmax", p.add1("softmax", {sum}));
+  }
+
+  Program p;
+  ValueId product = kNone, sum = kNone;
+};
+
+TEST(Recomputed, IsWhatCostsNothingToReadAgain) {
+  EXPECT_EQ(written(Activation().p), 2);  // the activation, and its slope times dy
+  expect_equal_bits(Activation().p);
+}
+
+TEST(Recomputed, IsNotWhatAnotherOpReads) {
+  EXPECT_EQ(written(Activation(true).p), 3);  // the sum as well
+  expect_equal_bits(Activation(true).p);
+}
+
+// Of two tensors of its size: reading both is no less.
+TEST(Recomputed, IsNotASumOfLargeTensors) {
+  Program p;
+  const ValueId a = p.input("a", {ORR_F32, {40, 6}}), b = p.input("b", {ORR_F32, {40, 6}});
+  const ValueId sum = p.pointwise(ORR_FN_ADD, {a, b});
+  const ValueId y = p.add1("softmax", {p.pointwise(ORR_FN_GELU, {sum})});
+  give(p, "dx", p.pointwise(ORR_FN_MUL, {y, p.pointwise(ORR_FN_GELU_GRAD, {sum})}));
+  EXPECT_EQ(written(p), 3);
+  expect_equal_bits(p);
+}
+
 TEST(JoinedSums, AreThoseWhoseTensorsAreKnown) {
   Program p;
   const ValueId a = p.input("a", {ORR_F32, {6, 5}}), b = p.input("b", {ORR_F32, {2000}});

@@ -2,6 +2,7 @@
 //
 // cross_entropy: logits[..., V], labels[...], weights[...] -> weighted loss[...], lse[...] for each
 // row, and its gradient with respect to the logits. Classes may be cut over ranks, also unevenly.
+// Lowering makes one op of both (lower/kernels/join_losses.cpp).
 #include <stdexcept>
 
 #include "program/autodiff.h"
@@ -30,6 +31,7 @@ std::vector<Type> infer(const OpArgs& args) {
   Type row{loss_dtype(x.dtype), rows};
   if (w != row)
     throw std::invalid_argument("weights are " + to_string(w) + ", wanted " + to_string(row));
+  if (args.in.size() == 4) return {row, row, x};
   return {row, row};
 }
 
@@ -79,7 +81,8 @@ std::vector<ValueId> grad_parts(Program& p, const Op& op) {
 void grad_gradient(Gradient& g, const Op& op) { gradient_by_parts(g, op, grad_parts); }
 
 KernelForm form(const Op& op, const std::vector<Layout>& in, const std::vector<Layout>& out) {
-  return contiguous_form(in, out, op.kind == "cross_entropy" ? "Rffff" : "fRfffR");
+  if (op.kind == "cross_entropy_grad") return contiguous_form(in, out, "fRfffR");
+  return contiguous_form(in, out, in.size() == 4 ? "RfffffR" : "Rffff");
 }
 
 Cost cost(const OpArgs& args, const std::vector<Type>& out) {

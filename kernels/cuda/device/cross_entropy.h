@@ -6,13 +6,13 @@
 
 namespace orr_cuda {
 
-// cross_entropy: logits, labels, w -> loss, lse. cross_entropy_grad: dloss = loss, logits, labels,
-// w, lse -> dlogits. All but logits, labels and dlogits are accumulators.
+// cross_entropy: logits, labels, w (, dloss) -> loss, lse (, dlogits). cross_entropy_grad: dloss,
+// logits, labels, w, lse -> dlogits. All but logits, labels and dlogits are accumulators.
 struct CrossEntropyArgs {
   Rows rows;
-  const void *logits, *labels, *w;
-  void *loss, *lse, *dlogits;
-  int64_t step, step_out;  // from a row of logits, or of dlogits, to the next, in elements
+  const void *logits, *labels, *w, *dloss;
+  void *loss, *lse, *dlogits;  // null: not wanted
+  int64_t step, step_out;      // from a row of logits, or of dlogits, to the next, in elements
   LateWord* late;
   unsigned op;
   bool wide_labels;  // i64

@@ -26,12 +26,22 @@ void require_inputs(const orr_op& op, int logits) {
   require_vector(op.in[logits + 2], wide_dtype(x.dtype), x.dims[0], "w");
 }
 
+void require_slope(const orr_tensor& dlogits, const orr_tensor& x) {
+  require_dtype(dlogits, x.dtype, "dlogits");
+  require_shape(dlogits, {x.dims[0], x.dims[1]}, "dlogits");
+  require_neighbours(dlogits, "dlogits");
+}
+
 void supports(const orr_op& op, orr_support& out) {
-  require_counts(op, 3, 2);
+  const bool both = op.n_in == 4;
+  require_counts(op, both ? 4 : 3, both ? 3 : 2);
   require_inputs(op, 0);
+  const orr_tensor& x = op.in[0];
   for (int i = 0; i < 2; ++i)
-    require_vector(op.out[i], wide_dtype(op.in[0].dtype), op.in[0].dims[0], "loss or lse");
-  out.strided_in = 1;
+    require_vector(op.out[i], wide_dtype(x.dtype), x.dims[0], "loss or lse");
+  if (both) require_vector(op.in[3], wide_dtype(x.dtype), x.dims[0], "dloss");
+  if (both) require_slope(op.out[2], x);
+  out.strided_in = 1, out.strided_out = both ? 4 : 0;
   orr::copy_text(out.numerics, "cuda.cross_entropy.1: sums as in ops.h, exp of the device");
 }
 
@@ -41,9 +51,7 @@ void supports_grad(const orr_op& op, orr_support& out) {
   const orr_tensor& x = op.in[1];
   require_vector(op.in[0], wide_dtype(x.dtype), x.dims[0], "dloss");
   require_vector(op.in[4], wide_dtype(x.dtype), x.dims[0], "lse");
-  require_dtype(op.out[0], x.dtype, "dlogits");
-  require_shape(op.out[0], {x.dims[0], x.dims[1]}, "dlogits");
-  require_neighbours(op.out[0], "dlogits");
+  require_slope(op.out[0], x);
   out.inplace = 2, out.strided_in = 2, out.strided_out = 1;
   orr::copy_text(out.numerics, "cuda.cross_entropy_grad.1: exp of the device");
 }
@@ -58,11 +66,13 @@ LateSource::Text bad_label(int64_t classes) {
 
 struct CrossEntropy : Prepared {
   explicit CrossEntropy(const orr_op& op)
-      : logits_(op.n_out == 1),
+      : grad_(op.n_out == 1),
+        both_(op.n_out == 3),
+        logits_(grad_ ? 1 : 0),
         rows_(function_name(op.kind, op.in[logits_].dtype), op.in[logits_], logits_ ? 0 : 1,
-              logits_ == 0),
+              !grad_),
         step_(op.in[logits_].strides[0]),
-        step_out_(op.out[0].strides[0]),
+        step_out_(op.out[both_ ? 2 : 0].strides[0]),
         late_(op, bad_label(op.in[logits_].dims[1])),
         wide_labels_(op.in[logits_ + 1].dtype == ORR_I64) {}
 
@@ -71,9 +81,10 @@ struct CrossEntropy : Prepared {
     args.logits = pointer(b.in[logits_]);
     args.labels = pointer(b.in[logits_ + 1]);
     args.w = pointer(b.in[logits_ + 2]);
-    args.loss = pointer(logits_ ? b.in[0] : b.out[0]);
-    args.lse = pointer(logits_ ? b.in[4] : b.out[1]);
-    args.dlogits = logits_ ? pointer(b.out[0]) : nullptr;
+    args.loss = grad_ ? nullptr : pointer(b.out[0]);
+    args.lse = pointer(grad_ ? b.in[4] : b.out[1]);
+    args.dloss = grad_ ? pointer(b.in[0]) : both_ ? pointer(b.in[3]) : nullptr;
+    args.dlogits = grad_ ? pointer(b.out[0]) : both_ ? pointer(b.out[2]) : nullptr;
     args.step = step_, args.step_out = step_out_;
     args.late = reinterpret_cast<LateWord*>(late_.word());
     args.op = late_.id();
@@ -81,7 +92,8 @@ struct CrossEntropy : Prepared {
     rows_(stream, args);
   }
 
-  int logits_;  // which input they are: 1 for the gradient
+  bool grad_, both_;
+  int logits_;  // which input they are
   RowLaunch rows_;
   int64_t step_, step_out_;  // of logits and of dlogits
   LateSource late_;

@@ -82,6 +82,25 @@ Case cross_entropy_grad(const Case& f) {
   return c;
 }
 
+std::vector<Values> forward_and_grad(const Case& c, const std::vector<Values>& x) {
+  std::vector<Values> all = forward(c, x);
+  Case slope = c;
+  slope.in = {c.in[3], c.in[0], c.in[1], c.in[2], c.out[1]};
+  all.push_back(grad(slope, {x[3], x[0], x[1], x[2], all[1]})[0]);
+  return all;
+}
+
+// Both at once.
+Case with_grad(const Case& f) {
+  Case c = f;
+  c.in.push_back(f.out[0]), c.out.push_back(f.in[0]);
+  c.note += std::string("_and_grad_") + dtype_name(f.in[0].dtype);
+  c.fills.push_back(normal());
+  c.oracle = forward_and_grad;
+  for (Axis& a : c.axes) a = {{0, 0, 0, 0}, {0, 0, 0}};
+  return c;
+}
+
 }  // namespace
 
 std::vector<Case> cross_entropy_cases() {
@@ -96,7 +115,10 @@ std::vector<Case> cross_entropy_cases() {
       for (int64_t step : {67, 128})
         cases.push_back(apart(cross_entropy(dtype, labels, 7, 65), step));
     }
-  for (size_t i = cases.size(); i-- > 0;) cases.push_back(cross_entropy_grad(cases[i]));
+  for (size_t i = cases.size(); i-- > 0;) {
+    cases.push_back(cross_entropy_grad(cases[i]));
+    cases.push_back(with_grad(cases[i]));
+  }
   return cases;
 }
 

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Makes one op (ops.h, cross_entropy with dloss) of a loss and its gradient, in the place of the
+// latter, if a kernel takes it: such a kernel reads the logits once, and the gradient lies where
+// they were. What reads the loss in between moves behind it; the gradient must not depend on that.
+#include "lower/kernels/joined_ops.h"
+#include "lower/lower.h"
+
+namespace orrery {
+namespace {
+
+class LossJoiner {
+ public:
+  LossJoiner(Program& p, const std::vector<std::string>& kernels) : p_(p), kernels_(kernels) {}
+
+  void run() {
+    for (size_t i = 0; i < p_.ops().size(); ++i)
+      if (p_.ops()[i].kind == "cross_entropy")
+        if (const size_t grad = gradient_of(i); grad != SIZE_MAX) join(i, grad);
+  }
+
+ private:
+  size_t gradient_of(size_t i) const {
+    const Op& loss = p_.ops()[i];
+    const std::vector<ValueId> read = {loss.in[0], loss.in[1], loss.in[2], loss.out[1]};
+    for (size_t j = i + 1; j < p_.ops().size(); ++j) {
+      const Op& op = p_.ops()[j];
+      if (op.kind == "cross_entropy_grad" && op.stage == loss.stage &&
+          std::vector<ValueId>(op.in.begin() + 1, op.in.end()) == read)
+        return j;
+    }
+    return SIZE_MAX;
+  }
+
+  // Of the ops between i and j: whether they depend on op i.
+  std::vector<char> dependents(size_t i, size_t j) const {
+    std::vector<char> found(p_.ops().size());
+    found[i] = true;
+    for (size_t k = i + 1; k <= j; ++k)
+      for (ValueId v : p_.ops()[k].in)
+        if (const OpId maker = p_.value(v).producer; maker != kNone)
+          found[k] = found[k] || found[static_cast<size_t>(maker)];
+    return found;
+  }
+
+  void join(size_t i, size_t j) {
+    const Op &loss = p_.ops()[i], &grad = p_.ops()[j];
+    const std::vector<char> later = dependents(i, j);
+    const OpId dloss = p_.value(grad.in[0]).producer;
+    if (dloss != kNone && later[static_cast<size_t>(dloss)]) return;
+    Op both = loss;
+    both.in.push_back(grad.in[0]), both.out.push_back(grad.out[0]), both.phase = grad.phase;
+    if (!taken_as_joined(kernels_, p_, both, {&loss, &grad})) return;
+    std::vector<Op> ops;
+    std::swap(ops, p_.mutable_ops());
+    const auto move = [&](size_t from, size_t to, bool which) {
+      for (size_t k = from; k < to; ++k)
+        if (static_cast<bool>(later[k]) == which) p_.append(std::move(ops[k]));
+    };
+    move(0, j, false);
+    p_.append(std::move(both));
+    move(i + 1, j, true);
+    move(j + 1, ops.size(), false);
+  }
+
+  Program& p_;
+  KernelChoice kernels_;
+};
+
+}  // namespace
+
+void join_losses(LocalProgram& local, const std::vector<std::string>& kernels) {
+  if (!local.microbatches.one_by_one) LossJoiner(local.program, kernels).run();
+}
+
+}  // namespace orrery

@@ -1631,7 +1631,7 @@ function orrery.data.arrays(fields) end
 ---@class orrery.data.idx.Options
 ---@field dtype? orrery.DType of x: bytes divided by 255 where it is real, 'u8' as they are (default 'f32')
 
----MNIST's idx files, unpacked: x the images [C,H,W], y the labels.
+---MNIST's idx files, also packed by gzip: x the images [C,H,W], y the labels.
 ---@param images string
 ---@param labels string
 ---@param options? orrery.data.idx.Options
@@ -1667,6 +1667,14 @@ function orrery.data.images(directory, options) end
 ---@param options? orrery.data.csv.Options
 ---@return orrery.Dataset
 function orrery.data.csv(path, fields, options) end
+
+---What the data plugin of this name reads at a path, or at each of a list of them.
+---@param format string
+---@param paths any
+---@param options? table those of the plugin
+---@param dtypes? table of fields, {x = 'u8'}, instead of those that the plugin gives them
+---@return orrery.Dataset
+function orrery.data.open(format, paths, options, dtypes) end
 
 ---Several datasets of the same fields, each with its share of the samples. An epoch is as long as it takes to see all of every part.
 ---@param parts table

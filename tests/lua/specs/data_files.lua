@@ -21,7 +21,17 @@ local cifar = orrery.data.cifar({ files .. "cifar10.bin", files .. "cifar10.bin"
 assert(cifar.samples == 4 and cifar:batch(1, { size = 2 }).x.shape[2] == 3)
 local idx = orrery.data.idx(files .. "images.idx", files .. "labels.idx", { dtype = "u8" })
 assert(idx:batch(1, { size = 1, shuffle = false }).x:read():tolist()[1][1][1][2] == 37)
+local packed = orrery.data.idx(files .. "images.idx.gz", files .. "labels.idx.gz")
+assert(packed:batch(1, { size = 3, shuffle = false }).y:read():tolist()[3] == 9)
 assert(orrery.data.tokens(files .. "tokens.bin", { length = 9 }).samples == 5)
+
+local tokens = orrery.data.open("tokens", files .. "tokens.bin", { length = 9 }, { x = "i64" })
+assert(tokens.samples == 5 and tokens:batch(1, { size = 1 }).x.dtype == "i64")
+local none, unknown = pcall(orrery.data.open, "parquet", "a.parquet")
+assert(not none and unknown:find "no plugin provides data 'parquet'; found: cifar, csv, idx, images, tokens; looked for"
+  and unknown:find "ORRERY_PLUGIN_PATH", unknown)
+local _, odd = pcall(orrery.data.open, "tokens", files .. "tokens.bin", { length = 9, size = { 1, { 2 } } })
+assert(odd:find "tokens: unknown option 'size.1'", odd)
 
 local all = orrery.load(files .. "all.safetensors")
 assert(all.u16.dtype == "i32" and all.bf16:tolist()[2][3] == 5)

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace orrery {
+namespace data {
 
 class CsvRows {
  public:
@@ -30,4 +30,4 @@ class CsvRows {
   int64_t line_ = 1, row_line_ = 1;
 };
 
-}  // namespace orrery
+}  // namespace data

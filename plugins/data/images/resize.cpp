@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/resize.h"
+#include "resize.h"
 
 #include <algorithm>
 #include <cmath>
 
-namespace orrery {
+namespace data {
 namespace {
 
 // Weights are whole numbers of 2^-22, as Pillow's are: a sum of products of them with 8-bit pixels
@@ -96,4 +96,4 @@ Image square(const Image& image, int64_t size, const std::string& label) {
   return made;
 }
 
-}  // namespace orrery
+}  // namespace data

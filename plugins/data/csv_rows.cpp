@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/csv_rows.h"
+#include "csv_rows.h"
 
 #include <algorithm>
 
-#include "base/error.h"
+#include "refuse.h"
 
-namespace orrery {
+namespace data {
 
 CsvRows::CsvRows(std::string text, std::string label)
     : text_(std::move(text)), label_(std::move(label)) {
@@ -40,9 +40,8 @@ std::string CsvRows::quoted() {
   for (++at_;;) {
     const size_t quote = text_.find('"', at_);
     if (quote == text_.npos)
-      fail(ORR_INVALID,
-           "{}: line {}: a quote is not closed; close it, or double it inside of a value", label_,
-           begin);
+      refuse(label_, ": line ", begin,
+             ": a quote is not closed; close it, or double it inside of a value");
     line_ += std::count(text_.begin() + static_cast<std::ptrdiff_t>(at_),
                         text_.begin() + static_cast<std::ptrdiff_t>(quote), '\n');
     inside.append(text_, at_, quote - at_);
@@ -51,9 +50,8 @@ std::string CsvRows::quoted() {
     inside += text_[at_++];
   }
   if (!at_line_end() && text_[at_] != ',')
-    fail(ORR_INVALID,
-         "{}: line {}: a closing quote is followed by '{}'; double quotes inside of a value",
-         label_, line_, text_[at_]);
+    refuse(label_, ": line ", line_, ": a closing quote is followed by '", text_[at_],
+           "'; double quotes inside of a value");
   return inside;
 }
 
@@ -63,4 +61,4 @@ void CsvRows::end_line() {
   ++line_;
 }
 
-}  // namespace orrery
+}  // namespace data

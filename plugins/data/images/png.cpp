@@ -6,10 +6,10 @@
 #include <csetjmp>
 #include <cstring>
 
-#include "base/error.h"
-#include "data/image.h"
+#include "../refuse.h"
+#include "image.h"
 
-namespace orrery {
+namespace data {
 namespace {
 
 struct Reader {
@@ -79,18 +79,17 @@ class Png {
 Image decode_png(const std::vector<std::byte>& file, const std::string& label) {
   Reader reader{file.data(), file.size()};
   const Png png(reader);
-  if (!png.info) fail(ORR_FAILED, "{}: libpng does not start", label);
-  const auto refuse = [&] {
-    fail(ORR_INVALID, "{}: the PNG cannot be read ({}); restore it or take it away", label,
-         reader.why);
+  if (!png.info) fail(ORR_FAILED, label, ": libpng does not start");
+  const auto damaged = [&] {
+    refuse(label, ": the PNG cannot be read (", reader.why, "); restore it or take it away");
   };
   uint64_t height = 0, width = 0;
-  if (!read_size(png.png, png.info, height, width)) refuse();
+  if (!read_size(png.png, png.info, height, width)) damaged();
   Image image = blank_image(height, width, label);
   std::vector<png_bytep> rows;
   for (uint64_t y = 0; y < height; ++y) rows.push_back(image.rgb.data() + y * width * 3);
-  if (!read_rows(png.png, rows.data())) refuse();
+  if (!read_rows(png.png, rows.data())) damaged();
   return image;
 }
 
-}  // namespace orrery
+}  // namespace data

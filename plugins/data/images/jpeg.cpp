@@ -8,10 +8,10 @@
 #include <jerror.h>
 #include <jpeglib.h>
 
-#include "base/error.h"
-#include "data/image.h"
+#include "../refuse.h"
+#include "image.h"
 
-namespace orrery {
+namespace data {
 namespace {
 
 struct Errors {
@@ -70,14 +70,13 @@ class Jpeg {
 Image decode_jpeg(const std::vector<std::byte>& file, const std::string& label) {
   Errors errors{};
   Jpeg jpeg(errors);
-  const auto refuse = [&] {
-    fail(ORR_INVALID, "{}: the JPEG cannot be read ({}); restore it or save it as RGB", label,
-         errors.why);
+  const auto damaged = [&] {
+    refuse(label, ": the JPEG cannot be read (", errors.why, "); restore it or save it as RGB");
   };
-  if (!read_size(jpeg.object, errors, file)) refuse();
+  if (!read_size(jpeg.object, errors, file)) damaged();
   Image image = blank_image(jpeg.object.output_height, jpeg.object.output_width, label);
-  if (!read_rows(jpeg.object, errors, image.rgb.data())) refuse();
+  if (!read_rows(jpeg.object, errors, image.rgb.data())) damaged();
   return image;
 }
 
-}  // namespace orrery
+}  // namespace data

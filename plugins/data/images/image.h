@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace orrery {
+namespace data {
 
 struct Image {
   int64_t height = 0, width = 0;
@@ -28,4 +28,4 @@ Image decode_jpeg(const std::vector<std::byte>& file, const std::string& label);
 // Throws Error unless there is something of this size to decode; otherwise an image of it.
 Image blank_image(uint64_t height, uint64_t width, const std::string& label);
 
-}  // namespace orrery
+}  // namespace data

@@ -3,9 +3,9 @@
 // Images of one size, as torchvision's Resize and CenterCrop make them.
 #pragma once
 
-#include "data/image.h"
+#include "image.h"
 
-namespace orrery {
+namespace data {
 
 // Both throw Error, which begins with `label`, for what gets too large.
 // Bilinear, each pixel a mean over all that it stands for; the pixels are those of Pillow's resize.
@@ -14,4 +14,4 @@ Image resize(const Image& image, int64_t height, int64_t width, const std::strin
 // Resized until the shorter edge is `size`, and of that the square in the middle.
 Image square(const Image& image, int64_t size, const std::string& label);
 
-}  // namespace orrery
+}  // namespace data

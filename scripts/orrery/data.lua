@@ -1,0 +1,49 @@
+-- SPDX-License-Identifier: Apache-2.0
+--
+-- The calls of orrery.data for the formats whose readers come with Orrery: options as the plugins take them. What is
+-- checked here is what would name no file.
+local _, orrery = ...
+local open = orrery.data.open
+
+local M = {}
+
+function M.tokens(paths, o) return open("tokens", paths, { length = o.length, dtype = o.dtype }) end
+
+function M.idx(images, labels, o) return open("idx", images, { labels = labels }, { x = o.dtype }) end
+
+function M.cifar(paths, o) return open("cifar", paths, { classes = o.classes }, { x = o.dtype }) end
+
+function M.images(directory, o) return open("images", directory, { size = o.size }, { x = o.dtype }) end
+
+local function columns_of(field, columns)
+  local list = type(columns) == "table" and columns or { columns }
+  for _, column in ipairs(list) do
+    if type(column) ~= "string" then
+      orrery.fail(("csv: a column of '%s' is %s, expected a name"):format(field, orrery.type(column)))
+    end
+  end
+  if #list == 0 then orrery.fail "an empty list of names; give at least one" end
+  return list
+end
+
+function M.csv(path, fields, o)
+  local names, list = {}, {}
+  for name, columns in pairs(fields) do
+    names[#names + 1] = name
+    local dtype = o.dtypes[name] or "f32"
+    list[#list + 1] = {
+      name = name, columns = columns_of(name, columns), list = type(columns) == "table", dtype = dtype,
+    }
+    if dtype == "class" and #list[#list].columns > 1 then
+      orrery.fail(("csv: '%s' has %d columns: a class is of one"):format(name, #list[#list].columns))
+    end
+  end
+  for name in pairs(o.dtypes) do
+    if fields[name] == nil then
+      orrery.fail(("csv: dtypes: unknown option '%s'%s"):format(name, orrery.did_you_mean(name, names)))
+    end
+  end
+  return open("csv", path, { fields = list })
+end
+
+return M

@@ -5,9 +5,9 @@
 #include <filesystem>
 
 #include "base/text_file.h"
-#include "data/bpe.h"
 #include "data/columns.h"
 #include "data/joined.h"
+#include "data/made_tokenizer.h"
 #include "data/npy.h"
 #include "data/opened.h"
 #include "data/text.h"
@@ -56,44 +56,6 @@ DatasetRef text(lua_State* L, Index source, const Table& options) {
   return whole(text_dataset(all, tokenizer, options.integer("ctx"), name));
 }
 
-// The option `special`: a list of texts, or ids by text. -1: a text without an id of its own.
-std::map<std::string, int64_t> special_in(const Table& options) {
-  return options.with("special", [](lua_State* L, int index) {
-    std::map<std::string, int64_t> names;
-    if (!lua_istable(L, index)) return names;
-    if (lua_rawlen(L, index) > 0)
-      for (const std::string& text : texts_at(L, index, "special")) names[text] = -1;
-    else
-      for (const std::string& text : sorted_keys(L, index))
-        names[text] = Table{L, index}.integer(text);
-    return names;
-  });
-}
-
-TokenizerRef with_options(Bpe bpe, const Table& options, const std::string& name) {
-  bpe.split = split_by_name(options.text("split"));
-  add_special(bpe, special_in(options));
-  return {make_tokenizer(std::move(bpe), name)};
-}
-
-TokenizerRef bpe(const std::string& vocab, const std::string& merges, const Table& options) {
-  return with_options(read_bpe(vocab, merges), options, vocab);
-}
-
-TokenizerRef tiktoken(const std::string& path, const Table& options) {
-  return with_options(read_tiktoken(path), options, path);
-}
-
-TokenizerRef train(lua_State* L, Index source, const Table& options) {
-  const auto [all, name] = text_in(L, source, options);
-  BpeTraining training{
-      options.integer("vocab"), options.integer("min_frequency"),
-      split_by_name(options.text("split")), options.with("special", [](lua_State* S, int index) {
-        return lua_istable(S, index) ? texts_at(S, index, "special") : std::vector<std::string>();
-      })};
-  return {make_tokenizer(train_bpe(all, name, training), name)};
-}
-
 // Adds the value at `index` to the options of a plugin: a table as the options "name.key", a list
 // as "name.1", "name.2".
 void add_option(lua_State* L, int index, const std::string& name, Attrs& to) {
@@ -107,7 +69,10 @@ void add_option(lua_State* L, int index, const std::string& name, Attrs& to) {
   } else if (type == LUA_TNUMBER) {
     to[name] = to_number(L, index, name);
   } else if (type == LUA_TSTRING) {
-    to[name] = to_text(L, index, name);
+    const std::string text = to_text(L, index, name);
+    if (text.find('\0') != text.npos)
+      fail(ORR_INVALID, "option '{}' holds a zero byte, which plugins cannot be given", name);
+    to[name] = text;
   } else if (type != LUA_TTABLE || std::count(name.begin(), name.end(), '.') > int{deepest}) {
     fail(ORR_INVALID,
          "data.open: option '{}' is {}; give texts, numbers, booleans or tables of them", name,
@@ -125,11 +90,16 @@ void add_option(lua_State* L, int index, const std::string& name, Attrs& to) {
   }
 }
 
-DatasetRef open(lua_State* L, const std::string& format, Index paths, const Table& options,
-                const Table& dtypes) {
+Attrs options_in(lua_State* L, const Table& options) {
   Attrs given;
   for (const std::string& name : sorted_keys(L, options.index))
     options.with(name, [&](lua_State*, int at) { return add_option(L, at, name, given), 0; });
+  return given;
+}
+
+DatasetRef open(lua_State* L, const std::string& format, Index paths, const Table& options,
+                const Table& dtypes) {
+  const Attrs given = options_in(L, options);
   std::map<std::string, int32_t> wanted;
   for (const std::string& field : sorted_keys(L, dtypes.index))
     wanted[field] = dtypes.with(field, to_dtype);
@@ -137,6 +107,18 @@ DatasetRef open(lua_State* L, const std::string& format, Index paths, const Tabl
   std::vector<DatasetPtr> parts;
   for (const std::string& path : names) parts.push_back(open_data(format, path, given, wanted));
   return whole(join(parts, names));
+}
+
+TokenizerRef tokenizer(lua_State* L, const std::string& plugin, const Table& options,
+                       const std::string& text, const std::string& name) {
+  return {plugin_tokenizer(plugin, options_in(L, options), text, name)};
+}
+
+Pushed read_source(lua_State* L, Index source, const Table& options) {
+  const auto [all, name] = text_in(L, source, options);
+  push_text(L, all);
+  push_text(L, name);
+  return {2};
 }
 
 NpyFile array_at(lua_State* L, int index) {
@@ -224,13 +206,13 @@ std::vector<Api> data_api() {
        "@option split: string = 'gpt2'; where text is cut before merging: as gpt2 or gpt4 does "
        "@option special: any = false; texts that are one token: a list of those that the "
        "vocabulary has (others get the next ids), or ids by text",
-       call<bpe>},
+       library<"orrery.data", "bpe">},
       {"data.tiktoken(path: string, options?) -> Tokenizer; A byte-level BPE from tiktoken's file, "
        "a line of base64 and id for each token, such as cl100k_base.tiktoken. "
        "@option split: string = 'gpt4'; where text is cut before merging: as gpt2 or gpt4 does "
        "@option special: any = false; texts that are one token: ids by text, or a list that gets "
        "the next ids",
-       call<tiktoken>},
+       library<"orrery.data", "tiktoken">},
       {"data.train_bpe(source: any, options) -> Tokenizer; Learns a byte-level BPE from a path, a "
        "list of paths or text: the tokens of Hugging Face's BpeTrainer. "
        "@option vocab: integer; tokens at the end, bytes and special ones included "
@@ -238,7 +220,7 @@ std::vector<Api> data_api() {
        "@option split: string = 'gpt2'; where text is cut before merging: as gpt2 or gpt4 does "
        "@option special: any = false; a list of texts that are one token; they get the first ids "
        "@option string: boolean = false; source is the text itself",
-       call<train>},
+       library<"orrery.data", "train_bpe">},
       {"data.tokens(paths: any, options) -> Dataset; Files of token ids alone, such as nanoGPT's "
        "train.bin, as fields x and y (x one token later); a path or a list of them. They are read "
        "a window at a time and may be larger than the memory. "
@@ -283,6 +265,17 @@ std::vector<Api> data_api() {
        "@param options; those of the plugin "
        "@param dtypes; of fields, {x = 'u8'}, instead of those that the plugin gives them",
        call<open>},
+      {"data.tokenizer(plugin: string, options: table = {}, text: string = '', name: string = "
+       "'text') "
+       "-> Tokenizer; What the data plugin of this name makes, of files or of a text. "
+       "@param options; those of the plugin "
+       "@param text; what it learns from "
+       "@param name; what errors call the text",
+       call<tokenizer>},
+      {"engine.read_source(source: any, options) -> string, string; The text of a source, and what "
+       "messages call it. "
+       "@option string: boolean = false; source is the text itself",
+       call<read_source>},
       {"data.mix(parts: table, weights: table) -> Dataset; Several datasets of the same fields, "
        "each "
        "with its share of the samples. An epoch is as long as it takes to see all of every part.",

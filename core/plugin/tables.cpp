@@ -197,6 +197,12 @@ void fill_holes(Made<orr_data_api> m) {
   fill<"class_name", &T::class_name>(m);
   fill<"read", &T::read>(m);
   fill<"close", &T::close>(m);
+  fill<"make", &T::make>(m);
+  fill<"vocab", &T::vocab>(m);
+  fill<"encode", &T::encode>(m);
+  fill<"decode", &T::decode>(m);
+  fill<"save", &T::save>(m);
+  fill<"release", &T::release>(m);
 }
 
 }  // namespace

@@ -941,6 +941,15 @@ function orrery.engine.weights(path) end
 ---@param names table
 function orrery.engine.save_weights(path, states, names) end
 
+---@class orrery.engine.read_source.Options
+---@field string? boolean source is the text itself (default false)
+
+---The text of a source, and what messages call it.
+---@param source any
+---@param options orrery.engine.read_source.Options
+---@return string, string
+function orrery.engine.read_source(source, options) end
+
 ---A random number from 0, the same for the same seed and ordinal.
 ---@param seed integer
 ---@param ordinal integer
@@ -1675,6 +1684,14 @@ function orrery.data.csv(path, fields, options) end
 ---@param dtypes? table of fields, {x = 'u8'}, instead of those that the plugin gives them
 ---@return orrery.Dataset
 function orrery.data.open(format, paths, options, dtypes) end
+
+---What the data plugin of this name makes, of files or of a text.
+---@param plugin string
+---@param options? table those of the plugin
+---@param text? string what it learns from
+---@param name? string what errors call the text
+---@return orrery.Tokenizer
+function orrery.data.tokenizer(plugin, options, text, name) end
 
 ---Several datasets of the same fields, each with its share of the samples. An epoch is as long as it takes to see all of every part.
 ---@param parts table

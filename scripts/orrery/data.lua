@@ -1,9 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- The calls of orrery.data for the formats whose readers come with Orrery: options as the plugins take them. What is
--- checked here is what would name no file.
+-- The calls of orrery.data for the plugins that come with Orrery, with options as these take them.
 local _, orrery = ...
-local open = orrery.data.open
+local engine, open, tokenizer = orrery.engine, orrery.data.open, orrery.data.tokenizer
 
 local M = {}
 
@@ -44,6 +43,31 @@ function M.csv(path, fields, o)
     end
   end
   return open("csv", path, { fields = list })
+end
+
+-- The option `special`, a list of texts or ids by text, as a list of {text =, id =}.
+local function listed(special)
+  if type(special) ~= "table" then return {} end
+  local list = {}
+  for _, text in ipairs(special) do list[#list + 1] = { text = text } end
+  if #list > 0 then return list end
+  for text, id in pairs(special) do list[#list + 1] = { text = text, id = id } end
+  return list
+end
+
+function M.bpe(vocab, merges, o)
+  return tokenizer("bpe", { vocab = vocab, merges = merges, split = o.split, special = listed(o.special) })
+end
+
+function M.tiktoken(path, o)
+  return tokenizer("bpe", { tiktoken = path, split = o.split, special = listed(o.special) })
+end
+
+function M.train_bpe(source, o)
+  local text, name = engine.read_source(source, { string = o.string })
+  return tokenizer("bpe", {
+    tokens = o.vocab, min_frequency = o.min_frequency, split = o.split, special = listed(o.special),
+  }, text, name)
 end
 
 return M

@@ -108,9 +108,7 @@ const std::vector<Slot>& required_slots(uint32_t kind) {
       SLOT(orr_observer_api, start), SLOT(orr_observer_api, observe), SLOT(orr_observer_api, stop)};
   static const std::vector<Slot> op = {SLOT(orr_op_api, count), SLOT(orr_op_api, describe),
                                        SLOT(orr_op_api, example), SLOT(orr_op_api, shape)};
-  static const std::vector<Slot> data = {SLOT(orr_data_api, open), SLOT(orr_data_api, info),
-                                         SLOT(orr_data_api, field), SLOT(orr_data_api, read),
-                                         SLOT(orr_data_api, close)};
+  static const std::vector<Slot> data = {};  // a reader's or a tokenizer's: data_tests.cpp
   static const std::vector<Slot> device = {
       SLOT(orr_device_api, facts),          SLOT(orr_device_api, open),
       SLOT(orr_device_api, allocate),       SLOT(orr_device_api, free),

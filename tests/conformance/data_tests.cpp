@@ -3,6 +3,7 @@
 // A data plugin: files that it refuses or reads, whatever they hold, in any order, from several
 // threads, and beside other memory. Options have their fallbacks.
 #include <algorithm>
+#include <cstring>
 #include <fstream>
 #include <future>
 #include <optional>
@@ -178,6 +179,53 @@ void samples(const Subject& subject) {
   if (!opened) throw Skip("random bytes are no files of its format");
 }
 
+// The plugin reads, or has tokenizers, with all functions of that.
+void slots(const Subject& subject) {
+  Loaded plugin(subject, Fit::kExact);
+  orr_data_api table{};
+  if (const void* given = plugin.get("data", 1)) {
+    uint32_t size = 0;
+    std::memcpy(&size, given, sizeof size);
+    std::memcpy(&table, given, std::min<size_t>(size, sizeof table));
+  }
+  const bool reads = table.open && table.info && table.field && table.read && table.close;
+  const bool splits = table.make && table.vocab && table.encode && table.decode && table.release;
+  if (!reads && !splits)
+    throw Fault("data.h: orr_data_api", "all functions of a reader or of a tokenizer",
+                "neither are all inside of `size`");
+}
+
+// Of one that learns from a text, without options: ids of its vocabulary, and the text again.
+void tokens(const Subject& subject) {
+  const orr_data_api& api = data_of(subject);
+  const std::string text = "The quick brown fox, a na\u00efve caf\u00e9, 12345\n  and  blanks\n";
+  const auto bytes = static_cast<int64_t>(text.size());
+  const orr_options options = no_options();
+  orr_tokenizer* tokenizer = nullptr;
+  if (orr_status* status =
+          api.make(api.self, &options, text.data(), bytes, "the text", &tokenizer)) {
+    const std::string words = host_table().error_message(status);
+    host_table().error_release(status);
+    throw Skip("it learns nothing without options: " + words);
+  }
+  std::vector<int64_t> ids;
+  const auto keep = [](void* to, const int32_t* given, int64_t n) {
+    static_cast<std::vector<int64_t>*>(to)->insert(static_cast<std::vector<int64_t>*>(to)->end(),
+                                                   given, given + n);
+  };
+  check(api.encode(tokenizer, text.data(), bytes, "the text", keep, &ids));
+  const int64_t most = api.vocab(tokenizer);
+  if (std::any_of(ids.begin(), ids.end(), [&](int64_t id) { return id < 0 || id >= most; }))
+    throw Fault("data.h: \"they are 0..vocab-1\"", "ids of the vocabulary", "others");
+  std::string again;
+  const auto append = [](void* to, const char* given, int64_t n) {
+    static_cast<std::string*>(to)->append(given, static_cast<size_t>(n));
+  };
+  check(api.decode(tokenizer, ids.data(), static_cast<int64_t>(ids.size()), append, &again));
+  api.release(tokenizer);
+  if (again != text) throw Fault("data.h: \"Text as ids, and back\"", text, again);
+}
+
 void leaks(const Subject& subject) {
   const orr_data_api& api = data_of(subject);
   const ScratchDirectory directory;
@@ -191,10 +239,12 @@ void leaks(const Subject& subject) {
 }  // namespace
 
 std::vector<Test> data_tests() {
-  return {{"data.missing", 10, missing},
+  return {{"data.slots", 10, slots},
+          {"data.missing", 10, missing},
           {"data.exact_structs", 10, exact_structs},
           {"data.longer_structs", 10, longer_structs},
           {"data.samples", 30, samples},
+          {"data.tokens", 10, tokens},
           {"data.leaks", 30, leaks}};
 }
 

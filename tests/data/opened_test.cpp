@@ -107,11 +107,9 @@ TEST(Opened, OptionsThatNobodyAsksForAreRefused) {
 
 TEST(Opened, AFormatWithoutPluginIsNamed) {
   const std::string why = refusal([] { open_data("parquet", "a.parquet", {}, {}); });
-  EXPECT_EQ(why.find("no plugin provides data 'parquet'; found: cifar, csv, idx, images, tokens; "
-                     "looked for orrery-data-parquet.so in "),
-            0u)
-      << why;
-  EXPECT_NE(why.find("ORRERY_PLUGIN_PATH"), std::string::npos) << why;
+  for (const char* part : {"no plugin provides data 'parquet'; found: ", "tokens; looked for ",
+                           "looked for orrery-data-parquet.so in /", "ORRERY_PLUGIN_PATH"})
+    EXPECT_NE(why.find(part), std::string::npos) << why;
 }
 
 }  // namespace

@@ -10,6 +10,9 @@
  *
  * A dataset is the same on all ranks, and whenever it is opened: it depends on nothing but path,
  * options and files.
+ *
+ * A plugin may have tokenizers as well as a reader, or instead of one: orrery.data.tokenizer(NAME,
+ * {option = value}, text).
  */
 #ifndef ORRERY_DATA_H
 #define ORRERY_DATA_H
@@ -48,6 +51,14 @@ typedef struct orr_data_field {
   int32_t pixels; /* 1: bytes become numbers from 0 to 1, where the tensors are of a real dtype */
 } orr_data_field;
 
+/* A tokenizer, private to the plugin. */
+typedef struct orr_tokenizer orr_tokenizer;
+/* Functions of the host that take ids, or bytes of text, in one call or several. `to` is what the
+ * host has passed; the rest is borrowed for the call. */
+typedef void orr_give_ids(void* to, const int32_t* ids, int64_t n);
+typedef void orr_give_text(void* to, const char* text, int64_t bytes);
+
+/* The first six functions are those of a reader, the others of a tokenizer. */
 typedef struct orr_data_api {
   uint32_t size;
   void* self; /* given back to `open` */
@@ -66,6 +77,24 @@ typedef struct orr_data_api {
   orr_status* (*read)(orr_data*, const int64_t* samples, int64_t n, void* const* to);
   /* Releases the dataset and its texts. [any thread] */
   void (*close)(orr_data*);
+
+  /* Makes a tokenizer, of files that options name or out of a text that it learns from, of `bytes`
+   * bytes, 0 if there is none; `name` is what errors call the text. Options as for `open`. [main
+   * thread] */
+  orr_status* (*make)(void* self, const orr_options*, const char* text, int64_t bytes,
+                      const char* name, orr_tokenizer** out);
+  /* How many ids there are; they are 0..vocab-1. [any thread] */
+  int64_t (*vocab)(orr_tokenizer*);
+  /* Text as ids, and back. Returns ORR_INVALID for text that it cannot express, whose name is
+   * `name`, and for an id that it does not have. [any thread] */
+  orr_status* (*encode)(orr_tokenizer*, const char* text, int64_t bytes, const char* name,
+                        orr_give_ids* give, void* to);
+  orr_status* (*decode)(orr_tokenizer*, const int64_t* ids, int64_t n, orr_give_text* give,
+                        void* to);
+  /* Writes files into a directory that there is. [main thread] */
+  orr_status* (*save)(orr_tokenizer*, const char* directory);
+  /* Releases the tokenizer. [any thread] */
+  void (*release)(orr_tokenizer*);
 } orr_data_api;
 
 #ifdef __cplusplus

@@ -46,6 +46,9 @@ class DataOptions {
   std::string text(const std::string& name, const char* fallback) const {
     return options_.text(options_.self, name.c_str(), fallback);
   }
+  bool has_text(const std::string& name) const {
+    return options_.text(options_.self, name.c_str(), nullptr) != nullptr;
+  }
   std::vector<std::string> texts(const std::string& list) const {
     std::vector<std::string> found;
     for (;;) {
@@ -61,6 +64,16 @@ class DataOptions {
 };
 
 using OpenData = std::unique_ptr<Dataset>(const std::string& path, const DataOptions& options);
+
+// The entry function of a plugin with this table.
+template <const orr_data_api& table>
+orr_status* data_entry(const orr_bootstrap* boot, orr_exports* out) {
+  attach(boot);
+  out->get = [](void*, const char* kind, uint32_t version) -> const void* {
+    return std::string_view(kind) == "data" && version == 1 ? &table : nullptr;
+  };
+  return nullptr;
+}
 
 // The table of a plugin whose datasets `open` makes.
 template <OpenData open>
@@ -98,16 +111,14 @@ struct Reader {
   }
   static void close(orr_data* data) { delete &of(data); }
 
-  static inline const orr_data_api table = {sizeof(orr_data_api), nullptr, open_data, info, field,
-                                            class_name,           read,    close};
-
-  static orr_status* entry(const orr_bootstrap* boot, orr_exports* out) {
-    attach(boot);
-    out->get = [](void*, const char* kind, uint32_t version) -> const void* {
-      return std::string_view(kind) == "data" && version == 1 ? &table : nullptr;
-    };
-    return nullptr;
+  static constexpr orr_data_api make_table() {
+    orr_data_api t{};
+    t.size = sizeof t, t.open = open_data, t.info = info, t.field = field;
+    t.class_name = class_name, t.read = read, t.close = close;
+    return t;
   }
+  static constexpr orr_data_api table = make_table();
+  static constexpr orr_entry entry = data_entry<table>;
 };
 
 }  // namespace orr

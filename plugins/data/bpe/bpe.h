@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Byte-level BPE, the way of GPT-2 and its successors to make tokens of text: the text is cut
-// (data/pretokens.h), every part of it is bytes at first, and pairs of tokens are merged in the
+// (pretokens.h), every part of it is bytes at first, and pairs of tokens are merged in the
 // order in which they were learned (Sennrich et al., ACL 2016).
 #pragma once
 
 #include <map>
 #include <memory>
 
-#include "data/pretokens.h"
-#include "data/tokenizer.h"
+#include <orrery/sdk/tokenizer.hpp>
+#include "pretokens.h"
 
-namespace orrery {
+namespace data {
 
 struct Bpe {
   struct Merge {
@@ -31,7 +31,7 @@ void add_special(Bpe& bpe, const std::map<std::string, int64_t>& names);
 
 // REQUIRES: ids in merges and in special are those of tokens. Throws Error, which begins with
 // `name`, if a byte has no token.
-std::shared_ptr<const Tokenizer> make_tokenizer(Bpe bpe, const std::string& name);
+std::unique_ptr<orr::Tokenizer> make_tokenizer(Bpe bpe, const std::string& name);
 
 // -- files: all throw Error that names file, line or value, and remedy ---------------------------
 
@@ -55,4 +55,4 @@ struct BpeTraining {
 // are enough tokens: what Hugging Face's BpeTrainer does. `name` is what messages call the text.
 Bpe train_bpe(const std::string& text, const std::string& name, const BpeTraining& training);
 
-}  // namespace orrery
+}  // namespace data

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/byte_characters.h"
+#include "byte_characters.h"
 
 #include <array>
 #include <unordered_map>
 
-#include "data/utf8.h"
+#include <orrery/sdk/utf8.hpp>
 
-namespace orrery {
+namespace data {
 namespace {
 
 bool is_visible(int byte) {
@@ -36,7 +36,7 @@ std::string bytes_of(const std::string& token) {
   static const auto kBytes = by_character();
   std::string bytes;
   for (size_t at = 0; at < token.size();) {
-    const CodePoint character = code_point(token, at);
+    const orr::CodePoint character = orr::code_point(token, at);
     const auto found = kBytes.find(character.code);
     if (!character.bytes || found == kBytes.end()) return token;
     bytes += found->second;
@@ -61,4 +61,4 @@ std::string characters_of(const std::string& bytes) {
   return text;
 }
 
-}  // namespace orrery
+}  // namespace data

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/bpe.h"
+#include "bpe.h"
 
 #include <algorithm>
 #include <array>
 #include <unordered_map>
 
-#include "base/error.h"
-#include "data/text.h"
+#include "../refuse.h"
 
-namespace orrery {
+namespace data {
 namespace {
 
 constexpr size_t kMostIds = 1 << 24;
@@ -87,7 +86,7 @@ class Specials {
   std::string_view text_;
 };
 
-class BpeTokenizer : public Tokenizer {
+class BpeTokenizer : public orr::Tokenizer {
  public:
   BpeTokenizer(Bpe bpe, const std::string& name) : bpe_(std::move(bpe)), merges_(bpe_.merges) {
     for (size_t id = 0; id < bpe_.tokens.size(); ++id)
@@ -96,9 +95,8 @@ class BpeTokenizer : public Tokenizer {
     for (int byte = 0; byte < 256; ++byte) {
       const auto found = ids_.find(std::string(1, static_cast<char>(byte)));
       if (found == ids_.end())
-        fail(ORR_INVALID,
-             "{}: no token is byte {} alone: this is not the vocabulary of a byte-level BPE", name,
-             byte);
+        refuse(name, ": no token is byte ", byte,
+               " alone: this is not the vocabulary of a byte-level BPE");
       bytes_[static_cast<size_t>(byte)] = found->second;
     }
   }
@@ -126,8 +124,9 @@ class BpeTokenizer : public Tokenizer {
   std::string decode(const std::vector<int64_t>& ids) const override {
     std::string text;
     for (int64_t id : ids) {
-      const std::string& token = bpe_.tokens[checked_id(id, vocab())];
-      if (token.empty()) fail(ORR_INVALID, "decode: no token has the id {}", id);
+      if (id < 0 || id >= vocab()) refuse("decode: token ", id, " is outside 0..", vocab() - 1);
+      const std::string& token = bpe_.tokens[static_cast<size_t>(id)];
+      if (token.empty()) refuse("decode: no token has the id ", id);
       text += token;
     }
     return text;
@@ -158,27 +157,25 @@ class BpeTokenizer : public Tokenizer {
 
 void add_special(Bpe& bpe, const std::map<std::string, int64_t>& names) {
   for (const auto& [text, wanted] : names) {
-    if (text.empty()) fail(ORR_INVALID, "special: a special token has at least one byte");
+    if (text.empty()) refuse("special: a special token has at least one byte");
     const auto known = static_cast<size_t>(std::find(bpe.tokens.begin(), bpe.tokens.end(), text) -
                                            bpe.tokens.begin());
     const bool is_known = known < bpe.tokens.size();
     const size_t id = wanted < 0 ? known : static_cast<size_t>(wanted);
     if (id >= kMostIds)
-      fail(ORR_INVALID, "special: '{}' has the id {}: ids are below {}", text, id, kMostIds);
+      refuse("special: '", text, "' has the id ", id, ": ids are below ", kMostIds);
     if (is_known && id != known)
-      fail(ORR_INVALID, "special: '{}' has the id {}, in the vocabulary it has {}", text, id,
-           known);
+      refuse("special: '", text, "' has the id ", id, ", in the vocabulary it has ", known);
     if (id >= bpe.tokens.size()) bpe.tokens.resize(id + 1);
     if (!is_known && !bpe.tokens[id].empty())
-      fail(ORR_INVALID, "special: '{}' has the id {}, which is that of '{}'", text, id,
-           bpe.tokens[id]);
+      refuse("special: '", text, "' has the id ", id, ", which is that of '", bpe.tokens[id], "'");
     bpe.tokens[id] = text;
     bpe.special[text] = static_cast<int32_t>(id);
   }
 }
 
-std::shared_ptr<const Tokenizer> make_tokenizer(Bpe bpe, const std::string& name) {
-  return std::make_shared<BpeTokenizer>(std::move(bpe), name);
+std::unique_ptr<orr::Tokenizer> make_tokenizer(Bpe bpe, const std::string& name) {
+  return std::make_unique<BpeTokenizer>(std::move(bpe), name);
 }
 
-}  // namespace orrery
+}  // namespace data

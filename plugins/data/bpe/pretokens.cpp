@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/pretokens.h"
+#include "pretokens.h"
 
 #include <algorithm>
 #include <span>
 
-#include "base/error.h"
-#include "data/utf8.h"
+#include <orrery/sdk/utf8.hpp>
+#include "../refuse.h"
 
-namespace orrery {
+namespace data {
 namespace {
 
 struct Range {
   char32_t first, last;
 };
-#include "data/unicode_classes.inc"
+#include "unicode_classes.inc"
 
 enum class Kind { letter, number, blank, other };
 
@@ -37,9 +37,9 @@ class Characters {
 
   size_t size() const { return text_.size(); }
   std::string_view from(size_t place) const { return text_.substr(place); }
-  CodePoint at(size_t place) const {
-    const CodePoint found = code_point(text_, place);
-    if (!found.bytes) fail(ORR_INVALID, "{}: byte {} is not UTF-8", name_, place);
+  orr::CodePoint at(size_t place) const {
+    const orr::CodePoint found = orr::code_point(text_, place);
+    if (!found.bytes) refuse(name_, ": byte ", place, " is not UTF-8");
     return found;
   }
   // REQUIRES: place < size().
@@ -120,7 +120,7 @@ size_t end_of_gpt4(const Characters& text, size_t begin) {
 Split split_by_name(const std::string& name) {
   if (name == "gpt2") return Split::gpt2;
   if (name == "gpt4") return Split::gpt4;
-  fail(ORR_INVALID, "split is '{}': a text is cut as gpt2 or gpt4 does", name);
+  refuse("split is '", name, "': a text is cut as gpt2 or gpt4 does");
 }
 
 std::vector<std::string_view> pretokens(Split split, std::string_view text,
@@ -136,4 +136,4 @@ std::vector<std::string_view> pretokens(Split split, std::string_view text,
   return all;
 }
 
-}  // namespace orrery
+}  // namespace data

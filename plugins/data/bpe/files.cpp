@@ -7,19 +7,23 @@
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 
-#include "base/error.h"
-#include "base/text_file.h"
-#include "data/bpe.h"
-#include "data/byte_characters.h"
+#include "../bytes.h"
+#include "../refuse.h"
+#include "bpe.h"
+#include "byte_characters.h"
 
-namespace orrery {
+namespace data {
 namespace {
 
 using Ids = std::unordered_map<std::string, int32_t>;
 constexpr uint64_t kMostBytes = 64 << 20;  // of a file
 
 std::string contents(const std::string& path) {
-  return read_text(path, path, ORR_INVALID, kMostBytes);
+  const BytesPtr file = Bytes::open(path);
+  if (file->size() > kMostBytes)
+    refuse(path, ": has ", file->size(), " bytes, more than the ", kMostBytes, " that are read");
+  const std::vector<std::byte> bytes = file->all();
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
 // `read(line, number)` for each line, which ends in LF or CR LF.
@@ -38,14 +42,14 @@ void for_each_line(const std::string& text, Read&& read) {
 Ids read_vocab(const std::string& path, std::vector<std::string>& tokens) {
   const auto json = nlohmann::json::parse(contents(path), nullptr, false);
   if (!json.is_object() || json.empty())
-    fail(ORR_INVALID, "{}: not a vocabulary: expected JSON, {{\"token\": id, ...}}", path);
+    refuse(path, ": not a vocabulary: expected JSON, {\"token\": id, ...}");
   Ids ids;
   tokens.resize(json.size());
   std::vector<bool> given(json.size());
   for (const auto& [token, id] : json.items()) {
     if (!id.is_number_unsigned() || id.get<uint64_t>() >= json.size() || given[id.get<size_t>()])
-      fail(ORR_INVALID, "{}: token '{}' has the id {}: ids are 0..{}, each once", path, token,
-           id.dump(), json.size() - 1);
+      refuse(path, ": token '", token, "' has the id ", id.dump(), ": ids are 0..", json.size() - 1,
+             ", each once");
     given[id.get<size_t>()] = true;
     tokens[id.get<size_t>()] = bytes_of(token);
     ids[bytes_of(token)] = id.get<int32_t>();
@@ -98,7 +102,7 @@ void write(const std::string& path, const std::string& text) {
   std::ofstream file(path, std::ios::binary);
   file << text;
   file.close();
-  if (!file) fail(ORR_FAILED, "{}: cannot be written", path);
+  if (!file) fail(ORR_FAILED, path, ": cannot be written");
 }
 
 }  // namespace
@@ -110,15 +114,13 @@ Bpe read_bpe(const std::string& vocab, const std::string& merges) {
     if (pair.empty() || (line == 1 && pair.starts_with("#version"))) return;
     const size_t blank = pair.find(' ');
     if (blank == pair.npos || pair.find(' ', blank + 1) != pair.npos)
-      fail(ORR_INVALID, "{}: line {}: '{}': expected two tokens with a blank between them", merges,
-           line, pair.substr(0, 80));
+      refuse(merges, ": line ", line, ": '", pair.substr(0, 80),
+             "': expected two tokens with a blank between them");
     const auto id = [&](const std::string& token) {
       const auto found = ids.find(token);
       if (found == ids.end())
-        fail(ORR_INVALID,
-             "{}: line {}: '{}' needs a token that {} does not have; give the two files of one "
-             "tokenizer",
-             merges, line, pair.substr(0, 80), vocab);
+        refuse(merges, ": line ", line, ": '", pair.substr(0, 80), "' needs a token that ", vocab,
+               " does not have; give the two files of one tokenizer");
       return found->second;
     };
     const std::string left = bytes_of(pair.substr(0, blank));
@@ -130,7 +132,7 @@ Bpe read_bpe(const std::string& vocab, const std::string& merges) {
 
 void write_bpe(const Bpe& bpe, const std::string& vocab, const std::string& merges) {
   if (bpe.whole_first)
-    fail(ORR_INVALID, "save: this tokenizer has tiktoken's file and no list of merges to write");
+    refuse("save: this tokenizer has tiktoken's file and no list of merges to write");
   const auto shown = [&](int32_t id) {
     const std::string& token = bpe.tokens[static_cast<size_t>(id)];
     return bpe.special.contains(token) ? token : characters_of(token);
@@ -160,11 +162,10 @@ Bpe read_tiktoken(const std::string& path) {
     const auto [stop, error] =
         std::from_chars(line.data() + std::min(blank + 1, line.size()), end, id);
     if (token.empty() || error != std::errc() || stop != end)
-      fail(ORR_INVALID, "{}: line {}: '{}': expected a token's bytes in base64, a blank and its id",
-           path, number, line.substr(0, 80));
+      refuse(path, ": line ", number, ": '", line.substr(0, 80),
+             "': expected a token's bytes in base64, a blank and its id");
     if (id >= lines || (id < bpe.tokens.size() && !bpe.tokens[id].empty()))
-      fail(ORR_INVALID, "{}: line {}: the id {}: ids are 0..{}, each once", path, number, id,
-           lines - 1);
+      refuse(path, ": line ", number, ": the id ", id, ": ids are 0..", lines - 1, ", each once");
     if (id >= bpe.tokens.size()) bpe.tokens.resize(id + 1);
     bpe.tokens[id] = token;
   });
@@ -172,4 +173,4 @@ Bpe read_tiktoken(const std::string& path) {
   return bpe;
 }
 
-}  // namespace orrery
+}  // namespace data

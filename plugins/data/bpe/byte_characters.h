@@ -6,7 +6,7 @@
 
 #include <string>
 
-namespace orrery {
+namespace data {
 
 // A token's bytes. One that has other characters than those of bytes, such as one added by hand, is
 // kept as it is. [any thread]
@@ -16,4 +16,4 @@ std::string characters_of(const std::string& bytes);
 // The code point that stands for a byte. [any thread]
 char32_t character_of(unsigned char byte);
 
-}  // namespace orrery
+}  // namespace data

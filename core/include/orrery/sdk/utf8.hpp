@@ -1,9 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/utf8.h"
+//
+// Text as code points.
+#pragma once
 
-namespace orrery {
+#include <cstddef>
+#include <string_view>
 
-CodePoint code_point(std::string_view text, size_t at) {
+namespace orr {
+
+struct CodePoint {
+  char32_t code;
+  size_t bytes;  // 0: what stands there is not UTF-8
+};
+
+// REQUIRES: at < text.size(). [any thread]
+inline CodePoint code_point(std::string_view text, size_t at) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[at + i]); };
   const unsigned char lead = byte(0);
   const size_t size = lead < 0x80   ? 1
@@ -21,4 +32,4 @@ CodePoint code_point(std::string_view text, size_t at) {
   return {code, size};
 }
 
-}  // namespace orrery
+}  // namespace orr

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-namespace orrery {
+namespace data {
 
 enum class Split { gpt2, gpt4 };
 
@@ -22,4 +22,4 @@ Split split_by_name(const std::string& name);
 std::vector<std::string_view> pretokens(Split split, std::string_view text,
                                         const std::string& name);
 
-}  // namespace orrery
+}  // namespace data

@@ -6,11 +6,11 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "base/error.h"
-#include "data/bpe.h"
-#include "data/byte_characters.h"
+#include "../refuse.h"
+#include "bpe.h"
+#include "byte_characters.h"
 
-namespace orrery {
+namespace data {
 namespace {
 
 using Pair = std::pair<int32_t, int32_t>;
@@ -109,12 +109,12 @@ Bpe train_bpe(const std::string& text, const std::string& name, const BpeTrainin
   bpe.tokens = first_tokens(training);
   bpe.split = training.split;
   if (training.vocab < static_cast<int64_t>(bpe.tokens.size()))
-    fail(ORR_INVALID, "train_bpe: vocab is {}: the bytes and the special tokens alone are {}",
-         training.vocab, bpe.tokens.size());
+    refuse("train_bpe: vocab is ", training.vocab, ": the bytes and the special tokens alone are ",
+           bpe.tokens.size());
   std::unordered_map<std::string, int32_t> ids;
   for (const std::string& token : bpe.tokens)
     if (!ids.try_emplace(token, static_cast<int32_t>(ids.size())).second)
-      fail(ORR_INVALID, "train_bpe: the special token '{}' is a byte or given twice", token);
+      refuse("train_bpe: the special token '", token, "' is a byte or given twice");
   for (const std::string& token : training.special) bpe.special[token] = ids[token];
   std::unordered_map<std::string_view, int64_t> counts;
   for (std::string_view part : pretokens(training.split, text, name)) ++counts[part];
@@ -137,4 +137,4 @@ Bpe train_bpe(const std::string& text, const std::string& name, const BpeTrainin
   return bpe;
 }
 
-}  // namespace orrery
+}  // namespace data

@@ -6,7 +6,9 @@
 #include <cstring>
 #include <memory>
 
+#include "data/made_tokenizer.h"
 #include "mutations.h"
+#include "plugin/registry.h"
 #include "readers.h"
 
 namespace orrery {
@@ -103,6 +105,29 @@ TEST(Opened, OptionsThatNobodyAsksForAreRefused) {
             "tokens: option 'dtype' must be a string");
   EXPECT_EQ(why({{"length", int64_t{3}}}, {{"z", ORR_I32}}),
             path + ": dtypes: there is no field 'z'; the dataset has x, y");
+}
+
+TEST(Opened, WhatAPluginSaysIsLookedAt) {
+  Registry::get().add(LYING);
+  const auto why = [](const std::string& lie) {
+    return refusal([&] { open_data("lying", "a file", {{"lie", lie}}, {}); });
+  };
+  EXPECT_EQ(why(""), "");
+  EXPECT_EQ(why("nothing"), "data 'lying': open gave no dataset");
+  EXPECT_EQ(why("fields"), "data 'lying': 0 fields, 3 samples, a window of 0");
+  EXPECT_EQ(why("samples"), "data 'lying': 1 fields, 0 samples, a window of 0");
+  EXPECT_EQ(why("window"), "data 'lying': 1 fields, 3 samples, a window of -1");
+  EXPECT_EQ(why("elements"), "data 'lying': field 0 has the name 'x', elements '<q4' and 1 dims");
+  EXPECT_EQ(why("name"), "data 'lying': field 0 has the name '', elements '<f4' and 1 dims");
+  EXPECT_EQ(why("dims"), "data 'lying': [-2] are no dims of a sample");
+  EXPECT_EQ(why("overflow"), "data 'lying': [1099511627776,1099511627776] are no dims of a sample");
+  EXPECT_EQ(why("dtype"), "data 'lying': field 'x' has dtype 99");
+  const DatasetPtr data = open_data("lying", "a file", {}, {});
+  EXPECT_EQ(refusal([&] { all_of(data); }), "lying: there is nothing to read");
+  const auto tokenizer = plugin_tokenizer("lying", {}, "", "");
+  EXPECT_EQ(tokenizer->encode("a", "t"), (std::vector<int32_t>{0, 1, 1}));
+  EXPECT_EQ(refusal([&] { tokenizer->encode("ab", "t"); }),
+            "the tokenizer gives the id 2, outside 0..1");
 }
 
 TEST(Opened, AFormatWithoutPluginIsNamed) {

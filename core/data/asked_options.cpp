@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "plugin/host.h"
 
 namespace orrery {
 
@@ -21,7 +22,7 @@ orr_options AskedOptions::table() const {
   orr_options table{};
   table.self = this;
   table.integer = [](const void* self, const char* name, int64_t fallback) {
-    const auto* value = ask<int64_t>(self, name, "an integer");
+    const auto* value = ask<int64_t>(self, name, "a whole number");
     return value ? *value : fallback;
   };
   table.real = [](const void* self, const char* name, double fallback) {
@@ -39,8 +40,12 @@ orr_options AskedOptions::table() const {
   return table;
 }
 
-void AskedOptions::check(const std::string& subject) const {
-  if (!wrong_.empty()) fail(ORR_INVALID, "{}: {}", subject, wrong_);
+void AskedOptions::check_call(orr_status* status, const std::string& subject) const {
+  if (!wrong_.empty()) {
+    host_table().error_release(status);
+    fail(ORR_INVALID, "{}: {}", subject, wrong_);
+  }
+  orrery::check(status);
   const std::vector<std::string> known(asked_.begin(), asked_.end());
   for (const auto& [name, value] : options_)
     if (!asked_.count(name))

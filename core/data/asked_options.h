@@ -16,8 +16,9 @@ class AskedOptions {
   explicit AskedOptions(const Attrs& options) : options_(options) {}
   // REQUIRES: this object outlives the table. [main thread]
   orr_options table() const;
-  // Throws Error for an option that the plugin has not asked for, or only as another type.
-  void check(const std::string& subject) const;
+  // What a call that had the table returned. Throws Error for an option that the plugin has asked
+  // for as another type, else for the status, else for an option that it has not asked for.
+  void check_call(orr_status* status, const std::string& subject) const;
 
  private:
   template <class T>

@@ -19,10 +19,11 @@ class OfPlugin : public Tokenizer {
     const AskedOptions asked(options);
     const orr_options table = asked.table();
     orr_tokenizer* made = nullptr;
-    check(api_.make(api_.self, &table, text.data(), size_of(text), name.c_str(), &made));
+    orr_status* status =
+        api_.make(api_.self, &table, text.data(), size_of(text), name.c_str(), &made);
+    if (!status) made_ = {made, api_.release};
+    asked.check_call(status, plugin);
     if (!made) fail(ORR_FAILED, "data '{}': make gave no tokenizer", plugin);
-    made_ = {made, api_.release};
-    asked.check(plugin);
   }
 
   int64_t vocab() const override { return api_.vocab(made_.get()); }

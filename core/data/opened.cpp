@@ -47,9 +47,11 @@ class Opened : public Dataset {
         open_(Registry::get().data(format)) {
     const AskedOptions asked(options);
     const orr_options table = asked.table();
-    check(open_.api.open(open_.api.self, path.c_str(), &table, &open_.data));
+    orr_data* data = nullptr;
+    orr_status* status = open_.api.open(open_.api.self, path.c_str(), &table, &data);
+    if (!status) open_.data = data;
+    asked.check_call(status, format);
     if (!open_.data) fail(ORR_FAILED, "{}: open gave no dataset", subject_);
-    asked.check(format);
     describe(dtypes);
   }
 

@@ -64,10 +64,9 @@ void add_option(lua_State* L, int index, const std::string& name, Attrs& to) {
   const int type = lua_type(L, index);
   if (type == LUA_TBOOLEAN) {
     to[name] = int64_t{lua_toboolean(L, index)};
-  } else if (type == LUA_TNUMBER && lua_isinteger(L, index)) {
-    to[name] = to_integer(L, index, name);
-  } else if (type == LUA_TNUMBER) {
-    to[name] = to_number(L, index, name);
+  } else if (int whole; type == LUA_TNUMBER) {
+    const int64_t integer = lua_tointegerx(L, index, &whole);
+    to[name] = whole ? Attr(integer) : Attr(to_number(L, index, name));
   } else if (type == LUA_TSTRING) {
     const std::string text = to_text(L, index, name);
     if (text.find('\0') != text.npos)

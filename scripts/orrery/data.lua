@@ -14,33 +14,38 @@ function M.cifar(paths, o) return open("cifar", paths, { classes = o.classes }, 
 
 function M.images(directory, o) return open("images", directory, { size = o.size }, { x = o.dtype }) end
 
-local function columns_of(field, columns)
-  local list = type(columns) == "table" and columns or { columns }
-  for _, column in ipairs(list) do
-    if type(column) ~= "string" then
-      orrery.fail(("csv: a column of '%s' is %s, expected a name"):format(field, orrery.type(column)))
-    end
-  end
-  if #list == 0 then orrery.fail "an empty list of names; give at least one" end
-  return list
+local function check_text(what, value)
+  if type(value) == "string" then return value end
+  local shown = type(value) == "table" and orrery.type(value) or tostring(value)
+  orrery.fail(("%s is %s, expected a string"):format(what, shown))
 end
 
-function M.csv(path, fields, o)
-  local names, list = {}, {}
-  for name, columns in pairs(fields) do
-    names[#names + 1] = name
-    local dtype = o.dtypes[name] or "f32"
-    list[#list + 1] = {
-      name = name, columns = columns_of(name, columns), list = type(columns) == "table", dtype = dtype,
-    }
-    if dtype == "class" and #list[#list].columns > 1 then
-      orrery.fail(("csv: '%s' has %d columns: a class is of one"):format(name, #list[#list].columns))
-    end
-  end
-  for name in pairs(o.dtypes) do
+local function check_known(dtypes, fields)
+  local names = {}
+  for name in pairs(fields) do names[#names + 1] = name end
+  for name in pairs(dtypes) do
     if fields[name] == nil then
       orrery.fail(("csv: dtypes: unknown option '%s'%s"):format(name, orrery.did_you_mean(name, names)))
     end
+  end
+end
+
+-- A field as the plugin takes it.
+local function csv_field(name, columns, dtype)
+  local list = type(columns) == "table" and columns or { columns }
+  for _, column in ipairs(list) do check_text("name", column) end
+  if #list == 0 then orrery.fail "an empty list of names; give at least one" end
+  if dtype == "class" and #list > 1 then
+    orrery.fail(("csv: '%s' has %d columns: a class is of one"):format(name, #list))
+  end
+  return { name = name, columns = list, list = type(columns) == "table", dtype = check_text("dtype", dtype) }
+end
+
+function M.csv(path, fields, o)
+  check_known(o.dtypes, fields)
+  local list = {}
+  for name, columns in pairs(fields) do
+    if type(name) == "string" then list[#list + 1] = csv_field(name, columns, o.dtypes[name] or "f32") end
   end
   return open("csv", path, { fields = list })
 end
@@ -49,7 +54,7 @@ end
 local function listed(special)
   if type(special) ~= "table" then return {} end
   local list = {}
-  for _, text in ipairs(special) do list[#list + 1] = { text = text } end
+  for _, text in ipairs(special) do list[#list + 1] = { text = check_text("special", text) } end
   if #list > 0 then return list end
   for text, id in pairs(special) do list[#list + 1] = { text = text, id = id } end
   return list

@@ -103,6 +103,7 @@ TEST(Opened, OptionsThatNobodyAsksForAreRefused) {
             "tokens: unknown option 'dtypo' (did you mean 'dtype'?); it has dtype, length");
   EXPECT_EQ(why({{"length", int64_t{3}}, {"dtype", int64_t{16}}}),
             "tokens: option 'dtype' must be a string");
+  EXPECT_EQ(why({{"length", "3"}}), "tokens: option 'length' must be a whole number");
   EXPECT_EQ(why({{"length", int64_t{3}}}, {{"z", ORR_I32}}),
             path + ": dtypes: there is no field 'z'; the dataset has x, y");
 }

@@ -23,20 +23,25 @@ Bpe learned(const std::string& text, const std::string& name, const orr::DataOpt
                        options.integer("min_frequency", 2),
                        split_by_name(options.text("split", "gpt2")),
                        {}};
-  for (const auto& [special, id] : special_in(options)) training.special.push_back(special);
+  for (const auto& [special, id] : special_in(options)) {
+    if (id >= 0) refuse("train_bpe: special is a list of texts: they get the first ids");
+    training.special.push_back(special);
+  }
   return train_bpe(text, name, training);
 }
 
 std::unique_ptr<orr::Tokenizer> make(const std::string& text, const std::string& name,
                                      const orr::DataOptions& options) {
-  const std::string vocab = options.text("vocab", ""), ranks = options.text("tiktoken", "");
-  if (vocab.empty() && ranks.empty()) return make_tokenizer(learned(text, name, options), name);
-  Bpe bpe = vocab.empty() ? read_tiktoken(ranks) : read_bpe(vocab, options.text("merges", ""));
-  bpe.split = split_by_name(options.text("split", vocab.empty() ? "gpt4" : "gpt2"));
+  const bool has_vocab = options.has_text("vocab");
+  const std::string path = options.text(has_vocab ? "vocab" : "tiktoken", "");
+  if (!has_vocab && !options.has_text("tiktoken"))
+    return make_tokenizer(learned(text, name, options), name);
+  Bpe bpe = has_vocab ? read_bpe(path, options.text("merges", "")) : read_tiktoken(path);
+  bpe.split = split_by_name(options.text("split", has_vocab ? "gpt2" : "gpt4"));
   std::map<std::string, int64_t> special;
   for (const auto& [token, id] : special_in(options)) special[token] = id;
   add_special(bpe, special);
-  return make_tokenizer(std::move(bpe), vocab.empty() ? ranks : vocab);
+  return make_tokenizer(std::move(bpe), path);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- Classifies images in MNIST's idx files (train-images-idx3-ubyte and so on, unpacked), cropped at random. With `load`
+-- Classifies images in MNIST's idx files (train-images-idx3-ubyte and so on, also .gz), cropped at random. With `load`
 -- it goes on from a checkpoint, where the data goes on too.
 local orrery = require "orrery"
 local nn, optim, strategy = orrery.nn, orrery.optim, orrery.strategy

@@ -20,7 +20,7 @@ namespace orrery {
 namespace fs = std::filesystem;
 namespace {
 
-const std::vector<std::string> kinds = {"kernel", "comm", "strategy", "observer", "op"};
+const std::vector<std::string> kinds = {"kernel", "comm", "strategy", "observer", "op", "data"};
 
 fs::path template_directory() {
   if (!build_tree().empty()) return ORRERY_SOURCE_TEMPLATEDIR;
@@ -46,7 +46,7 @@ void check_free(const std::string& kind, const std::string& name) {
     fail(ORR_INVALID, "there is a {} '{}' already, in {}; choose another name", kind, name, place);
   };
   for (const PluginFile& file : Registry::get().files())
-    for (uint32_t bit = ORR_KIND_KERNEL; bit <= ORR_KIND_OP; bit *= 2)
+    for (uint32_t bit = ORR_KIND_KERNEL; bit <= ORR_KIND_DATA; bit *= 2)
       if ((file.descriptor.kinds & bit) && kind == kind_name(bit) && name == file.descriptor.name)
         refuse(file.path.string());
   const std::vector<std::string> scripted = scripted_strategies();
@@ -126,7 +126,8 @@ Examples:
   command->add_option("what", choice->what, "What to start: plugin")
       ->required()
       ->check(CLI::IsMember({"plugin"}));
-  command->add_option("kind", choice->kind, "kernel, comm, strategy, observer or op")->required();
+  command->add_option("kind", choice->kind, "kernel, comm, strategy, observer, op or data")
+      ->required();
   command->add_option("name", choice->name, "What users will call it")->required();
   command->add_flag("--c", choice->c, "in plain C instead of C++");
   command->callback([choice] { make_project(choice->kind, choice->name, choice->c); });

@@ -15,8 +15,8 @@
 namespace orrery {
 namespace {
 
-constexpr uint32_t kinds[] = {ORR_KIND_KERNEL,   ORR_KIND_COMM,   ORR_KIND_STRATEGY,
-                              ORR_KIND_OBSERVER, ORR_KIND_DEVICE, ORR_KIND_OP};
+constexpr uint32_t kinds[] = {ORR_KIND_KERNEL, ORR_KIND_COMM, ORR_KIND_STRATEGY, ORR_KIND_OBSERVER,
+                              ORR_KIND_DEVICE, ORR_KIND_OP,   ORR_KIND_DATA};
 constexpr int kTrialSeconds = 30;
 
 // Loads the plugin's table and calls its probe. Returns why it cannot be used here; "" if it can.
@@ -41,6 +41,7 @@ std::string ask(uint32_t kind, const PluginFile& file) {
     case ORR_KIND_STRATEGY: registry.strategy(name); break;
     case ORR_KIND_OBSERVER: registry.observer(name); break;
     case ORR_KIND_OP: registry.op(name); break;
+    case ORR_KIND_DATA: registry.data(name); break;
     default: registry.device(name);
   }
   return score > 0 ? "" : reason;

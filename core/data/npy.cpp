@@ -24,15 +24,11 @@ std::string_view field(std::string_view header, const std::string& key, const By
   return begin == header.npos ? "" : header.substr(begin);
 }
 
-// "'<f4'": the order of bytes, kind and size; ml_dtypes writes bfloat16 as '<V2' or by its name.
 Elements parse_elements(std::string_view header, const Bytes& file) {
   const std::string_view text = field(header, "descr", file);
   const size_t end = text.find('\'', 1);
   if (text.starts_with('\'') && end != text.npos) {
-    std::string_view descr = text.substr(1, end - 1);
-    const bool swapped = descr.starts_with('>');
-    if (descr.find_first_of("<>|=") == 0) descr.remove_prefix(1);
-    if (const StoredKind* kind = stored_by_numpy(descr)) return {kind->kind, swapped};
+    if (const auto elements = elements_by_numpy(text.substr(1, end - 1))) return *elements;
   }
   fail(ORR_INVALID,
        "{}: elements of type {} are not supported: save them as one of f2, f4, f8, "

@@ -3,11 +3,11 @@
 #include "data/text.h"
 
 #include <map>
+#include <orrery/sdk/utf8.hpp>
 #include <string_view>
 
 #include "base/error.h"
 #include "data/columns.h"
-#include "data/utf8.h"
 
 namespace orrery {
 namespace {
@@ -16,12 +16,18 @@ namespace {
 template <class Visit>
 void each_character(const std::string& text, const std::string& name, const Visit& visit) {
   for (size_t at = 0; at < text.size();) {
-    const CodePoint point = code_point(text, at);
+    const orr::CodePoint point = orr::code_point(text, at);
     if (!point.bytes)
       fail(ORR_INVALID, "{}: byte {} is not UTF-8; read it with tokens = 'bytes'", name, at);
     visit(point.code, std::string_view(text).substr(at, point.bytes));
     at += point.bytes;
   }
+}
+
+// `id`, as an index. Throws Error for one that is no token.
+size_t checked_id(int64_t id, int64_t vocab) {
+  if (id < 0 || id >= vocab) fail(ORR_INVALID, "decode: token {} is outside 0..{}", id, vocab - 1);
+  return static_cast<size_t>(id);
 }
 
 // What has no files of its own.
@@ -85,11 +91,6 @@ class CharacterTokens : public OfText {
 };
 
 }  // namespace
-
-size_t checked_id(int64_t id, int64_t vocab) {
-  if (id < 0 || id >= vocab) fail(ORR_INVALID, "decode: token {} is outside 0..{}", id, vocab - 1);
-  return static_cast<size_t>(id);
-}
 
 std::shared_ptr<const Tokenizer> text_tokenizer(const std::string& kind, const std::string& text,
                                                 const std::string& name) {

@@ -14,7 +14,4 @@ std::shared_ptr<const Tokenizer> text_tokenizer(const std::string& kind, const s
 DatasetPtr text_dataset(const std::string& text, std::shared_ptr<const Tokenizer> tokenizer,
                         int64_t ctx, const std::string& name);
 
-// `id`, as an index. Throws Error for one that is no token.
-size_t checked_id(int64_t id, int64_t vocab);
-
 }  // namespace orrery

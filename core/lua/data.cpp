@@ -5,16 +5,12 @@
 #include <filesystem>
 
 #include "base/text_file.h"
-#include "data/bpe.h"
-#include "data/cifar.h"
 #include "data/columns.h"
-#include "data/csv.h"
-#include "data/idx.h"
-#include "data/images.h"
 #include "data/joined.h"
+#include "data/made_tokenizer.h"
 #include "data/npy.h"
+#include "data/opened.h"
 #include "data/text.h"
-#include "data/tokens.h"
 #include "lua/call.h"
 
 namespace fs = std::filesystem;
@@ -60,100 +56,68 @@ DatasetRef text(lua_State* L, Index source, const Table& options) {
   return whole(text_dataset(all, tokenizer, options.integer("ctx"), name));
 }
 
-// The option `special`: a list of texts, or ids by text. -1: a text without an id of its own.
-std::map<std::string, int64_t> special_in(const Table& options) {
-  return options.with("special", [](lua_State* L, int index) {
-    std::map<std::string, int64_t> names;
-    if (!lua_istable(L, index)) return names;
-    if (lua_rawlen(L, index) > 0)
-      for (const std::string& text : texts_at(L, index, "special")) names[text] = -1;
-    else
-      for (const std::string& text : sorted_keys(L, index))
-        names[text] = Table{L, index}.integer(text);
-    return names;
-  });
-}
-
-TokenizerRef with_options(Bpe bpe, const Table& options, const std::string& name) {
-  bpe.split = split_by_name(options.text("split"));
-  add_special(bpe, special_in(options));
-  return {make_tokenizer(std::move(bpe), name)};
-}
-
-TokenizerRef bpe(const std::string& vocab, const std::string& merges, const Table& options) {
-  return with_options(read_bpe(vocab, merges), options, vocab);
-}
-
-TokenizerRef tiktoken(const std::string& path, const Table& options) {
-  return with_options(read_tiktoken(path), options, path);
-}
-
-TokenizerRef train(lua_State* L, Index source, const Table& options) {
-  const auto [all, name] = text_in(L, source, options);
-  BpeTraining training{
-      options.integer("vocab"), options.integer("min_frequency"),
-      split_by_name(options.text("split")), options.with("special", [](lua_State* S, int index) {
-        return lua_istable(S, index) ? texts_at(S, index, "special") : std::vector<std::string>();
-      })};
-  return {make_tokenizer(train_bpe(all, name, training), name)};
-}
-
-const StoredKind& kind_in(const Table& options) {
-  const std::string name = options.text("dtype");
-  const StoredKind* kind = stored_by_name(name);
-  if (!kind || is_real(kind->dtype) || kind->dtype == ORR_BOOL)
-    fail(ORR_INVALID, "dtype is '{}': token files hold u8, u16, u32, u64, i8, i16, i32 or i64",
-         name);
-  return *kind;
-}
-
-DatasetRef tokens(lua_State* L, Index paths, const Table& options) {
-  return whole(token_files(names_at(L, paths), kind_in(options).kind, options.integer("length")));
-}
-
-DatasetRef idx(const std::string& images, const std::string& labels, const Table& options) {
-  return whole(idx_files(images, labels, options.with("dtype", to_dtype)));
-}
-
-DatasetRef cifar(lua_State* L, Index paths, const Table& options) {
-  return whole(
-      cifar_files(names_at(L, paths), options.integer("classes"), options.with("dtype", to_dtype)));
-}
-
-DatasetRef images(const std::string& directory, const Table& options) {
-  return whole(
-      image_directory(directory, options.integer("size"), options.with("dtype", to_dtype)));
-}
-
-// "f32", or "class" for texts.
-void set_dtype(CsvField& field, lua_State* L, int index) {
-  field.is_class = lua_type(L, index) == LUA_TSTRING && to_text(L, index, "") == "class";
-  if (field.is_class && field.columns.size() > 1)
-    fail(ORR_INVALID, "csv: '{}' has {} columns: a class is of one", field.name,
-         field.columns.size());
-  field.dtype = field.is_class ? ORR_I32 : to_dtype(L, index);
-}
-
-DatasetRef csv(lua_State* L, const std::string& path, const Table& given, const Table& options) {
-  std::vector<CsvField> fields;
-  for (const std::string& name : sorted_keys(L, given.index)) {
-    const bool is_list = given.with(name, lua_type) == LUA_TTABLE;
-    fields.push_back({name, given.with(name, names_at), is_list});
-  }
-  if (fields.empty())
-    fail(ORR_INVALID, "csv: no fields; write {{x = {{\"a\", \"b\"}}, y = \"c\"}}");
-  options.with("dtypes", [&](lua_State* state, int index) {
-    std::vector<std::string> known;
-    for (const CsvField& field : fields) known.push_back(field.name);
-    refuse_unknown(state, index, "csv: dtypes", known);
-    for (CsvField& field : fields) {
-      const Table dtypes{state, index};
-      if (dtypes.has(field.name))
-        dtypes.with(field.name, [&](lua_State*, int at) { return set_dtype(field, state, at), 0; });
+// Adds the value at `index` to the options of a plugin: a table as the options "name.key", a list
+// as "name.1", "name.2".
+void add_option(lua_State* L, int index, const std::string& name, Attrs& to) {
+  constexpr size_t deepest = 8;
+  luaL_checkstack(L, 4, "options");
+  const int type = lua_type(L, index);
+  if (type == LUA_TBOOLEAN) {
+    to[name] = int64_t{lua_toboolean(L, index)};
+  } else if (int whole; type == LUA_TNUMBER) {
+    const int64_t integer = lua_tointegerx(L, index, &whole);
+    to[name] = whole ? Attr(integer) : Attr(to_number(L, index, name));
+  } else if (type == LUA_TSTRING) {
+    const std::string text = to_text(L, index, name);
+    if (text.find('\0') != text.npos)
+      fail(ORR_INVALID, "option '{}' holds a zero byte, which plugins cannot be given", name);
+    to[name] = text;
+  } else if (type != LUA_TTABLE || std::count(name.begin(), name.end(), '.') > int{deepest}) {
+    fail(ORR_INVALID,
+         "data.open: option '{}' is {}; give texts, numbers, booleans or tables of them", name,
+         type == LUA_TTABLE ? "too deep" : luaL_typename(L, index));
+  } else {
+    const Table table{L, index};
+    for (const std::string& key : sorted_keys(L, index))
+      table.with(key,
+                 [&](lua_State*, int at) { return add_option(L, at, name + "." + key, to), 0; });
+    for (lua_Unsigned i = 1; i <= lua_rawlen(L, index); ++i) {
+      lua_rawgeti(L, index, static_cast<lua_Integer>(i));
+      add_option(L, lua_gettop(L), fmt::format("{}.{}", name, i), to);
+      lua_pop(L, 1);
     }
-    return 0;
-  });
-  return whole(csv_file(path, fields));
+  }
+}
+
+Attrs options_in(lua_State* L, const Table& options) {
+  Attrs given;
+  for (const std::string& name : sorted_keys(L, options.index))
+    options.with(name, [&](lua_State*, int at) { return add_option(L, at, name, given), 0; });
+  return given;
+}
+
+DatasetRef open(lua_State* L, const std::string& format, Index paths, const Table& options,
+                const Table& dtypes) {
+  const Attrs given = options_in(L, options);
+  std::map<std::string, int32_t> wanted;
+  for (const std::string& field : sorted_keys(L, dtypes.index))
+    wanted[field] = dtypes.with(field, to_dtype);
+  const std::vector<std::string> names = names_at(L, paths);
+  std::vector<DatasetPtr> parts;
+  for (const std::string& path : names) parts.push_back(open_data(format, path, given, wanted));
+  return whole(join(parts, names));
+}
+
+TokenizerRef tokenizer(lua_State* L, const std::string& plugin, const Table& options,
+                       const std::string& text, const std::string& name) {
+  return {plugin_tokenizer(plugin, options_in(L, options), text, name)};
+}
+
+Pushed read_source(lua_State* L, Index source, const Table& options) {
+  const auto [all, name] = text_in(L, source, options);
+  push_text(L, all);
+  push_text(L, name);
+  return {2};
 }
 
 NpyFile array_at(lua_State* L, int index) {
@@ -241,13 +205,13 @@ std::vector<Api> data_api() {
        "@option split: string = 'gpt2'; where text is cut before merging: as gpt2 or gpt4 does "
        "@option special: any = false; texts that are one token: a list of those that the "
        "vocabulary has (others get the next ids), or ids by text",
-       call<bpe>},
+       library<"orrery.data", "bpe">},
       {"data.tiktoken(path: string, options?) -> Tokenizer; A byte-level BPE from tiktoken's file, "
        "a line of base64 and id for each token, such as cl100k_base.tiktoken. "
        "@option split: string = 'gpt4'; where text is cut before merging: as gpt2 or gpt4 does "
        "@option special: any = false; texts that are one token: ids by text, or a list that gets "
        "the next ids",
-       call<tiktoken>},
+       library<"orrery.data", "tiktoken">},
       {"data.train_bpe(source: any, options) -> Tokenizer; Learns a byte-level BPE from a path, a "
        "list of paths or text: the tokens of Hugging Face's BpeTrainer. "
        "@option vocab: integer; tokens at the end, bytes and special ones included "
@@ -255,29 +219,29 @@ std::vector<Api> data_api() {
        "@option split: string = 'gpt2'; where text is cut before merging: as gpt2 or gpt4 does "
        "@option special: any = false; a list of texts that are one token; they get the first ids "
        "@option string: boolean = false; source is the text itself",
-       call<train>},
+       library<"orrery.data", "train_bpe">},
       {"data.tokens(paths: any, options) -> Dataset; Files of token ids alone, such as nanoGPT's "
        "train.bin, as fields x and y (x one token later); a path or a list of them. They are read "
        "a window at a time and may be larger than the memory. "
        "@option length: integer; tokens in a sample "
        "@option dtype: string = 'u16'; how a token is stored: u8, u16, u32, u64, i8, i16, i32, i64",
-       call<tokens>},
+       library<"orrery.data", "tokens">},
       {"data.arrays(fields: table) -> Dataset; Fields from HostTensors, lists or .npy paths; the "
        "first dim counts the samples. Files are read a sample at a time.",
        call<arrays>},
       {"data.idx(images: string, labels: string, options?) -> Dataset; MNIST's idx files, "
-       "unpacked: "
-       "x the images [C,H,W], y the labels. "
+       "also "
+       "packed by gzip: x the images [C,H,W], y the labels. "
        "@option dtype: dtype = 'f32'; of x: bytes divided by 255 where it is real, 'u8' as they "
        "are",
-       call<idx>},
+       library<"orrery.data", "idx">},
       {"data.cifar(paths: any, options?) -> Dataset; Binary files of CIFAR-10 or CIFAR-100: x the "
        "images [3,32,32], y the labels, of CIFAR-100 the fine ones and coarse; a path or a list of "
        "them. "
        "@option classes: integer = 10; 10 or 100 "
        "@option dtype: dtype = 'f32'; of x: bytes divided by 255 where it is real, 'u8' as they "
        "are",
-       call<cifar>},
+       library<"orrery.data", "cifar">},
       {"data.images(directory: string, options) -> Dataset; A directory with one for each class, "
        "in "
        "which PNG and JPEG files are: x the images [3,size,size], y the class by the order of the "
@@ -285,7 +249,7 @@ std::vector<Api> data_api() {
        "@option size: integer; edge of the square in the middle, the shorter edge resized to it "
        "@option dtype: dtype = 'f32'; of x: bytes divided by 255 where it is real, 'u8' as they "
        "are",
-       call<images>},
+       library<"orrery.data", "images">},
       {"data.csv(path: string, fields: table, options?) -> Dataset; A table of text with column "
        "names "
        "in its first line, kept in memory: fields {x = {'height', 'width'}, y = 'kind'} are "
@@ -294,7 +258,23 @@ std::vector<Api> data_api() {
        "@option dtypes: table = {}; of fields, {y = 'i32'}, f32 else; 'class' makes numbers of "
        "texts, "
        "by their order in data.classes",
-       call<csv>},
+       library<"orrery.data", "csv">},
+      {"data.open(format: string, paths: any, options: table = {}, dtypes: table = {}) -> Dataset; "
+       "What the data plugin of this name reads at a path, or at each of a list of them. "
+       "@param options; those of the plugin "
+       "@param dtypes; of fields, {x = 'u8'}, instead of those that the plugin gives them",
+       call<open>},
+      {"data.tokenizer(plugin: string, options: table = {}, text: string = '', name: string = "
+       "'text') "
+       "-> Tokenizer; What the data plugin of this name makes, of files or of a text. "
+       "@param options; those of the plugin "
+       "@param text; what it learns from "
+       "@param name; what errors call the text",
+       call<tokenizer>},
+      {"engine.read_source(source: any, options) -> string, string; The text of a source, and what "
+       "messages call it. "
+       "@option string: boolean = false; source is the text itself",
+       call<read_source>},
       {"data.mix(parts: table, weights: table) -> Dataset; Several datasets of the same fields, "
        "each "
        "with its share of the samples. An epoch is as long as it takes to see all of every part.",

@@ -10,7 +10,7 @@ namespace orrery {
 namespace {
 
 constexpr uint32_t known_kinds = ORR_KIND_KERNEL | ORR_KIND_COMM | ORR_KIND_STRATEGY |
-                                 ORR_KIND_OBSERVER | ORR_KIND_DEVICE | ORR_KIND_OP;
+                                 ORR_KIND_OBSERVER | ORR_KIND_DEVICE | ORR_KIND_OP | ORR_KIND_DATA;
 
 void check_layout(const orr_plugin& plugin) {
   if (plugin.magic != ORR_PLUGIN_MAGIC)

@@ -136,13 +136,14 @@ const char* kind_name(uint32_t kind) {
     case ORR_KIND_STRATEGY: return "strategy";
     case ORR_KIND_OBSERVER: return "observer";
     case ORR_KIND_OP: return "op";
+    case ORR_KIND_DATA: return "data";
     default: return "device";
   }
 }
 
 std::string kinds_text(uint32_t kinds) {
   std::string text;
-  for (uint32_t kind = ORR_KIND_KERNEL; kind <= ORR_KIND_OP; kind *= 2)
+  for (uint32_t kind = ORR_KIND_KERNEL; kind <= ORR_KIND_DATA; kind *= 2)
     if (kinds & kind) text += (text.empty() ? "" : "+") + std::string(kind_name(kind));
   return text;
 }
@@ -205,8 +206,14 @@ const PluginFile& Registry::find(uint32_t kind, const std::string& name) const {
     fail(ORR_INVALID, "{} '{}': plugin {}: kind: it is a {} plugin, not {}; name one of: {}",
          kind_name(kind), name, other->path.string(), kinds_text(other->descriptor.kinds),
          kind_name(kind), known.empty() ? "none found" : join(known, ", "));
-  fail(ORR_INVALID, "no plugin provides {} '{}'{}; found: {}", kind_name(kind), name,
-       did_you_mean(name, known), known.empty() ? "none" : join(known, ", "));
+  std::vector<std::string> places;
+  for (const fs::path& place : search_path(added_)) places.push_back(place.string());
+  fail(ORR_INVALID,
+       "no plugin provides {0} '{1}'{2}; found: {3}; looked for orrery-{0}-{1}.so in {4}: install "
+       "it "
+       "there, or name its place in ORRERY_PLUGIN_PATH",
+       kind_name(kind), name, did_you_mean(name, known), known.empty() ? "none" : join(known, ", "),
+       join(places, ", "));
 }
 
 std::vector<const PluginFile*> Registry::builds(uint32_t kind, const std::string& name) const {
@@ -275,6 +282,9 @@ const orr_observer_api& Registry::observer(const std::string& name) {
 }
 const orr_op_api& Registry::op(const std::string& name) {
   return table<orr_op_api>(ORR_KIND_OP, find(ORR_KIND_OP, name));
+}
+const orr_data_api& Registry::data(const std::string& name) {
+  return table<orr_data_api>(ORR_KIND_DATA, find(ORR_KIND_DATA, name));
 }
 const orr_device_api& Registry::device(const std::string& name) {
   return name == "host" ? services::host_device()

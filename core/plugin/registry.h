@@ -6,6 +6,7 @@
 #pragma once
 
 #include <orrery/comm.h>
+#include <orrery/data.h>
 #include <orrery/device.h>
 #include <orrery/kernel.h>
 #include <orrery/observer.h>
@@ -49,6 +50,7 @@ class Registry {
   const orr_strategy_api& strategy(const std::string& name);
   const orr_observer_api& observer(const std::string& name);
   const orr_op_api& op(const std::string& name);
+  const orr_data_api& data(const std::string& name);
   const orr_device_api& device(const std::string& name);  // "host" is the core's own
 
   // Names of loadable plugins with this ORR_KIND_ bit, sorted.

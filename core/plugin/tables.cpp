@@ -189,6 +189,22 @@ void fill_holes(Made<orr_op_api> m) {
   fill<"factors", &T::factors>(m);
 }
 
+void fill_holes(Made<orr_data_api> m) {
+  using T = orr_data_api;
+  fill<"open", &T::open>(m);
+  fill<"info", &T::info>(m);
+  fill<"field", &T::field>(m);
+  fill<"class_name", &T::class_name>(m);
+  fill<"read", &T::read>(m);
+  fill<"close", &T::close>(m);
+  fill<"make", &T::make>(m);
+  fill<"vocab", &T::vocab>(m);
+  fill<"encode", &T::encode>(m);
+  fill<"decode", &T::decode>(m);
+  fill<"save", &T::save>(m);
+  fill<"release", &T::release>(m);
+}
+
 }  // namespace
 
 template <class T>
@@ -216,6 +232,7 @@ template std::unique_ptr<orr_comm_api> complete_table(const void*, const std::st
 template std::unique_ptr<orr_strategy_api> complete_table(const void*, const std::string&);
 template std::unique_ptr<orr_observer_api> complete_table(const void*, const std::string&);
 template std::unique_ptr<orr_op_api> complete_table(const void*, const std::string&);
+template std::unique_ptr<orr_data_api> complete_table(const void*, const std::string&);
 template std::unique_ptr<orr_device_api> complete_table(const void*, const std::string&);
 
 }  // namespace orrery

@@ -107,8 +107,11 @@ const StoredKind& stored_kind(Stored kind) { return kKinds[static_cast<size_t>(k
 
 const StoredKind* stored_by_name(std::string_view name) { return find(name, &StoredKind::name); }
 
-const StoredKind* stored_by_numpy(std::string_view descr) {
-  return find(descr == "bfloat16" ? "V2" : descr, &StoredKind::numpy);
+std::optional<Elements> elements_by_numpy(std::string_view descr) {
+  const bool swapped = descr.starts_with('>');
+  if (descr.find_first_of("<>|=") == 0) descr.remove_prefix(1);
+  const StoredKind* kind = find(descr == "bfloat16" ? "V2" : descr, &StoredKind::numpy);
+  return kind ? std::optional<Elements>({kind->kind, swapped}) : std::nullopt;
 }
 
 const StoredKind* stored_by_safetensors(std::string_view name) {

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -43,7 +44,6 @@ struct StoredKind {
 const StoredKind& stored_kind(Stored kind);
 // Null if no kind has this name.
 const StoredKind* stored_by_name(std::string_view name);
-const StoredKind* stored_by_numpy(std::string_view descr);
 const StoredKind* stored_by_safetensors(std::string_view name);
 // The kind whose elements are those of a dtype of the engine.
 Stored stored_as(int32_t dtype);
@@ -53,6 +53,10 @@ struct Elements {
   bool swapped = false;  // big-endian
   double divisor = 1;    // what each is divided by, where the result is real
 };
+
+// "<f4": the order of bytes, kind and size; bfloat16 is "<V2", as ml_dtypes writes it, or its name.
+// Nothing for any other text.
+std::optional<Elements> elements_by_numpy(std::string_view descr);
 
 // Whether the bytes in a file are those of tensors of `dtype`.
 bool same_bytes(const Elements& elements, int32_t dtype);

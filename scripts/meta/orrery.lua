@@ -941,6 +941,15 @@ function orrery.engine.weights(path) end
 ---@param names table
 function orrery.engine.save_weights(path, states, names) end
 
+---@class orrery.engine.read_source.Options
+---@field string? boolean source is the text itself (default false)
+
+---The text of a source, and what messages call it.
+---@param source any
+---@param options orrery.engine.read_source.Options
+---@return string, string
+function orrery.engine.read_source(source, options) end
+
 ---A random number from 0, the same for the same seed and ordinal.
 ---@param seed integer
 ---@param ordinal integer
@@ -1631,7 +1640,7 @@ function orrery.data.arrays(fields) end
 ---@class orrery.data.idx.Options
 ---@field dtype? orrery.DType of x: bytes divided by 255 where it is real, 'u8' as they are (default 'f32')
 
----MNIST's idx files, unpacked: x the images [C,H,W], y the labels.
+---MNIST's idx files, also packed by gzip: x the images [C,H,W], y the labels.
 ---@param images string
 ---@param labels string
 ---@param options? orrery.data.idx.Options
@@ -1667,6 +1676,22 @@ function orrery.data.images(directory, options) end
 ---@param options? orrery.data.csv.Options
 ---@return orrery.Dataset
 function orrery.data.csv(path, fields, options) end
+
+---What the data plugin of this name reads at a path, or at each of a list of them.
+---@param format string
+---@param paths any
+---@param options? table those of the plugin
+---@param dtypes? table of fields, {x = 'u8'}, instead of those that the plugin gives them
+---@return orrery.Dataset
+function orrery.data.open(format, paths, options, dtypes) end
+
+---What the data plugin of this name makes, of files or of a text.
+---@param plugin string
+---@param options? table those of the plugin
+---@param text? string what it learns from
+---@param name? string what errors call the text
+---@return orrery.Tokenizer
+function orrery.data.tokenizer(plugin, options, text, name) end
 
 ---Several datasets of the same fields, each with its share of the samples. An epoch is as long as it takes to see all of every part.
 ---@param parts table

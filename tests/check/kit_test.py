@@ -16,13 +16,13 @@ from installed import Installed, words_of
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 # Judged by the commands of the pages.
-OF_PAGES = [("kernel", []), ("strategy", []), ("op", []), ("observer", ["--c"])]
+OF_PAGES = [("kernel", []), ("strategy", []), ("op", []), ("observer", ["--c"]), ("data", [])]
 PAGES = [SOURCE / "docs/plugins.md", *sorted((SOURCE / "docs/extend").glob("*.md"))]
 
 
 class Kit(Installed):
     def test_every_template_builds_and_passes(self):
-        for kind in ("kernel", "comm", "strategy", "observer", "op"):
+        for kind in ("kernel", "comm", "strategy", "observer", "op", "data"):
             for flags in ([], ["--c"]):
                 with self.subTest(kind=kind, flags=flags), self.folder() as folder:
                     self.call(["orrery", "new", "plugin", kind, "mine", *flags], folder)
@@ -81,7 +81,8 @@ class Kit(Installed):
 
     def test_the_guides_word_by_word(self):
         shown = {"plugins": "kernel    swift", "op": "swish(1) = 0.8808\n", "layer": "plan: 2 ranks",
-                 "strategy": "plan: 2 ranks", "backend": "rank 2: the sum is 6\n", "observer": "steps: 5 steps in "}
+                 "strategy": "plan: 2 ranks", "backend": "rank 2: the sum is 6\n", "observer": "steps: 5 steps in ",
+                 "data": "30 samples, two of them: HostTensor f32[2,4] "}
         self.assertEqual(sorted(shown), sorted(page.stem for page in PAGES))
         for page in PAGES:
             blocks = re.findall(r"^```sh\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)

@@ -20,8 +20,8 @@
 namespace orrery::judge {
 namespace {
 
-constexpr uint32_t kinds[] = {ORR_KIND_KERNEL,   ORR_KIND_COMM,   ORR_KIND_STRATEGY,
-                              ORR_KIND_OBSERVER, ORR_KIND_DEVICE, ORR_KIND_OP};
+constexpr uint32_t kinds[] = {ORR_KIND_KERNEL, ORR_KIND_COMM, ORR_KIND_STRATEGY, ORR_KIND_OBSERVER,
+                              ORR_KIND_DEVICE, ORR_KIND_OP,   ORR_KIND_DATA};
 
 bool is_name_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
@@ -108,6 +108,7 @@ const std::vector<Slot>& required_slots(uint32_t kind) {
       SLOT(orr_observer_api, start), SLOT(orr_observer_api, observe), SLOT(orr_observer_api, stop)};
   static const std::vector<Slot> op = {SLOT(orr_op_api, count), SLOT(orr_op_api, describe),
                                        SLOT(orr_op_api, example), SLOT(orr_op_api, shape)};
+  static const std::vector<Slot> data = {};  // a reader's or a tokenizer's: data_tests.cpp
   static const std::vector<Slot> device = {
       SLOT(orr_device_api, facts),          SLOT(orr_device_api, open),
       SLOT(orr_device_api, allocate),       SLOT(orr_device_api, free),
@@ -121,6 +122,7 @@ const std::vector<Slot>& required_slots(uint32_t kind) {
     case ORR_KIND_STRATEGY: return strategy;
     case ORR_KIND_OBSERVER: return observer;
     case ORR_KIND_OP: return op;
+    case ORR_KIND_DATA: return data;
     default: return device;
   }
 }

@@ -55,6 +55,7 @@ std::vector<Test> strategy_tests();
 std::vector<Test> observer_tests();
 std::vector<Test> device_tests();
 std::vector<Test> op_tests();
+std::vector<Test> data_tests();
 
 std::vector<Test> script_tests();  // of kernel plugins, if the subject has a script
 

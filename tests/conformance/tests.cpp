@@ -14,7 +14,8 @@ std::vector<Test> tests_of(const Subject& subject) {
       {ORR_KIND_STRATEGY, strategy_tests},
       {ORR_KIND_OBSERVER, observer_tests},
       {ORR_KIND_DEVICE, device_tests},
-      {ORR_KIND_OP, op_tests}};
+      {ORR_KIND_OP, op_tests},
+      {ORR_KIND_DATA, data_tests}};
   std::vector<Test> all;
   for (const auto& [kinds, suite] : suites)
     if (descriptor.kinds & kinds)

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Byte-level BPE against the ids of Hugging Face's tokenizers (make_bpe.py), and damaged files.
-#include "data/bpe.h"
-
 #include <nlohmann/json.hpp>
 
+#include "../../plugins/data/bpe/bpe.h"
 #include "mutations.h"
 
 namespace orrery {
 namespace {
 
-std::shared_ptr<const Tokenizer> load(const std::string& vocab, const std::string& merges) {
+using namespace data;
+
+std::unique_ptr<orr::Tokenizer> load(const std::string& vocab, const std::string& merges) {
   return make_tokenizer(read_bpe(vocab, merges), vocab);
 }
 

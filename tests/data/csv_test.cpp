@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Tables against what pandas reads of them (make.py), and tables with mistakes.
-#include "data/csv.h"
-
 #include <cstring>
 
 #include "data/npy.h"
 #include "mutations.h"
+#include "readers.h"
 
 namespace orrery {
 namespace {
@@ -24,9 +23,9 @@ std::vector<std::byte> field_of(const DatasetPtr& data, size_t field) {
 
 TEST(Csv, NumbersAndKindsAreThoseOfPandas) {
   const DatasetPtr data =
-      csv_file(recorded("table.csv"), {{"x", {"a", "b", "a name, with a comma"}, true, ORR_F64},
-                                       {"y", {"kind"}, false, ORR_I32, true},
-                                       {"big", {"big"}, false, ORR_I64}});
+      csv_file(recorded("table.csv"), {{"x", {"a", "b", "a name, with a comma"}, true, "f64"},
+                                       {"y", {"kind"}, false, "class"},
+                                       {"big", {"big"}, false, "i64"}});
   ASSERT_EQ(data->samples(), 4);
   EXPECT_EQ(data->fields()[0].sample, (Type{ORR_F64, {3}}));
   EXPECT_EQ(data->fields()[1].sample, (Type{ORR_I32, {}}));
@@ -40,7 +39,7 @@ TEST(Csv, NumbersAndKindsAreThoseOfPandas) {
 
 class CsvText : public testing::Test {
  protected:
-  std::string refused(const std::string& text, int32_t dtype = ORR_F32) const {
+  std::string refused(const std::string& text, const std::string& dtype = "f32") const {
     file_.write(text);
     const std::string why = refusal([&] { csv_file(file_.path(), {{"x", {"a"}, false, dtype}}); });
     EXPECT_TRUE(why.empty() || why.starts_with(file_.path())) << why;
@@ -59,7 +58,7 @@ TEST_F(CsvText, ReadsWhatProgramsWrite) {
 
 TEST_F(CsvText, NamesWhatIsWrong) {
   const auto expect = [&](const std::string& text, const std::string& why,
-                          int32_t dtype = ORR_F32) {
+                          const std::string& dtype = "f32") {
     EXPECT_TRUE(refused(text, dtype).starts_with(why)) << refused(text, dtype);
   };
   expect("", ": the file is empty");
@@ -71,9 +70,9 @@ TEST_F(CsvText, NamesWhatIsWrong) {
   expect("a\n1\nx1\n", ": line 3: column 'a' has 'x1', a number expected");
   expect("a,b\n,1\n", ": line 2: column 'a' has '', a number expected");
   expect("a\nnan\n", ": line 2: column 'a' has 'nan'");
-  expect("a\n1.5\n", ": line 2: column 'a' has '1.5', a whole number expected", ORR_I32);
+  expect("a\n1.5\n", ": line 2: column 'a' has '1.5', a whole number expected", "i32");
   expect("a\n3000000000\n", ": line 2: column 'a': the value 3000000000 does not fit into i32",
-         ORR_I32);
+         "i32");
   expect("a,b\n1,\"two\nlines\"\nx,3\n", ": line 4: column 'a' has 'x'");
   expect("a\n\"1\n2\n", ": line 2: a quote is not closed");
   expect("a\n\"1\"2\n", ": line 2: a closing quote is followed by '2'");
@@ -82,7 +81,7 @@ TEST_F(CsvText, NamesWhatIsWrong) {
 
 TEST_F(CsvText, OneFieldIsTheClass) {
   file_.write("a,b\n1,2\n");
-  const CsvField x{"x", {"a"}, false, ORR_I32, true}, y{"y", {"b"}, false, ORR_I32, true};
+  const CsvField x{"x", {"a"}, false, "class"}, y{"y", {"b"}, false, "class"};
   EXPECT_NE(refusal([&] {
               csv_file(file_.path(), {x, y});
             }).find("several fields are classes"),
@@ -92,9 +91,9 @@ TEST_F(CsvText, OneFieldIsTheClass) {
 TEST_F(CsvText, MutationsAreReadOrRefused) {
   expect_mutations_stand(contents(recorded("table.csv")), file_, 300,
                          {"\"", ",", "\n", "\r\n", "1e999", "-", std::string(2, '\0')}, [&] {
-                           csv_file(file_.path(), {{"x", {"a", "b"}, true, ORR_F32},
-                                                   {"y", {"kind"}, false, ORR_I32, true},
-                                                   {"big", {"big"}, false, ORR_I32}});
+                           csv_file(file_.path(), {{"x", {"a", "b"}, true, "f32"},
+                                                   {"y", {"kind"}, false, "class"},
+                                                   {"big", {"big"}, false, "i32"}});
                          });
 }
 

@@ -4,11 +4,9 @@
 #include <cstring>
 
 #include "data/batch_reader.h"
-#include "data/cifar.h"
-#include "data/idx.h"
 #include "data/npy.h"
-#include "data/tokens.h"
 #include "mutations.h"
+#include "readers.h"
 
 namespace orrery {
 namespace {
@@ -41,7 +39,7 @@ void expect_refused(const std::string& why, const std::string& path, const char*
 }
 
 TEST(Tokens, WindowsOfAFileOfU16) {
-  const DatasetPtr data = token_files({recorded("tokens.bin")}, Stored::u16, 3);
+  const DatasetPtr data = token_files({recorded("tokens.bin")}, "u16", 3);
   EXPECT_EQ(data->samples(), 47);
   const auto x = read_field<int32_t>(data, "x"), y = read_field<int32_t>(data, "y");
   for (int32_t i = 0; i < 47 * 3; ++i) {
@@ -52,7 +50,7 @@ TEST(Tokens, WindowsOfAFileOfU16) {
 
 TEST(Tokens, WindowsOfSeveralFilesStayInEach) {
   const std::string path = recorded("tokens.bin");
-  const DatasetPtr data = token_files({path, path}, Stored::u16, 40);
+  const DatasetPtr data = token_files({path, path}, "u16", 40);
   EXPECT_EQ(data->samples(), 20);
   const auto y = read_field<int32_t>(data, "y");
   EXPECT_EQ(y[10 * 40], 7);
@@ -61,32 +59,32 @@ TEST(Tokens, WindowsOfSeveralFilesStayInEach) {
 
 TEST(Tokens, RefusesWhatHoldsNoWindow) {
   const std::string path = recorded("tokens.bin");
-  expect_refused(refusal([&] { token_files({path}, Stored::u16, 50); }), path,
+  expect_refused(refusal([&] { token_files({path}, "u16", 50); }), path,
                  "there are 50 tokens, windows of 50 need at least 51");
-  expect_refused(refusal([&] { token_files({path}, Stored::i64, 3); }), path,
+  expect_refused(refusal([&] { token_files({path}, "i64", 3); }), path,
                  "100 bytes are no whole number of i64 tokens");
-  expect_refused(refusal([&] { token_files({path}, Stored::u16, 0); }), path, "window of 0");
-  expect_refused(refusal([&] { token_files({path}, Stored::u16, INT64_MAX); }), path, "window of");
-  expect_refused(refusal([&] { token_files({"nowhere"}, Stored::u16, 3); }), "nowhere", "missing");
+  expect_refused(refusal([&] { token_files({path}, "u16", 0); }), path, "window of 0");
+  expect_refused(refusal([&] { token_files({path}, "u16", INT64_MAX); }), path, "window of");
+  expect_refused(refusal([&] { token_files({"nowhere"}, "u16", 3); }), "nowhere", "missing");
 }
 
 TEST(Tokens, MutationsAreReadOrRefused) {
   const ScratchFile file("mutated_tokens.bin");
   expect_mutations_stand(contents(recorded("tokens.bin")), file, 100, {"x", std::string(9, '\xff')},
-                         [&] { read_all(token_files({file.path()}, Stored::u16, 40)); });
+                         [&] { read_all(token_files({file.path()}, "u16", 40)); });
 }
 
 TEST(Tokens, AFileThatShrinksMeanwhileIsAnError) {
   const ScratchFile file("shrinks.bin");
   file.write(std::string(100, 'x'));
-  const DatasetPtr data = token_files({file.path()}, Stored::u16, 40);
+  const DatasetPtr data = token_files({file.path()}, "u16", 40);
   std::filesystem::resize_file(file.path(), 1);
   expect_refused(refusal([&] { read_all(data); }), file.path(), "became shorter");
 }
 
 // The rows of the next batch are read by a thread: the same rows as without, and no others.
 TEST(BatchReader, RowsReadAheadAreThoseOfTheFile) {
-  const DatasetPtr data = token_files({recorded("tokens.bin")}, Stored::u16, 1);
+  const DatasetPtr data = token_files({recorded("tokens.bin")}, "u16", 1);
   const auto first = std::make_shared<BatchReader>(data, std::vector<Pick>{{0}, {1}, {2}, {3}});
   const auto next = std::make_shared<BatchReader>(data, std::vector<Pick>{{9}, {8}, {7}, {6}});
   const auto rows = [](BatchReader& batch, size_t field, int64_t begin) {
@@ -109,7 +107,7 @@ TEST(BatchReader, RowsReadAheadAreThoseOfTheFile) {
 TEST(BatchReader, AnErrorAheadIsThrownWhereTheRowsAreWanted) {
   const ScratchFile file("ahead.bin");
   file.write(std::string(100, 'x'));
-  const DatasetPtr data = token_files({file.path()}, Stored::u16, 1);
+  const DatasetPtr data = token_files({file.path()}, "u16", 1);
   const auto first = std::make_shared<BatchReader>(data, std::vector<Pick>{{0}});
   const auto next = std::make_shared<BatchReader>(data, std::vector<Pick>{{40}});
   std::filesystem::resize_file(file.path(), 10);
@@ -142,7 +140,7 @@ TEST(Idx, NamesWhatIsWrong) {
     expect_refused(refusal([&] { idx_files(file.path(), labels, ORR_F32); }), file.path(), why);
   };
   const std::string whole = contents(images);
-  refused("\x1f\x8b\x08\x08", "unpack it with gunzip");
+  refused("\x1f\x8b\x08\x08", "the packed file is cut short");
   refused("P5 4 5", "not an idx file");
   refused(whole.substr(0, 9), "cut short");
   refused(whole.substr(0, 60), "44 bytes of elements are not those of [3,4,5]");

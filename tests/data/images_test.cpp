@@ -1,30 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // PNG, JPEG and what is made of them, against Pillow's own results (make.py), and damaged files.
-#include "data/images.h"
-
 #include <cstring>
 #include <filesystem>
 
+#include "../../plugins/data/bytes.h"
+#include "../../plugins/data/images/resize.h"
 #include "data/augment.h"
-#include "data/bytes.h"
 #include "data/columns.h"
 #include "data/npy.h"
 #include "data/order.h"
-#include "data/resize.h"
 #include "mutations.h"
+#include "readers.h"
 
 namespace orrery {
 namespace {
+
+using data::Image;
 
 const char* const kFiles[] = {"cat/grey.png", "cat/palette.png", "cat/rgb.png",  "cat/rgba.png",
                               "dog/grey.jpg", "dog/rgb.JPEG",    "dog/small.png"};
 
 Image decoded(const std::string& path) {
-  const Bytes file = open_bytes(path);
-  std::vector<std::byte> bytes(file.size());
-  file.read(bytes.data(), bytes.size(), 0);
-  return decode_image(bytes, path);
+  return data::decode_image(data::Bytes::open(path)->all(), path);
 }
 
 TEST(Images, PixelsAreThoseOfPillow) {
@@ -74,9 +72,10 @@ TEST(Images, NamesWhatIsWrong) {
       file.write(whole.substr(0, whole.size() - missing));
       expect(refusal([&] { decoded(file.path()); }), file.path(), "cannot be read");
     }
-  expect(refusal([&] { blank_image(1 << 20, 1 << 20, file.path()); }), file.path(), "1048576 x");
-  expect(refusal([&] { square(blank_image(1, 1 << 25, ""), 4096, file.path()); }), file.path(),
-         "pixels");
+  expect(refusal([&] { data::blank_image(1 << 20, 1 << 20, file.path()); }), file.path(),
+         "1048576 x");
+  expect(refusal([&] { data::square(data::blank_image(1, 1 << 25, ""), 4096, file.path()); }),
+         file.path(), "pixels");
 }
 
 TEST(Images, MutationsAreReadOrRefused) {

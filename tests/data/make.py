@@ -2,6 +2,7 @@
 #
 # Writes the files beside it in `files` with the programs of others, in their own formats: what Orrery's readers
 # must read, and what these programs read of it. Takes numpy, ml_dtypes, pandas, Pillow and safetensors.
+import gzip
 import pathlib
 
 import ml_dtypes
@@ -35,6 +36,7 @@ def idx():
     for name, array in (("images", images), ("labels", numpy.array([7, 0, 9], numpy.uint8))):
         head = bytes([0, 0, 8, array.ndim]) + numpy.array(array.shape, ">u4").tobytes()
         (FILES / f"{name}.idx").write_bytes(head + array.tobytes())
+        (FILES / f"{name}.idx.gz").write_bytes(gzip.compress(head + array.tobytes(), mtime=0))
     numpy.save(FILES / "images.npy", images.astype(numpy.float32)[:, None] / 255)
 
 

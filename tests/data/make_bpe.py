@@ -2,7 +2,7 @@
 #
 # Writes what Orrery's byte-level BPE is held against: a small vocabulary trained by Hugging Face's tokenizers, texts
 # and their ids by the same library, and by tiktoken with the split of GPT-4; vocabularies trained on these texts; and
-# core/data/unicode_classes.inc, the letters and numbers that GPT-2's split knows, as that library knows them. Takes
+# plugins/data/bpe/unicode_classes.inc, the letters and numbers that GPT-2's split knows, as that library knows them. Takes
 # tokenizers and tiktoken.
 import base64
 import json
@@ -79,7 +79,7 @@ def write_classes():
                 line = ""
             line += each
         lines += [line, "};"]
-    (ROOT / "core/data/unicode_classes.inc").write_text("\n".join(lines) + "\n")
+    (ROOT / "plugins/data/bpe/unicode_classes.inc").write_text("\n".join(lines) + "\n")
 
 
 def bytes_by_character():

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <orrery/sdk/plugin.hpp>
 #include <random>
 #include <string>
 #include <vector>
@@ -47,6 +48,8 @@ inline std::string refusal(const std::function<void()>& read) {
   try {
     read();
   } catch (const Error& error) {
+    return error.what();
+  } catch (const orr::Error& error) {  // of a plugin's own code
     return error.what();
   }
   return "";

@@ -66,13 +66,13 @@ def copy(to):
     for name in READ:
         (to / "tests" / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(SOURCE / "tests" / name, to / "tests" / name)
-    for folder in ("core/data", "tests/data/files/decoded"):
+    for folder in ("plugins/data/bpe", "tests/data/files/decoded"):
         (to / folder).mkdir(parents=True, exist_ok=True)
 
 
 def recorded(root):
     return {path.relative_to(root) for folder in ("golden", "data") for path in (root / "tests" / folder).rglob("*")
-            if path.is_file() and path.suffix not in NOT_RECORDED} | {pathlib.Path("core/data/unicode_classes.inc")}
+            if path.is_file() and path.suffix not in NOT_RECORDED} | {pathlib.Path("plugins/data/bpe/unicode_classes.inc")}
 
 
 with tempfile.TemporaryDirectory() as folder:

@@ -40,7 +40,7 @@ class Abi(unittest.TestCase):
 
     def test_every_table_is_published(self):
         names = {line.split()[1] for line in self.published if line.startswith("struct")}
-        self.assertGreaterEqual(names, {f"orr_{kind}_api" for kind in ("device", "kernel", "comm", "strategy", "observer", "op")})
+        self.assertGreaterEqual(names, {f"orr_{kind}_api" for kind in ("device", "kernel", "comm", "strategy", "observer", "op", "data")})
         self.assertIn("orr_host", names)
         self.assertIn("orr_edit", names)
 

@@ -2,7 +2,7 @@
  *
  * The bootstrap: how a shared object becomes a plugin. This header will not change; all that may
  * grow are interfaces that are asked for by id and version (device/1, kernel/1, comm/1, strategy/1,
- * observer/1, op/1, host/1).
+ * observer/1, op/1, data/1, host/1).
  *
  * A plugin exports exactly one symbol, the data object `orrery_plugin`, in the ELF section
  * ".orrery_plugin". All its fields but the last are integers and char arrays, so that the host can
@@ -43,7 +43,8 @@ enum {
   ORR_KIND_STRATEGY = 4,
   ORR_KIND_OBSERVER = 8,
   ORR_KIND_DEVICE = 16,
-  ORR_KIND_OP = 32
+  ORR_KIND_OP = 32,
+  ORR_KIND_DATA = 64
 };
 
 /* An interface that the plugin has: "kernel", versions min..max. The host asks for the newest

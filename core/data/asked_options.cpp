@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/asked_options.h"
+
+#include "base/error.h"
+#include "base/text.h"
+#include "plugin/host.h"
+
+namespace orrery {
+
+template <class T>
+const T* AskedOptions::ask(const void* self, const char* name, const char* expected) {
+  const auto& own = *static_cast<const AskedOptions*>(self);
+  own.asked_.insert(name);
+  const auto given = own.options_.find(name);
+  if (given == own.options_.end()) return nullptr;
+  const T* value = std::get_if<T>(&given->second);
+  if (!value) own.wrong_ = fmt::format("option '{}' must be {}", name, expected);
+  return value;
+}
+
+orr_options AskedOptions::table() const {
+  orr_options table{};
+  table.self = this;
+  table.integer = [](const void* self, const char* name, int64_t fallback) {
+    const auto* value = ask<int64_t>(self, name, "a whole number");
+    return value ? *value : fallback;
+  };
+  table.real = [](const void* self, const char* name, double fallback) {
+    const Attrs& options = static_cast<const AskedOptions*>(self)->options_;
+    const auto given = options.find(name);
+    if (given != options.end() && std::holds_alternative<int64_t>(given->second))
+      return static_cast<double>(*ask<int64_t>(self, name, "a number"));
+    const auto* value = ask<double>(self, name, "a number");
+    return value ? *value : fallback;
+  };
+  table.text = [](const void* self, const char* name, const char* fallback) {
+    const auto* value = ask<std::string>(self, name, "a string");
+    return value ? value->c_str() : fallback;
+  };
+  return table;
+}
+
+void AskedOptions::check_call(orr_status* status, const std::string& subject) const {
+  if (!wrong_.empty()) {
+    host_table().error_release(status);
+    fail(ORR_INVALID, "{}: {}", subject, wrong_);
+  }
+  orrery::check(status);
+  const std::vector<std::string> known(asked_.begin(), asked_.end());
+  for (const auto& [name, value] : options_)
+    if (!asked_.count(name))
+      fail(ORR_INVALID, "{}: unknown option '{}'{}; it has {}", subject, name,
+           did_you_mean(name, known), known.empty() ? "none" : join(known, ", "));
+}
+
+}  // namespace orrery

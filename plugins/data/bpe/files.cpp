@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The files of byte-level BPEs.
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <unordered_map>
+
+#include "../bytes.h"
+#include "../refuse.h"
+#include "bpe.h"
+#include "byte_characters.h"
+
+namespace data {
+namespace {
+
+using Ids = std::unordered_map<std::string, int32_t>;
+constexpr uint64_t kMostBytes = 64 << 20;  // of a file
+
+std::string contents(const std::string& path) {
+  const BytesPtr file = Bytes::open(path);
+  if (file->size() > kMostBytes)
+    refuse(path, ": has ", file->size(), " bytes, more than the ", kMostBytes, " that are read");
+  const std::vector<std::byte> bytes = file->all();
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+// `read(line, number)` for each line, which ends in LF or CR LF.
+template <class Read>
+void for_each_line(const std::string& text, Read&& read) {
+  int64_t number = 0;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    std::string line = text.substr(at, end - at);
+    at = end + 1;
+    if (line.ends_with('\r')) line.pop_back();
+    read(line, ++number);
+  }
+}
+
+Ids read_vocab(const std::string& path, std::vector<std::string>& tokens) {
+  const auto json = nlohmann::json::parse(contents(path), nullptr, false);
+  if (!json.is_object() || json.empty())
+    refuse(path, ": not a vocabulary: expected JSON, {\"token\": id, ...}");
+  Ids ids;
+  tokens.resize(json.size());
+  std::vector<bool> given(json.size());
+  for (const auto& [token, id] : json.items()) {
+    if (!id.is_number_unsigned() || id.get<uint64_t>() >= json.size() || given[id.get<size_t>()])
+      refuse(path, ": token '", token, "' has the id ", id.dump(), ": ids are 0..", json.size() - 1,
+             ", each once");
+    given[id.get<size_t>()] = true;
+    tokens[id.get<size_t>()] = bytes_of(token);
+    ids[bytes_of(token)] = id.get<int32_t>();
+  }
+  return ids;
+}
+
+int value_of(char digit) {
+  if (digit >= 'A' && digit <= 'Z') return digit - 'A';
+  if (digit >= 'a' && digit <= 'z') return digit - 'a' + 26;
+  if (digit >= '0' && digit <= '9') return digit - '0' + 52;
+  return digit == '+' ? 62 : digit == '/' ? 63 : -1;
+}
+
+// The bytes of base64 with its padding (RFC 4648, section 4); "" for what is none.
+std::string from_base64(std::string_view text) {
+  if (text.size() % 4) return "";
+  for (int i = 0; i < 2 && text.ends_with('='); ++i) text.remove_suffix(1);
+  std::string bytes;
+  uint32_t bits = 0;
+  int count = 0;
+  for (char digit : text) {
+    const int value = value_of(digit);
+    if (value < 0) return "";
+    bits = bits << 6 | static_cast<uint32_t>(value);
+    if ((count += 6) < 8) continue;
+    count -= 8;
+    bytes += static_cast<char>(bits >> count & 0xff);
+  }
+  return bytes;
+}
+
+// Each way to make a token of two others, the token that was learned first before others.
+std::vector<Bpe::Merge> merges_to(const std::vector<std::string>& tokens) {
+  std::unordered_map<std::string_view, int32_t> ids;
+  for (size_t id = 0; id < tokens.size(); ++id) ids[tokens[id]] = static_cast<int32_t>(id);
+  std::vector<Bpe::Merge> merges;
+  for (size_t id = 0; id < tokens.size(); ++id) {
+    const std::string_view token = tokens[id];
+    for (size_t at = 1; at < token.size(); ++at) {
+      const auto left = ids.find(token.substr(0, at)), right = ids.find(token.substr(at));
+      if (left != ids.end() && right != ids.end())
+        merges.push_back({left->second, right->second, static_cast<int32_t>(id)});
+    }
+  }
+  return merges;
+}
+
+void write(const std::string& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  file.close();
+  if (!file) fail(ORR_FAILED, path, ": cannot be written");
+}
+
+}  // namespace
+
+Bpe read_bpe(const std::string& vocab, const std::string& merges) {
+  Bpe bpe;
+  const Ids ids = read_vocab(vocab, bpe.tokens);
+  for_each_line(contents(merges), [&](const std::string& pair, int64_t line) {
+    if (pair.empty() || (line == 1 && pair.starts_with("#version"))) return;
+    const size_t blank = pair.find(' ');
+    if (blank == pair.npos || pair.find(' ', blank + 1) != pair.npos)
+      refuse(merges, ": line ", line, ": '", pair.substr(0, 80),
+             "': expected two tokens with a blank between them");
+    const auto id = [&](const std::string& token) {
+      const auto found = ids.find(token);
+      if (found == ids.end())
+        refuse(merges, ": line ", line, ": '", pair.substr(0, 80), "' needs a token that ", vocab,
+               " does not have; give the two files of one tokenizer");
+      return found->second;
+    };
+    const std::string left = bytes_of(pair.substr(0, blank));
+    const std::string right = bytes_of(pair.substr(blank + 1));
+    bpe.merges.push_back({id(left), id(right), id(left + right)});
+  });
+  return bpe;
+}
+
+void write_bpe(const Bpe& bpe, const std::string& vocab, const std::string& merges) {
+  if (bpe.whole_first)
+    refuse("save: this tokenizer has tiktoken's file and no list of merges to write");
+  const auto shown = [&](int32_t id) {
+    const std::string& token = bpe.tokens[static_cast<size_t>(id)];
+    return bpe.special.contains(token) ? token : characters_of(token);
+  };
+  nlohmann::ordered_json ids = nlohmann::ordered_json::object();
+  for (size_t id = 0; id < bpe.tokens.size(); ++id)
+    if (!bpe.tokens[id].empty()) ids[shown(static_cast<int32_t>(id))] = id;
+  std::string pairs = "#version: 0.2\n";
+  for (const Bpe::Merge& merge : bpe.merges)
+    pairs += shown(merge.left) + " " + shown(merge.right) + "\n";
+  write(vocab, ids.dump());
+  write(merges, pairs);
+}
+
+Bpe read_tiktoken(const std::string& path) {
+  Bpe bpe;
+  bpe.split = Split::gpt4;
+  bpe.whole_first = true;
+  const std::string text = contents(path);
+  const auto lines = static_cast<size_t>(std::count(text.begin(), text.end(), '\n')) + 1;
+  for_each_line(text, [&](const std::string& line, int64_t number) {
+    if (line.empty()) return;
+    const size_t blank = std::min(line.find(' '), line.size());
+    const std::string token = from_base64(std::string_view(line).substr(0, blank));
+    const char* end = line.data() + line.size();
+    size_t id = 0;
+    const auto [stop, error] =
+        std::from_chars(line.data() + std::min(blank + 1, line.size()), end, id);
+    if (token.empty() || error != std::errc() || stop != end)
+      refuse(path, ": line ", number, ": '", line.substr(0, 80),
+             "': expected a token's bytes in base64, a blank and its id");
+    if (id >= lines || (id < bpe.tokens.size() && !bpe.tokens[id].empty()))
+      refuse(path, ": line ", number, ": the id ", id, ": ids are 0..", lines - 1, ", each once");
+    if (id >= bpe.tokens.size()) bpe.tokens.resize(id + 1);
+    bpe.tokens[id] = token;
+  });
+  bpe.merges = merges_to(bpe.tokens);
+  return bpe;
+}
+
+}  // namespace data

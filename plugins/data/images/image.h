@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// PNG and JPEG, known by their contents, as 8-bit RGB. [any thread]
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace data {
+
+struct Image {
+  int64_t height = 0, width = 0;
+  std::vector<uint8_t> rgb;  // [height][width][3]
+};
+
+// More are refused: a small file may claim any number.
+constexpr int64_t kMostPixels = int64_t{1} << 26;
+
+// Grey is repeated, transparency left out, 16 bits cut to the upper 8, as Pillow's convert("RGB")
+// does. Throws Error, which begins with `label`, for what is neither, cut short or damaged.
+Image decode_image(const std::vector<std::byte>& file, const std::string& label);
+
+// The parts of it. REQUIRES: the file begins as such files do.
+Image decode_png(const std::vector<std::byte>& file, const std::string& label);
+Image decode_jpeg(const std::vector<std::byte>& file, const std::string& label);
+
+// Throws Error unless there is something of this size to decode; otherwise an image of it.
+Image blank_image(uint64_t height, uint64_t width, const std::string& label);
+
+}  // namespace data

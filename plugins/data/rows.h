@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Samples of one size at equal distances in bytes.
+#pragma once
+
+#include <orrery/sdk/data.hpp>
+
+#include "bytes.h"
+
+namespace data {
+
+// Sample i of a column is `bytes` bytes from offset + i * stride on.
+struct Column {
+  orr::DataField field;
+  BytesPtr from;
+  uint64_t offset, stride;
+  size_t bytes;
+};
+
+class Rows : public orr::Dataset {
+ public:
+  // REQUIRES: the last sample of every column ends inside of its bytes.
+  Rows(std::vector<Column> columns, int64_t samples);
+  void read(const int64_t* samples, int64_t n, void* const* to) const override;
+
+ private:
+  std::vector<Column> columns_;
+};
+
+}  // namespace data

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Bad readers.
+#include "fault.h"
+#include "good_data.cpp"
+#pragma pop_macro("ORR_PLUGIN")
+
+namespace {
+
+orr_status* bad_open(void* self, const char* path, const orr_options* options, orr_data** out) {
+  orr_status* status = Table::open_data(self, path, options, out);
+  if (fault("fails_without_words") && status) return orr::host->error(ORR_FAILED, "");
+  if (fault("leaks_per_dataset")) leak(64);
+  return status;
+}
+
+orr_status* bad_info(orr_data* data, orr_data_info* out) {
+  if (fault("assigns_whole_structs")) {
+    struct Newer {
+      orr_data_info known;
+      int64_t more[8];
+    } newer{};
+    newer.known.size = out->size;
+    std::memcpy(static_cast<void*>(out), &newer, sizeof newer);
+  }
+  return Table::info(data, out);
+}
+
+orr_status* bad_read(orr_data* data, const int64_t* samples, int64_t n, void* const* to) {
+  orr_status* status = Table::read(data, samples, n, to);
+  if (fault("reads_the_first_again") && n > 1) {
+    const std::vector<int64_t> first(static_cast<size_t>(n), samples[0]);
+    return Table::read(data, first.data(), n, to);
+  }
+  if (fault("writes_behind") && to[0]) std::memset(static_cast<char*>(to[0]) + 4 * n, 0, 4);
+  return status;
+}
+
+orr_data_api bad_table() {
+  orr_data_api bad = Table::table;
+  bad.open = bad_open, bad.info = bad_info, bad.read = bad_read;
+  return bad;
+}
+
+const orr_data_api bad = bad_table();
+
+orr_status* bad_entry(const orr_bootstrap* boot, orr_exports* out) {
+  Table::entry(boot, out);
+  out->get = [](void*, const char* id, uint32_t version) -> const void* {
+    return std::string_view(id) == "data" && version == 1 ? &bad : nullptr;
+  };
+  return nullptr;
+}
+
+}  // namespace
+
+ORR_PLUGIN(ORR_KIND_DATA, FAULT_NAME, "0.1.0", "A bad reader", bad_entry, 1, {{"data", 1, 1}})

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Datasets as the plugins of the build tree read them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "data/joined.h"
+#include "data/opened.h"
+
+namespace orrery {
+
+inline DatasetPtr joined_files(const std::string& format, const std::vector<std::string>& paths,
+                               const Attrs& options,
+                               const std::map<std::string, int32_t>& dtypes = {}) {
+  std::vector<DatasetPtr> parts;
+  for (const std::string& path : paths) parts.push_back(open_data(format, path, options, dtypes));
+  return join(parts, paths);
+}
+
+inline DatasetPtr token_files(const std::vector<std::string>& paths, const std::string& kind,
+                              int64_t length) {
+  return joined_files("tokens", paths, {{"dtype", kind}, {"length", length}});
+}
+
+inline DatasetPtr idx_files(const std::string& images, const std::string& labels, int32_t dtype) {
+  return open_data("idx", images, {{"labels", labels}}, {{"x", dtype}});
+}
+
+inline DatasetPtr cifar_files(const std::vector<std::string>& paths, int64_t classes,
+                              int32_t dtype) {
+  return joined_files("cifar", paths, {{"classes", classes}}, {{"x", dtype}});
+}
+
+inline DatasetPtr image_directory(const std::string& directory, int64_t size, int32_t dtype) {
+  return open_data("images", directory, {{"size", size}}, {{"x", dtype}});
+}
+
+struct CsvField {
+  std::string name;
+  std::vector<std::string> columns;
+  bool is_list = false;
+  std::string dtype = "f32";
+};
+
+inline DatasetPtr csv_file(const std::string& path, const std::vector<CsvField>& fields) {
+  Attrs options;
+  for (size_t i = 0; i < fields.size(); ++i) {
+    const std::string at = "fields." + std::to_string(i + 1) + ".";
+    options[at + "name"] = fields[i].name, options[at + "dtype"] = fields[i].dtype;
+    options[at + "list"] = int64_t{fields[i].is_list};
+    for (size_t k = 0; k < fields[i].columns.size(); ++k)
+      options[at + "columns." + std::to_string(k + 1)] = fields[i].columns[k];
+  }
+  return open_data("csv", path, options, {});
+}
+
+}  // namespace orrery

@@ -47,8 +47,8 @@ uint64_t PlannedStep::peak() const {
 }
 
 PlannedStep plan_step(const Blueprint& b, const std::vector<std::string>& kernels,
-                      const Machine& machine, const DescribeRanks& describe) {
-  const RankKinds kinds(b);
+                      const Machine& machine, Pieces pieces, const DescribeRanks& describe) {
+  const RankKinds kinds(b, pieces);
   const auto& groups = kinds.planned_together();
   using Made = std::vector<std::pair<PlannedRanks, Timeline>>;
   std::vector<Made> by_group = in_parallel<Made>(groups.size(), [&](size_t g) {

@@ -40,7 +40,8 @@ struct PlannedStep {
 // scripts for schedules. [main thread]
 using DescribeRanks = std::function<Json(const RankPlan& plan, const std::vector<int>& ranks)>;
 PlannedStep plan_step(const Blueprint& b, const std::vector<std::string>& kernels,
-                      const Machine& machine, const DescribeRanks& describe = nullptr);
+                      const Machine& machine, Pieces pieces = Pieces::apart,
+                      const DescribeRanks& describe = nullptr);
 
 // The FLOPs of the matrix products in a program's forward and backward.
 double product_flops(const Program& program);

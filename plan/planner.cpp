@@ -23,7 +23,9 @@ Json answer(const PlanSource& source, const Json& question) {
   if (what == "peak") return peak_json(b, source.kernels);
   if (what == "ops")
     return ops_json(lower({&b.program, &b.mesh, b.microbatches, 0, source.kernels}));
-  if (what == "layout") return layout_json(source, b, machine(), question.at("model_flops"));
+  const Pieces pieces = what == "sketch" ? Pieces::as_one : Pieces::apart;
+  if (what == "layout" || what == "sketch")
+    return layout_json(source, b, machine(), question.at("model_flops"), pieces);
   const Json step = step_json(source, b, machine());
   return what == "json" ? Json(step.dump(1) + "\n") : step;
 }

@@ -43,7 +43,7 @@ std::vector<std::string> shapes(const Program& p) {
 
 }  // namespace
 
-RankKinds::RankKinds(const Blueprint& b)
+RankKinds::RankKinds(const Blueprint& b, Pieces pieces)
     : b_(b), first_(deal_microbatches(b.microbatches, b.mesh)) {
   for (const Op& op : b.program.ops()) gathers_ = gathers_ || op.kind == "batch_gather";
   const std::string axis = b.mesh.placed_axis();
@@ -58,7 +58,8 @@ RankKinds::RankKinds(const Blueprint& b)
   for (size_t r = 0; b.mesh.make_timetable && r + 1 < first_.size();
        ++r)  // made here, on the main thread; plans may be made on others
     b.mesh.make_timetable(static_cast<int>(first_[r + 1] - first_[r]));
-  if (!b.mesh.sharded.empty() && b.mesh.gradient_ranks() > 1) find_shards();
+  if (pieces == Pieces::apart && !b.mesh.sharded.empty() && b.mesh.gradient_ranks() > 1)
+    find_shards();
   std::map<Kind, std::vector<int>> by_kind;
   for (int r = 0; r < b.mesh.world; ++r) by_kind[describe(r)].push_back(r);
   kind_of_.resize(static_cast<size_t>(b.mesh.world));

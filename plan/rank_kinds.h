@@ -16,6 +16,11 @@ namespace orrery {
 
 using Kind = std::vector<int64_t>;
 
+// Whether ranks that hold pieces of sharded training state of other shapes are of different kinds,
+// or count as one, that of the first: of thousands of ranks most differ in nothing else, and hardly
+// in time and memory.
+enum class Pieces { apart, as_one };
+
 // Ranks of equal kind run programs with equal shapes and messages. Their coordinates may differ on
 // two sorts of axes. On axes that deal the batch, if their microbatches complete equally many tree
 // nodes and their pieces of sharded training state have equal shapes (partition/passes.h). On axes
@@ -24,7 +29,7 @@ class RankKinds {
  public:
   // Calls strategies and scripts for schedules, so that other threads need not. REQUIRES: the
   // blueprint outlives this. [main thread]
-  explicit RankKinds(const Blueprint& b);
+  explicit RankKinds(const Blueprint& b, Pieces pieces = Pieces::apart);
 
   // The ranks of every kind, in order.
   const std::vector<std::vector<int>>& alike() const { return members_; }

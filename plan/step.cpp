@@ -64,8 +64,8 @@ Json details_json(const PlanSource& source, const Blueprint& b, const RankPlan& 
           {"periodic", periodic_json(source, b, ranks)}};
 }
 
-Json kind_json(const PlannedRanks& kind, const Mesh& mesh) {
-  Json json = kind.details;
+Json kind_json(PlannedRanks& kind, const Mesh& mesh) {
+  Json json = std::move(kind.details);
   json.update({{"ranks", runs_json(kind.ranks)},
                {"compute_seconds", kind.spent.compute},
                {"exposed_seconds", kind.spent.exposed},
@@ -120,17 +120,17 @@ Json order_json(const PlanSource& source, const Blueprint& b, const PlannedStep&
 }  // namespace
 
 Json layout_json(const PlanSource& source, const Blueprint& b, const Machine& machine,
-                 double model_flops) {
-  const PlannedStep step = plan_step(b, source.kernels, machine);
+                 double model_flops, Pieces pieces) {
+  const PlannedStep step = plan_step(b, source.kernels, machine, pieces);
   return whole_json(step, figures_of(step, b, machine, model_flops));
 }
 
 Json step_json(const PlanSource& source, const Blueprint& b, const Machine& machine) {
   const double model_flops = product_flops(source.build({}, 1, 0).program);
-  const PlannedStep step = plan_step(b, source.kernels, machine,
-                                     [&](const RankPlan& plan, const std::vector<int>& ranks) {
-                                       return details_json(source, b, plan, ranks);
-                                     });
+  PlannedStep step = plan_step(b, source.kernels, machine, Pieces::apart,
+                               [&](const RankPlan& plan, const std::vector<int>& ranks) {
+                                 return details_json(source, b, plan, ranks);
+                               });
   const Figures figures = figures_of(step, b, machine, model_flops);
   Json json = whole_json(step, figures);
   json.update({{"ranks", b.mesh.world},
@@ -145,7 +145,7 @@ Json step_json(const PlanSource& source, const Blueprint& b, const Machine& mach
   if (!b.mesh.pipe_axis.empty()) json["schedule"] = schedule_json(b);
   if (Json order = order_json(source, b, step, figures, machine); !order.is_null())
     json["order"] = std::move(order);
-  for (const PlannedRanks& kind : step.kinds) json["kinds"].push_back(kind_json(kind, b.mesh));
+  for (PlannedRanks& kind : step.kinds) json["kinds"].push_back(kind_json(kind, b.mesh));
   return json;
 }
 

@@ -6,12 +6,13 @@
 #include "edit/blueprint.h"
 #include "plan/json.h"
 #include "plan/machine_model.h"
+#include "plan/rank_kinds.h"
 
 namespace orrery {
 
 // The step as a whole, without its kinds of ranks. Both call strategies and scripts. [main thread]
 Json layout_json(const PlanSource& source, const Blueprint& b, const Machine& machine,
-                 double model_flops);
+                 double model_flops, Pieces pieces);
 // All of it.
 Json step_json(const PlanSource& source, const Blueprint& b, const Machine& machine);
 

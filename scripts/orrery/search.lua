@@ -106,8 +106,8 @@ end
 
 -- The plan of a step in a layout: seconds, bytes of the rank that needs most, mfu, and time by what it goes to. Or nil
 -- and why the engine refuses it.
-local function try(run, batch, layout, model_flops)
-  local ok, step = pcall(ask, run, batch, "layout", {
+local function try(run, batch, what, layout, model_flops)
+  local ok, step = pcall(ask, run, batch, what, {
     strategies = layouts.strategies(layout), microbatches = layout.microbatches, model_flops = model_flops,
   })
   if not ok then return nil, step end
@@ -122,9 +122,8 @@ local function find(run, batch, template, o)
   local facts = ask(run, batch, "facts")
   if o.memory == 0 then o.memory = math.floor(facts.memory_bytes) end
   local all = layouts.all(facts.ranks, facts.samples, template, o.microbatches)
-  return search(all, template, facts, o, function(l)
-    return try(run, batch, l, facts.product_flops)
-  end)
+  local what = (o.seconds > 0 or o.tries > 0) and "sketch" or "layout"
+  return search(all, template, facts, o, function(l) return try(run, batch, what, l, facts.product_flops) end)
 end
 
 local function refuse_nothing(found, o)

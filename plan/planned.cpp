@@ -56,7 +56,7 @@ PlannedStep plan_step(const Blueprint& b, const std::vector<std::string>& kernel
     Made made;
     for (size_t kind : groups[g]) {
       const std::vector<int>& ranks = kinds.alike()[kind];
-      turn_into(plan, ranks.front());
+      turn_into(plan, kinds.planned_rank(kind));
       made.emplace_back(planned(plan, ranks, machine), timeline_of(plan, kinds, machine));
       if (describe) made.back().first.details = describe(plan, ranks);
     }

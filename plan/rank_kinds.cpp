@@ -44,7 +44,7 @@ std::vector<std::string> shapes(const Program& p) {
 }  // namespace
 
 RankKinds::RankKinds(const Blueprint& b, Pieces pieces)
-    : b_(b), first_(deal_microbatches(b.microbatches, b.mesh)) {
+    : b_(b), pieces_(pieces), first_(deal_microbatches(b.microbatches, b.mesh)) {
   for (const Op& op : b.program.ops()) gathers_ = gathers_ || op.kind == "batch_gather";
   const std::string axis = b.mesh.placed_axis();
   const size_t shares = axis.empty() ? 0 : static_cast<size_t>(b.mesh.size_of(axis));
@@ -58,8 +58,7 @@ RankKinds::RankKinds(const Blueprint& b, Pieces pieces)
   for (size_t r = 0; b.mesh.make_timetable && r + 1 < first_.size();
        ++r)  // made here, on the main thread; plans may be made on others
     b.mesh.make_timetable(static_cast<int>(first_[r + 1] - first_[r]));
-  if (pieces == Pieces::apart && !b.mesh.sharded.empty() && b.mesh.gradient_ranks() > 1)
-    find_shards();
+  if (!b.mesh.sharded.empty() && b.mesh.gradient_ranks() > 1) find_shards();
   std::map<Kind, std::vector<int>> by_kind;
   for (int r = 0; r < b.mesh.world; ++r) by_kind[describe(r)].push_back(r);
   kind_of_.resize(static_cast<size_t>(b.mesh.world));
@@ -96,12 +95,30 @@ void RankKinds::find_shards() {
                             stage_ranks_of(cut ? *cut : b_.program)});
     Mesh mesh = b_.mesh;
     mesh.sharded = std::move(share.sharded);
+    const std::vector<ShardShape> shapes = shard_shapes(share.program, mesh);
+    const auto most = std::max_element(shapes.begin(), shapes.end(),
+                                       [](auto& a, auto& b) { return a.elements < b.elements; });
     std::map<std::string, int> known;
-    for (const std::string& shape : shard_shapes(share.program, mesh)) {
+    for (const ShardShape& shape : shapes) {
       std::vector<int>& first = shards_[which];
-      first.push_back(known.emplace(shape, static_cast<int>(first.size())).first->second);
+      const int alike = known.emplace(shape.text, static_cast<int>(first.size())).first->second;
+      first.push_back(pieces_ == Pieces::apart ? alike : static_cast<int>(most - shapes.begin()));
     }
   }
+}
+
+int RankKinds::shard_of(int rank) const {
+  const auto at = static_cast<size_t>(b_.mesh.coordinate(b_.mesh.gradient_axis(), rank));
+  return shards_.at(share_and_stage(rank))[at];
+}
+
+int RankKinds::planned_rank(size_t kind) const {
+  const std::vector<int>& ranks = members_[kind];
+  if (pieces_ == Pieces::apart || shards_.empty()) return ranks.front();
+  const auto found = std::find_if(ranks.begin(), ranks.end(), [&](int rank) {
+    return b_.mesh.coordinate(b_.mesh.gradient_axis(), rank) == shard_of(rank);
+  });
+  return found == ranks.end() ? ranks.front() : *found;
 }
 
 void RankKinds::group_kinds() {
@@ -158,9 +175,7 @@ Kind RankKinds::describe(int rank) const {
     if (!has_axis(placed, axis.name) && !has_axis(b_.mesh.batch_axis, axis.name))
       kind.push_back(at);
   }
-  if (!shards_.empty())
-    kind.push_back(shards_.at(share_and_stage(
-        rank))[static_cast<size_t>(b_.mesh.coordinate(b_.mesh.gradient_axis(), rank))]);
+  if (!shards_.empty()) kind.push_back(shard_of(rank));
   const auto dealt = static_cast<size_t>(b_.mesh.coordinate(b_.mesh.batch_axis, rank));
   kind.push_back(first_[dealt + 1] - first_[dealt]);
   // The rank's share in three sorts of sums: over all ranks that share the batch, over those that
@@ -195,7 +210,7 @@ const Program* RankKinds::cut_for(int rank) const {
 }
 
 LowerRequest RankKinds::request(size_t kind, const std::vector<std::string>& kernels) const {
-  const int rank = members_[kind].front();
+  const int rank = planned_rank(kind);
   const Program* cut = cut_for(rank);
   auto stage_ranks = stage_ranks_.find(cut ? cut : &b_.program);
   return {&b_.program,

@@ -17,8 +17,8 @@ namespace orrery {
 using Kind = std::vector<int64_t>;
 
 // Whether ranks that hold pieces of sharded training state of other shapes are of different kinds,
-// or count as one, that of the first: of thousands of ranks most differ in nothing else, and hardly
-// in time and memory.
+// or of one, which is planned for a rank with the most elements: of thousands of ranks most differ
+// in nothing else, and hardly in time and memory.
 enum class Pieces { apart, as_one };
 
 // Ranks of equal kind run programs with equal shapes and messages. Their coordinates may differ on
@@ -38,14 +38,17 @@ class RankKinds {
   // The kinds in groups for which one plan is made, in order. The kinds of a group are at the same
   // stage of a pipeline, and their shares differ in shape only at other stages.
   const std::vector<std::vector<size_t>>& planned_together() const { return together_; }
-  // The request to lower the first rank of alike()[kind]; it has what this object has computed
-  // already. [any thread]
+  // The rank of alike()[kind] that is planned for all: the first one, if their plans are alike.
+  int planned_rank(size_t kind) const;
+  // The request to lower that rank; it has what this object has computed already. [any thread]
   LowerRequest request(size_t kind, const std::vector<std::string>& kernels) const;
   const std::vector<int64_t>& first_microbatches() const { return first_; }
 
  private:
   Kind describe(int rank) const;
   void find_shards();
+  // A coordinate on the axis that gradients are summed over, that stands for the rank's.
+  int shard_of(int rank) const;
   // The first coordinate on the axes of cut values with a share of equal shapes; and the stage.
   std::pair<int, int> share_and_stage(int rank) const;
   const StageRanks* stage_ranks_of(const Program& p);
@@ -58,12 +61,14 @@ class RankKinds {
   const Program* cut_for(int rank) const;
 
   const Blueprint& b_;
+  const Pieces pieces_;
   std::vector<int64_t> first_;
   bool gathers_ = false;       // the program gathers the rows of samples
   std::vector<Program> cuts_;  // by coordinate on the axes of cut values: the share
   std::vector<int> alike_;     // by coordinate there: the first one with a share of equal shapes
   // Where training state is sharded, by share of cut values (alike_) and stage: by coordinate on
-  // the axis that gradients are summed over, the first coordinate with pieces of equal shapes.
+  // the axis that gradients are summed over, the first coordinate with pieces of equal shapes, or
+  // with the largest.
   std::map<std::pair<int, int>, std::vector<int>> shards_;
   std::map<const Program*, StageRanks> stage_ranks_;  // of the programs that kinds are planned from
   std::vector<std::vector<int>> members_;

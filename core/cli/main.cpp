@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/program.h"
+#include "plan/planner.h"
 
 namespace orrery {
 namespace {
@@ -45,6 +46,7 @@ int run(int argc, char** argv) {
   app.set_version_flag("--version", std::string("orrery " ORRERY_VERSION ", plugin bootstrap ") +
                                         std::to_string(ORR_BOOTSTRAP) + ", " + ORR_BUILD_TEXT);
   app.require_subcommand(1);
+  use_planner();
   int exit_code = ORR_OK;
   add_run(app, exit_code);
   add_repl(app, exit_code);

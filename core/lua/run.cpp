@@ -6,13 +6,13 @@
 #include <cstring>
 
 #include "base/work.h"
+#include "edit/planner.h"
 #include "lua/call.h"
 #include "lua/environment.h"
+#include "lua/json.h"
 #include "lua/run_spec.h"
 #include "lua/stopping.h"
 #include "lua/strategy_script.h"
-#include "plan/layouts.h"
-#include "plan/text.h"
 #include "run/probe.h"
 #include "store/checkpoint.h"
 #include "store/digest.h"
@@ -69,71 +69,50 @@ void call_first(lua_State* L, RunRef& self, const Table& batch) {
   if (!self.first) return;
   std::exchange(self.first, std::nullopt)->push();
   lua_pushvalue(L, batch.index);
-  lua_call(L, 1, 0);
-  if (plan_options().search) throw PlanDone{};
+  lua_call(L, 1, 1);
+  const bool done = lua_toboolean(L, -1) != 0;
+  lua_pop(L, 1);
+  if (done) throw PlanDone{};
 }
 
 void use_layout(RunRef& self, const Table& layout) {
   self.run->use(strategies_in(layout), layout.integer("microbatches"));
 }
 
-Pushed model_facts(lua_State* L, RunRef& self, const Table& batch) {
-  const PlanSource source = self.run->plan_source(batch_in(batch));
-  const ModelFacts facts = orrery::model_facts(source);
-  lua_createtable(L, 0, 13);
-  set_field(L, "ranks", source.world);
-  set_field(L, "samples", facts.samples);
-  set_field(L, "product_flops", facts.product_flops);
-  set_field(L, "product_bytes", facts.product_bytes);
-  set_field(L, "parameter_bytes", facts.parameter_bytes);
-  set_field(L, "state_bytes", facts.state_bytes);
-  set_field(L, "product_rate", facts.product_rate);
-  set_field(L, "memory_bytes", facts.machine.memory_bytes);
-  set_field(L, "ranks_per_host", facts.machine.ranks_per_host);
-  set_field(L, "inside", facts.machine.inside.bandwidth);
-  set_field(L, "between", facts.machine.between.bandwidth);
+// For scripts/orrery/plan.lua and search.lua.
+Pushed ask_planner(lua_State* L, RunRef& self, const Table& batch, const Table& question) {
+  if (!planner().answer) fail(ORR_UNAVAILABLE, "this program has no planner");
+  PlanSource source = self.run->plan_source(batch_in(batch));
+  if (question.has("strategies")) source.stack = strategies_in(question);
+  push_json(L, planner().answer(source, plain_fields(question)));
   return {1};
 }
 
-Pushed try_layout(lua_State* L, RunRef& self, const Table& batch, const Table& layout) {
-  const PlanSource source = self.run->plan_source(batch_in(batch));
-  Trial trial;
-  try {
-    trial = orrery::try_layout(source, strategies_in(layout), layout.integer("microbatches"),
-                               machine_of(plan_options().machine), layout.number("model_flops"));
-  } catch (const Error& e) {
-    lua_pushnil(L);
-    push_text(L, e.what());
-    return {2};
-  }
-  lua_createtable(L, 0, 4);
-  set_field(L, "seconds", trial.seconds);
-  set_field(L, "bytes", trial.bytes);
-  set_field(L, "mfu", trial.figures.mfu);
-  lua_createtable(L, 0, static_cast<int>(trial.figures.parts.size()));
-  for (const TimePart& part : trial.figures.parts)
-    set_field(L, (part.axis.empty() ? part.what : part.what + " on " + part.axis).c_str(),
-              part.share);
-  lua_setfield(L, -2, "time");
+Pushed plan_options(lua_State* L) {
+  push_json(L, planner().options);
   return {1};
 }
 
-Pushed search_options(lua_State* L) {
-  lua_createtable(L, 0, 3);
-  set_field(L, "search", plan_options().search);
-  set_field(L, "memory", plan_options().memory);
-  set_field(L, "seconds", plan_options().seconds);
-  return {1};
+std::string plan(lua_State* L, RunRef& self, const Table& batch) {
+  checked(L, self);
+  call_first(L, self, batch);
+  push_library(L, "orrery.plan", "text");
+  lua_pushvalue(L, 1);
+  lua_pushvalue(L, batch.index);
+  lua_call(L, 2, 1);
+  const std::string text = to_text(L, -1, "the plan");
+  lua_pop(L, 1);
+  return text;
 }
 
 Result step(lua_State* L, RunRef& self, const Table& batch) {
-  Run& run = checked(L, self);
-  call_first(L, self, batch);
   if (runtime_options().plan_only) {
-    std::fputs(plan_text(run.plan_source(batch_in(batch))).c_str(), plan_options().out);
-    std::fflush(plan_options().out);
+    std::fputs(plan(L, self, batch).c_str(), planner().out);
+    std::fflush(planner().out);
     throw PlanDone{};
   }
+  Run& run = checked(L, self);
+  call_first(L, self, batch);
   const ProbeScope scope(std::exchange(self.probed, {}));
   Result result{run.step(batch_in(batch))};
   if (self.after) {
@@ -157,12 +136,6 @@ Result evaluate(lua_State* L, RunRef& self, const Table& batch) {
   Run& run = checked(L, self);
   call_first(L, self, batch);
   return {run.evaluate(batch_in(batch))};
-}
-
-std::string plan(lua_State* L, RunRef& self, const Table& batch) {
-  Run& run = checked(L, self);
-  call_first(L, self, batch);
-  return plan_text(run.plan_source(batch_in(batch)));
 }
 
 void save(RunRef& self, const std::string& directory, const std::string& extra, bool wait) {
@@ -295,17 +268,12 @@ std::vector<Api> run_api() {
        "smallest one stays, too",
        library<"orrery.checkpoints", "checkpoints">},
       {"engine.before_first(run: Run, call: function); Calls it with the first batch before its "
-       "use.",
+       "use; the script ends if it returns true.",
        call<before_first>},
-      {"engine.search_options() -> table; search, memory and seconds of the command line.",
-       call<search_options>},
-      {"engine.model_facts(run: Run, batch: table) -> table; What a search over layouts knows of "
-       "model and machine (plan/layouts.h).",
-       call<model_facts>},
-      {"engine.try_layout(run: Run, batch: table, layout: table) -> table?, string?; The plan of a "
-       "step with these strategies and microbatches: seconds, bytes, mfu, time. Or nil and why the "
-       "engine refuses it. model_flops: product_flops of model_facts.",
-       call<try_layout>},
+      {"engine.plan(run: Run, batch: table, question: table) -> any; What the planner answers "
+       "about a step (plan/planner.h), of question.strategies if they are given.",
+       call<ask_planner>},
+      {"engine.plan_options() -> table; Those of the command line.", call<plan_options>},
       {"engine.use_layout(run: Run, layout: table); The run's stack and microbatches from now on.",
        call<use_layout>},
       {"engine.begin_series(run: Run, directory: string, after: function); Calls after(run, "

@@ -30,9 +30,14 @@ void check_whole_batch(const Program& p, const Mesh& mesh);
 Program shard(const Program& p, const Mesh& mesh, int rank);
 
 // By coordinate on the axis that gradients are summed over: a text that is equal for ranks whose
-// programs by `shard` have equal shapes. Their pieces of every unit have equal sizes and are of
-// parameters that are updated alike; which parameters these are may differ.
-std::vector<std::string> shard_shapes(const Program& p, const Mesh& mesh);
+// programs by `shard` have equal shapes, and how many elements their pieces have. Ranks of equal
+// texts have pieces of equal sizes of every unit, of parameters that are updated alike; which
+// parameters these are may differ.
+struct ShardShape {
+  std::string text;
+  int64_t elements = 0;
+};
+std::vector<ShardShape> shard_shapes(const Program& p, const Mesh& mesh);
 
 // Sums over the batch of which most rows are zero: the gradient of an embedding. Where the tokens
 // of all ranks are few beside the table, ranks gather the tokens' rows and each adds them all, in

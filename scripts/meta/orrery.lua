@@ -841,27 +841,21 @@ function orrery.engine.buffer(dims, options) end
 ---@return orrery.Run
 function orrery.engine.run(spec) end
 
----Calls it with the first batch before its use.
+---Calls it with the first batch before its use; the script ends if it returns true.
 ---@param run orrery.Run
 ---@param call function
 function orrery.engine.before_first(run, call) end
 
----search, memory and seconds of the command line.
----@return table
-function orrery.engine.search_options() end
-
----What a search over layouts knows of model and machine (plan/layouts.h).
+---What the planner answers about a step (plan/planner.h), of question.strategies if they are given.
 ---@param run orrery.Run
 ---@param batch table
----@return table
-function orrery.engine.model_facts(run, batch) end
+---@param question table
+---@return any
+function orrery.engine.plan(run, batch, question) end
 
----The plan of a step with these strategies and microbatches: seconds, bytes, mfu, time. Or nil and why the engine refuses it. model_flops: product_flops of model_facts.
----@param run orrery.Run
----@param batch table
----@param layout table
----@return table?, string?
-function orrery.engine.try_layout(run, batch, layout) end
+---Those of the command line.
+---@return table
+function orrery.engine.plan_options() end
 
 ---The run's stack and microbatches from now on.
 ---@param run orrery.Run

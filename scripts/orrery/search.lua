@@ -4,7 +4,7 @@
 local _, orrery = ...
 local engine = orrery.engine
 local layouts, bounds = require "orrery.search.layouts", require "orrery.search.bounds"
-local report = require "orrery.search.report"
+local report, words, ask = require "orrery.search.report", require "orrery.plan.words", require "orrery.plan".ask
 
 local M = {}
 
@@ -24,7 +24,7 @@ local function progress()
     local left = (now - begin) / math.max(planned, 1) * waiting
     if o.seconds > 0 then left = math.max(math.min(left, begin + o.seconds - now), 0) end
     io.stderr:write(("search: %d planned, best %s, about %.0f s left\n"):format(planned,
-      best and report.duration(best.plan.seconds) or "none", left))
+      best and words.duration(best.plan.seconds) or "none", left))
   end
 end
 
@@ -104,17 +104,26 @@ local function search(all, template, facts, o, try)
   return found
 end
 
+-- The plan of a step in a layout: seconds, bytes of the rank that needs most, mfu, and time by what it goes to. Or nil
+-- and why the engine refuses it.
+local function try(run, batch, what, layout, model_flops)
+  local ok, step = pcall(ask, run, batch, what, {
+    strategies = layouts.strategies(layout), microbatches = layout.microbatches, model_flops = model_flops,
+  })
+  if not ok then return nil, step end
+  local time = {}
+  for _, part in ipairs(step.time) do time[part.axis and part.what .. " on " .. part.axis or part.what] = part.share end
+  return { seconds = step.step_seconds, bytes = step.peak_bytes, mfu = step.mfu, time = time }
+end
+
 -- `template`: of the stack; o: memory (0: what the machine file says, if anything), tries, seconds, microbatches (0:
 -- any).
 local function find(run, batch, template, o)
-  local facts = engine.model_facts(run, batch)
+  local facts = ask(run, batch, "facts")
   if o.memory == 0 then o.memory = math.floor(facts.memory_bytes) end
   local all = layouts.all(facts.ranks, facts.samples, template, o.microbatches)
-  return search(all, template, facts, o, function(l)
-    return engine.try_layout(run, batch, {
-      strategies = layouts.strategies(l), microbatches = l.microbatches, model_flops = facts.product_flops,
-    })
-  end)
+  local what = (o.seconds > 0 or o.tries > 0) and "sketch" or "layout"
+  return search(all, template, facts, o, function(l) return try(run, batch, what, l, facts.product_flops) end)
 end
 
 local function refuse_nothing(found, o)
@@ -139,7 +148,7 @@ end
 
 local function take(run, batch, template, o)
   local number = choose(run, batch, template, o)
-  local facts = engine.model_facts(run, batch)
+  local facts = ask(run, batch, "facts")
   local l = layouts.all(facts.ranks, facts.samples, template, o.microbatches)[number]
   orrery.log("auto: %s", report.title(l))
   engine.use_layout(run, { strategies = layouts.strategies(l), microbatches = l.microbatches })
@@ -149,6 +158,7 @@ local function show(run, batch, template, o)
   local found = find(run, batch, template, o)
   refuse_nothing(found, o)
   print(report.text(found))
+  return true
 end
 
 -- Searches when the first batch of the run is known: for strategy.auto, or to print. strategy.auto keeps the
@@ -156,7 +166,7 @@ end
 function M.watch(run, stack, microbatches)
   local auto
   for _, entry in ipairs(stack) do auto = auto or entry.auto end
-  local asked = engine.search_options()
+  local asked = engine.plan_options()
   if not auto and not asked.search then return end
   local template, o = layouts.template(stack, auto), {}
   if asked.search then
@@ -165,7 +175,7 @@ function M.watch(run, stack, microbatches)
   else
     o = { memory = auto.memory, tries = auto.tries, seconds = 0, microbatches = microbatches }
   end
-  engine.before_first(run, function(batch) (asked.search and show or take)(run, batch, template, o) end)
+  engine.before_first(run, function(batch) return (asked.search and show or take)(run, batch, template, o) end)
 end
 
 return M

@@ -130,6 +130,12 @@ class Plan(unittest.TestCase):
                     parts = sum(kind["memory"].values())
                     self.assertTrue(0 <= kind["memory_bytes"] - parts < 1024, (kind["memory_bytes"], parts))
                     self.assertAlmostEqual(sum(part["share"] for part in kind["time"]), 1, places=6)
+                    launches = sum(one["launches"] for one in kind["launches"])
+                    self.assertRegex(text, rf"\n +{launches} .* in all\n")
+                sends = [n for kind in plan["kinds"] for n in kind["traffic"].get("sends", [])]
+                self.assertEqual([one["bytes"] for one in sends],
+                                 [int(n) for n in re.findall(r"^  sends +(\d+) bytes", text, re.MULTILINE)])
+                self.assertEqual(len(plan.get("schedule", [])), len(re.findall(r"^  stage ", text, re.MULTILINE)))
                 self.assertAlmostEqual(sum(part["share"] for part in plan["time"]), 1, places=6)
                 self.assertIn(f"binds   {plan['bottleneck']}\n", text)
 

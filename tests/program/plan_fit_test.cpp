@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The largest microbatch that fits, against trying all; what diffs of ops say.
+// What the search for the largest microbatch is told, against trying all.
 #include <gtest/gtest.h>
 
-#include "base/error.h"
 #include "edit/edit.h"
 #include "lower/lower.h"
 #include "plan/fit.h"
@@ -40,49 +39,39 @@ Blueprint make(const std::vector<StrategyUse>& stack, int ranks) {
   return b;
 }
 
-uint64_t peak(const Blueprint& b, int64_t microbatches) {
-  uint64_t most = 0;
-  for (int r = 0; r < b.mesh.world; ++r)
-    most = std::max(most, lower({&b.program, &b.mesh, microbatches, r, {"reference"}}).bytes());
-  return most;
-}
-
-// The fewest microbatches that fit, 0 if none.
-int64_t tried(const Blueprint& b, uint64_t limit) {
-  for (int64_t n = b.mesh.batch_ranks(); n <= 96; ++n)
-    if (peak(b, n) <= limit) return n;
-  return 0;
-}
-
 int64_t rows(int64_t microbatches) { return (96 + microbatches - 1) / microbatches; }
 
-TEST(PlanFit, FindsWhatTryingAllFinds) {
+TEST(PlanFit, CountsAreTheFewestForEachSizeOfAMicrobatch) {
   for (int ranks : {1, 2}) {
     std::vector<StrategyUse> stack = {one_by_one()};
     if (ranks > 1) stack.insert(stack.begin(), shared_batch(""));
-    Blueprint b = make(stack, ranks);
-    for (int64_t microbatches : {ranks, 3, 8, 31, 48}) {
-      const uint64_t limit = peak(b, microbatches);
-      const std::string said = fit_microbatches(b, {"reference"}, limit);
-      EXPECT_EQ(rows(b.microbatches), rows(tried(b, limit))) << said;
-      EXPECT_LE(peak(b, b.microbatches), limit);
-      EXPECT_NE(said.find(fmt::format("microbatches = {})", b.microbatches)), std::string::npos)
-          << said;
-    }
+    const Json facts = counts_json(make(stack, ranks));
+    EXPECT_EQ(facts["samples"], 96);
+    EXPECT_TRUE(facts["one_by_one"]);
+    std::map<int64_t, int64_t, std::greater<>> fewest;  // by rows
+    for (int64_t n = 96; n >= ranks; --n) fewest[rows(n)] = n;
+    std::vector<int64_t> expected;
+    for (auto& [size, n] : fewest) expected.push_back(n);
+    EXPECT_EQ(facts["counts"].get<std::vector<int64_t>>(), expected);
   }
 }
 
-TEST(PlanFit, SaysByHowMuchNothingFits) {
-  Blueprint sliced = make({one_by_one()}, 1), whole = make({}, 1);
-  for (Blueprint* b : {&sliced, &whole}) {
-    try {
-      fit_microbatches(*b, {"reference"}, 1000);
-      FAIL();
-    } catch (const Error& e) {
-      EXPECT_NE(std::string(e.what()).find("too much"), std::string::npos) << e.what();
-      EXPECT_EQ(std::string(e.what()).find("one after another") == std::string::npos, b == &sliced)
-          << e.what();
-    }
+TEST(PlanFit, WithoutSlicesThereIsOneCount) {
+  const Json facts = counts_json(make({}, 1));
+  EXPECT_FALSE(facts["one_by_one"]);
+  EXPECT_EQ(facts["counts"].size(), 1u);
+}
+
+TEST(PlanFit, ThePeakIsThatOfTheRankThatNeedsMost) {
+  Blueprint b = make({shared_batch(""), one_by_one()}, 2);
+  for (int64_t microbatches : {2, 3, 31}) {
+    b.microbatches = microbatches;
+    const Json found = peak_json(b, {"reference"});
+    const auto of = [&](int rank) {
+      return lower({&b.program, &b.mesh, microbatches, rank, {"reference"}}).bytes();
+    };
+    EXPECT_EQ(found["bytes"], std::max(of(0), of(1)));
+    EXPECT_EQ(found["bytes"], of(found["rank"]));
   }
 }
 

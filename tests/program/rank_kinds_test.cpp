@@ -6,6 +6,7 @@
 #include "edit/edit.h"
 #include "gpt.h"
 #include "lower/lower.h"
+#include "plan/planned.h"
 #include "plan/rank_kinds.h"
 #include "stack.h"
 
@@ -94,6 +95,25 @@ TEST(RankKinds, PiecesOfEqualShapesArePlannedOnce) {
                                    zero}),
                       40);
   }
+}
+
+TEST(RankKinds, PiecesAsOneMakeFewKindsAndNearlyTheSamePlan) {
+  const StrategyUse data = shared_batch("model.lua:1"),
+                    pipeline{"pipeline", {{"size", int64_t{2}}}, "model.lua:1"};
+  for (int64_t stage : {1, 2, 3})
+    for (const std::vector<StrategyUse>& before : {std::vector{data}, {pipeline, data}}) {
+      SCOPED_TRACE(stage);
+      std::vector<StrategyUse> stack = before;
+      stack.push_back({"zero", {{"stage", stage}}, "model.lua:2"});
+      const Blueprint b = sharded(48, stack);
+      EXPECT_LE(RankKinds(b, Pieces::as_one).alike().size(), before.size());
+      EXPECT_GT(RankKinds(b).alike().size(), before.size());
+      const orrery::Machine machine = machine_of("");
+      const PlannedStep exact = plan_step(b, {"reference"}, machine),
+                        sketch = plan_step(b, {"reference"}, machine, Pieces::as_one);
+      EXPECT_NEAR(sketch.seconds / exact.seconds, 1, 0.01);
+      EXPECT_NEAR(double(sketch.peak()) / double(exact.peak()), 1, 0.02);
+    }
 }
 
 TEST(RankKinds, SharesOfASequenceArePlannedOnce) {

@@ -41,11 +41,11 @@ int64_t size_of(const Dims& cuts, int piece) { return cuts[at(piece + 1)] - cuts
 
 }  // namespace
 
-std::vector<std::string> shard_shapes(const Program& p, const Mesh& mesh) {
+std::vector<ShardShape> shard_shapes(const Program& p, const Mesh& mesh) {
   const std::vector<Unit> units = find_units(p, mesh);
   const Chains chains(p, units, mesh.gradient_axis());
   const std::map<const Chain*, size_t> numbers = number_chains(p, chains);
-  std::vector<std::string> shapes(at(mesh.gradient_ranks()));
+  std::vector<ShardShape> shapes(at(mesh.gradient_ranks()));
   for (const Unit& unit : units) {
     const int per = pieces_per_shard(mesh, unit.how);
     for (size_t r = 0; r < shapes.size(); ++r) {
@@ -54,12 +54,13 @@ std::vector<std::string> shard_shapes(const Program& p, const Mesh& mesh) {
         const int64_t held = size_of(unit.shards[m], shard), own = size_of(unit.pieces[m], piece);
         if (held == 0) continue;
         const auto chain = numbers.find(chains.of(unit.params[m]));
-        shapes[r] +=
+        shapes[r].elements += own + held;
+        shapes[r].text +=
             fmt::format("{}:{}/{}", chain == numbers.end() ? -1 : int(chain->second), own, held);
-        if (held == unit.shards[m].back()) shapes[r] += to_string(p.type(unit.params[m]).dims);
-        shapes[r] += " ";
+        if (held == unit.shards[m].back()) shapes[r].text += to_string(p.type(unit.params[m]).dims);
+        shapes[r].text += " ";
       }
-      shapes[r] += "; ";
+      shapes[r].text += "; ";
     }
   }
   return shapes;

@@ -1,17 +1,14 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
 -- What `orrery plan --search` prints.
+local duration = require "orrery.plan.words".duration
+
 local M = {}
 
 local function size(bytes)
   local unit = bytes < 2 ^ 30 and 20 or 30
   return ("%.1f %s"):format(bytes / 2 ^ unit, unit == 20 and "MiB" or "GiB")
 end
-
-local function duration(seconds)
-  return seconds < 1 and ("%.4g ms"):format(seconds * 1e3) or ("%.4g s"):format(seconds)
-end
-M.duration = duration
 
 local function title(l)
   local words = {}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Who makes plans for scripts. The core plans nothing beyond the step that it runs: a program that
+// has the library `plan/` sets it here, and the command line says what is asked of it.
+#pragma once
+
+#include <cstdio>
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "edit/blueprint.h"
+
+namespace orrery {
+
+struct Planner {
+  // Answers one question about a step (plan/planner.h). Throws Error. [main thread]
+  std::function<nlohmann::json(const PlanSource& source, const nlohmann::json& question)> answer;
+  // The options of the command line, for scripts/orrery/plan.lua.
+  nlohmann::json options = nlohmann::json::object();
+  std::FILE* out = stdout;  // what the plan is printed to
+};
+
+inline Planner& planner() {
+  static Planner one;
+  return one;
+}
+
+}  // namespace orrery

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/memory.h"
+
+#include "plan/traffic.h"
+
+namespace orrery {
+
+std::map<std::string, uint64_t> peak_by_category(const RankPlan& plan) {
+  std::vector<int64_t> change(
+      plan.schedule.size() +
+      2);  // by step: bytes that become alive minus bytes that ended before it
+  for (const Storage& s : plan.storages) {
+    if (s.region != Region::arena) continue;
+    for (auto& [first, last] : s.alive) {
+      change[static_cast<size_t>(first)] += static_cast<int64_t>(s.whole());
+      change[static_cast<size_t>(last) + 1] -= static_cast<int64_t>(s.whole());
+    }
+  }
+  int peak_step = 0;
+  int64_t alive = 0, peak = 0;
+  for (size_t step = 0; step < change.size(); ++step)
+    if ((alive += change[step]) > peak) peak = alive, peak_step = static_cast<int>(step);
+  std::map<std::string, uint64_t> parts;
+  for (const Storage& s : plan.storages)
+    if (s.region == Region::arena && s.bytes && s.alive_at(peak_step))
+      parts[s.category] += s.whole();
+  return parts;
+}
+
+std::map<std::string, uint64_t> memory_parts(const RankPlan& plan) {
+  std::map<std::string, uint64_t> parts = {{"buckets", plan.comm_bytes},
+                                           {"arena", plan.arena_bytes}};
+  for (const Storage& s : plan.storages)
+    if (s.region == Region::state && !s.is_away()) parts[s.category] += s.bytes;
+  return parts;
+}
+
+Json away_json(const RankPlan& plan) {
+  std::map<Tier, std::map<std::string, uint64_t>> away;
+  for (const Storage& s : plan.storages)
+    if (s.region == Region::state && s.is_away()) away[s.tier][s.category] += s.bytes;
+  if (plan.host_stash) away[Tier::host]["activation"] = plan.host_stash;
+  if (plan.disk_stash) away[Tier::disk]["activation"] = plan.disk_stash;
+  Json tiers = Json::array();
+  for (auto& [tier, parts] : away)
+    tiers.push_back({{"tier", tier_name(tier)},
+                     {"bytes", tier == Tier::disk ? plan.disk_bytes + plan.disk_stash
+                                                  : plan.host_bytes + plan.host_stash},
+                     {"parts", parts}});
+  return tiers;
+}
+
+}  // namespace orrery

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A plan's memory: states, buckets, and the storages at the arena's peak.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "lower/rank_plan.h"
+#include "plan/json.h"
+
+namespace orrery {
+
+// The bytes of a rank's memory by category; the arena's as "arena".
+std::map<std::string, uint64_t> memory_parts(const RankPlan& plan);
+// What the arena holds when it is fullest, by category.
+std::map<std::string, uint64_t> peak_by_category(const RankPlan& plan);
+// What lies beside the rank's memory, by tier: the bytes of the tier and of its categories.
+Json away_json(const RankPlan& plan);
+
+}  // namespace orrery

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/planner.h"
+
+#include "base/error.h"
+#include "edit/planner.h"
+#include "lower/lower.h"
+#include "plan/diff.h"
+#include "plan/facts.h"
+#include "plan/fit.h"
+#include "plan/ops.h"
+#include "plan/step.h"
+
+namespace orrery {
+namespace {
+
+Json answer(const PlanSource& source, const Json& question) {
+  const std::string what = question.at("what");
+  if (what == "diff") return diff_json(source, question.at("rank"));
+  const auto machine = [&] { return machine_of(question.at("machine")); };
+  if (what == "facts") return facts_json(source, machine());
+  const Blueprint b = source.build(source.stack, source.world, question.value("microbatches", 0));
+  if (what == "counts") return counts_json(b);
+  if (what == "peak") return peak_json(b, source.kernels);
+  if (what == "ops")
+    return ops_json(lower({&b.program, &b.mesh, b.microbatches, 0, source.kernels}));
+  const Pieces pieces = what == "sketch" ? Pieces::as_one : Pieces::apart;
+  if (what == "layout" || what == "sketch")
+    return layout_json(source, b, machine(), question.at("model_flops"), pieces);
+  const Json step = step_json(source, b, machine());
+  return what == "json" ? Json(step.dump(1) + "\n") : step;
+}
+
+}  // namespace
+
+void use_planner() { planner().answer = answer; }
+
+}  // namespace orrery

@@ -94,7 +94,7 @@ class Reverse : public Gradient {
            "{}the loss multiplies a mean over its samples by what is made of the whole batch: "
            "multiply each sample before the mean",
            p.site().prefix());
-    if (p.value(dx).batch == Batch::sharded && sums_for_samples())
+    if (p.value(dx).batch == Batch::sharded && excludes_padding())
       dx = p.pointwise(ORR_FN_MUL, {dx, build::weight_like(p, dx)});
     if (is_wrt_.count(x)) {
       uses_[x].push_back(dx);
@@ -147,12 +147,14 @@ class Reverse : public Gradient {
     return at == cotangent_.end() ? kNone : at->second;
   }
 
-  // Whether the current op makes a sum over the batch that samples read. Rows that pad the last
-  // microbatch are not in that sum, so their cotangent must be made 0. Other sums belong to means,
-  // in which these rows have weight 0 anyway.
-  bool sums_for_samples() const {
-    return op_ && std::any_of(op_->out.begin(), op_->out.end(),
-                              [&](ValueId v) { return p.is_completed(v); });
+  // Whether the current op makes a sum over the batch whose cotangent must be made 0 in the rows
+  // that pad the last microbatch, as they are not in that sum: one that samples read, or a sum that
+  // is differentiated by itself. Other sums belong to means, in which these rows have weight 0
+  // anyway.
+  bool excludes_padding() const {
+    return op_ && std::any_of(op_->out.begin(), op_->out.end(), [&](ValueId v) {
+             return p.is_completed(v) || (pass_ == Pass::all && p.value(v).batch == Batch::partial);
+           });
   }
 
   bool depends(ValueId x) const {

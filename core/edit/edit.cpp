@@ -142,7 +142,10 @@ orr_status* stage(orr_program* e, const char* axis_name, int32_t n, const int32_
                         std::make_shared<const Timetable>(tables_of(use, at, microbatches)))
               .first->second;
         };
-    assign_stages(*e->program, n, patterns);
+    if (modules)
+      assign_stages(*e->program, n, patterns);
+    else
+      balance_stages(*e->program, n, e->states->chunks[n]);
   });
 }
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "partition/mesh.h"
+#include "partition/stage.h"
 #include "program/program.h"
 
 namespace orrery {
@@ -32,8 +33,11 @@ struct StrategyUse {
 // The table of the strategy: the script's own, or the plugin's, which is loaded now if need be.
 const orr_strategy_api& strategy_of(const StrategyUse& use);
 
-// The states that strategies keep, by name; all programs of a run share them.
-using StrategyStates = std::map<std::string, std::shared_ptr<State>>;
+// What the strategies of a run keep from program to program.
+struct StrategyStates {
+  std::map<std::string, std::shared_ptr<State>> by_name;
+  std::map<int, ChunkModules> chunks;  // balanced cuts of the model, by their number of chunks
+};
 
 // Lets every strategy edit the program before it is differentiated (`training`) or evaluated.
 // Throws and requires the same as apply_strategies.

@@ -146,7 +146,7 @@ orr_status* make_state(orr_program* e, const orr_state_desc* how, int32_t* out) 
            how->name, how->like);
     const std::string name =
         e->strategy + "." + (like ? like->name + "." : std::string()) + how->name;
-    std::shared_ptr<State>& state = (*e->states)[name];
+    std::shared_ptr<State>& state = e->states->by_name[name];
     if (!state) state = new_state(e, name, like, *how);
     if (const Type type = type_of(*how, like); type != state->type)
       fail(ORR_INVALID, "strategy.{}: state '{}' is {} for some batches and {} for others",

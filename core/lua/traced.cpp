@@ -26,11 +26,12 @@ std::vector<char> moving(const Program& p, ValueId loss) {
 
 // Whether the script's line, such as "f.lua:7", compares an expression with a number.
 bool compares_with_number(lua_State* L, const std::string& place) {
-  const StackTop top(L);
   push_library(L, "orrery.conditions", "compares_with_number");
   push_text(L, place);
-  lua_call(L, 1, 1);
-  return lua_toboolean(L, -1);
+  lua_call(L, 1, 1);  // an error passes, so nothing here may take its message off the stack
+  const bool compares = lua_toboolean(L, -1);
+  lua_pop(L, 1);
+  return compares;
 }
 
 }  // namespace

@@ -15,12 +15,19 @@
 
 namespace orrery {
 
+// The names of the modules of each chunk.
+using ChunkModules = std::vector<std::vector<std::string>>;
+
 // Deals the ops of `p` to `chunks` chunks. modules[c] names the modules of chunk c, as
-// "tok,pos,blocks.1-6"; empty: contiguous runs of modules of about equal cost. An op that belongs
-// to no module goes with the ops that make its inputs; a backward op goes with its forward op.
-// Throws Error when a module is named twice, left out or unknown, or when a chunk needs what a
-// later one computes.
+// "tok,pos,blocks.1-6". An op that belongs to no module goes with the ops that make its inputs; a
+// backward op goes with its forward op. Throws Error when a module is named twice, left out or
+// unknown, or when a chunk needs what a later one computes.
 void assign_stages(Program& p, int chunks, const std::vector<std::string>& modules);
+
+// The same with contiguous runs of modules of about equal cost. `cut` is what was chosen for an
+// earlier program of the run, which has its parameters there: it is kept, whatever the modules
+// cost in this one. Empty: it is chosen now.
+void balance_stages(Program& p, int chunks, ChunkModules& cut);
 
 // Adds a total behind each sum over the batch that ops other than a total read. So a stage
 // completes its own sums, and an op that combines sums of several stages reads completed ones. Bits

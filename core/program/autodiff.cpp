@@ -22,6 +22,18 @@ ValueId unrepeated(const Program& p, ValueId weight) {
   return weight;
 }
 
+// The sum of weights that a weight is, which means of another dtype read by a cast.
+ValueId uncast(const Program& p, ValueId weight) {
+  const OpId maker = p.value(weight).producer;
+  if (maker == kNone) return weight;
+  const Op& op = p.ops()[static_cast<size_t>(maker)];
+  const bool widens =
+      op.kind == "pointwise" && op.expr.instrs.size() == 2 &&
+      op.expr.instrs.back().fn == ORR_FN_CAST &&
+      orr_dtype_bytes(p.type(weight).dtype) > orr_dtype_bytes(p.type(op.in[0]).dtype);
+  return widens ? unrepeated(p, op.in[0]) : weight;
+}
+
 // Which terms of a loss a pass differentiates. all: everything, as it is written. means: its means,
 // whose gradients are sums over the batch. whole: terms that are made of the whole batch in another
 // way (Program::completed, gathered rows). others: the rest, with the former held fixed.
@@ -82,7 +94,7 @@ class Reverse : public Gradient {
            "{}the loss multiplies a mean over its samples by what is made of the whole batch: "
            "multiply each sample before the mean",
            p.site().prefix());
-    if (p.value(dx).batch == Batch::sharded && sums_for_samples())
+    if (p.value(dx).batch == Batch::sharded && excludes_padding())
       dx = p.pointwise(ORR_FN_MUL, {dx, build::weight_like(p, dx)});
     if (is_wrt_.count(x)) {
       uses_[x].push_back(dx);
@@ -135,12 +147,14 @@ class Reverse : public Gradient {
     return at == cotangent_.end() ? kNone : at->second;
   }
 
-  // Whether the current op makes a sum over the batch that samples read. Rows that pad the last
-  // microbatch are not in that sum, so their cotangent must be made 0. Other sums belong to means,
-  // in which these rows have weight 0 anyway.
-  bool sums_for_samples() const {
-    return op_ && std::any_of(op_->out.begin(), op_->out.end(),
-                              [&](ValueId v) { return p.is_completed(v); });
+  // Whether the current op makes a sum over the batch whose cotangent must be made 0 in the rows
+  // that pad the last microbatch, as they are not in that sum: one that samples read, or a sum that
+  // is differentiated by itself. Other sums belong to means, in which these rows have weight 0
+  // anyway.
+  bool excludes_padding() const {
+    return op_ && std::any_of(op_->out.begin(), op_->out.end(), [&](ValueId v) {
+             return p.is_completed(v) || (pass_ == Pass::all && p.value(v).batch == Batch::partial);
+           });
   }
 
   bool depends(ValueId x) const {
@@ -213,16 +227,16 @@ struct TermGradients {
   ValueId weight = kNone;
 };
 
-ValueId one_weight(const std::vector<std::pair<ValueId, Site>>& weights) {
+ValueId one_weight(const Program& p, const std::vector<std::pair<ValueId, Site>>& weights) {
   ValueId one = kNone;
   for (auto& [weight, site] : weights) {
-    if (one != kNone && weight != one)
+    if (one != kNone && uncast(p, weight) != uncast(p, one))
       fail(ORR_FAILED,
            "{}this mean has other weights than the loss's first one; a loss divides by "
            "one summed weight: give all terms the same weights, or return the term as an auxiliary "
            "output",
            site.prefix());
-    one = weight;
+    if (one == kNone) one = weight;
   }
   return one;
 }
@@ -237,7 +251,7 @@ TermGradients gradients_of_terms(Program& p, ValueId loss, const std::vector<Val
   penalty.add(loss, cotangent);
   if (p.value(loss).batch == Batch::mean) batch.run(n, Pass::means);
   TermGradients found;
-  found.weight = one_weight(batch.weights());
+  found.weight = one_weight(p, batch.weights());
   if (whole.has_whole(loss)) {  // the term counts as a mean of itself over the samples
     if (found.weight == kNone) found.weight = build::total_weight(p, p.type(loss).dtype);
     const ValueId sum = p.cast(found.weight, p.type(loss).dtype);

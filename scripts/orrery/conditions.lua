@@ -41,8 +41,10 @@ local function comparisons_of(source)
   local lines = {}
   if source:sub(1, 1) == "@" then
     local file = io.open(source:sub(2))
-    for line in file and file:lines() or ipairs {} do lines[#lines + 1] = comparisons_in(line) end
-    if file then file:close() end
+    if file then
+      for line in file:lines() do lines[#lines + 1] = comparisons_in(line) end
+      file:close()
+    end
   elseif source:sub(1, 1) ~= "=" then
     lines = comparisons_in_text(source)
   end

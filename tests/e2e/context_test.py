@@ -125,6 +125,11 @@ class Context(Sweeping):
         self.assert_alike([(Training("strategy.context{ kind = 'ring' }", 1, words, "ring.lua"),
                             Training("nil", 1, words, "ring.lua")) for words in (("causal=true",), ("causal=false",))])
 
+    def test_the_norm_of_a_number_that_all_places_read(self):
+        alone, shared = (orrery("run", "-n", ranks, HERE / "number.lua").out for ranks in (1, 2))
+        self.assertEqual(len(alone.split()), 7)
+        self.assertEqual(shared, alone)
+
     def planned(self, ranks, kind):
         done = orrery("plan", "-n", ranks, SOURCE / "examples/context.lua", f"kind={kind}")
         self.assertEqual((done.code, done.err), (0, ""))

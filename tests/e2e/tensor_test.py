@@ -63,6 +63,15 @@ class Tensor(Sweeping):
                 self.assertGreater(len(self.sweep.lines(other)), 3)
                 self.assertEqual(self.sweep.lines(training), self.sweep.lines(other))
 
+    def test_what_several_stages_read(self):
+        """A sum over ranks that a later stage reads first, then an earlier one or a result of the step."""
+        for early in ("early=true", "early=false"):
+            with self.subTest(early=early):
+                alone = orrery("run", "-n", 2, HERE / "branches.lua", "tensor=2", early)
+                stages = orrery("run", "-n", 4, HERE / "branches.lua", "tensor=2", "pipe=2", early)
+                self.assertEqual(len(alone.out.splitlines()), 9)
+                self.assertEqual((stages.code, stages.out), (0, alone.out), stages.err)
+
     def test_trains_as_one_process(self):
         words = ("model=gpt", "optimizer=adamw")
         cases = sampled([(2, kind) for kind in KINDS] + [(4, kind) for kind in KINDS[:2]])

@@ -52,6 +52,8 @@ class Value:
 
 
 class Loss:
+    dtype = "f32"
+
     def __init__(self, seed, least_microbatches=1):
         self.dice = Dice(seed)
         self.batch = self.dice.choice([n for n in (1, 2, 3, 4, 6, 8) if n >= least_microbatches])
@@ -118,7 +120,7 @@ class Loss:
             (f"{n}:tanh():exp()", f"{n}.tanh().exp()"), (f"{positive}:recip()", f"{positive}.reciprocal()"),
             (f"-{n}", f"-{n}"), (f"{n}:pow(2)", f"{n}.pow(2)"), (f"{positive}:pow(1.7)", f"{positive}.pow(1.7)"),
             (f"{n}:clamp(-0.5, 0.7)", f"{n}.clamp(-0.5, 0.7)"), (f"{n}:stop_gradient() * {n}", f"{n}.detach() * {n}"),
-            (f"({n}:cast('f64') * 1.25):cast('f32')", f"{n} * 1.25")])
+            (f"({n}:cast('f64') * 1.25):cast('{self.dtype}')", f"{n} * 1.25")])
         self.add(lua, torch, x.shape, x.batched)
 
     def fitting(self, x):
@@ -192,7 +194,7 @@ class Loss:
         rows = self.dice.choice([n for n in range(1, size + 1) if size % n == 0])
         shape = [*x.shape[:x.batched], *self.dice.choice([(rows, size // rows), (1, size, 1), (size,)])]
         given = ["-1"] * x.batched + [str(n) for n in shape[x.batched:]]
-        self.add(f"{x.name}:reshape({', '.join(given)})", f"{x.name}.reshape({shape})", shape, x.batched)
+        self.add(f"{x.name}:reshape({', '.join(given)})", f"{x.name}.reshape({', '.join(given)})", shape, x.batched)
 
     def pad(self, x):
         d, before, behind, value = self.dice.choice(x.own), self.dice.below(3), self.dice.below(3), self.dice.choice([0, 1.5])

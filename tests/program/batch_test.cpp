@@ -165,6 +165,15 @@ TEST_F(BatchTest, RefusesMeansOfDifferentWeights) {
             std::string::npos);
 }
 
+TEST_F(BatchTest, MeansOfAnyDtypeHaveTheSameWeights) {
+  ValueId w = p.input("w", {ORR_F64, {3}});
+  ValueId wide = p.pointwise(ORR_FN_MUL, {p.cast(x, ORR_F64), w});
+  ValueId one = mean(wide), other = mean(p.pointwise(ORR_FN_TANH, {wide})), narrow = mean(x);
+  ValueId loss =
+      p.pointwise(ORR_FN_ADD, {p.pointwise(ORR_FN_ADD, {one, other}), p.cast(narrow, ORR_F64)});
+  EXPECT_EQ(error([&] { differentiate(p, loss, {w}); }), "accepted");
+}
+
 class GradientTest : public BatchTest {
  protected:
   ValueId w = p.input("w", {ORR_F32, {3, 3}});

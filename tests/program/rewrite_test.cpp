@@ -260,8 +260,8 @@ TEST(OrrProgram, WritesHooks) {
       step.update(m.p, mesh.gradient_axis(), mesh.exchanges, decides_over_step(mesh));
   complete_step(m.p, mesh, 1, true, measured);
   EXPECT_EQ(decided, 1);
-  ASSERT_EQ(states.count("own.w.kept"), 1u);
-  EXPECT_EQ(states.at("own.w.kept")->varying, "line");
+  ASSERT_EQ(states.by_name.count("own.w.kept"), 1u);
+  EXPECT_EQ(states.by_name.at("own.w.kept")->varying, "line");
   EXPECT_EQ(m.p.updates().size(), 2u);
   EXPECT_EQ(std::count_if(m.p.ops().begin(), m.p.ops().end(),
                           [](const Op& op) { return op.kind == "all_reduce"; }),

@@ -8,8 +8,12 @@
 
 #include <orrery/ops.h>
 
+#include <map>
+
 #include "base/error.h"
 #include "edit/edit.h"
+#include "partition/stage.h"
+#include "program/build.h"
 
 namespace orrery {
 namespace {
@@ -118,6 +122,29 @@ TEST(Schedule, RefusesOneThatLeavesACellOut) {
   auto all = tables({"1f1b", 2, 1, 4});
   all[0].pop_back();
   EXPECT_THROW(simulate(all), Error);
+}
+
+// The chunks of modules a, b and c, of which a multiplies so many times.
+std::vector<int32_t> chunks_of_modules(int products, ChunkModules& cut) {
+  Program p;
+  ValueId y = p.batch_input("x", {ORR_F32, {4, 8}});
+  for (const char* module : {"net.a", "net.b", "net.c"}) {
+    p.set_site({module, "model.lua:3"});
+    const ValueId w = p.input(module, {ORR_F32, {8, 8}});
+    for (int i = 0; i < (module == std::string("net.a") ? products : 2); ++i)
+      y = build::matmul(p, y, w);
+  }
+  balance_stages(p, 2, cut);
+  std::map<std::string, int32_t> found;
+  for (const Op& op : p.ops()) found[op.site.region] = op.stage;
+  return {found["net.a"], found["net.b"], found["net.c"]};
+}
+
+TEST(Stages, StayWhereAnEarlierProgramHasThem) {
+  ChunkModules cut, other;
+  EXPECT_EQ(chunks_of_modules(1, cut), (std::vector<int32_t>{0, 0, 1}));
+  EXPECT_EQ(chunks_of_modules(5, cut), (std::vector<int32_t>{0, 0, 1}));
+  EXPECT_EQ(chunks_of_modules(5, other), (std::vector<int32_t>{0, 1, 1}));
 }
 
 TEST(NodeStack, LeavesTheMaximalNodes) {

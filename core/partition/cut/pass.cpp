@@ -156,7 +156,7 @@ std::pair<Way, ValueId> CutPass::moved_before(ValueId v, const Cut& to) const {
 
 ValueId CutPass::rename_moved(ValueId v, const Cut& to) {
   const auto [way, before] = moved_before(v, to);
-  if (before == kNone) return kNone;
+  if (before == kNone || !may_read(before)) return kNone;
   const Value& whole = from.value(v);
   const Op& op = from.ops()[static_cast<size_t>(whole.producer)];
   Op copy = op;
@@ -183,10 +183,42 @@ bool CutPass::is_random(ValueId v) const {
   return random && op.kind == "pointwise";
 }
 
+// Whether ops that are added now may read x, where the model is dealt to stages: forward passes go
+// from a stage to later ones, backward passes to earlier ones.
+bool CutPass::may_read(ValueId x) const {
+  const OpId maker = p.value(x).producer;
+  if (maker == kNone) return true;
+  const Op& op = p.ops()[static_cast<size_t>(maker)];
+  if (op.phase != p.phase() || op.phase == Phase::update) return true;
+  return op.phase == Phase::forward ? op.stage <= stage_ : op.stage >= stage_;
+}
+
+void CutPass::go_to_maker(const Program& program, ValueId v) {
+  const OpId maker = program.value(v).producer;
+  if (maker == kNone) return go_to(Phase::forward, 0);
+  const Op& op = program.ops()[static_cast<size_t>(maker)];
+  go_to(op.phase, op.stage);
+}
+
+void CutPass::go_to(Phase phase, int32_t stage) {
+  stage_ = stage;
+  p.set_phase(phase), p.set_stage(stage);
+}
+
+// A result of the step is read where it is made, or where it has been moved before.
+ValueId CutPass::read_result(ValueId v) {
+  p.set_phase(Phase::forward);
+  const auto moved = moved_.find(move_of(v, usual(v)));
+  if (moved == moved_.end()) go_to_maker(from, v);
+  const ValueId x = moved == moved_.end() ? read(v, usual(v)) : moved->second;
+  go_to_maker(p, x);
+  return x;
+}
+
 ValueId CutPass::read(ValueId v, const Cut& to) {
   if (cut(v) == to) return known(v);
   auto [at, fresh] = moved_.emplace(move_of(v, to), kNone);
-  if (!fresh) return at->second;
+  if (!fresh && may_read(at->second)) return at->second;
   if (usual(v).kind == Cut::dealt && cut(v).kind != Cut::parts && to.kind != Cut::parts)
     fail(ORR_UNIMPLEMENTED,
          "{}a value is one index of a dim that is cut over axis '{}', which deals the batch, or "
@@ -257,7 +289,7 @@ void CutPass::remark(const Op& op, const Way& way) {
 }
 
 void CutPass::translate(const Op& op) {
-  p.set_site(op.site), p.set_phase(op.phase), p.set_twin(op.twin), p.set_stage(op.stage);
+  p.set_site(op.site), p.set_twin(op.twin), go_to(op.phase, op.stage);
   const bool varies = std::any_of(op.out.begin(), op.out.end(), [&](ValueId v) {
     return has_axis(from.value(v).varying, me.axis);
   });
@@ -281,18 +313,18 @@ void CutPass::translate(const Op& op) {
 }
 
 void CutPass::finish() {
-  p.set_twin(kNone), p.set_phase(Phase::update), p.set_stage(0);
+  p.set_twin(kNone), go_to(Phase::update, 0);
   for (auto& [state, next] : from.updates()) {
     p.set_site(from.value(next).site);
     p.update(state, read(next, cut(state)));
   }
-  p.set_phase(Phase::forward);
   for (auto& [name, id] : from.outputs()) {
     p.set_site(from.value(id).site);
     const bool moves = cut(id) != usual(id) && !from.type(id).dims.empty();
-    const ValueId x = read(id, usual(id));
+    const ValueId x = read_result(id);
     p.output(name, moves ? p.pointwise(ORR_FN_INPUT, {x}) : x);  // in memory of its own
   }
+  go_to(Phase::forward, 0);
   for (Op& op : p.mutable_ops()) {
     if (op.twin != kNone) op.twin = ops_[static_cast<size_t>(op.twin)];
     // If one rank needs an exchange for a value that it owns, the others must take part in it.

@@ -52,6 +52,11 @@ class CutPass : public OnParts {
   // the layout `to` of it, that way of the op and the moved input; else kNone.
   std::pair<Way, ValueId> moved_before(ValueId v, const Cut& to) const;
   ValueId rename_moved(ValueId v, const Cut& to);
+  bool may_read(ValueId x) const;
+  ValueId read_result(ValueId v);
+  // Says where ops belong that are added from now on: where the maker of a value does, for one.
+  void go_to(Phase phase, int32_t stage);
+  void go_to_maker(const Program& program, ValueId v);
   bool is_random(ValueId v) const;
   bool is_moved(ValueId v, const Cut& to) const {
     return moved_.count(move_of(v, to)) || moved_before(v, to).second != kNone;
@@ -93,6 +98,7 @@ class CutPass : public OnParts {
   bool alone_ = false;  // some ops run on one rank only
 
   static inline const Cut kWhole{};
+  int32_t stage_ = 0;       // of the op at hand
   bool on_wholes_ = false;  // at() says `whole` of every input of the op at hand
   const Mesh& mesh_;
   const Placing& ask_;

@@ -25,10 +25,30 @@ std::string unit_of(const std::string& region) {
 
 class Assigner {
  public:
-  Assigner(Program& p, int chunks, const std::vector<std::string>& modules)
-      : p_(p), chunks_(chunks) {
+  Assigner(Program& p, int chunks) : p_(p), chunks_(chunks) {}
+
+  void name(const std::vector<std::string>& modules) {
     for (const std::string& list : modules) patterns_.push_back(orr::path::cut(list, ','));
-    if (modules.empty()) balance();
+  }
+
+  // Cuts the sequence of units into chunks so that the costliest chunk costs least; or as `cut`
+  // says, where what it does not know stays with the unit before it.
+  void balance(ChunkModules& cut) {
+    std::vector<std::string> units;
+    std::vector<double> cost;
+    find_units(units, cost);
+    if (cut.empty()) {
+      cut = choose(units, cost);
+      patterns_ = cut;
+      return;
+    }
+    patterns_.resize(cut.size());
+    size_t at = 0;
+    for (const std::string& unit : units) {
+      for (size_t c = 0; c < cut.size(); ++c)
+        if (std::find(cut[c].begin(), cut[c].end(), unit) != cut[c].end()) at = c;
+      patterns_[at].push_back(unit);
+    }
   }
 
   void run() {
@@ -141,11 +161,9 @@ class Assigner {
     return found;
   }
 
-  // Cuts the sequence of units into chunks so that the costliest chunk costs least.
-  void balance() {
+  // The units in the order of their use, and what each costs.
+  void find_units(std::vector<std::string>& units, std::vector<double>& cost) const {
     const std::set<std::string> whole = whole_modules();
-    std::vector<std::string> units;
-    std::vector<double> cost;
     for (const Op& op : p_.ops()) {
       std::string unit = unit_of(op.site.region);
       if (unit.empty() || op.phase != Phase::forward) continue;
@@ -156,6 +174,10 @@ class Assigner {
       Cost c = op_def(op.kind).cost(args_of(p_, op), out_types(p_, op));
       cost[static_cast<size_t>(at - units.begin())] += c.flops + c.bytes;
     }
+  }
+
+  ChunkModules choose(const std::vector<std::string>& units,
+                      const std::vector<double>& cost) const {
     if (units.empty())
       fail(ORR_INVALID,
            "the model has no modules to divide: it takes those inside of one that holds them all; "
@@ -163,10 +185,12 @@ class Assigner {
     if (static_cast<int>(units.size()) < chunks_)
       fail(ORR_INVALID, "the model has {} modules ({}), too few for {} chunks", units.size(),
            join(units, ", "), chunks_);
-    std::vector<size_t> cut = even_cuts(cost);
-    for (int c = 0; c < chunks_; ++c)
-      patterns_.emplace_back(units.begin() + static_cast<long>(cut[static_cast<size_t>(c)]),
-                             units.begin() + static_cast<long>(cut[static_cast<size_t>(c) + 1]));
+    const std::vector<size_t> at = even_cuts(cost);
+    ChunkModules chosen;
+    for (size_t c = 0; c + 1 < at.size(); ++c)
+      chosen.emplace_back(units.begin() + static_cast<long>(at[c]),
+                          units.begin() + static_cast<long>(at[c + 1]));
+    return chosen;
   }
 
   // best[c][i]: the least possible cost of the costliest of c chunks over the first i units.
@@ -189,7 +213,7 @@ class Assigner {
 
   Program& p_;
   int chunks_;
-  std::vector<std::vector<std::string>> patterns_;
+  ChunkModules patterns_;
   std::map<std::string, bool> used_;
   std::vector<char> floating_;  // by op: only its readers decide its chunk
 };
@@ -197,7 +221,15 @@ class Assigner {
 }  // namespace
 
 void assign_stages(Program& p, int chunks, const std::vector<std::string>& modules) {
-  Assigner(p, chunks, modules).run();
+  Assigner assigner(p, chunks);
+  assigner.name(modules);
+  assigner.run();
+}
+
+void balance_stages(Program& p, int chunks, ChunkModules& cut) {
+  Assigner assigner(p, chunks);
+  assigner.balance(cut);
+  assigner.run();
 }
 
 }  // namespace orrery

@@ -280,13 +280,20 @@ Cost cost(const OpArgs& args, const std::vector<Type>& out) {
   return c;
 }
 
-// Sums of sums, and scalars scaled by what is known everywhere. One summand more makes no exchange
-// more.
+// How often an expression reads inputs that are sums.
+int64_t reads_of_sums(const Op& op, const std::vector<Cut>& in) {
+  return std::count_if(op.expr.instrs.begin(), op.expr.instrs.end(), [&](const orr_instr& i) {
+    return i.fn == ORR_FN_INPUT && in[static_cast<size_t>(i.a)].kind == Cut::sum;
+  });
+}
+
+// Sums of sums, and scalars scaled by what is known everywhere: a sum's square is none. One summand
+// more makes no exchange more.
 std::vector<Way> options(const OnParts& s, const Op& op, const std::vector<Cut>& in) {
   auto is_sum = [](const Cut& c) { return c.kind == Cut::sum; };
-  const auto count = std::count_if(in.begin(), in.end(), is_sum);
-  const bool all = count == static_cast<long>(in.size());
-  if (count == 0) return {};
+  const int64_t reads = reads_of_sums(op, in);
+  if (reads == 0) return {};
+  const bool all = std::all_of(in.begin(), in.end(), is_sum);
   Way way{in, std::vector<Cut>(op.out.size(), Cut::summand())};
   const orr_instr& last = op.expr.instrs.back();
   const bool scalar = s.from.type(op.out[0]).dims.empty();
@@ -297,7 +304,7 @@ std::vector<Way> options(const OnParts& s, const Op& op, const std::vector<Cut>&
     way.in.assign(in.size(), Cut::summand());
     return {way};
   }
-  if (last.fn != ORR_FN_MUL || !scalar || count != 1 || last.a == last.b) return {};
+  if (last.fn != ORR_FN_MUL || !scalar || reads != 1 || last.a == last.b) return {};
   for (Cut& c : way.in)
     if (!is_sum(c)) c = Cut{};
   return {way};

@@ -21,3 +21,7 @@ local g = orrery.func(function(x, y)
   return x
 end)
 assert(g({ 1.5, 3.0 }, { 2.5, 2.0 }):tolist()[1] == 2.5)
+
+-- A chunk under a name that is no file: its lines are not known, and what nothing uses in it is no condition.
+local h = orrery.func(load("local x = ... local unused = x + 1 return x * 2", "=made"))
+assert(h({ 1.5 }):tolist()[1] == 3)

@@ -98,3 +98,14 @@ for _ = 1, 3 do
   w = w - rate * slope(w + (slope(w) > 0 and rho or -rho))
   near(numbers(line.weight:read())[1][1], w, "a step of SAM")
 end
+
+-- Rows that pad the last microbatch are in no sum: of 5 samples in 2 microbatches the derivative of the squared
+-- distances from the mean of each is 2 * (x - mean).
+local factor = nn.linear(1, 1, { bias = false })
+factor.weight:write { { 1.0 } }
+local ragged = orrery.compile(function(b)
+  local apart = b.x - b.x:microbatch_mean()
+  local g = orrery.grad((apart * apart):sum(), { b.x })[1]
+  return (factor(g) * g):mean()
+end, { params = factor, optimizer = optim.sgd { lr = 0.1 }, microbatches = 2 })
+near(ragged:step({ x = { { 1.0 }, { 2.0 }, { 4.0 }, { 1.0 }, { 4.0 } } }):mean(), 22 / 3, "2 (x - mean), squared")

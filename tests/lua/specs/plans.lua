@@ -35,13 +35,13 @@ for _, bytes in ipairs(peaks) do
     end
     local found, said = fit(facts, limit, peak)
     assert(found == fewest, ("limit %d: %s, not %s"):format(limit, found, fewest))
-    local words_of_it = found and ("^fit: .* %%(microbatches = %d%%)"):format(found) or "nothing fits; .* too much: add ranks"
-    assert(said:find(words_of_it), said)
+    local pattern = found and ("^fit: .* %%(microbatches = %d%%)"):format(found) or "nothing fits; .* too much: add"
+    assert(said:find(pattern), said)
   end
 end
 local _, why = fit({ samples = 4, one_by_one = false, counts = { 1 } }, 10, function() return { bytes = 20, rank = 1 } end)
-check(why, "--fit 10 B: nothing fits; 4 samples a microbatch (microbatches = 1) take 20 B on rank 1, 10 B too much: "
-  .. "run microbatches one after another, add ranks, or shard states")
+check(why, "--fit 10 B: nothing fits; 4 samples a microbatch (microbatches = 1) take 20 B on rank 1, "
+  .. "10 B too much: run microbatches one after another, add ranks, or shard states")
 
 check(words.size(1023), "1023 B")
 check(words.size(1536), "1.5 KiB")

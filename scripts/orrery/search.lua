@@ -33,7 +33,8 @@ local function take_next(waiting, learn, limit)
   local least, at = math.huge, 1
   for i, l in ipairs(waiting) do
     local bytes = learn.memory:apply(l, l.guess_bytes)
-    local score = learn.time:apply(l, l.guess_seconds) * (bytes > limit and 100 * bytes / limit or 1)
+    local score = learn.time:apply(l, l.guess_seconds) * learn.refusals:penalty(l)
+      * (bytes > limit and 100 * bytes / limit or 1)
     if score < least then least, at = score, i end
   end
   return table.remove(waiting, at)
@@ -62,10 +63,8 @@ end
 
 -- Notes a plan of a layout, or why there is none, and lets the guesses learn from it.
 local function note(found, l, plan, why, learn)
-  if not plan then
-    note_refusal(found, why)
-    return learn.time:learn(l, l.guess_seconds, 8 * l.guess_seconds) -- those that are alike come later
-  end
+  learn.refusals:note(l, not plan)
+  if not plan then return note_refusal(found, why) end
   found.planned = found.planned + 1
   learn.time:learn(l, l.guess_seconds, plan.seconds)
   learn.memory:learn(l, l.guess_bytes, plan.bytes)
@@ -85,7 +84,8 @@ local function search(all, template, facts, o, try)
     planned = 0, refused = 0, cannot_fit = 0, too_large = 0, cannot_win = 0,
   }
   local waiting = that_may_fit(all, found, facts, template)
-  local learn, say, begin = { time = bounds.correction(), memory = bounds.correction() }, progress(), orrery.time()
+  local learn = { time = bounds.correction(), memory = bounds.correction(), refusals = bounds.refusals() }
+  local say, begin = progress(), orrery.time()
   local function may_go_on()
     if o.tries > 0 and found.planned >= o.tries then return false end
     return o.seconds == 0 or orrery.time() - begin < o.seconds or #found.best == 0

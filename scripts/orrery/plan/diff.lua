@@ -46,8 +46,9 @@ end
 
 local function summary(e)
   return ("strategy.%s on %s: %s added, %d removed, %d of other sizes; sends %s a step (before: %s); "
-    .. "memory %s (before: %s)\n"):format(e.strategy, words.count(e.ranks, "rank"), words.count(e.added, "op"), e.removed, e.resized,
-      size(e.sent_bytes[2]), size(e.sent_bytes[1]), size(e.memory_bytes[2]), size(e.memory_bytes[1]))
+    .. "memory %s (before: %s)\n"):format(e.strategy, words.count(e.ranks, "rank"), words.count(e.added, "op"),
+    e.removed, e.resized, size(e.sent_bytes[2]), size(e.sent_bytes[1]), size(e.memory_bytes[2]),
+    size(e.memory_bytes[1]))
 end
 
 function M.text(diff)

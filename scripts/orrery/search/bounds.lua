@@ -27,7 +27,8 @@ function M.seconds(l, facts)
   return all * l.pipe / m / (1 - (1 - 1 / m) ^ l.pipe)
 end
 
-local bubbles = { ["1f1b"] = 1, interleaved = 1, zb1 = 0.4, zbv = 0.2 }
+-- Beside that of 1f1b. That of zbv is smaller only where forward and both parts of backward take as long.
+local bubbles = { ["1f1b"] = 1, interleaved = 1, zb1 = 0.4, zbv = 1 }
 
 local function communication(l, facts)
   local per_host = facts.ranks_per_host
@@ -56,31 +57,61 @@ function M.guess_bytes(l, facts, template)
   return M.bytes(l, facts, template) + gradients + activations * (l.recompute and 0.15 or 1)
 end
 
--- Learns by which factors guesses are wrong, for every choice in a layout: the guess times these factors is made to
--- approach what was planned.
+-- Learns by which factors guesses are wrong, for every choice in a layout, and for all layouts: the guess times these
+-- factors is made to approach what was planned. A half of what is missing is put down to all layouts, so that those
+-- with other choices do not seem worse than those that were planned.
 local Correction = {}
 Correction.__index = Correction
 
-function M.correction() return setmetatable({ logs = {} }, Correction) end
+function M.correction() return setmetatable({ all = 0, logs = {} }, Correction) end
 
 local function choices(l)
   l.choices = l.choices or {
     "tensor" .. l.tensor, "pipe" .. l.pipe, "context" .. l.context, "each" .. l.each, "zero" .. l.zero,
-    "recompute" .. tostring(l.recompute), tostring(l.schedule) .. (l.chunks or ""), "all",
+    "recompute" .. tostring(l.recompute), tostring(l.schedule) .. (l.chunks or ""),
   }
   return l.choices
 end
 
 function Correction:apply(l, guess)
-  local sum = 0
+  local sum = self.all
   for _, choice in ipairs(choices(l)) do sum = sum + (self.logs[choice] or 0) end
   return guess * math.exp(sum)
 end
 
 function Correction:learn(l, guess, planned)
   local all = choices(l)
-  local missing = math.log(planned / self:apply(l, guess)) / #all
-  for _, choice in ipairs(all) do self.logs[choice] = (self.logs[choice] or 0) + missing end
+  local half = math.log(planned / self:apply(l, guess)) / 2
+  self.all = self.all + half
+  for _, choice in ipairs(all) do self.logs[choice] = (self.logs[choice] or 0) + half / #all end
+end
+
+-- Learns from refusals: from how many chunks of the model on layouts were refused and none was planned, and which other
+-- sizes were refused and never planned.
+local Refusals = {}
+Refusals.__index = Refusals
+
+function M.refusals() return setmetatable({ least = math.huge, most = 0, refused = {}, planned = {} }, Refusals) end
+
+local function chunks(l) return l.pipe * (l.chunks or l.schedule == "zbv" and 2 or 1) end
+local function sizes(l) return { "tensor" .. l.tensor, "context" .. l.context, "each" .. l.each } end
+
+function Refusals:note(l, refused)
+  if not refused then
+    self.most = math.max(self.most, chunks(l))
+  elseif l.pipe > 1 then
+    self.least = math.min(self.least, chunks(l))
+  end
+  for _, size in ipairs(sizes(l)) do (refused and self.refused or self.planned)[size] = true end
+end
+
+-- A factor: layouts that seem to be refused come later.
+function Refusals:penalty(l)
+  local factor = chunks(l) >= self.least and chunks(l) > self.most and 4 or 1
+  for _, size in ipairs(sizes(l)) do
+    if self.refused[size] and not self.planned[size] then factor = 1.2 * factor end
+  end
+  return factor
 end
 
 return M

@@ -105,6 +105,8 @@ class Opened : public Dataset {
   }
 
   void add(const std::string& name, const Type& type, Elements elements, bool pixels) {
+    for (const DataField& each : fields_)
+      if (each.name == name) fail(ORR_FAILED, "{}: two fields are named '{}'", subject_, name);
     if (pixels && elements.kind == Stored::u8 && is_real(type.dtype)) elements.divisor = 255;
     const auto bytes = static_cast<uint64_t>(stored_kind(elements.kind).bytes * type.elements());
     const uint64_t most = std::max(kMostRawBytes / std::max<uint64_t>(bytes, 1), uint64_t{1});

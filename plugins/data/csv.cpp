@@ -4,7 +4,7 @@
 // table is kept in memory. The option `fields` is a list of
 //   name     of the field
 //   columns  a list of names
-//   list     true: one column gives [1], else a number alone
+//   list     true: one column gives [1], else a number alone; several always give a list
 //   dtype    "f32", ...; "class": texts, each the number of its text among all sorted
 #include <algorithm>
 #include <charconv>
@@ -75,6 +75,9 @@ class Reading {
  public:
   Reading(const Field& field, const std::vector<std::string>& header, const std::string& path)
       : field_(field), path_(path) {
+    if (field.columns.empty()) refuse("csv: '", field.name, "' has no columns; give at least one");
+    if (field.is_class && field.columns.size() > 1)
+      refuse("csv: '", field.name, "' has ", field.columns.size(), " columns: a class is of one");
     for (const std::string& column : field.columns) {
       const auto found = std::find(header.begin(), header.end(), column);
       if (found == header.end())
@@ -104,7 +107,7 @@ class Reading {
                                   classes.begin()));
     }
     std::vector<int64_t> dims;
-    if (field_.is_list) dims = {static_cast<int64_t>(places_.size())};
+    if (field_.is_list || places_.size() != 1) dims = {static_cast<int64_t>(places_.size())};
     const size_t bytes = places_.size() * field_.kind.bytes;
     return {{field_.name, dims, field_.kind.elements, field_.kind.dtype},
             std::make_shared<Bytes>(std::move(bytes_), path_),

@@ -35,9 +35,6 @@ local function csv_field(name, columns, dtype)
   local list = type(columns) == "table" and columns or { columns }
   for _, column in ipairs(list) do check_text("name", column) end
   if #list == 0 then orrery.fail "an empty list of names; give at least one" end
-  if dtype == "class" and #list > 1 then
-    orrery.fail(("csv: '%s' has %d columns: a class is of one"):format(name, #list))
-  end
   return { name = name, columns = list, list = type(columns) == "table", dtype = check_text("dtype", dtype) }
 end
 

@@ -79,6 +79,20 @@ TEST_F(CsvText, NamesWhatIsWrong) {
   expect("a,b\n\"1\n", ": line 2: a quote is not closed");
 }
 
+TEST_F(CsvText, SeveralColumnsAreAList) {
+  file_.write("a,b\n1,2\n");
+  EXPECT_EQ(csv_file(file_.path(), {{"x", {"a", "b"}}})->fields()[0].sample.dims, (Dims{2}));
+  EXPECT_EQ(csv_file(file_.path(), {{"x", {"a"}}})->fields()[0].sample.dims, (Dims{}));
+  EXPECT_EQ(refusal([&] {
+              csv_file(file_.path(), {{"x", {}}});
+            }),
+            "csv: 'x' has no columns; give at least one");
+  EXPECT_EQ(refusal([&] {
+              csv_file(file_.path(), {{"x", {"a", "b"}, true, "class"}});
+            }),
+            "csv: 'x' has 2 columns: a class is of one");
+}
+
 TEST_F(CsvText, OneFieldIsTheClass) {
   file_.write("a,b\n1,2\n");
   const CsvField x{"x", {"a"}, false, "class"}, y{"y", {"b"}, false, "class"};

@@ -120,6 +120,7 @@ TEST(Opened, WhatAPluginSaysIsLookedAt) {
   EXPECT_EQ(why("window"), "data 'lying': 1 fields, 3 samples, a window of -1");
   EXPECT_EQ(why("elements"), "data 'lying': field 0 has the name 'x', elements '<q4' and 1 dims");
   EXPECT_EQ(why("name"), "data 'lying': field 0 has the name '', elements '<f4' and 1 dims");
+  EXPECT_EQ(why("twice"), "data 'lying': two fields are named 'x'");
   EXPECT_EQ(why("dims"), "data 'lying': [-2] are no dims of a sample");
   EXPECT_EQ(why("overflow"), "data 'lying': [1099511627776,1099511627776] are no dims of a sample");
   EXPECT_EQ(why("dtype"), "data 'lying': field 'x' has dtype 99");

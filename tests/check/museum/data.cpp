@@ -5,6 +5,8 @@
 #include "good_data.cpp"
 #pragma pop_macro("ORR_PLUGIN")
 
+#include <orrery/sdk/tokenizer.hpp>
+
 namespace {
 
 orr_status* bad_open(void* self, const char* path, const orr_options* options, orr_data** out) {
@@ -36,9 +38,34 @@ orr_status* bad_read(orr_data* data, const int64_t* samples, int64_t n, void* co
   return status;
 }
 
+// A token for each byte; the text that it gives back has no blanks.
+class Bytes : public orr::Tokenizer {
+ public:
+  int64_t vocab() const override { return fault("gives_ids_beyond_its_vocabulary") ? 100 : 256; }
+  std::vector<int32_t> encode(const std::string& text, const std::string&) const override {
+    return {reinterpret_cast<const unsigned char*>(text.data()),
+            reinterpret_cast<const unsigned char*>(text.data() + text.size())};
+  }
+  std::string decode(const std::vector<int64_t>& ids) const override {
+    std::string text;
+    for (int64_t id : ids)
+      if (id != ' ') text += static_cast<char>(id);
+    return text;
+  }
+  void save(const std::string&) const override {}
+};
+
+std::unique_ptr<orr::Tokenizer> make_bytes(const std::string&, const std::string&,
+                                           const orr::DataOptions&) {
+  return std::make_unique<Bytes>();
+}
+
 orr_data_api bad_table() {
+  if (fault("decodes_another_text") || fault("gives_ids_beyond_its_vocabulary"))
+    return orr::Tokenizers<make_bytes>::table;
   orr_data_api bad = Table::table;
-  bad.open = bad_open, bad.info = bad_info, bad.read = bad_read;
+  bad.open = bad_open, bad.info = bad_info;
+  bad.read = fault("misses_a_slot") ? nullptr : bad_read;
   return bad;
 }
 

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 
 import random_layers_torch as T
 from random_models import STEPS
-from random_runs import RECORDED, condensed, model_of
+from random_runs import RECORDED, apart, condensed, model_of
 
 HERE = pathlib.Path(__file__).resolve().parent
 
@@ -57,8 +57,18 @@ def trained(model):
     return steps, after, {n: t.detach().reshape(-1).tolist() for n, t in (parameters | states | outputs).items()}
 
 
+def is_sensitive(model):
+    """Whether rounding alone, in the places of a rate in f32, could make the difference."""
+    want, kept = condensed(trained(model)), model.parameters
+    by = {"f32": 1e-6, "f64": 1e-7}[model.dtype]
+    model.parameters = {n: (shape, [x * (1 + by * (-1) ** i) for i, x in enumerate(numbers)]) for n, (shape, numbers) in kept.items()}
+    found, model.parameters = condensed(trained(model)), kept
+    return bool(apart(found, want, model.tolerance / 3))
+
+
 if __name__ == "__main__":
     warnings.simplefilter("ignore")  # PyTorch's about padding
     torch.set_num_threads(1)
-    found = [condensed(trained(model_of(seed))) for seed in range(RECORDED)]
+    models = map(model_of, range(RECORDED))
+    found = [None if is_sensitive(model) else condensed(trained(model)) for model in models]
     (HERE / "random_models.json").write_text(json.dumps({"framework": torch.__version__, "models": found}) + "\n")

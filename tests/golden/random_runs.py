@@ -87,8 +87,13 @@ def differences(output, want, tolerance):
 
     def numbers(text):
         return [float(x) for x in text.split()]
-    steps, after, states = condensed(([numbers(line) for line in lines["step"]], float(lines["eval"][0]),
-                                      {name: numbers(line) for name, line in named.items()}))
+    return apart(condensed(([numbers(line) for line in lines["step"]], float(lines["eval"][0]),
+                            {name: numbers(line) for name, line in named.items()})), want, tolerance)
+
+
+def apart(found, want, tolerance):
+    """Lines about figures that are not near those that are wanted."""
+    steps, after, states = found
 
     def near(got, right):
         return len(got) == len(right) and all(abs(g - r) <= tolerance * max(1, abs(r)) or (g != g and r != r) for g, r in zip(got, right))
@@ -127,4 +132,4 @@ class Judge:
                 self.trained += 1
                 continue
             self.wrong.append(seed)
-            self.report(f"seed {seed}, {ranks} ranks, {strategy or 'no stack'}:\n" + "\n".join(wrong) + "\n" + model.script(strategy))
+            self.report(model, f"seed {seed}, {ranks} ranks, {strategy or 'no stack'}:\n" + "\n".join(wrong) + "\n" + model.script(strategy))

@@ -147,10 +147,10 @@ class Transformer(Model):
         else:
             logits = self.full(x, self.vocabulary, self.dice.chance(0.5))
         kind = self.dice.below(6)
-        if kind == 0:
-            self.lua.append(f"return {logits.name}:tanh():sum(3):mean()" + self.more(0))
-            self.torch.append(f"loss = {logits.name}.tanh().sum(2).mean()" + self.more(1))
-            return
+        if kind in (0, 5):  # any ops behind the layers
+            for _ in range(self.dice.below(6)):
+                self.grow()
+            return self.close()
         i = self.index((self.batch, self.time), self.vocabulary)
         shape, labels = self.indices[i]
         options, weights = [], None

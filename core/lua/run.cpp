@@ -271,7 +271,7 @@ std::vector<Api> run_api() {
        "use; the script ends if it returns true.",
        call<before_first>},
       {"engine.plan(run: Run, batch: table, question: table) -> any; What the planner answers "
-       "about a step (plan/planner.h), of question.strategies if they are given.",
+       "about a step (core/plan/planner.h), of question.strategies if they are given.",
        call<ask_planner>},
       {"engine.plan_options() -> table; Those of the command line.", call<plan_options>},
       {"engine.use_layout(run: Run, layout: table); The run's stack and microbatches from now on.",

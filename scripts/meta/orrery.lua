@@ -846,7 +846,7 @@ function orrery.engine.run(spec) end
 ---@param call function
 function orrery.engine.before_first(run, call) end
 
----What the planner answers about a step (plan/planner.h), of question.strategies if they are given.
+---What the planner answers about a step (core/plan/planner.h), of question.strategies if they are given.
 ---@param run orrery.Run
 ---@param batch table
 ---@param question table

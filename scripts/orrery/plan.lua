@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- What `orrery plan` and Run:plan print, from the planner's answers (plan/planner.h).
+-- What `orrery plan` and Run:plan print, from the planner's answers (core/plan/planner.h).
 local _, orrery = ...
 local engine = orrery.engine
 local report, memory = require "orrery.plan.report", require "orrery.plan.memory"

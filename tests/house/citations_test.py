@@ -7,7 +7,7 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-ROOMS = ("core", "plan", "plugins", "kernels", "scripts", "tests")
+ROOMS = ("core", "plugins", "kernels", "scripts", "tests")
 DESIGN = "docs/design.md"
 
 # By the end of a file's name: what its comments look like. Scripts have none.

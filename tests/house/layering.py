@@ -16,8 +16,8 @@ FLOORS = [{"base"}, {"plugin", "program"}, {"partition"}, {"lower"}, {"edit"}, {
 BELOW = {room: set().union(*FLOORS[:height]) for height, floor in enumerate(FLOORS)
          for room in floor}
 
-# Libraries beside the core, each a folder of its own at the top: like rooms of their floor, but that the core does not
-# include them. It is linked without them.
+# Libraries beside the core: like rooms of their floor, but that the core does not include them. It is linked without
+# them.
 BESIDE = {"plan"}
 
 # Third party: the only file or room that may include it.
@@ -56,17 +56,13 @@ def check_public_header(name, how, target):
     return f"a public header may not include {target}"
 
 
-def room_of(name):
-    return name.split("/")[0 if name.split("/")[0] in BESIDE else 1]
-
-
 def check_core(visible, name, how, target):
     for pattern, owner in OWNERS:
         if pattern.match(target) and not (owner and name.startswith(owner)):
             return f"only {owner or 'nobody'} may include {target}"
     if how == "<":
         return None
-    room, other = room_of(name), target.split("/")[0]
+    room, other = name.split("/")[1], target.split("/")[0]
     if other not in BELOW:
         return f'"{target}" does not begin with a room of the core'
     if other != room and (other not in BELOW[room] or other in BESIDE and room != "cli"):
@@ -87,7 +83,7 @@ def check_sub_room(name, target):
 
 def public_headers(root, room):
     """The headers that a room's README lets other rooms include; None, if it says nothing: all."""
-    readme = root / ("" if room in BESIDE else "core") / room / "README.md"
+    readme = root / "core" / room / "README.md"
     said = re.search(r"Other rooms include only .*?\n\n", readme.read_text() if readme.is_file() else "", re.DOTALL)
     return set(re.findall(r"`([\w/]+\.h)`", said[0])) if said else None
 
@@ -134,7 +130,7 @@ def check(root):
 
     names = plugin_names(root)
     visible = {room: public_headers(root, room) for room in BELOW}
-    for path in [path for folder in ("core", *sorted(BESIDE)) for path in sources(root / folder)]:
+    for path in sources(root / "core"):
         name = str(path.relative_to(root))
         public = name.startswith("core/include/")
         for number, how, target in includes(path):

@@ -17,9 +17,9 @@ VIOLATIONS = [
     ("core/launch/a.cpp", '#include "comm/world_comm.h"', "room launch may not include room comm"),
     ("core/lua/a.cpp", '#include "plan/plan.h"', "room lua may not include room plan"),
     ("core/cli/a.cpp", '#include "plan/timeline.h"', "plan/timeline.h is private"),
-    ("plan/a.cpp", '#include "run/pool.h"', "room plan may not include room run"),
-    ("plan/a.cpp", "#include <lua.h>", "only core/lua/ may include lua.h"),
-    ("plan/a.cpp", 'auto& t = registry.comm("wire");', 'names the plugin "wire"'),
+    ("core/plan/a.cpp", '#include "run/pool.h"', "room plan may not include room run"),
+    ("core/plan/a.cpp", "#include <lua.h>", "only core/lua/ may include lua.h"),
+    ("core/plan/a.cpp", 'auto& t = registry.comm("wire");', 'names the plugin "wire"'),
     ("core/lua/a.cpp", '#include "run/thread.h"', "run/thread.h is private"),
     ("core/base/a.h", '#include "nearby.h"', "does not begin with a room"),
     ("core/run/a.cpp", "#include <lua.h>", "only core/lua/ may include lua.h"),
@@ -47,7 +47,7 @@ ALLOWED = [
     ("core/lua/a.cpp", '#include <lua.h>\n#include "run/pool.h"\n'),
     ("core/run/b.cpp", '#include "run/thread.h"\n'),
     ("core/cli/a.cpp", '#include "plan/plan.h"\n'),
-    ("plan/a.cpp", '#include "edit/a.h"\n#include "plan/timeline.h"\n'),
+    ("core/plan/a.cpp", '#include "edit/a.h"\n#include "plan/timeline.h"\n'),
     ("core/include/orrery/a.h", "#include <stdint.h>\n#include <orrery/b.h>\n"),
     ("core/include/orrery/sdk/a.hpp", "#include <vector>\n"),
     ("kernels/cpu/simd/a.cpp", '#include "../b.h"\n#include "b.h"\n#include <orrery/a.h>\n'),
@@ -59,7 +59,7 @@ def tree(folder, files):
     base = [("plugins/comm/wire.cpp", 'ORR_PLUGIN(ORR_KIND_COMM, "wire", "1", "", e, 1, {})\n'),
             ("kernels/cpu/b.h", ""), ("kernels/reference/b.h", ""),
             ("core/run/README.md", "Other rooms include only `pool.h`.\n\nBegin with: `thread.h`\n"),
-            ("plan/README.md", "Other rooms include only `plan.h`.\n\n")]
+            ("core/plan/README.md", "Other rooms include only `plan.h`.\n\n")]
     for name, text in base + files:
         path = pathlib.Path(folder) / name
         path.parent.mkdir(parents=True, exist_ok=True)

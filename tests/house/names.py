@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The core knows programs, placements and collectives, and no strategy.
 
-check(root) returns one sentence for each place of core/ or plan/ that names a strategy of this repository, an axis that
+check(root) returns one sentence for each place of core/ that names a strategy of this repository, an axis that
 one makes, or an option that one has: in a message, in a branch, in a comment.
 """
 import pathlib
@@ -89,7 +89,7 @@ def faults(vocabulary, line):
 def check(root):
     root = pathlib.Path(root)
     vocabulary, found = Vocabulary(root), []
-    files = [path for room in ("core", "plan") for path in sorted((root / room).rglob("*"))]
+    files = [path for path in sorted((root / "core").rglob("*"))]
     for path in (p for p in files if p.suffix in (".h", ".hpp", ".cpp")):
         name = str(path.relative_to(root))
         for number, line in enumerate(path.read_text().splitlines(), 1):

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
 -- What is known of a layout before it is planned: bounds, which hold for every plan, and estimates, which only say
--- what to plan first. `facts` are the answer to "facts" (plan/planner.h).
+-- what to plan first. `facts` are the answer to "facts" (core/plan/planner.h).
 local M = {}
 
 -- A rank holds at least this many bytes: the parameters and optimizer states are spread over so many ranks at most.

@@ -63,6 +63,12 @@ class Tensor(Sweeping):
                 self.assertGreater(len(self.sweep.lines(other)), 3)
                 self.assertEqual(self.sweep.lines(training), self.sweep.lines(other))
 
+    def test_fewer_columns_than_chunks(self):
+        alone = orrery("run", HERE / "few_heads.lua")
+        cut = orrery("run", "-n", 2, HERE / "few_heads.lua", "tensor=2", "chunks=4")
+        self.assertEqual(len(alone.out.splitlines()), 3)
+        self.assertEqual((cut.code, cut.out), (0, alone.out), cut.err)
+
     def test_what_several_stages_read(self):
         """A sum over ranks that a later stage reads first, then an earlier one or a result of the step."""
         for early in ("early=true", "early=false"):

@@ -262,6 +262,9 @@ class Layers:
         l = self.module(f"nn.embedding({count}, {dim}, {self.options()})", weight=(count, dim))
         self.add(f"m.{l}(batch.{i})", f"F.embedding({i}, {l}_weight)", (self.batch, *shape, dim), 1)
         y = self.values[-1]
+        for _ in range(self.dice.choice([0, 0, 1, 2])):  # read again in another place
+            i = self.ids(shape, count)
+            self.add(f"m.{l}(batch.{i}):sin()", f"F.embedding({i}, {l}_weight).sin()", (self.batch, *shape, dim), 1)
         if self.dice.chance(0.4):  # the table once more, as a layer of logits
             tied = self.module(f"nn.linear({dim}, {count}, {{ bias = false, tie = m.{l}.weight }})")
             self.add(f"m.{tied}({y.name})", f"F.linear({y.name}, {l}_weight)", (self.batch, *shape, count), 1)

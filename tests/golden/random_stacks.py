@@ -11,13 +11,14 @@ def zero(dice):
     more = [f"stage = {stage}"]
     more += dice.choice([["bucket = 64"], ["cut = 'tensor'"], [], []])
     more += ["reshard = 0"] if stage == 3 and dice.chance(0.3) else []
-    more += ["offload = 'host'"] if dice.chance(0.15) else []
+    more += [f"offload = '{dice.choice(['host', 'disk'])}'"] if dice.chance(0.2) else []
     return f"strategy.zero {{ {', '.join(more)} }}"
 
 
 def recompute(dice):
     return dice.choice(["strategy.recompute { path = '' }", "strategy.recompute { mode = 'selective', path = '' }",
-                        "strategy.recompute { path = 'l*' }", "strategy.recompute { path = '', offload = 'host' }"])
+                        "strategy.recompute { path = 'l*' }", "strategy.recompute { path = '', offload = 'host' }",
+                        "strategy.recompute { path = '', offload = 'disk' }"])
 
 
 def pipeline(dice, size):
@@ -32,12 +33,14 @@ def server(dice, ranks):
 
 
 def tensor(dice, size):
-    more = dice.choice(["", "sequence = true, ", "vocab = false, ", "column = { '*' }, row = {}, ", "column = {}, row = { '*' }, "])
+    more = dice.choice(["", f"chunks = {2 * size}, ", "sequence = true, ", "vocab = false, ", "column = { '*' }, row = {}, ", "column = {}, row = { '*' }, "])
     return f"strategy.tensor {{ {more}size = {size} }}"
 
 
 def context(dice, size):
-    return f"strategy.context {{ size = {size}, kind = '{dice.choice(['gathered', 'ulysses', 'ring'])}' }}"
+    kind = dice.choice(["gathered", "ulysses", "ring"])
+    chunks = f", chunks = {2 * size}" if kind != "ring" and dice.chance(0.3) else ""
+    return f"strategy.context {{ size = {size}, kind = '{kind}'{chunks} }}"
 
 
 def expert(dice, size):
@@ -95,4 +98,5 @@ def stack_of(dice, model):
     modules, text = [name for name, _ in model.modules], ", ".join(parts)
     sides = [", ".join(f"'{m}'" for m in side) for side in (modules[:len(modules) // 2], modules[len(modules) // 2:])]
     text = text.replace("PLACE", f"strategy.place {{ modules = {{ {{ {sides[0]} }}, {{ {sides[1]} }} }} }}")
-    return kind, ranks, f"strategy = {{ {text} }}, "
+    fast = dice.choice(["", "", "", "", "reduce = 'fast', ", "numerics = 'fast', "])
+    return kind, ranks, f"strategy = {{ {text} }}, {fast}"

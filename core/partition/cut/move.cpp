@@ -63,8 +63,11 @@ ValueId gather_even(Program& p, ValueId x, const Cut& cut, const Member& me,
 ValueId gather_uneven(Program& p, ValueId x, const Dims& dims, const Cut& cut, const Member& me) {
   const size_t dim = static_cast<size_t>(cut.dim);
   if (cut.segments.size() != 1)
-    fail(ORR_UNIMPLEMENTED, "{}uneven shares of {} segments cannot be gathered over axis '{}'",
-         p.site().prefix(), cut.segments.size(), me.axis);
+    fail(
+        ORR_UNIMPLEMENTED,
+        "{}a value in uneven shares of {} parts cannot be gathered over axis '{}': choose a number "
+        "of ranks that divides {}",
+        p.site().prefix(), cut.segments.size(), me.axis, to_string(cut.segments));
   if (p.value(x).batch != Batch::none)
     fail(ORR_UNIMPLEMENTED,
          "{}a value of the batch in uneven shares of {} cannot be gathered over axis '{}': "
@@ -131,6 +134,12 @@ double move_cost(const Cut& from, const Cut& to, int ranks) {
 }
 
 ValueId share(Program& p, ValueId x, const Cut& cut, const Member& from, const Member& to) {
+  for (int64_t n : cut.segments)
+    if (n < to.ranks)
+      fail(ORR_UNIMPLEMENTED,
+           "{}a dim that consists of parts of {} cannot be cut over {} ranks or chunks of axis "
+           "'{}', of which some would have nothing: choose {} or less, or leave the layer whole",
+           p.site().prefix(), n, to.ranks, to.axis, n);
   const size_t dim = static_cast<size_t>(cut.dim);
   auto piece = [&](ValueId segment, int64_t n, int32_t at) {  // n: the extent of the whole segment
     return build::slice(p, segment, at, to.begin(n) - from.begin(n), to.end(n) - from.begin(n));

@@ -53,7 +53,16 @@ bool CutPass::stays(const Op& op, ValueId v) const {
   return kind && cut(v).kind == Cut::parts && op.phase != Phase::update;
 }
 
+// Whether some rank or chunk would have nothing of one of the parts that a dim consists of.
+bool CutPass::is_too_fine(const Cut& cut) const {
+  return cut.kind == Cut::parts && std::any_of(cut.segments.begin(), cut.segments.end(),
+                                               [&](int64_t n) { return n < n_parts; });
+}
+
 double CutPass::cost_of(const Op& op, const Way& way) const {
+  for (const std::vector<Cut>* cuts : {&way.in, &way.out})
+    for (const Cut& c : *cuts)
+      if (is_too_fine(c)) return std::numeric_limits<double>::infinity();
   double sum = 0;
   for (size_t i = 0; i < op.in.size(); ++i) {
     const ValueId v = op.in[i];

@@ -86,6 +86,7 @@ class CutPass : public OnParts {
   bool opens(const Op& op, const Sharding& s, int factor) const;
   bool scatters(const Op& op, ValueId v) const;
   double bytes(ValueId v) const;
+  bool is_too_fine(const Cut& cut) const;
   double cost_of(const Op& op, const Way& way) const;
   bool keeps_whole_sum(const Op& op, const Way& way) const;
   bool keeps_parts_of_sum(const Op& op, const Way& way) const;

@@ -59,12 +59,14 @@ class RowGatherer {
     if (!few) return;
     size_t first = *std::min_element(readers_[t.whole].begin(), readers_[t.whole].end());
     ValueId base = partner(t.whole, p_.ops()[first]);
+    if (planned_.count(base)) base = kNone;  // that sum is added to this one
     if (mesh_.batch_ranks() == 1 && base == kNone) return;
     auto reduced = mesh_.reduced.find(t.logical);
     std::string origin = reduced == mesh_.reduced.end() ? "" : reduced->second.origin;
     if (origin.empty()) origin = mesh_.maker_of(mesh_.batch_axis);
-    partials_.insert(t.partial);
-    sums_[first].push_back({*op, t.whole, base, origin});
+    partials_.insert(t.partial), planned_.insert(t.whole);
+    std::vector<Sum>& sums = sums_[first];  // what stands alone comes before what is added to it
+    sums.insert(base == kNone ? sums.begin() : sums.end(), {*op, t.whole, base, origin});
   }
 
   // The other operand, if `add` adds v to it and nothing else reads either; else kNone.
@@ -124,7 +126,7 @@ class RowGatherer {
   const Mesh& mesh_;
   int rank_;
   std::map<ValueId, std::vector<size_t>> readers_;
-  std::set<ValueId> kept_, partials_;
+  std::set<ValueId> kept_, partials_, planned_;
   std::map<size_t, std::vector<Sum>> sums_;  // by the op before which they are computed
 };
 

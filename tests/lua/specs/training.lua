@@ -67,3 +67,15 @@ for _, name in ipairs { "1/shard-00001-model-00001-of-00001.safetensors", "1", "
   os.remove(path .. "/" .. name)
 end
 os.remove(path)
+
+-- A table of many rows that is read in two places of the loss: both add to its gradient.
+local table_of_many = nn.embedding(40, 1)
+table_of_many.weight:write(orrery.func(function() return orrery.zeros { 40, 1 } end)())
+local twice = orrery.compile(function(b)
+  return (table_of_many(b.x):sum { 2, 3 } + table_of_many(b.y):sum { 2, 3 } * 2):mean()
+end, { params = table_of_many, optimizer = optim.sgd { lr = 1 }, microbatches = 2 })
+local seen = twice:step { x = orrery.tensor({ { 1 }, { 2 } }, "i32"), y = orrery.tensor({ { 2 }, { 3 } }, "i32") }
+assert(math.abs(seen:get "grad_norm" - math.sqrt(0.5 ^ 2 + 1.5 ^ 2 + 1)) < 1e-6)
+for row, change in ipairs { 0, -0.5, -1.5, -1, 0 } do
+  assert(table_of_many.weight:read():tolist()[row][1] == change, "row " .. row)
+end

@@ -155,6 +155,13 @@ class Equality(Sweeping):
     def costs(self):
         return costs.page(ROWS, lambda stack, ranks, model: self.plan(stack, ranks, f"model={model}"))
 
+    def test_a_rank_with_one_row_of_a_table(self):
+        alone = orrery("run", HERE / "one_row.lua")
+        self.assertEqual(len(alone.out.splitlines()), 4)
+        for ranks in (2, 3, 4):
+            shared = orrery("run", "-n", ranks, HERE / "one_row.lua")
+            self.assertEqual((shared.code, shared.out), (0, alone.out), shared.err)
+
     def test_page_of_costs(self):
         page = self.costs()
         print(page[page.index("| Stack"):])

@@ -8,6 +8,16 @@
 
 namespace orrery {
 
+namespace {
+
+// The n elements of v as one row, which is no value of samples even if a rank has one of them.
+ValueId in_a_row(Program& p, ValueId v, int64_t n) {
+  if (p.type(v).dims.size() == 1) return v;
+  return append_op(p, "reshape", {{"dims", Dims{n}}}, {v}, {p.type(v).dtype, {n}});
+}
+
+}  // namespace
+
 std::vector<ValueId> gather_together(Program& p, const std::vector<Pieces>& tensors, int32_t dtype,
                                      const Among& among, const std::string& row) {
   Dims counts(tensors[0].cuts.size() - 1, 0), sizes;
@@ -17,7 +27,7 @@ std::vector<ValueId> gather_together(Program& p, const std::vector<Pieces>& tens
     sizes.push_back(t.cuts.back() - t.cuts.front());
     for (ValueId v : t.own)
       if (const int64_t n = v == kNone ? 0 : p.type(v).elements(); n > 0)
-        own.push_back(build::reshape(p, v, {n}));
+        own.push_back(in_a_row(p, v, n));
   }
   Attrs attrs = {{"axis", among.axis},
                  {"origin", among.origin},

@@ -61,6 +61,11 @@ class Expert(Sweeping):
                       "{ strategy.pipeline{ size = 2 }, strategy.expert{} }"):
             self.assert_close(stack, 4)
 
+    def test_a_loss_that_nothing_reads_is_left_out_of_an_evaluation(self):
+        one, stages = (orrery("run", "-n", ranks, HERE / "unread.lua", f"pipe={ranks}") for ranks in (1, 2))
+        self.assertEqual(len(one.out.splitlines()), 2)
+        self.assertEqual((stages.code, stages.out), (0, one.out), stages.err)
+
     def test_chunks_have_the_bits_of_one_process(self):
         for words in ((), ("top=2",)):
             one = self.sweep.lines(training("strategy.expert{ chunks = 4 }", 1, *words))

@@ -18,6 +18,10 @@ class Completer {
     find_readers(from);
     std::vector<OpId> moved;
     for (Op& op : from) {
+      if (unread_[static_cast<size_t>(&op - from.data())]) {
+        moved.push_back(kNone);
+        continue;
+      }
       if (op.twin != kNone) op.twin = moved[static_cast<size_t>(op.twin)];
       read_wholes(op);
       moved.push_back(static_cast<OpId>(p_.ops().size()));
@@ -35,22 +39,31 @@ class Completer {
   }
 
  private:
-  // Finds the sums that are read by ops whose results are needed. A cast that nothing reads does
-  // not count.
+  // Finds the sums that are read by ops whose results are needed, and the means that nothing needs:
+  // without their totals they would read parts of sums.
   void find_readers(const std::vector<Op>& ops) {
     std::vector<char> needed(p_.values().size());
+    unread_.resize(ops.size());
     for (auto& [name, v] : p_.outputs()) needed[static_cast<size_t>(v)] = true;
     for (auto& [state, next] : p_.updates()) needed[static_cast<size_t>(next)] = true;
     for (size_t i = ops.size(); i-- > 0;) {
       const Op& op = ops[i];
       if (std::none_of(op.out.begin(), op.out.end(),
-                       [&](ValueId v) { return needed[static_cast<size_t>(v)]; }))
+                       [&](ValueId v) { return needed[static_cast<size_t>(v)]; })) {
+        unread_[i] = is_mean(op);
         continue;
+      }
       for (ValueId v : op.in) {
         needed[static_cast<size_t>(v)] = true;
         if (op.kind != "total" && p_.value(v).batch == Batch::partial) wanted_.insert(v);
       }
     }
+  }
+
+  bool is_mean(const Op& op) const {
+    return !op.out.empty() && std::all_of(op.out.begin(), op.out.end(), [&](ValueId v) {
+      return p_.value(v).batch == Batch::mean;
+    });
   }
 
   // v, or its total if it has one.
@@ -85,6 +98,7 @@ class Completer {
   }
 
   Program& p_;
+  std::vector<char> unread_;  // by op: it makes means that nothing needs
   std::set<ValueId> wanted_;  // sums over the batch that ops other than totals read
   std::map<ValueId, ValueId> wholes_;
 };

@@ -19,7 +19,7 @@ function M.sources()
   local root = library:match "^(.*)/[^/]*$"
   if not engine.is_file(root .. "/meson.build") then return orrery.data.files(library, endings) end
   local found = {}
-  for _, room in ipairs { "core", "plan", "kernels", "plugins", "scripts", "examples" } do
+  for _, room in ipairs { "core", "kernels", "plugins", "scripts", "examples" } do
     for _, path in ipairs(orrery.data.files(root .. "/" .. room, endings)) do found[#found + 1] = path end
   end
   if engine.is_file(root .. "/README.md") then found[#found + 1] = root .. "/README.md" end

@@ -85,7 +85,13 @@ class Reverse : public Gradient {
            (pass_ == Pass::whole && is_whole(x));
   }
 
-  ValueId dy(int j) override { return get(op_->out[static_cast<size_t>(j)]); }
+  // Rows that pad the last microbatch have a cotangent where a loss does not give them weight 0
+  // (orrery.grad): it may not reach the other rows of the microbatch.
+  ValueId dy(int j) override {
+    const ValueId dy = get(op_->out[static_cast<size_t>(j)]);
+    if (dy == kNone || pass_ != Pass::all || op_->kind != "microbatch_sum") return dy;
+    return p.pointwise(ORR_FN_MUL, {dy, build::weight_like(p, dy)});
+  }
 
   void add(ValueId x, ValueId dx) override {
     if (!wanted(x)) return;
@@ -94,7 +100,7 @@ class Reverse : public Gradient {
            "{}the loss multiplies a mean over its samples by what is made of the whole batch: "
            "multiply each sample before the mean",
            p.site().prefix());
-    if (p.value(dx).batch == Batch::sharded && excludes_padding())
+    if (p.value(dx).batch == Batch::sharded && sums_for_samples())
       dx = p.pointwise(ORR_FN_MUL, {dx, build::weight_like(p, dx)});
     if (is_wrt_.count(x)) {
       uses_[x].push_back(dx);
@@ -147,14 +153,12 @@ class Reverse : public Gradient {
     return at == cotangent_.end() ? kNone : at->second;
   }
 
-  // Whether the current op makes a sum over the batch whose cotangent must be made 0 in the rows
-  // that pad the last microbatch, as they are not in that sum: one that samples read, or a sum that
-  // is differentiated by itself. Other sums belong to means, in which these rows have weight 0
-  // anyway.
-  bool excludes_padding() const {
-    return op_ && std::any_of(op_->out.begin(), op_->out.end(), [&](ValueId v) {
-             return p.is_completed(v) || (pass_ == Pass::all && p.value(v).batch == Batch::partial);
-           });
+  // Whether the current op makes a sum over the batch that samples read. Rows that pad the last
+  // microbatch are not in that sum, so their cotangent must be made 0. Other sums belong to means,
+  // in which these rows have weight 0 anyway.
+  bool sums_for_samples() const {
+    return op_ && std::any_of(op_->out.begin(), op_->out.end(),
+                              [&](ValueId v) { return p.is_completed(v); });
   }
 
   bool depends(ValueId x) const {

@@ -111,7 +111,9 @@ class Watch(unittest.TestCase):
         cls.folder = tempfile.TemporaryDirectory()
         cls.root = pathlib.Path(cls.folder.name)
         cls.one, cls.two = cls.root / "one", cls.root / "two"
-        first = orrery("run", "--dir", cls.one, "--observe", "tensorboard=histograms:4", GPT, *SMALL)
+        text = cls.root / "text"  # not the sources, whose figures change with every commit
+        text.write_text("".join(f"local {i * i} squared\n" for i in range(2000)))
+        first = orrery("run", "--dir", cls.one, "--observe", "tensorboard=histograms:4", GPT, *SMALL, f"data={text}")
         second = orrery("run", "-n", "2", "--dir", cls.two, "--observe", "trace=2:4", SOURCE / "examples/pipeline.lua", "steps=6")
         assert (first.code, second.code) == (0, 0), first.err + second.err
         cls.lines = [json.loads(line) for line in (cls.one / "metrics.jsonl").read_text().splitlines()]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Who makes plans for scripts. The core plans nothing beyond the step that it runs: a program that
-// has the library `plan/` sets it here, and the command line says what is asked of it.
+// has the library `core/plan` sets it here, and the command line says what is asked of it.
 #pragma once
 
 #include <cstdio>
@@ -13,7 +13,7 @@
 namespace orrery {
 
 struct Planner {
-  // Answers one question about a step (plan/planner.h). Throws Error. [main thread]
+  // Answers one question about a step (core/plan/planner.h). Throws Error. [main thread]
   std::function<nlohmann::json(const PlanSource& source, const nlohmann::json& question)> answer;
   // The options of the command line, for scripts/orrery/plan.lua.
   nlohmann::json options = nlohmann::json::object();

@@ -81,7 +81,9 @@ class Invented(unittest.TestCase):
             with self.subTest(stack=stack):
                 plan = self.plan(copied(stack), model)
                 for name in CALL.findall(stack):
-                    for original, copy in names(name, LUA.get(name) or PLUGINS[name]).items():
+                    invented = names(name, LUA.get(name) or PLUGINS[name])
+                    # The longest first: the name of an axis may hold that of its strategy.
+                    for original, copy in sorted(invented.items(), key=lambda pair: -len(pair[0])):
                         plan = re.sub(rf"\b{re.escape(copy)}\b", original, plan)
                 self.assertEqual(plan, self.plan(known(stack), model))
 

@@ -19,6 +19,7 @@ class Completer {
     std::vector<OpId> moved;
     for (Op& op : from) {
       if (unread_[static_cast<size_t>(&op - from.data())]) {
+        for (ValueId v : op.out) p_.mutable_value(v).producer = kNone;
         moved.push_back(kNone);
         continue;
       }

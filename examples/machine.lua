@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
 -- Measures the machine that it runs on, all ranks at work, and writes what `orrery plan --machine` reads.
--- Takes half a minute. dtypes=f32,bf16 measures products of both, of up to size=N; a GPU wants 8192. The way between
+-- Takes a few seconds. dtypes=f32,bf16 measures products of both, of up to size=N; a GPU wants 8192. The way between
 -- ranks, and what compute loses meanwhile, is measured where there are several: that between hosts if they are on
 -- several, else that inside; the other has the latency= and bandwidth= that you say.
 --

@@ -74,7 +74,7 @@ void add_option(lua_State* L, int index, const std::string& name, Attrs& to) {
     to[name] = text;
   } else if (type != LUA_TTABLE || std::count(name.begin(), name.end(), '.') > int{deepest}) {
     fail(ORR_INVALID,
-         "data.open: option '{}' is {}; give texts, numbers, booleans or tables of them", name,
+         "option '{}' is {}; give a data plugin texts, numbers, booleans or tables of them", name,
          type == LUA_TTABLE ? "too deep" : luaL_typename(L, index));
   } else {
     const Table table{L, index};

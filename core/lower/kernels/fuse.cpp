@@ -7,29 +7,25 @@
 #include <algorithm>
 #include <boost/container/small_vector.hpp>
 
+#include "lower/kernels/joined_ops.h"
 #include "lower/lower.h"
 
 namespace orrery {
 namespace {
 
-// Larger expressions do not fit the registers of a kernel's tile.
-constexpr size_t kMaxInputs = 24, kMaxInstrs = 96;
-
 class Fuser {
  public:
-  explicit Fuser(LocalProgram& local) : local_(local), p_(local.program) {
+  explicit Fuser(LocalProgram& local)
+      : local_(local), p_(local.program), pinned_(read_from_outside(local)) {
     size_t n = p_.ops().size();
     group_.resize(n), size_.resize(n), inlined_.resize(n);
-    users_.resize(p_.values().size()), pinned_.resize(p_.values().size());
+    users_.resize(p_.values().size());
     registers_.assign(p_.values().size(), kNone);
     for (size_t i = 0; i < n; ++i) {
       group_[i] = i;
       for (ValueId v : op(i).in) users_[at(v)].push_back(i);
       if (op(i).kind == "pointwise") size_[i].add(op(i));
     }
-    for (const Total& t : local.totals) pinned_[at(t.partial)] = true;
-    for (auto& [state, next] : p_.updates()) pinned_[at(next)] = true;
-    for (auto& [name, id] : p_.outputs()) pinned_[at(id)] = true;
   }
 
   void run() {
@@ -63,7 +59,7 @@ class Fuser {
         if (!is(inputs, v)) inputs.push_back(v);
     }
     bool fits() const {
-      return inputs.size() <= kMaxInputs && computes + inputs.size() <= kMaxInstrs;
+      return inputs.size() <= kMostInputs && computes + inputs.size() <= kMostInstrs;
     }
   };
 

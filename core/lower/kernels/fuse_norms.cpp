@@ -16,12 +16,10 @@ class NormFuser {
       : p_(local.program),
         kernels_(kernels),
         readers_(p_.values().size()),
-        pinned_(p_.values().size()),
+        pinned_(read_from_outside(local)),
         gone_(p_.ops().size()) {
     for (size_t i = 0; i < p_.ops().size(); ++i)
       for (ValueId v : p_.ops()[i].in) readers_[at(v)].push_back(i);
-    for (auto& [state, next] : p_.updates()) pinned_[at(next)] = true;
-    for (auto& [name, id] : p_.outputs()) pinned_[at(id)] = true;
   }
 
   void run() {

@@ -32,6 +32,15 @@ int32_t score(const KernelChoice& kernels, const Program& p, const Op& op) {
 
 }  // namespace
 
+std::vector<char> read_from_outside(const LocalProgram& local) {
+  std::vector<char> found(local.program.values().size());
+  const auto mark = [&](ValueId v) { found[static_cast<size_t>(v)] = true; };
+  for (const Total& t : local.totals) mark(t.partial);
+  for (auto& [state, next] : local.program.updates()) mark(next);
+  for (auto& [name, id] : local.program.outputs()) mark(id);
+  return found;
+}
+
 Op product_of(Op both) {
   both.kind = "matmul", both.expr = {};
   return both;

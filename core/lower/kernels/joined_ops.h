@@ -7,9 +7,16 @@
 #include <vector>
 
 #include "lower/kernel_choice.h"
+#include "partition/localize.h"
 #include "program/op.h"
 
 namespace orrery {
+
+// Larger expressions do not fit the registers of a kernel's tile.
+constexpr size_t kMostInputs = 24, kMostInstrs = 96;
+
+// By value: whether others than ops read it, such as totals, updates and results.
+std::vector<char> read_from_outside(const LocalProgram& local);
 
 Op product_of(Op both);
 int32_t product_dtype(const Op& both);

@@ -6,24 +6,21 @@
 // since a product with its bias as one op keeps the sum for nothing.
 #include <algorithm>
 
+#include "lower/kernels/joined_ops.h"
 #include "lower/lower.h"
 
 namespace orrery {
 namespace {
 
-constexpr size_t kMostInputs = 24, kMostInstrs = 96;  // of one kernel, as in fuse.cpp
-constexpr size_t kCheap = 3;                          // instructions that compute
+constexpr size_t kCheap = 3;    // instructions that compute
 constexpr int64_t kSmall = 16;  // a tensor that is smaller by this factor costs nothing to read
 
 class Recomputer {
  public:
-  explicit Recomputer(LocalProgram& local) : p_(local.program), pinned_(p_.values().size()) {
+  explicit Recomputer(LocalProgram& local) : p_(local.program), pinned_(read_from_outside(local)) {
     readers_.resize(p_.values().size());
     for (size_t i = 0; i < p_.ops().size(); ++i)
       for (ValueId v : p_.ops()[i].in) readers_[at(v)].push_back(i);
-    for (const Total& t : local.totals) pinned_[at(t.partial)] = true;
-    for (auto& [state, next] : p_.updates()) pinned_[at(next)] = true;
-    for (auto& [name, id] : p_.outputs()) pinned_[at(id)] = true;
   }
 
   void run() {

@@ -30,7 +30,7 @@ end
 function M.text(schedule)
   local found = facts(schedule)
   local width = found.digits + 1
-  if found.units * (width + 1) > columns then width = 0 end -- letters without numbers
+  if found.units * (width + 1) > columns then width = 0 end  -- no room for the numbers of microbatches
   local shown = math.min(found.units, columns // (width + 1))
   local cell, lines = "%-" .. width + 1 .. "s", {}
   for number, stage in ipairs(schedule) do

@@ -13,6 +13,7 @@
 #include "lower/lower.h"
 #include "partition/apart.h"
 #include "run/agree.h"
+#include "run/compare_kernels.h"
 #include "run/driven.h"
 #include "run/finite.h"
 #include "run/probe.h"
@@ -398,7 +399,10 @@ class TrainRun : public Run {
     states_->forget_loaded();
     predict(*found);
     if (training && periodic_.empty()) make_periodic(b);
-    if (ranks() > 1 && training) compare_all();
+    if (ranks() > 1 && training) {
+      compare_kernels(found->plan(), spec_.line);
+      compare_all();
+    }
     return found.get();
   }
 
@@ -468,6 +472,7 @@ class TrainRun : public Run {
         Blueprint b{*program, mesh_of_periodic(step.mesh), step.microbatches};
         for (auto& s : states_of(b.program)) states_->remember(s);
         made.rounds.push_back(std::make_unique<Variant>(b, rank(), runtime_));
+        if (ranks() > 1) compare_kernels(made.rounds.back()->plan(), spec_.line);
         predict(*made.rounds.back());
       }
       periodic_.push_back(std::move(made));

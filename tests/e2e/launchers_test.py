@@ -99,13 +99,26 @@ class Launchers(unittest.TestCase):
         done = run([*MPIEXEC, "-n", 3, "bash", "-c", f"{words}; exit $?"])
         self.assertEqual(digest(done), self.expected)
 
-    def test_torchrun_variables(self):
-        ranks = [start(orrery(*GPT), RANK=str(r), WORLD_SIZE="3", LOCAL_RANK=str(r), LOCAL_WORLD_SIZE="3",
-                       MASTER_ADDR="127.0.0.1", MASTER_PORT=str(os.getpid())) for r in range(3)]
+    # Ranks with these options of `orrery run`, as torchrun starts them.
+    def by_torchrun(self, options):
+        ranks = [start(orrery(*options[r], *GPT), RANK=str(r), WORLD_SIZE=str(len(options)), LOCAL_RANK=str(r),
+                       LOCAL_WORLD_SIZE=str(len(options)), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(os.getpid()))
+                 for r in range(len(options))]
         for process in ranks:
             process.out, process.err = process.communicate(timeout=120)
+        return ranks
+
+    def test_torchrun_variables(self):
+        ranks = self.by_torchrun([[], [], []])
         self.assertEqual(digest(ranks[0]), self.expected)
         self.assertEqual([p.returncode for p in ranks], [0, 0, 0])
+
+    # A host may have another kernel plugin: its ranks' parameters would drift away from the others'.
+    def test_ranks_with_other_kernels_are_refused(self):
+        for process in self.by_torchrun([["--kernels", "cpu"], ["--kernels", "cpu"], ["--kernels", "reference"]]):
+            self.assertEqual(process.returncode, 1, process.err)
+            self.assertRegex(process.err, r"gpt.lua:\d+: rank 0 computes \w+ by cpu \(.+\), rank 2 \w+ by reference "
+                                          r"\(.+\): .*--kernels")
 
     # What a rank sees that is alone on its host: MPI forms the world without our store, `local` has to be
     # told where.

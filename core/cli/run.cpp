@@ -20,6 +20,7 @@
 #include "launch/guard.h"
 #include "launch/launch.h"
 #include "launch/launch_hosts.h"
+#include "launch/stop_signal.h"
 #include "lua/script.h"
 #include "plugin/registry.h"
 #include "run/profile.h"
@@ -150,6 +151,7 @@ void apply(const Choice& choice) {
   options.verify = choice.verify;
   options.fallback = choice.fallback;
   options.run_directory = choice.directory;
+  if (!choice.directory.empty()) watch_user_signal();  // there is a place to save after a step
   options.observe = observers_of(choice);
   options.link_speed = choice.link_speed;
   if (choice.threads > 0)

@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <atomic>
+#include <utility>
 
 namespace orrery {
 namespace {
@@ -11,16 +12,25 @@ namespace {
 std::atomic<int> noted{0};
 static_assert(std::atomic<int>::is_always_lock_free);
 
+void watch(int signal, bool& watching) {
+  if (std::exchange(watching, true)) return;
+  struct sigaction action {};
+  action.sa_handler = [](int number) { noted = number; };
+  action.sa_flags = SA_RESTART | static_cast<int>(SA_RESETHAND);
+  sigaction(signal, &action, nullptr);
+}
+
 }  // namespace
+
+void watch_user_signal() {
+  static bool watching = false;
+  watch(SIGUSR1, watching);
+}
 
 void watch_stop_signals() {
   static bool watching = false;
-  if (watching) return;
-  watching = true;
-  struct sigaction action {};
-  action.sa_handler = [](int signal) { noted = signal; };
-  action.sa_flags = SA_RESTART | static_cast<int>(SA_RESETHAND);
-  for (int signal : {SIGTERM, SIGUSR1}) sigaction(signal, &action, nullptr);
+  watch(SIGTERM, watching);
+  watch_user_signal();
 }
 
 int stop_signal() { return noted; }

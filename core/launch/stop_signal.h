@@ -9,7 +9,10 @@ namespace orrery {
 // From this call on, the first such signal is only noted. A second one of the same kind has its
 // default effect. May be called again. [main thread]
 void watch_stop_signals();
-// The signal that has come since that call, or 0. [any thread]
+// The same of SIGUSR1 alone, for a script that has not begun to train: SIGTERM still ends it at
+// once. [main thread]
+void watch_user_signal();
+// The signal that has been noted, or 0. [any thread]
 int stop_signal();
 
 }  // namespace orrery

@@ -50,6 +50,18 @@ class Stop(unittest.TestCase):
             self.assertEqual(job.code, 75, job.err)
             self.assertIn(f'run:load "{folder}/mine" continues from there', job.err)
 
+    # It may come while the first step is compiled; SIGTERM then ends the job at once.
+    def test_user_signal_before_the_first_step_is_obeyed_after_it(self):
+        for place in "run", "series":
+            with self.subTest(place=place), tempfile.TemporaryDirectory() as folder:
+                words, arguments = (["--dir", folder], []) if place == "run" else ([], [f"series={folder}"])
+                job = self.stop(signal.SIGUSR1, 2, words, [*arguments, "wait=1"])
+                self.assertEqual(job.code, 75, job.err)
+                self.assertIn("after step 1; run:load", job.err)
+        with tempfile.TemporaryDirectory() as folder:
+            job = self.stop(signal.SIGTERM, 2, ["--dir", folder], ["wait=1"])
+            self.assertEqual(job.code, 128 + signal.SIGTERM)
+
     def test_without_a_place_signals_end_the_job_as_ever(self):
         self.assertEqual(self.stop(signal.SIGTERM, 2).code, 128 + signal.SIGTERM)
 

@@ -151,7 +151,6 @@ void apply(const Choice& choice) {
   options.verify = choice.verify;
   options.fallback = choice.fallback;
   options.run_directory = choice.directory;
-  if (!choice.directory.empty()) watch_user_signal();  // there is a place to save after a step
   options.observe = observers_of(choice);
   options.link_speed = choice.link_speed;
   if (choice.threads > 0)
@@ -293,6 +292,7 @@ Examples:
           launch({choice->ranks, rank_command(*choice), "", choice->threads, choice->restarts});
       return;
     }
+    watch_user_signal();
     const int threads = take_share(detect());
     if (choice->threads == 0) choice->threads = threads;
     apply(*choice);

@@ -54,4 +54,10 @@ std::vector<Prediction> predictions(const RankPlan& plan, const std::vector<Stra
   return found;
 }
 
+uint64_t predicted_bytes(const RankPlan& plan, const std::vector<StrategyUse>& stack, int rank) {
+  uint64_t bytes = 0;
+  for (const Prediction& p : predictions(plan, stack, rank)) bytes += p.predicted;
+  return bytes;
+}
+
 }  // namespace orrery

@@ -21,6 +21,9 @@ struct Prediction {
 std::vector<Prediction> predictions(const RankPlan& plan, const std::vector<StrategyUse>& stack,
                                     int rank);
 
+// The bytes that the rank sends in a step, by all of them.
+uint64_t predicted_bytes(const RankPlan& plan, const std::vector<StrategyUse>& stack, int rank);
+
 // How often a step posts each of the plan's exchanges, by index; those that it never posts are
 // missing.
 std::map<int, int64_t> times_posted(const RankPlan& plan);

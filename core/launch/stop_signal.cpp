@@ -33,6 +33,12 @@ void watch_stop_signals() {
   watch_user_signal();
 }
 
+void end_by_user_signal() {
+  if (noted != SIGUSR1) return;
+  signal(SIGUSR1, SIG_DFL);
+  raise(SIGUSR1);
+}
+
 int stop_signal() { return noted; }
 
 }  // namespace orrery

@@ -12,6 +12,8 @@ void watch_stop_signals();
 // The same of SIGUSR1 alone, for a script that has not begun to train: SIGTERM still ends it at
 // once. [main thread]
 void watch_user_signal();
+// Ends the process by SIGUSR1 if that has been noted. [main thread]
+void end_by_user_signal();
 // The signal that has been noted, or 0. [any thread]
 int stop_signal();
 

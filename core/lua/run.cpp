@@ -7,7 +7,6 @@
 
 #include "base/work.h"
 #include "edit/planner.h"
-#include "launch/stop_signal.h"
 #include "lua/call.h"
 #include "lua/environment.h"
 #include "lua/json.h"
@@ -148,7 +147,6 @@ void save(RunRef& self, const std::string& directory, const std::string& extra, 
 // For scripts/orrery/checkpoints.lua.
 void begin_series(RunRef& self, const std::string& directory, Function after) {
   self.saved = directory, self.in_series = true, self.after = std::move(after);
-  watch_user_signal();
 }
 
 void save_in_series(RunRef& self, const std::string& extra, const Table& remove) {

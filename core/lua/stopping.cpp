@@ -22,7 +22,7 @@ int told_anywhere(const std::string& line) {
 
 void stop_if_told(Run& run, const std::string& saved, bool in_series, const std::string& line) {
   const std::string& own = runtime_options().run_directory;
-  if (saved.empty() && own.empty()) return;
+  if (saved.empty() && own.empty()) return end_by_user_signal();
   watch_stop_signals();
   const int signal = run.in_step() ? told_anywhere(line) : stop_signal();
   if (!signal) return;

@@ -2,9 +2,9 @@
 //
 // Stops a job that gets a signal to stop (launch/stop_signal.h): it saves a checkpoint after the
 // current step and ends with code 75. It saves where the script has saved this run before, or else
-// in the run directory. If there is neither, the signal ends the process as usual. Before the first
-// step SIGTERM ends the process, and SIGUSR1 is obeyed after that step, as --hosts uses it to bring
-// a lost host back.
+// in the run directory. If there is neither, the signal ends the process. Before the first step
+// SIGTERM ends the process at once, and SIGUSR1, by which --hosts brings a lost host back, is
+// obeyed after that step.
 #pragma once
 
 #include <string>

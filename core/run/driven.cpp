@@ -9,6 +9,7 @@
 #include "plugin/inside.h"
 #include "run/agree.h"
 #include "run/thread_pool.h"
+#include "run/watched.h"
 
 namespace orrery {
 
@@ -78,6 +79,20 @@ template <class Call>
 void Driven::enter(const char* function, Call call) const {
   const Inside inside({plugin_, function});
   check(caught(call));
+}
+
+void refuse_undrivable(const Blueprint& b, const std::string& line) {
+  if (runtime_options().verify)
+    fail(ORR_INVALID,
+         "{}: --verify {}: strategy.{} lets each rank take its own steps, which cannot be taken "
+         "twice; leave --verify out",
+         line, runtime_options().verify, b.mesh.driving.origin);
+  for (auto& [name, id] : b.program.outputs())
+    if (!b.program.type(id).dims.empty())
+      fail(ORR_INVALID,
+           "{}: strategy.{} lets each rank take its own steps, whose results are only numbers: {} "
+           "is {}; reduce it, or take it from run:eval",
+           line, b.mesh.driving.origin, title_of_result(name), to_string(b.program.type(id)));
 }
 
 Driven::Driven(const Blueprint& step, std::vector<std::string> scalars, Runtime& runtime)

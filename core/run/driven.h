@@ -19,6 +19,9 @@
 
 namespace orrery {
 
+// Throws Error, beginning with `line`, if no driver can take this step.
+void refuse_undrivable(const Blueprint& b, const std::string& line);
+
 class Driven : public AtWork, public std::enable_shared_from_this<Driven> {
  public:
   // Collective. `scalars`: the names of the numbers that each step gets.

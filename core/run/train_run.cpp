@@ -19,11 +19,12 @@
 #include "run/probe.h"
 #include "run/profile.h"
 #include "run/replicas.h"
+#include "run/rounds.h"
 #include "run/run_states.h"
 #include "run/step_builder.h"
 #include "run/step_result.h"
+#include "run/telling.h"
 #include "run/variant.h"
-#include "run/vitals.h"
 #include "run/watched.h"
 
 namespace orrery {
@@ -60,32 +61,15 @@ class TrainRun : public Run {
   std::shared_ptr<StepResult> step(const BatchFields& batch) override {
     if (!spec_.local) runtime_.begin_run();
     runtime_.settle(driven_.get());
-    auto begin = Clock::now();
-    const int32_t wanted = spec_.local || driven_ ? 0 : runtime_.observers().wants(steps_ + 1);
+    telling_.begin(steps_ + 1, spec_.local || driven_);
     // Not of the first step, which may turn out to be a driver's.
-    const bool shows_gradients = (wanted & ORR_WANTS_TENSORS) && !variants_.empty();
+    const bool shows_gradients = telling_.wants_tensors() && !variants_.empty();
     const ProbeScope scope(shows_gradients ? gradients() : std::vector<std::string>{});
     Variant* variant = variant_for(batch, true);
-    if (variant && !spec_.local) vitals_.describe(spec_, *variant, microbatches_, runtime_);
-    noted_ = wanted & ORR_WANTS_SPANS;
-    const uint64_t sent = counters_.bytes_sent;
+    if (variant && !spec_.local) telling_.describe(spec_, *variant, microbatches_);
     auto result = variant ? train(*variant, batch) : drive(batch);
-    if (!spec_.local) {
-      const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-      if (variant) tell(*variant, counters_.bytes_sent - sent);
-      if (wanted & ORR_WANTS_TENSORS) {
-        tell_tensors(spec_.params, steps_, runtime_);
-        tell_gradients(*result, runtime_.observers());
-      }
-      for (const std::string& name : result->names())
-        runtime_.observers().metric(steps_, name, result->get(name));
-      if (const double waited = std::exchange(waited_, counters_.checkpoint_seconds);
-          counters_.checkpoint_seconds > waited)
-        runtime_.observers().metric(steps_, "checkpoint_seconds",
-                                    counters_.checkpoint_seconds - waited);
-      vitals_.tell(steps_, seconds, batch, last_scalars_, runtime_.observers());
-      runtime_.observers().step_end(steps_, seconds);
-    }
+    if (!spec_.local)
+      telling_.end(steps_, spec_, variant, batch, last_scalars_, *result, counters_);
     return result;
   }
 
@@ -187,30 +171,7 @@ class TrainRun : public Run {
     work();
   }
 
-  // Tells observers what the step that has just been trained did.
-  void tell(const Variant& variant, uint64_t sent) {
-    Observers& to = runtime_.observers();
-    if (std::exchange(noted_, false)) {
-      spans_.send(variant.plan(), steps_, to);
-      orr_event_record data{};
-      data.kind = ORR_EVENT_SPAN, data.step = steps_, data.lane = ORR_LANE_DATA;
-      data.time = data_mark_.begin, data.seconds = data_mark_.end - data_mark_.begin;
-      data.text = "batch", data.microbatch = -1;
-      to.send(data);
-    }
-    to.metric(steps_, "data_seconds", data_mark_.end - data_mark_.begin);
-    if (ranks() > 1) to.metric(steps_, "bytes_sent", static_cast<double>(sent));
-    to.metric(steps_, "arena_bytes", static_cast<double>(runtime_.arena().bytes()));
-  }
-
-  // Varying states that are equal on all ranks now, because a periodic program has just run.
-  std::set<const State*> alike() const {
-    std::set<const State*> found;
-    for (const RunPeriodic& one : periodic_)
-      for (const State* s : one.made_one)
-        if (steps_ % one.every == 0) found.insert(s);
-    return found;
-  }
+  std::set<const State*> alike() const { return rounds_.alike_after(steps_); }
 
   std::shared_ptr<StepResult> train(Variant& variant, const BatchFields& batch) {
     const auto scalars = last_scalars_ = scalars_of(steps_ + 1, batch);
@@ -218,14 +179,13 @@ class TrainRun : public Run {
     const uint64_t sent = sent_so_far(), copied = runtime_.copies().bytes_moved();
     auto result = run_variant(variant, batch, scalars, steps_ + 1, false);
     ++steps_, ++counters_.steps;
-    for (RunPeriodic& one : periodic_)
-      if (steps_ % one.every == 0) run_round(one);
+    rounds_.run_after(steps_, spec_, counters_);
     counters_.bytes_sent += sent_so_far() - sent;
     counters_.bytes_copied += runtime_.copies().bytes_moved() - copied;
     counters_.planned_arena_bytes =
         std::max(counters_.planned_arena_bytes, variant.plan().arena_bytes);
     counters_.planned_bytes_copied += variant.plan().bytes_copied();
-    counters_.predicted_bytes_sent += predicted_.at(&variant);
+    counters_.predicted_bytes_sent += predicted_[&variant];
     return result;
   }
 
@@ -276,7 +236,7 @@ class TrainRun : public Run {
                                           int64_t step, bool evaluation) {
     const auto set = [&] {
       variant.set_scalars(scalars, step);
-      Spans::run(data_mark_, [&] { variant.set_batch(batch); });
+      Spans::run(telling_.data_mark(), [&] { variant.set_batch(batch); });
     };
     if (evaluation) {
       set();
@@ -289,7 +249,7 @@ class TrainRun : public Run {
       if (twice)
         verify(variant, set, step);
       else
-        variant.run(noted_ ? &spans_ : nullptr);
+        variant.run(telling_.spans());
       auto result = fetched(variant, step, false);
       if (!has_finite_norm(*result)) check_parameters(variant, step);
       return result;
@@ -309,7 +269,7 @@ class TrainRun : public Run {
 
   // Ranks that hold the same part of a state must hold the same value before the step.
   void verify(Variant& variant, const std::function<void()>& set, int64_t step) {
-    noted_ = false;  // its spans would be those of two computations
+    telling_.leave_out_spans();  // they would be those of two computations
     if (ranks() > 1) try {
         compare_replicas(states_->known(), fmt::format("{}: before step {}", spec_.line, step),
                          "memory of one of them has failed; go on from the last checkpoint");
@@ -397,8 +357,12 @@ class TrainRun : public Run {
     }
     found = std::make_unique<Variant>(b, rank(), runtime_);
     states_->forget_loaded();
-    predict(*found);
-    if (training && periodic_.empty()) make_periodic(b);
+    if (!spec_.local)
+      predicted_[found.get()] = predicted_bytes(found->plan(), spec_.strategies, rank());
+    if (training && rounds_.empty()) {
+      apart_ = b.mesh.size_of(b.mesh.apart) > 1;
+      rounds_.make(b, spec_, rank(), *states_);
+    }
     if (ranks() > 1 && training) {
       compare_kernels(found->plan(), spec_.line);
       compare_all();
@@ -407,19 +371,7 @@ class TrainRun : public Run {
   }
 
   void make_driven(const Blueprint& b, const std::string& key) {
-    if (runtime_options().verify)
-      fail(ORR_INVALID,
-           "{}: --verify {}: strategy.{} lets each rank take its own steps, which cannot be taken "
-           "twice; leave --verify out",
-           spec_.line, runtime_options().verify, b.mesh.driving.origin);
-    for (auto& [name, id] : b.program.outputs())
-      if (!b.program.type(id).dims.empty())
-        fail(
-            ORR_INVALID,
-            "{}: strategy.{} lets each rank take its own steps, whose results are only numbers: {} "
-            "is {}; reduce it, or take it from run:eval",
-            spec_.line, b.mesh.driving.origin, title_of_result(name),
-            to_string(b.program.type(id)));
+    refuse_undrivable(b, spec_.line);
     std::vector<std::string> scalars;
     for (auto& [name, value] : spec_.scalars(steps_ + 1)) scalars.push_back(name);
     for (const Beside& one : b.mesh.driving.programs)
@@ -429,77 +381,22 @@ class TrainRun : public Run {
     states_->forget_loaded();
   }
 
-  void predict(const Variant& variant) {
-    uint64_t& bytes = predicted_[&variant];
-    if (!spec_.local)
-      for (const Prediction& p : predictions(variant.plan(), spec_.strategies, rank()))
-        bytes += p.predicted;
-  }
-
-  // A compiled periodic program (partition/mesh.h); its rounds take turns.
-  struct RunPeriodic {
-    int every;
-    std::vector<std::unique_ptr<Variant>> rounds;
-    std::set<const State*> made_one = {};  // varying states that every round makes equal
-  };
-
-  // The varying states to which the program gives a value that does not vary.
-  static std::set<const State*> made_one_by(const Program& p) {
-    std::set<const State*> found;
-    for (auto& [state, next] : p.updates())
-      if (p.value(next).varying.empty() && !p.value(state).varying.empty())
-        found.insert(p.value(state).state.get());
-    return found;
-  }
-
-  void run_round(RunPeriodic& one) {
-    const auto round = static_cast<size_t>(steps_ / one.every - 1) % one.rounds.size();
-    Variant& variant = *one.rounds[round];
-    variant.set_scalars(spec_.scalars ? spec_.scalars(steps_) : std::map<std::string, double>{},
-                        steps_);
-    variant.run();
-    counters_.planned_bytes_copied += variant.plan().bytes_copied();
-    counters_.predicted_bytes_sent += predicted_.at(&variant);
-  }
-
-  void make_periodic(const Blueprint& step) {
-    apart_ = step.mesh.size_of(step.mesh.apart) > 1;
-    for (const Periodic& one : step.mesh.periodic) {
-      RunPeriodic made{one.every, {}, made_one_by(*one.rounds.front())};
-      for (const auto& program : one.rounds) {
-        std::erase_if(made.made_one,
-                      [&, one = made_one_by(*program)](const State* s) { return !one.count(s); });
-        Blueprint b{*program, mesh_of_periodic(step.mesh), step.microbatches};
-        for (auto& s : states_of(b.program)) states_->remember(s);
-        made.rounds.push_back(std::make_unique<Variant>(b, rank(), runtime_));
-        if (ranks() > 1) compare_kernels(made.rounds.back()->plan(), spec_.line);
-        predict(*made.rounds.back());
-      }
-      periodic_.push_back(std::move(made));
-    }
-    states_->forget_loaded();
-  }
-
   RunSpec spec_;
   StepBuilder builder_;
   Runtime& runtime_;
   std::map<std::string, std::unique_ptr<Variant>> variants_;
-  std::vector<RunPeriodic> periodic_;
+  Rounds rounds_;
   bool apart_ = false;  // ranks train apart, and exchange only in periodic programs
   std::shared_ptr<Driven> driven_;
   std::optional<RunStates> states_;
   int64_t steps_ = 0, microbatches_ = 0, saved_microbatches_ = 0;
   LossCheck loss_check_;
   std::string failed_step_;  // the failed step that may have left states half updated; "": none
-  Spans::Mark data_mark_;    // when this rank loaded its rows of the last batch
   std::map<std::string, double> last_scalars_;
-  Vitals vitals_;
-  Spans spans_;
-  bool noted_ = false;     // an observer wants the spans of this step
+  Telling telling_;
   bool compared_ = false;  // the ranks have compared their states since they began or were loaded
   std::map<const Variant*, std::unique_ptr<FiniteCheck>> checks_;
   Counters counters_;
-  double waited_ = 0;                             // counters_.checkpoint_seconds at the last step
   std::map<const Variant*, uint64_t> predicted_;  // bytes that a step sends
 };
 

@@ -63,7 +63,9 @@ class Stop(unittest.TestCase):
             self.assertEqual(job.code, 128 + signal.SIGTERM)
 
     def test_without_a_place_signals_end_the_job_as_ever(self):
-        self.assertEqual(self.stop(signal.SIGTERM, 2).code, 128 + signal.SIGTERM)
+        for number, arguments in (signal.SIGTERM, []), (signal.SIGUSR1, []), (signal.SIGUSR1, ["wait=1"]):
+            with self.subTest(number=number.name, arguments=arguments):
+                self.assertEqual(self.stop(number, 2, arguments=arguments).code, 128 + number)
 
 
 if __name__ == "__main__":

@@ -5,21 +5,17 @@
 // replace. Copies are added where a kernel needs contiguous tensors.
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include "base/error.h"
 #include "lower/kernels/launcher.h"
 #include "lower/kernels/padded_rows.h"
 #include "lower/kernels/row_places.h"
+#include "lower/kernels/uses.h"
 #include "lower/lower.h"
 #include "program/layouts.h"
 
 namespace orrery {
 namespace {
-
-bool is_view(const std::string& kind) {
-  return kind == "reshape" || kind == "transpose" || kind == "split" || kind == "windows";
-}
 
 // As a transpose or windows see x.
 Layout seen(const Layout& x, const Op& op) {
@@ -41,9 +37,9 @@ Place next_part(const Place& whole, const Op& op, const Dims& dims, int64_t& beg
 
 class Placer {
  public:
-  explicit Placer(RankPlan& plan) : plan_(plan), p_(plan.local.program), launcher_(plan) {
+  explicit Placer(RankPlan& plan)
+      : plan_(plan), p_(plan.local.program), launcher_(plan), uses_(plan) {
     plan_.places.assign(p_.values().size(), {});
-    last_read_.assign(p_.values().size(), kNone), readers_.resize(p_.values().size());
     is_total_.resize(p_.values().size());
     one_by_one_ = plan_.local.microbatches.one_by_one;
     added_ = one_by_one_ && plan_.mesh.fast_sums;
@@ -52,16 +48,6 @@ class Placer {
       if (nodes_[t.partial] == 1 && !t.is_cut() && !added_) same_[t.whole] = t.partial;
       is_total_[at(t.whole)] = true;
     }
-    for (auto& [state, next] : p_.updates()) next_state_[next] = state;
-    for (auto& [name, id] : p_.outputs()) results_.insert(id);
-    for (size_t i = 0; i < p_.ops().size(); ++i)
-      for (ValueId v : p_.ops()[i].in)
-        last_read_[at(v)] = static_cast<int>(i), readers_[at(v)].push_back(i);
-    for (size_t i = p_.ops().size(); i-- > 0;)  // whoever reads a view reads the value under it
-      if (const Op& op = p_.ops()[i]; is_view(op.kind) || may_be_row(op))
-        for (ValueId x : op.in)
-          for (ValueId v : op.out)
-            last_read_[at(x)] = std::max(last_read_[at(x)], last_read_[at(v)]);
   }
 
   void run() {
@@ -167,8 +153,8 @@ class Placer {
   // in other dims.
   void reserve(ValueId part, Inside where) {
     OpId maker = p_.value(part).producer;
-    if (maker == kNone || readers_[at(part)].size() != 1 || nodes_.count(part) ||
-        next_state_.count(part))
+    if (maker == kNone || uses_.readers[at(part)].size() != 1 || nodes_.count(part) ||
+        uses_.is_update(part))
       return;
     const Op& op = p_.ops()[static_cast<size_t>(maker)];
     if (op.kind == "reshape" && where.view.is_contiguous())
@@ -201,7 +187,7 @@ class Placer {
 
   // Lets a scatter_add add the rows to its base in place, if nothing else reads the base.
   void add_in_place(const Op& op) {
-    if (next_state_.count(op.out[0]) || readers_[at(op.in[2])].size() != 1) return;
+    if (uses_.is_update(op.out[0]) || uses_.readers[at(op.in[2])].size() != 1) return;
     const Place& base = place(op.in[2]);
     if (plan_.storage(base.storage).region != Region::state && base.layout.is_contiguous())
       plan_.places[static_cast<size_t>(op.out[0])] = base;
@@ -209,8 +195,8 @@ class Placer {
 
   // Whether v is read or kept by others than the op, as itself or as what it is a view of.
   bool outlives(ValueId v, int op) const {
-    if (last_read_[at(v)] > op || results_.count(v) || nodes_.count(v) || wanted_.count(v) ||
-        next_state_.count(v))
+    if (uses_.last_read[at(v)] > op || uses_.is_result(v) || nodes_.count(v) || wanted_.count(v) ||
+        uses_.is_update(v))
       return true;
     const OpId maker = p_.value(v).producer;
     if (maker == kNone) return true;
@@ -221,7 +207,7 @@ class Placer {
   // Lets the gradient of a loss lie where its logits did.
   void slope_in_place(const Op& op, int index) {
     const ValueId slope = op.out[2];
-    if (results_.count(slope) || nodes_.count(slope) || wanted_.count(slope)) return;
+    if (uses_.is_result(slope) || nodes_.count(slope) || wanted_.count(slope)) return;
     if (!outlives(op.in[0], index)) plan_.places[at(slope)] = place(op.in[0]);
   }
 
@@ -233,8 +219,8 @@ class Placer {
     at.layout = Layout::contiguous(p_.type(v));
     if (wanted_.count(v)) {
       at = place_inside(wanted_.at(v));
-    } else if (auto s = next_state_.find(v);
-               s != next_state_.end() && in_place(s->second, op_index)) {
+    } else if (auto s = uses_.next_state.find(v);
+               s != uses_.next_state.end() && uses_.may_replace(s->second, op_index)) {
       at = place(s->second);
     } else {
       at.layout = free_layout(v, p_.ops()[static_cast<size_t>(op_index)]);
@@ -248,19 +234,10 @@ class Placer {
   // The layout of what an op makes where nothing else says how it lies.
   Layout free_layout(ValueId v, const Op& op) {
     if (op.kind != "pointwise") return padded_.layout_of(v, op);
-    if (nodes_.count(v) || results_.count(v)) return Layout::contiguous(p_.type(v));
+    if (nodes_.count(v) || uses_.is_result(v)) return Layout::contiguous(p_.type(v));
     std::vector<Layout> in;
     for (ValueId x : op.in) in.push_back(place(x).layout);
     return layout_like(op.expr, in, p_.type(v));
-  }
-
-  // Whether an update may be written over the old value: nothing reads that afterwards, and the op
-  // does not read it either, or works elementwise.
-  bool in_place(ValueId state, int op_index) {
-    const int last = last_read_[at(state)];
-    return last < op_index ||
-           (last == op_index && p_.ops()[static_cast<size_t>(op_index)].kind == "pointwise" &&
-            p_.type(p_.ops()[static_cast<size_t>(op_index)].out[0]).dims == p_.type(state).dims);
   }
 
   Place& concat_place(ValueId v) {
@@ -280,13 +257,9 @@ class Placer {
 
   // A concat of states that lie one after another, and are not replaced before, needs no copy:
   // their memory is its result.
-  bool may_be_row(const Op& op) const {
-    return op.kind == "concat" && op.phase != Phase::update && !results_.count(op.out[0]) &&
-           !next_state_.count(op.out[0]);
-  }
   bool place_row(const Op& op) {
     Place all = place(op.in[0]);
-    if (!may_be_row(op) || all.storage == kNone ||
+    if (!uses_.may_be_row(op) || all.storage == kNone ||
         plan_.storage(all.storage).region != Region::state)
       return false;
     uint64_t end = all.offset;
@@ -323,29 +296,12 @@ class Placer {
     if (op.kind != "reshape") {
       view.layout = seen(x.layout, op);
     } else if (!reshaped(x.layout, p_.type(op.out[0]).dims, view.layout)) {
-      if (!in_products(op.out[0])) return false;
+      if (!uses_.only_in_products(op.out[0])) return false;
       view.layout = x.layout;  // a product may read it as it is (ops/matmul.cpp, take)
     }
     if (pinned(op.out[0], view)) return false;
     plan_.places[static_cast<size_t>(op.out[0])] = view;
     return true;
-  }
-
-  // Whether only products read v, in whose kernel forms its dims may be nested, or reshapes for
-  // which the same holds.
-  bool in_products(ValueId v) const {
-    if (results_.count(v) || p_.type(v).elements() == 0) return false;
-    return std::all_of(readers_[at(v)].begin(), readers_[at(v)].end(), [&](size_t i) {
-      const Op& op = p_.ops()[i];
-      if (op.kind == "reshape") return in_products(op.out[0]);
-      return op.kind == "matmul" && nests(op, v);
-    });
-  }
-  bool nests(const Op& product, ValueId v) const {
-    const ValueId a = product.in[0], b = product.in[1];
-    if (a == b) return false;
-    if (v == a) return p_.type(b).dims.size() == 2 && !attr_int(product.attrs, "ta", 0);
-    return p_.type(product.out[0]).dims.size() == 2 && !attr_int(product.attrs, "tb", 0);
   }
 
   static bool same(const Place& a, const Place& b) {
@@ -355,9 +311,10 @@ class Placer {
   // Whether v must have contiguous memory of its own, and cannot be a view that lies `here`. A
   // result, for instance, must not change with the state that it was read from.
   bool pinned(ValueId v, const Place& here) {
-    auto state = next_state_.find(v);
-    return nodes_.count(v) || (state != next_state_.end() && !same(place(state->second), here)) ||
-           (results_.count(v) && plan_.storage(here.storage).region == Region::state);
+    auto state = uses_.next_state.find(v);
+    return nodes_.count(v) ||
+           (state != uses_.next_state.end() && !same(place(state->second), here)) ||
+           (uses_.is_result(v) && plan_.storage(here.storage).region == Region::state);
   }
 
   // Adds a copy for a shape op that cannot be a view.
@@ -403,15 +360,13 @@ class Placer {
   RankPlan& plan_;
   Program& p_;
   std::map<ValueId, int64_t> nodes_;
-  std::map<ValueId, ValueId> same_, next_state_;
-  std::set<ValueId> results_;
+  std::map<ValueId, ValueId> same_;
   std::map<ValueId, Inside> wanted_;
-  std::vector<int> last_read_;                // by value: the last op that reads it
-  std::vector<std::vector<size_t>> readers_;  // by value, once for each time that the op reads it
-  std::vector<char> is_total_;                // by value
+  std::vector<char> is_total_;  // by value
   Launcher launcher_;
-  RowPlaces rows_{plan_, launcher_, last_read_};
-  PaddedRows padded_{plan_, readers_};
+  Uses uses_;
+  RowPlaces rows_{plan_, launcher_, uses_.last_read};
+  PaddedRows padded_{plan_, uses_.readers};
   bool one_by_one_ = false;
   bool added_ =
       false;  // a sum of one microbatch is added to those before (lower/kernels/bucket.cpp)

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lower/kernels/uses.h"
+
+#include <algorithm>
+
+namespace orrery {
+namespace {
+
+size_t at(ValueId v) { return static_cast<size_t>(v); }
+
+}  // namespace
+
+bool is_view(const std::string& kind) {
+  return kind == "reshape" || kind == "transpose" || kind == "split" || kind == "windows";
+}
+
+Uses::Uses(const RankPlan& plan) : p_(plan.local.program) {
+  last_read.assign(p_.values().size(), kNone), readers.resize(p_.values().size());
+  for (auto& [state, next] : p_.updates()) next_state[next] = state;
+  for (auto& [name, id] : p_.outputs()) results.insert(id);
+  for (size_t i = 0; i < p_.ops().size(); ++i)
+    for (ValueId v : p_.ops()[i].in)
+      last_read[at(v)] = static_cast<int>(i), readers[at(v)].push_back(i);
+  for (size_t i = p_.ops().size(); i-- > 0;)  // whoever reads a view reads the value under it
+    if (const Op& op = p_.ops()[i]; is_view(op.kind) || may_be_row(op))
+      for (ValueId x : op.in)
+        for (ValueId v : op.out) last_read[at(x)] = std::max(last_read[at(x)], last_read[at(v)]);
+}
+
+bool Uses::may_replace(ValueId state, int op) const {
+  const int last = last_read[at(state)];
+  if (last != op) return last < op;
+  const Op& reader = p_.ops()[static_cast<size_t>(op)];
+  return reader.kind == "pointwise" && p_.type(reader.out[0]).dims == p_.type(state).dims;
+}
+
+bool Uses::may_be_row(const Op& op) const {
+  return op.kind == "concat" && op.phase != Phase::update && !is_result(op.out[0]) &&
+         !is_update(op.out[0]);
+}
+
+bool Uses::only_in_products(ValueId v) const {
+  if (is_result(v) || p_.type(v).elements() == 0) return false;
+  return std::all_of(readers[at(v)].begin(), readers[at(v)].end(), [&](size_t i) {
+    const Op& op = p_.ops()[i];
+    if (op.kind == "reshape") return only_in_products(op.out[0]);
+    return op.kind == "matmul" && nests(op, v);
+  });
+}
+
+bool Uses::nests(const Op& product, ValueId v) const {
+  const ValueId a = product.in[0], b = product.in[1];
+  if (a == b) return false;
+  if (v == a) return p_.type(b).dims.size() == 2 && !attr_int(product.attrs, "ta", 0);
+  return p_.type(product.out[0]).dims.size() == 2 && !attr_int(product.attrs, "tb", 0);
+}
+
+}  // namespace orrery

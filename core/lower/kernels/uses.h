@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Who reads the values of a rank's program, and until when.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "lower/rank_plan.h"
+
+namespace orrery {
+
+// Whether an op's results are its input, seen in other dims.
+bool is_view(const std::string& kind);
+
+class Uses {
+ public:
+  // Borrows the plan's program.
+  explicit Uses(const RankPlan& plan);
+
+  // By value: the last op that reads it or a view of it, kNone if none does.
+  std::vector<int> last_read;
+  // By value: the ops that read it, once for each time that the op does.
+  std::vector<std::vector<size_t>> readers;
+  std::set<ValueId> results;              // what the program gives to its caller
+  std::map<ValueId, ValueId> next_state;  // new value to the state that it replaces
+
+  bool is_result(ValueId v) const { return results.count(v) > 0; }
+  bool is_update(ValueId v) const { return next_state.count(v) > 0; }
+  // Whether an op may write the new value of a state over the old one: nothing reads that
+  // afterwards, and the op does not read it either, or works elementwise.
+  bool may_replace(ValueId state, int op) const;
+  // Whether the result of a concat may be the memory of its parts, if these are states that lie one
+  // after another: they are not replaced before it is read.
+  bool may_be_row(const Op& op) const;
+  // Whether only products read v, in whose kernel forms its dims may be nested, or reshapes for
+  // which the same holds.
+  bool only_in_products(ValueId v) const;
+
+ private:
+  bool nests(const Op& product, ValueId v) const;
+
+  const Program& p_;
+};
+
+}  // namespace orrery

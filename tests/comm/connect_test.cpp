@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <orrery/sdk/plugin.hpp>
 
 #include <condition_variable>
 #include <cstring>
@@ -119,6 +120,28 @@ TEST(Doors, StrangersGetNowhereAndRanksGetIn) {
     close(fd);
   }
   for (int fd : {zero[1], one[0]}) close(fd);
+}
+
+TEST(Doors, WhoHasListenedAndRefusesIsNamedAsDead) {
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t bytes = sizeof at;
+  ASSERT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&at), bytes), 0);  // and never listens
+  ASSERT_EQ(getsockname(fd, reinterpret_cast<sockaddr*>(&at), &bytes), 0);
+  Table table;
+  table.put("comm.local/1/secret", std::string(32, 's'));
+  table.put("comm.local/1/port/0", std::to_string(ntohs(at.sin_port)));
+  try {
+    form(table, 1).get();
+    ADD_FAILURE() << "there is nobody to connect with";
+  } catch (const orr::Error& e) {
+    EXPECT_NE(std::string(e.what()).find("rank 0 died while forming communicators"),
+              std::string::npos)
+        << e.what();
+  }
+  close(fd);
 }
 
 }  // namespace

@@ -188,6 +188,11 @@ void Connector::reach(int rank, const std::string& place) {
     if (poll(&ready, 1, left_ms()) <= 0) fail_waiting(rank, " at " + place);
     got = recv(fd, claim.nonce.data(), sizeof claim.nonce, MSG_DONTWAIT);
   }
+  // It listened before it gave its address.
+  if (got < 0 && (errno == ECONNREFUSED || errno == ECONNRESET))
+    throw orr::Error(ORR_RETRY, "rank " + std::to_string(rank) +
+                                    " died while forming communicators, or a firewall refuses " +
+                                    place + ": " + std::strerror(errno));
   if (got < 0)
     throw orr::Error(ORR_RETRY, "rank " + std::to_string(boot_.rank) +
                                     " cannot connect with rank " + std::to_string(rank) + " at " +

@@ -25,11 +25,12 @@ QUICK = {"ptdp-1.7B", "ptdp-3.6B", "ptdp-7.5B", "ptdp-39.1B", "sel-175B-full", "
 QUICK_FIGURES = {"13, batch 32"}
 
 
-def planned(machine, script, ranks, words, rate=None):
-    """Seconds of a step, and the most bytes that a rank holds. `rate`: FLOP/s of products, else those of the machine."""
+def planned(machine, script, ranks, words, faster=1):
+    """Seconds of a step, and the most bytes that a rank holds. `faster`: how many times the rate of 16-bit products is
+    that of the machine."""
     facts = json.loads((HERE / f"{machine}.json").read_text())
-    if rate:
-        facts["matrix_flops"] = {dtype: rate for dtype in facts["matrix_flops"]}
+    for dtype in ("bf16", "f16"):
+        facts["matrix_flops"][dtype] = [[flops, rate * faster] for flops, rate in facts["matrix_flops"][dtype]]
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
         json.dump(facts, file)
         file.flush()
@@ -88,15 +89,15 @@ class Published(unittest.TestCase):
         self.assertGreater(self.seconds["sel-530B-sequence-2240"], self.seconds["sel-530B-sequence"])
 
 
-def fitted_rate(machine, of):
-    """The rate of products with which the geometric mean of these rows' ratios is 1, to a thousandth."""
-    rate = json.loads((HERE / f"{machine}.json").read_text())["matrix_flops"]["bf16"]
+def fitted(of):
+    """How many times the machine's rates make the geometric mean of these rows' ratios 1, to a thousandth."""
+    faster = 1
     while True:
-        logs = [math.log(planned(*row[1:5], rate)[0] / row[5]) for row in of]
+        logs = [math.log(planned(*row[1:5], faster)[0] / row[5]) for row in of]
         mean = math.exp(sum(logs) / len(logs))
         if abs(mean - 1) < 1e-3:
-            return rate
-        rate *= mean
+            return faster
+        faster *= mean
 
 
 def left_out():
@@ -106,11 +107,10 @@ def left_out():
         if row[1] == "a100":
             papers.setdefault(row[0].split("-")[0], []).append(row)
     for paper, its in papers.items():
-        rate = fitted_rate("a100", [row for other, of in papers.items() if other != paper
-                                    for row in of if row[0] in FITTED])
-        ratios = [planned(*row[1:5], rate)[0] / row[5] for row in its]
+        faster = fitted([row for other, of in papers.items() if other != paper for row in of if row[0] in FITTED])
+        ratios = [planned(*row[1:5], faster)[0] / row[5] for row in its]
         errors = [abs(ratio - 1) for ratio in ratios]
-        print(f"{paper}: {rate / 1e12:.0f} TFLOP/s from the other paper; mean error of {len(its)} rows "
+        print(f"{paper}: {faster:.3f} times the rates from the other paper; mean error of {len(its)} rows "
               f"{sum(errors) / len(errors):.1%}, worst {max(errors):.1%}: "
               + ", ".join(f"{row[0]} {ratio:.2f}" for row, ratio in zip(its, ratios)), flush=True)
 

@@ -7,14 +7,19 @@ Transformer Models", MLSys 2023: its times of an iteration. Llama 3: Dubey et al
 arXiv 2407.21783, table 4 (the time follows from its FLOP/s as PaLM counts them). torchtitan: its repository's
 benchmarks of Llama 3.1 8B with torch.compile, on H100s held to 500 W (the time follows from its tokens a second).
 """
-# The rate of 16-bit products in a100.json makes the geometric mean of these rows' ratios 1. The rest of that file are
-# an A100's vector rate, its memory's speed as copies reach it, NVLink and 200 Gb/s InfiniBand as collectives reach
+# How the rate of a product grows with its FLOPs is what XLA's authors have measured of bf16 on an H100
+# (OpenXLA, xla/service/gpu/model/matmul_interpolator_data.h): for each power of two from 2^26 to 2^38 the median of
+# its shapes, one product at a time. Another card reaches the same part of its best rate in the same time, so that its
+# FLOPs are less by the ratio of the nominal rates.
+#
+# The best rate of 16-bit products in a100.json makes the geometric mean of these rows' ratios 1. The rest of that file
+# are an A100's vector rate, its memory's speed as copies reach it, NVLink and 200 Gb/s InfiniBand as collectives reach
 # them.
 #
 # To h100.json nothing is fitted. A search over large products found 271 TFLOP/s on an A100 and 794.5 on an H100
-# (Bekman, "Machine Learning Engineering"); its rate of products is to 794.5 as that of a100.json is to 271. Its memory
-# and its NVLink reach the same part of what they can as an A100's, and its network has 400 Gb/s. No such rate is known
-# for the card with 500 W: that of h100-500w.json makes the row of 8 ranks right.
+# (Bekman, "Machine Learning Engineering"); its best rate is to 794.5 as that of a100.json is to 271. Its memory and its
+# NVLink reach the same part of what they can as an A100's, and its network has 400 Gb/s. No such rate is known for the
+# card with 500 W: that of h100-500w.json makes the row of 8 ranks right.
 FITTED = {"ptdp-18.4B", "sel-22B-full", "sel-22B-sequence", "torchtitan-8"}
 
 # Parameters, heads, width, layers, tensor, pipeline, data, batch, microbatch, chunks of a stage, seconds.

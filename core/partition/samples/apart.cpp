@@ -21,14 +21,15 @@ class Separator {
       : p_(p), mesh_(mesh), with_samples_(count_with_samples(microbatches)) {}
 
   void run() {
+    // A report of a value of the update (a gradient's norm) is that of the value the update uses, or
+    // would use: what it is made of is not computed a second time for the report.
+    const auto of_update = [&](ValueId v) {
+      const OpId maker = p_.value(v).producer;
+      return maker != kNone && p_.ops()[static_cast<size_t>(maker)].phase == Phase::update;
+    };
     std::vector<ValueId> updated, reported;
     for (auto& [state, next] : p_.updates()) updated.push_back(next);
-    for (auto& [name, id] : p_.outputs()) reported.push_back(id);
-    // A report of a value of the update (a gradient's norm) is that of the value the update uses:
-    // what it is made of is not computed a second time for the report.
-    const auto of_update = [&](ValueId v) {
-      return p_.ops()[static_cast<size_t>(p_.value(v).producer)].phase == Phase::update;
-    };
+    for (auto& [name, id] : p_.outputs()) (of_update(id) ? updated : reported).push_back(id);
     const std::vector<bool> for_update = ops_behind(p_, updated),
                             for_report = ops_behind(p_, reported, of_update);
     from_.swap(p_.mutable_ops());

@@ -32,9 +32,10 @@ end)
 local net = Net()
 net.a.weight:write(orrery.tensor({ { 2 } }, "f32"))
 net.b.weight:write(orrery.tensor({ { 0.5 } }, "f32"))
-local run = orrery.compile(net, { params = net, microbatches = 2, optimizer = orrery.optim.sgd { lr = 0.125 }, strategy = STACK })
+FREEZE
+local run = orrery.compile(net, { params = net, microbatches = 4, optimizer = orrery.optim.sgd { lr = 0.125 }, strategy = STACK })
 for _ = 1, 2 do
-  local result = run:step { x = orrery.tensor({ { 1 }, { 3 } }, "f32") }
+  local result = run:step { x = orrery.tensor({ { 1 }, { 1 }, { 3 }, { 3 } }, "f32") }
   print("result", result:mean(), result:get "penalty")
 end
 """
@@ -133,10 +134,10 @@ class Average(unittest.TestCase):
         for clip in ("1e9", "0"):
             self.assertAlmostEqual(norm(ALONE % (8, "false"), 4, *words, clip=clip), mean, delta=1e-5 * mean)
 
-    def results(self, stack, ranks):
+    def results(self, stack, ranks, freeze=""):
         """What WRITTEN prints, once for each rank."""
         script = self.folder / "written.lua"
-        script.write_text(WRITTEN.replace("STACK", stack))
+        script.write_text(WRITTEN.replace("STACK", stack).replace("FREEZE", freeze))
         done = orrery("run", "-n", ranks, script)
         self.assertEqual(done.code, 0, done.err)
         found = re.findall(r"result\t(\S+)\t(\S+)", done.out)
@@ -154,6 +155,13 @@ class Average(unittest.TestCase):
         whole = self.results("{ strategy.average { every = 1 } }", 2)
         staged = self.results("{ strategy.average { every = 1, size = 2 }, strategy.pipeline { size = 2 } }", 4)
         self.assertEqual(set(staged), set(whole))
+
+    def test_weights_that_are_frozen_are_cut_with_the_others(self):
+        freeze = "net.b.weight:freeze()"
+        whole = self.results("{ strategy.average { every = 1 } }", 2, freeze)
+        stack = "{ strategy.average { every = 1, size = 2 }, strategy.data {}, strategy.zero { stage = %d } }"
+        for stage in (1, 2, 3):
+            self.assertEqual(set(self.results(stack % stage, 4, freeze)), set(whole))
 
     def test_bad_options(self):
         done = self.run_stack("{ strategy.average{ every = 0 } }", 2)

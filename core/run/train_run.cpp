@@ -366,16 +366,35 @@ class TrainRun : public Run {
     return b;
   }
 
-  static std::string shape_key(const BatchFields& batch, bool training) {
-    std::string key = training ? "train" : "eval";
+  // What tells the programs of a run apart.
+  std::string shape_key(const BatchFields& batch, bool training) const {
+    std::string key = training ? "train" + frozen() : "eval";
     for (auto& [name, field] : batch) key += " " + name + to_string(field.type);
     for (const std::string& name : probed()) key += "\n" + name;
     return key;
   }
 
+  // The parameters that are frozen now.
+  std::string frozen() const {
+    std::string names;
+    for (auto& s : spec_.params)
+      if (s->frozen) names += "\nfrozen " + s->name;
+    return names;
+  }
+
+  // Programs between steps and those of a driver are made once, for what is trained then.
+  void check_frozen() const {
+    if (frozen_then_ && *frozen_then_ != frozen())
+      fail(ORR_INVALID,
+           "{}: parameters were frozen or thawed after the first step, which the programs that run "
+           "between the steps of strategy.{} were made for: do it before the first step",
+           spec_.line, between_);
+  }
+
   // The compiled step or evaluation for batches of these shapes; null if a driver runs the step.
   Variant* variant_for(const BatchFields& batch, bool training) {
     std::string key = shape_key(batch, training);
+    if (training) check_frozen();
     const std::set<const State*> same = alike();
     if (!training && apart_)
       for (const State* s : same) key += " " + s->name;
@@ -421,6 +440,7 @@ class TrainRun : public Run {
     for (const Beside& one : b.mesh.driving.programs)
       for (auto& s : states_of(*one.program)) states_->remember(s);
     driven_ = std::make_shared<Driven>(b, std::move(scalars), runtime_);
+    frozen_then_ = frozen(), between_ = b.mesh.driving.origin;
     driven_->add(key, b);
     states_->forget_loaded();
   }
@@ -461,6 +481,7 @@ class TrainRun : public Run {
   void make_periodic(const Blueprint& step) {
     apart_ = step.mesh.size_of(step.mesh.apart) > 1;
     for (const Periodic& one : step.mesh.periodic) {
+      frozen_then_ = frozen(), between_ = one.origin;
       RunPeriodic made{one.every, {}, made_one_by(*one.rounds.front())};
       for (const auto& program : one.rounds) {
         std::erase_if(made.made_one,
@@ -481,6 +502,8 @@ class TrainRun : public Run {
   std::map<std::string, std::unique_ptr<Variant>> variants_;
   std::vector<RunPeriodic> periodic_;
   bool apart_ = false;  // ranks train apart, and exchange only in periodic programs
+  std::optional<std::string> frozen_then_;  // what was frozen when programs between steps were made
+  std::string between_;                     // the strategy that has them
   std::shared_ptr<Driven> driven_;
   std::optional<RunStates> states_;
   int64_t steps_ = 0, microbatches_ = 0, saved_microbatches_ = 0;

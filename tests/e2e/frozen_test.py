@@ -26,8 +26,8 @@ class Frozen(unittest.TestCase):
                 speed[name] = speed[name] / 2 + mean * (2 if name == "b" else 1)
                 weight[name] -= speed[name]
             want.append((weight["a"], weight["b"]))
-        for stack in ("data", "zero1", "zero2", "zero3"):
-            for ranks in (1, 2):
+        for stack in ("data", "zero1", "zero2", "zero3", "place", "pipeline"):
+            for ranks in (1, 2) if stack != "place" else (2,):
                 with self.subTest(stack=stack, ranks=ranks):
                     self.assertEqual(self.trained(stack, ranks), want)
 

@@ -186,6 +186,9 @@ void write_rounds(const Program& step, const Mesh& mesh, Periodic& one) {
     p.set_origin(one.origin);
     p.set_site({"", one.line});
     call_hook(one.line, [&] { one.write(p, round); });
+    // Frozen parameters that are cut with others: both programs then cut these alike.
+    for (const Value& v : step.values())
+      if (v.state && mesh.sharded.count(v.name)) p.state_value(v.state);
     update_copies(p);
     tell_states(p, "");
     group_collectives(p);

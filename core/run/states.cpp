@@ -172,6 +172,15 @@ bool must_move(const State& s, const Part& wanted, Tier tier, int world) {
   return s.lies_somewhere() && !fits;
 }
 
+// Notes in every varying state which coordinate's value each rank of the mesh has.
+void set_coordinates(const HeldParts& parts, const Mesh& mesh) {
+  for (auto& [s, part, tier] : parts) {
+    if (mesh.size_of(s->varying) == 1) continue;  // another program's mesh has the coordinates
+    s->coordinate_of.clear();
+    for (int r = 0; r < mesh.world; ++r) s->coordinate_of.push_back(mesh.coordinate(s->varying, r));
+  }
+}
+
 }  // namespace
 
 std::shared_ptr<const orr_memory> memory_of(Tier tier, uint64_t bytes) {
@@ -218,16 +227,8 @@ void materialize(const std::vector<std::shared_ptr<State>>& states) {
   for (auto& s : settle(states, {}, {}, "")) set_initial(s);
 }
 
-void set_coordinates(const HeldParts& parts, const Mesh& mesh) {
-  for (auto& [s, part, tier] : parts) {
-    if (mesh.size_of(s->varying) == 1) continue;  // another program's mesh has the coordinates
-    s->coordinate_of.clear();
-    for (int r = 0; r < mesh.world; ++r) s->coordinate_of.push_back(mesh.coordinate(s->varying, r));
-  }
-}
-
 void hold(const HeldParts& parts, const std::vector<FlatBuffer>& flat_buffers, int world,
-          const RowMemory& allocate, const std::string& directory) {
+          const RowMemory& allocate, const std::string& directory, const Mesh* mesh) {
   States states, fresh, joining;
   for (const FlatBuffer& row : flat_buffers)
     if (!row.states.front()->bound || !row.seated())  // this is the same on all ranks
@@ -245,6 +246,7 @@ void hold(const HeldParts& parts, const std::vector<FlatBuffer>& flat_buffers, i
     s->part = wanted, s->tier = tier, s->bound = true;
     states.push_back(s);
   }
+  if (mesh) set_coordinates(parts, *mesh);  // what moves was read as it was before
   if (world > 1 && !fresh.empty()) tell_parts(fresh);
   for (auto& s : settle(states, flat_buffers, allocate, directory)) {
     auto moved = std::find_if(moving.begin(), moving.end(), [&](auto& m) { return m.first == s; });

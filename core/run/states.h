@@ -25,9 +25,11 @@ using RowMemory = std::function<std::shared_ptr<const orr_memory>(const FlatBuff
 // that was compiled before has bound another part. A state that is not bound yet may move, also
 // into one of `flat_buffers`. Collective if world > 1: the ranks tell one another their parts, so
 // that the whole can be read. States of Tier::disk lie in a file in `directory`; "": the run's
-// directory, or the system's for temporary files.
+// directory, or the system's for temporary files. Varying states are told which coordinate of
+// `mesh` each rank is.
 void hold(const HeldParts& parts, const std::vector<FlatBuffer>& flat_buffers, int world,
-          const RowMemory& allocate = {}, const std::string& directory = "");
+          const RowMemory& allocate = {}, const std::string& directory = "",
+          const Mesh* mesh = nullptr);
 
 // Zeroed memory for tensors of a tier other than disk, and a file of zeros in `directory` (see
 // hold) for tensors of the tier disk.
@@ -36,9 +38,6 @@ std::shared_ptr<SpillFile> spill_file(const std::string& directory, uint64_t byt
 
 // REQUIRES: the state has memory that the host can access.
 std::byte* state_address(const State& state);
-// Notes in every varying state which coordinate's value each rank of the mesh has. Called before
-// `hold`.
-void set_coordinates(const HeldParts& parts, const Mesh& mesh);
 
 // Copy this rank's part of the state to and from ordinary memory. REQUIRES: it has memory or a
 // file.

@@ -165,10 +165,13 @@ void StepBuilder::give_gradients(Program& p, const Training& training) const {
 }
 
 void StepBuilder::declare_states(Program& p, const Training& training) {
-  if (!update_states_)
-    update_states_ = training.declare_states(p);
+  std::vector<bool> frozen;
+  for (const std::shared_ptr<State>& param : spec_.params) frozen.push_back(param->frozen);
+  auto& states = update_states_[frozen];
+  if (!states)
+    states = training.declare_states(p);
   else
-    for (const std::shared_ptr<State>& state : *update_states_) p.state_value(state);
+    for (const std::shared_ptr<State>& state : *states) p.state_value(state);
 }
 
 std::optional<Training> StepBuilder::begin_training(Program& p, ValueId loss, bool training,
@@ -183,7 +186,7 @@ std::optional<Training> StepBuilder::begin_training(Program& p, ValueId loss, bo
   TrainParts parts{nullptr, {}, spec_.clip_norm, spec_.grad_norm, asked.cotangent};
   parts.update = spec_.update;
   for (size_t i = 0; i < spec_.params.size(); ++i) {
-    if (spec_.params[i]->frozen) continue;
+    if (spec_.update && spec_.params[i]->frozen) continue;
     trained.push_back(spec_.params[i]);
     if (!spec_.update) parts.gradients.push_back(spec_.gradients.at(i));
   }

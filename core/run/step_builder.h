@@ -34,8 +34,8 @@ class StepBuilder {
 
   const RunSpec& spec_;
   StrategyStates states_;
-  // The states of the update, found when the first step was built.
-  std::optional<std::vector<std::shared_ptr<State>>> update_states_;
+  // The states of the update, found when the first step was built with these parameters frozen.
+  std::map<std::vector<bool>, std::optional<std::vector<std::shared_ptr<State>>>> update_states_;
   // Auxiliary outputs of the last step that are tensors and do not depend on the batch.
   std::vector<std::string> unbatched_;
 };

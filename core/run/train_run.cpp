@@ -327,16 +327,35 @@ class TrainRun : public Run {
     return b;
   }
 
-  static std::string shape_key(const BatchFields& batch, bool training) {
-    std::string key = training ? "train" : "eval";
+  // What tells the programs of a run apart.
+  std::string shape_key(const BatchFields& batch, bool training) const {
+    std::string key = training ? "train" + frozen() : "eval";
     for (auto& [name, field] : batch) key += " " + name + to_string(field.type);
     for (const std::string& name : probed()) key += "\n" + name;
     return key;
   }
 
+  // The parameters that are frozen now.
+  std::string frozen() const {
+    std::string names;
+    for (auto& s : spec_.params)
+      if (s->frozen) names += "\nfrozen " + s->name;
+    return names;
+  }
+
+  // Programs between steps and those of a driver are made once, for what is trained then.
+  void check_frozen() const {
+    if (frozen_then_ && *frozen_then_ != frozen())
+      fail(ORR_INVALID,
+           "{}: parameters were frozen or thawed after the first step, which the programs that run "
+           "between the steps of strategy.{} were made for: do it before the first step",
+           spec_.line, between_);
+  }
+
   // The compiled step or evaluation for batches of these shapes; null if a driver runs the step.
   Variant* variant_for(const BatchFields& batch, bool training) {
     std::string key = shape_key(batch, training);
+    if (training) check_frozen();
     const std::set<const State*> same = alike();
     if (!training && apart_)
       for (const State* s : same) key += " " + s->name;
@@ -361,6 +380,8 @@ class TrainRun : public Run {
       predicted_[found.get()] = predicted_bytes(found->plan(), spec_.strategies, rank());
     if (training && rounds_.empty()) {
       apart_ = b.mesh.size_of(b.mesh.apart) > 1;
+      if (!b.mesh.periodic.empty())
+        frozen_then_ = frozen(), between_ = b.mesh.periodic.back().origin;
       rounds_.make(b, spec_, rank(), *states_);
     }
     if (ranks() > 1 && training) {
@@ -377,6 +398,7 @@ class TrainRun : public Run {
     for (const Beside& one : b.mesh.driving.programs)
       for (auto& s : states_of(*one.program)) states_->remember(s);
     driven_ = std::make_shared<Driven>(b, std::move(scalars), runtime_);
+    frozen_then_ = frozen(), between_ = b.mesh.driving.origin;
     driven_->add(key, b);
     states_->forget_loaded();
   }
@@ -387,6 +409,8 @@ class TrainRun : public Run {
   std::map<std::string, std::unique_ptr<Variant>> variants_;
   Rounds rounds_;
   bool apart_ = false;  // ranks train apart, and exchange only in periodic programs
+  std::optional<std::string> frozen_then_;  // what was frozen when programs between steps were made
+  std::string between_;                     // the strategy that has them
   std::shared_ptr<Driven> driven_;
   std::optional<RunStates> states_;
   int64_t steps_ = 0, microbatches_ = 0, saved_microbatches_ = 0;

@@ -23,13 +23,12 @@ RankPlan lowered(const Blueprint& b, int rank, Runtime& runtime, SharedArena& ar
   }();
   arena.reserve(plan.arena_bytes);  // initial values are computed in it: fresh memory is slow
   runtime.form_groups(plan.mesh);
-  set_coordinates(plan.local.parts, b.mesh);
   hold(
       plan.local.parts, plan.local.flat_buffers, b.mesh.world,
       [&](const FlatBuffer& row) {
         return runtime.exchanged(row.room, runtime.group(plan.mesh, row.axis));
       },
-      plan.mesh.offload.directory);
+      plan.mesh.offload.directory, &b.mesh);
   return plan;
 }
 

@@ -107,7 +107,8 @@ void Vitals::describe(const RunSpec& spec, const Variant& step, int64_t microbat
   if (std::exchange(described_, true)) return;
   Observers& to = runtime.observers();
   int64_t parameters = 0;
-  for (auto& s : spec.params) parameters += s->type.elements();
+  for (auto& s : spec.params)
+    if (!s->frozen) parameters += s->type.elements();
   to.fact("run/version", 0, ORRERY_VERSION);
   to.fact("run/ranks", runtime.world().size);
   if (runtime.world().size > 1) to.fact("run/comm", 0, runtime_options().comm);

@@ -2413,7 +2413,7 @@ function orrery.strategy.adasum(options) end
 
 ---@class orrery.strategy.average.Options
 ---@field every? integer steps between two averages (default 1)
----@field states? boolean optimizer states become their means as well (default false)
+---@field states? boolean optimizer states and buffers become their means as well (default false)
 ---@field size? integer ranks that share the batch; 0: all that are left (default 0)
 
 ---Local SGD: ranks share the batch but train apart, and every few steps their weights become the mean. APPROX: with every = 1, plain SGD and even parts of the batch it is data parallelism up to rounding.

@@ -36,13 +36,14 @@ local function strategies(given)
   return list
 end
 
--- The parameters that are trained: what is not frozen, by itself or by the optimizer.
+-- The parameters that an optimizer does not freeze; a step trains those that are not frozen when it is taken. Without
+-- an optimizer, those that are not frozen now.
 local function trained(what, model, optimizer)
   local list, all = {}, tree.parameters(model)
   for _, parameter in ipairs(all) do
-    if not parameter.frozen and not (optimizer and optimizer:freezes(parameter)) then
-      list[#list + 1] = parameter
-    end
+    local frozen = parameter.frozen
+    if optimizer then frozen = optimizer:freezes(parameter) end
+    if not frozen then list[#list + 1] = parameter end
   end
   if #all == 0 then
     orrery.fail(what .. ": the model has no parameters: parts that are kept in m.name = ... count")

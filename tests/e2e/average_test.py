@@ -19,6 +19,27 @@ def tensors(folder, kind="model"):
     """{name: floats} of a checkpoint: the model's, or the optimizer's."""
     return {name: x for name, x in shards.tensors(folder).items() if name.startswith("optim.") == (kind == "optimizer")}
 
+# Prints two losses and a result that is made of weights alone, on every rank.
+WRITTEN = """local orrery = require "orrery"
+local nn, strategy = orrery.nn, orrery.strategy
+local Net = nn.module("net", function(m)
+  m.a, m.b = nn.linear(1, 1, { bias = false }), nn.linear(1, 1, { bias = false })
+  return function(batch)
+    local penalty = m.a.weight:sumsq() + m.b.weight:sumsq()
+    return m.b(m.a(batch.x)):mean() + penalty, { penalty = penalty }
+  end
+end)
+local net = Net()
+net.a.weight:write(orrery.tensor({ { 2 } }, "f32"))
+net.b.weight:write(orrery.tensor({ { 0.5 } }, "f32"))
+FREEZE
+local run = orrery.compile(net, { params = net, microbatches = 4, optimizer = orrery.optim.sgd { lr = 0.125 }, strategy = STACK })
+for _ = 1, 2 do
+  local result = run:step { x = orrery.tensor({ { 1 }, { 1 }, { 3 }, { 3 } }, "f32") }
+  print("result", result:mean(), result:get "penalty")
+end
+"""
+
 
 class Average(unittest.TestCase):
     def setUp(self):
@@ -102,15 +123,45 @@ class Average(unittest.TestCase):
                         self.assertEqual(same, name.endswith("@3"), name)
 
     def test_the_norm_is_the_mean_of_those_with_samples(self):
-        def norm(stack, ranks, *words, part=None):
-            done = self.run_stack(stack, ranks, *words, "eval=false", part=part)
+        def norm(stack, ranks, *words, part=None, clip="1e9"):
+            done = self.run_stack(stack, ranks, *words, "eval=false", part=part, clip=clip)
             self.assertEqual(done.code, 0, done.err)
             return float(re.findall(r"norm (\S+)$", done.out, re.MULTILINE)[-1])
         self.run_stack(ALONE % (8, "false"), 4, "optimizer=sgd", "batch=15", "stop=8", f"save={self.folder / 'at'}")
         words = ("optimizer=sgd", "batch=15", f"load={self.folder / 'at'}", "steps=9")
         norms = [norm("nil", 1, *words, "microbatches=1", part=part) for part in ((0, 4), (4, 4), (8, 4))]
         mean = sum(norms) / 3
-        self.assertAlmostEqual(norm(ALONE % (8, "false"), 4, *words), mean, delta=1e-5 * mean)
+        for clip in ("1e9", "0"):
+            self.assertAlmostEqual(norm(ALONE % (8, "false"), 4, *words, clip=clip), mean, delta=1e-5 * mean)
+
+    def results(self, stack, ranks, freeze=""):
+        """What WRITTEN prints, once for each rank."""
+        script = self.folder / "written.lua"
+        script.write_text(WRITTEN.replace("STACK", stack).replace("FREEZE", freeze))
+        done = orrery("run", "-n", ranks, script)
+        self.assertEqual(done.code, 0, done.err)
+        found = re.findall(r"result\t(\S+)\t(\S+)", done.out)
+        self.assertEqual(len(found), 2 * ranks)
+        return [tuple(map(float, pair)) for pair in found]
+
+    def test_a_penalty_is_the_mean_of_those_of_the_copies(self):
+        # After a step the copies have the weights a: 2 - (4 + 0.5 x) / 8 and b: 0.5 - (1 + 2 x) / 8 for x = 1 and 3.
+        copies = [(2 - (4 + 0.5 * x) / 8, 0.5 - (1 + 2 * x) / 8, x) for x in (1, 3)]
+        penalty = sum(a * a + b * b for a, b, _ in copies) / 2
+        want = {(2 + 4.25, 4.25), (sum(a * b * x for a, b, x in copies) / 2 + penalty, penalty)}
+        self.assertEqual(set(self.results("{ strategy.average { every = 2 } }", 2)), want)
+
+    def test_copies_of_stages_begin_with_weights_that_were_written(self):
+        whole = self.results("{ strategy.average { every = 1 } }", 2)
+        staged = self.results("{ strategy.average { every = 1, size = 2 }, strategy.pipeline { size = 2 } }", 4)
+        self.assertEqual(set(staged), set(whole))
+
+    def test_weights_that_are_frozen_are_cut_with_the_others(self):
+        freeze = "net.b.weight:freeze()"
+        whole = self.results("{ strategy.average { every = 1 } }", 2, freeze)
+        stack = "{ strategy.average { every = 1, size = 2 }, strategy.data {}, strategy.zero { stage = %d } }"
+        for stage in (1, 2, 3):
+            self.assertEqual(set(self.results(stack % stage, 4, freeze)), set(whole))
 
     def test_bad_options(self):
         done = self.run_stack("{ strategy.average{ every = 0 } }", 2)

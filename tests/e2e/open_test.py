@@ -9,9 +9,22 @@ import sys
 import unittest
 
 from linear import INPUTS, LIBRARY, LR, OUTPUTS, ROWS, LinearCase, gradient, mean, plus
+from program import orrery
 
 OPEN = {"average": "every = 2", "diloco": "every = 2", "easgd": "every = 2", "gossip": "every = 2",
         "topk": "fraction = 4", "powersgd": "rank = 2", "quantized": "bits = 8", "adasum": ""}
+
+# A table and logits of eleven classes, which two ranks hold in shares of six and five.
+ELEVEN = """local orrery = require "orrery"
+local nn, strategy = orrery.nn, orrery.strategy
+local Net = nn.module("net", function(m)
+  m.table, m.head = nn.embedding(11, 4), nn.linear(4, 11)
+  return function(batch) return nn.cross_entropy(m.head(m.table(batch.x)), batch.x) end
+end)
+local net = Net()
+local run = orrery.compile(net, { params = net, microbatches = 2, optimizer = orrery.optim.sgd { lr = 1 }, strategy = STACK })
+for _ = 1, 3 do orrery.log("loss %.9g", run:step({ x = orrery.tensor({ { 1, 2 }, { 3, 10 } }, "i32") }):mean()) end
+"""
 
 
 class Open(LinearCase):
@@ -210,6 +223,17 @@ class Open(LinearCase):
                     if "topk.fc.weight.residual" in name and ("@" in name or ranks == 1):
                         weight = plus(weight, values, -LR)
                 self.assert_near(weight, dense)
+
+    def test_they_send_rows_that_lie_in_uneven_shares(self):
+        def losses(stack, ranks):
+            script = self.folder / "eleven.lua"
+            script.write_text(ELEVEN.replace("STACK", stack))
+            done = orrery("run", "-n", ranks, script)
+            self.assertEqual(done.code, 0, done.err)
+            return [float(x) for x in re.findall(r"^loss (\S+)", done.out, re.MULTILINE)]
+        for hook in ("topk { size = 2, fraction = 4 }", "adasum { size = 2 }"):
+            got = losses(f"{{ strategy.tensor {{ size = 2 }}, strategy.{hook} }}", 4)
+            self.assert_near(got, losses(f"strategy.{hook}", 2))
 
     # Inside of what they do to gradients and weights the other strategies keep their bits.
     def test_they_join_others(self):

@@ -81,4 +81,5 @@ class Optimizer:
             for group in made.param_groups:
                 group["lr"] = group["own"] if group["own"] is not None else self.rate(number)
             made.step()
+        step.made = made
         return step

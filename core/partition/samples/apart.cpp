@@ -21,14 +21,15 @@ class Separator {
       : p_(p), mesh_(mesh), with_samples_(count_with_samples(microbatches)) {}
 
   void run() {
+    // A report of a value of the update (a gradient's norm) is that of the value the update uses,
+    // or would use: what it is made of is not computed a second time for the report.
+    const auto of_update = [&](ValueId v) {
+      const OpId maker = p_.value(v).producer;
+      return maker != kNone && p_.ops()[static_cast<size_t>(maker)].phase == Phase::update;
+    };
     std::vector<ValueId> updated, reported;
     for (auto& [state, next] : p_.updates()) updated.push_back(next);
-    for (auto& [name, id] : p_.outputs()) reported.push_back(id);
-    // A report of a value of the update (a gradient's norm) is that of the value the update uses:
-    // what it is made of is not computed a second time for the report.
-    const auto of_update = [&](ValueId v) {
-      return p_.ops()[static_cast<size_t>(p_.value(v).producer)].phase == Phase::update;
-    };
+    for (auto& [name, id] : p_.outputs()) (of_update(id) ? updated : reported).push_back(id);
     const std::vector<bool> for_update = ops_behind(p_, updated),
                             for_report = ops_behind(p_, reported, of_update);
     from_.swap(p_.mutable_ops());
@@ -39,7 +40,9 @@ class Separator {
       p_.set_site(p_.value(state).site);
       next = unless_empty(own(next), state);
     }
-    for (auto& [name, id] : p_.mutable_outputs()) id = mean_of_apart(id);
+    const std::vector<bool> of_weights = made_of_weights();
+    for (auto& [name, id] : p_.mutable_outputs())
+      if (is_own(id) || of_weights[static_cast<size_t>(id)]) id = mean_of_apart(id);
   }
 
  private:
@@ -109,9 +112,28 @@ class Separator {
     return made;
   }
 
+  bool is_own(ValueId v) const { return own_.count(v) && own(v) == v; }
+
+  // By value: whether it is made of states that differ, by whatever but sums over the batch, and
+  // belongs to no sample. A penalty in the loss is.
+  std::vector<bool> made_of_weights() const {
+    std::vector<bool> found(p_.values().size());
+    for (auto& [state, next] : p_.updates()) found[static_cast<size_t>(state)] = true;
+    for (const Op& op : p_.ops()) {
+      const bool differs = !sums(op) && std::any_of(op.in.begin(), op.in.end(), [&](ValueId v) {
+        return found[static_cast<size_t>(v)];
+      });
+      for (ValueId v : op.out) found[static_cast<size_t>(v)] = differs;
+    }
+    for (size_t v = 0; v < found.size(); ++v)
+      if (p_.values()[v].batch == Batch::sharded || !is_real(p_.values()[v].type.dtype))
+        found[v] = false;
+    return found;
+  }
+
   ValueId mean_of_apart(ValueId v) {
-    if (own(v) != v || !own_.count(v)) return v;
     p_.set_site(p_.value(v).site);
+    if (p_.value(v).batch != Batch::none) v = p_.add1("total", {v});
     const ValueId sum = p_.add1("all_reduce", {unless_empty(v, Operand::number(0))},
                                 {{"axis", mesh_.apart}, {"origin", mesh_.maker_of(mesh_.apart)}});
     return p_.pointwise(ORR_FN_MUL, {sum, Operand::number(1.0 / with_samples_)});

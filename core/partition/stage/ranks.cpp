@@ -68,9 +68,9 @@ void StageRanks::find_early() {
 }
 
 // Finds where states are that forward and backward do not place. A periodic program has the states
-// of the step where the step has them, and a strategy's own states beside their parameters. An
-// evaluation has states where the programs that were compiled before have them. Parameters lie
-// where their compute copies do.
+// of the step where the step has them, and a strategy's own states beside their parameters. Every
+// program has states where the programs that were compiled before have them, and updates them
+// there. Parameters lie where their compute copies do.
 void StageRanks::find_held() {
   std::map<const State*, Ranks> copies;
   for (auto& [v, ranks] : holders_)
@@ -81,7 +81,7 @@ void StageRanks::find_held() {
     for (const std::string& name : {value(v).name, s.beside})
       if (auto at = mesh_.held_at.find(name); at != mesh_.held_at.end() && ranks.none())
         for (int rank : at->second) ranks.set(static_cast<size_t>(rank));
-    if (!s.bound || !from_.updates().empty()) continue;
+    if (!s.bound) continue;
     for (int rank = 0; rank < mesh_.world; ++rank)
       if (s.parts.empty() || s.parts[static_cast<size_t>(rank)].type(s.type).elements() > 0)
         ranks.set(static_cast<size_t>(mesh_.coordinate(mesh_.pipe_axis, rank)));

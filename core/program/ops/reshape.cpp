@@ -57,11 +57,12 @@ int64_t product(const Dims& dims, size_t begin, size_t end) {
                          dims.begin() + static_cast<long>(end), int64_t{1}, std::multiplies<>());
 }
 
-// `flat` segments of neighbouring elements as segments of dim j of [b0, b1), if they are any.
-std::optional<Dims> along_dim(const Dims& flat, const Dims& b, const SameElements& g, size_t j,
-                              int ranks) {
+// `flat` segments of neighbouring elements as segments of dim j of [b0, b1), if they are any. They
+// are shared out in units of so many elements.
+std::optional<Dims> along_dim(const Dims& flat, int64_t unit, const Dims& b, const SameElements& g,
+                              size_t j, int ranks) {
   const int64_t repeats = product(b, g.out[0], j), inner = product(b, j + 1, g.out[1]);
-  if (flat.size() == 1 && flat[0] == b[j] && repeats == 1 && inner == 1)
+  if (flat.size() == 1 && flat[0] == b[j] && repeats == 1 && inner == 1 && unit == 1)
     return flat;  // shares may be uneven
   const size_t n = flat.size() / static_cast<size_t>(repeats);
   if (!n || flat.size() % static_cast<size_t>(repeats)) return std::nullopt;
@@ -69,7 +70,7 @@ std::optional<Dims> along_dim(const Dims& flat, const Dims& b, const SameElement
   for (size_t i = 0; i < flat.size(); ++i)
     if (flat[i] != segments[i % n]) return std::nullopt;
   for (int64_t& s : segments) {
-    if (s % inner || s / inner % ranks) return std::nullopt;
+    if (s % inner || s / inner % ranks || s / unit % ranks) return std::nullopt;
     s /= inner;
   }
   if (std::accumulate(segments.begin(), segments.end(), int64_t{0}) != b[j]) return std::nullopt;
@@ -85,7 +86,7 @@ std::optional<Cut> reshaped(const Cut& cut, const Dims& a, const Dims& b, int ra
     for (int64_t r = product(a, g.in[0], dim); r > 0; --r)
       for (int64_t s : cut.segments) flat.push_back(s * inner);
     for (size_t j = g.out[0]; j < g.out[1]; ++j)
-      if (auto segments = along_dim(flat, b, g, j, ranks))
+      if (auto segments = along_dim(flat, inner, b, g, j, ranks))
         return Cut::of(static_cast<int>(j), *segments);
   }
   return std::nullopt;

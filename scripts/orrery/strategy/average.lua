@@ -5,7 +5,7 @@
 --- with every = 1, plain SGD and even parts of the batch it is data parallelism up to rounding.
 ---@param options? table
 ---@option every integer=1 steps between two averages
----@option states boolean=false optimizer states become their means as well
+---@option states boolean=false optimizer states and buffers become their means as well
 ---@option size integer=0 ranks that share the batch; 0: all that are left
 ---@return orrery.Strategy
 

@@ -182,7 +182,7 @@ function Optimizer:attach(model)
   end
   return setmetatable({
     update = function(_, given)
-      unchanged()
+      unchanged(true)
       if #given ~= #params then
         orrery.fail(("update: %d gradients given for %d parameters"):format(#given, #params))
       end

@@ -4,6 +4,7 @@
 #include "data/opened.h"
 
 #include <algorithm>
+#include <memory>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -16,7 +17,7 @@ namespace orrery {
 namespace {
 
 using Dtypes = std::map<std::string, int32_t>;
-constexpr uint64_t kMostRawBytes = 256 * 1024;  // of elements, before they become those of tensors
+constexpr uint64_t kMostRawBytes = 256 * 1024;  // of elements that are read at once
 
 // An open dataset, closed with this object.
 struct Handle {
@@ -28,6 +29,24 @@ struct Handle {
     if (data) api.close(data);
   }
   Handle(const Handle&) = delete;
+};
+
+// Memory for what a plugin reads, with a border that it must leave alone: what it writes there
+// would be in the middle of other fields or samples.
+struct Guarded {
+  static constexpr size_t kBorder = 4096;
+  static constexpr std::byte kMark{0xa5};
+  size_t size;
+  std::unique_ptr<std::byte[]> bytes;
+
+  explicit Guarded(size_t n)
+      : size(n), bytes(std::make_unique_for_overwrite<std::byte[]>(n + kBorder)) {
+    std::fill_n(bytes.get() + size, kBorder, kMark);
+  }
+  bool is_overrun() const {
+    return std::any_of(bytes.get() + size, bytes.get() + size + kBorder,
+                       [](std::byte b) { return b != kMark; });
+  }
 };
 
 // Throws Error unless the number of bytes fits into 63 bits.
@@ -126,22 +145,27 @@ class Opened : public Dataset {
   void read_some(std::span<const Pick> picks, const std::vector<std::byte*>& to) const {
     std::vector<int64_t> samples;
     for (const Pick& pick : picks) samples.push_back(pick.sample);
-    std::vector<std::vector<std::byte>> raw(to.size());  // of fields whose elements become others
-    std::vector<void*> places(to.begin(), to.end());
+    std::vector<std::unique_ptr<Guarded>> raw(to.size());
+    std::vector<void*> places(to.size());
     const auto count = [&](size_t f) {
       return picks.size() * static_cast<size_t>(fields_[f].sample.elements());
     };
     for (size_t f = 0; f < to.size(); ++f) {
-      if (!to[f] || same_bytes(elements_[f], fields_[f].sample.dtype)) continue;
-      raw[f].resize(count(f) * static_cast<size_t>(stored_kind(elements_[f].kind).bytes));
-      places[f] = raw[f].data();
+      if (!to[f]) continue;
+      raw[f] = std::make_unique<Guarded>(count(f) *
+                                         static_cast<size_t>(stored_kind(elements_[f].kind).bytes));
+      places[f] = raw[f]->bytes.get();
     }
     check(open_.api.read(open_.data, samples.data(), static_cast<int64_t>(samples.size()),
                          places.data()));
-    for (size_t f = 0; f < to.size(); ++f)
-      if (to[f] && places[f] != to[f])
-        convert_elements(elements_[f], raw[f].data(), count(f), fields_[f].sample.dtype, to[f],
-                         path_);
+    for (size_t f = 0; f < to.size(); ++f) {
+      if (!to[f]) continue;
+      if (raw[f]->is_overrun())
+        fail(ORR_FAILED, "{}: {}: field '{}' was written beyond the {} of {} samples", subject_,
+             path_, fields_[f].name, to_string(fields_[f].sample), picks.size());
+      convert_elements(elements_[f], raw[f]->bytes.get(), count(f), fields_[f].sample.dtype, to[f],
+                       path_);
+    }
   }
 
   std::string subject_, path_;

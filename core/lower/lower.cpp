@@ -162,8 +162,6 @@ RankPlan lower(const LowerRequest& request) {
   mine.first = first[me], mine.last = first[me + 1];
   if (request.mesh->only) std::tie(mine.first, mine.last) = *request.mesh->only;
   int64_t batch = request.logical->batch_size();
-  if (batch && batch < microbatches)
-    fail(ORR_INVALID, "a batch of {} is smaller than the {} microbatches", batch, microbatches);
   mine.rows = (batch + microbatches - 1) / microbatches;
   mine.one_by_one = request.mesh->one_by_one;
   if (request.mesh->alone) mine = by_itself(mine);

@@ -2,6 +2,7 @@
 //
 // HostTensor in Lua: making it from lists and files, and reading it as lists and numbers.
 #include <cstring>
+#include <utility>
 
 #include "data/npy.h"
 #include "lua/call.h"
@@ -24,12 +25,17 @@ void measure(lua_State* L, int index, Dims& dims) {
 
 void write_number(lua_State* L, int32_t dtype, std::byte* place) {
   if (lua_isboolean(L, -1)) return write_element(dtype, place, lua_toboolean(L, -1));
+  if (is_real(dtype) || dtype == ORR_BOOL)
+    return write_element(dtype, place, to_number(L, -1, "tensor: element"));
+  const int64_t value = to_integer(L, -1, "tensor: element");
   if (dtype == ORR_I64) {
-    const int64_t value = to_integer(L, -1, "tensor: element");
     std::memcpy(place, &value, sizeof value);
     return;
   }
-  write_element(dtype, place, to_number(L, -1, "tensor: element"));
+  if (dtype == ORR_I32 ? !std::in_range<int32_t>(value) : !std::in_range<uint8_t>(value))
+    fail(ORR_INVALID, "tensor: the value {} does not fit into {}; ask for a wider dtype", value,
+         dtype_name(dtype));
+  write_element(dtype, place, static_cast<double>(value));
 }
 
 // Calls visit() for each number of the nested list, with the number on top of the stack, as long as

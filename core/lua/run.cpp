@@ -54,12 +54,20 @@ BatchFields batch_in(const Table& given) {
   return batch;
 }
 
-Run& checked(lua_State* L, RunRef& self) {
-  require_main_thread(L);
+// The run, once its model has the names with which it was compiled. Throws if the model was changed
+// in a way that the run, or only a step of it, would not notice.
+Run& named(lua_State* L, RunRef& self, bool trains) {
   self.unchanged.push();
-  lua_call(L, 0, 0);
-  self.record->check(L);
+  lua_pushboolean(L, trains);
+  lua_call(L, 1, 0);
   return *self.run;
+}
+
+Run& checked(lua_State* L, RunRef& self, bool trains) {
+  require_main_thread(L);
+  Run& run = named(L, self, trains);
+  self.record->check(L);
+  return run;
 }
 
 // For scripts/orrery/search.lua.
@@ -94,7 +102,7 @@ Pushed plan_options(lua_State* L) {
 }
 
 std::string plan(lua_State* L, RunRef& self, const Table& batch) {
-  checked(L, self);
+  checked(L, self, true);
   call_first(L, self, batch);
   push_library(L, "orrery.plan", "text");
   lua_pushvalue(L, 1);
@@ -111,7 +119,7 @@ Result step(lua_State* L, RunRef& self, const Table& batch) {
     std::fflush(planner().out);
     throw PlanDone{};
   }
-  Run& run = checked(L, self);
+  Run& run = checked(L, self, true);
   call_first(L, self, batch);
   const ProbeScope scope(std::exchange(self.probed, {}));
   Result result{run.step(batch_in(batch))};
@@ -133,15 +141,16 @@ void probe(RunRef& self, const Table& names) {
 }
 
 Result evaluate(lua_State* L, RunRef& self, const Table& batch) {
-  Run& run = checked(L, self);
+  Run& run = checked(L, self, false);
   call_first(L, self, batch);
   return {run.evaluate(batch_in(batch))};
 }
 
-void save(RunRef& self, const std::string& directory, const std::string& extra, bool wait) {
+void save(lua_State* L, RunRef& self, const std::string& directory, const std::string& extra,
+          bool wait) {
   if (!self.in_series) self.saved = directory;
   const Work work("saving a checkpoint", Work::of_engine);
-  self.run->save(directory, extra, {!wait, "", {}});
+  named(L, self, false).save(directory, extra, {!wait, "", {}});
 }
 
 // For scripts/orrery/checkpoints.lua.
@@ -149,12 +158,13 @@ void begin_series(RunRef& self, const std::string& directory, Function after) {
   self.saved = directory, self.in_series = true, self.after = std::move(after);
 }
 
-void save_in_series(RunRef& self, const std::string& extra, const Table& remove) {
+void save_in_series(lua_State* L, RunRef& self, const std::string& extra, const Table& remove) {
   const Work work("saving a checkpoint", Work::of_engine);
-  self.run->save(series_path(self.saved, self.run->steps_done()), extra,
-                 {true, self.saved, list_at(remove.L, remove.index, [](lua_State* L, int at) {
-                    return to_text(L, at, "");
-                  })});
+  named(L, self, false)
+      .save(series_path(self.saved, self.run->steps_done()), extra,
+            {true, self.saved, list_at(remove.L, remove.index, [](lua_State* L, int at) {
+               return to_text(L, at, "");
+             })});
 }
 
 Pushed checkpoints(lua_State* L, const std::string& directory) {
@@ -176,7 +186,7 @@ void finish_save(RunRef& self) {
 
 Pushed load(lua_State* L, RunRef& self, const std::string& directory) {
   const Work work("loading a checkpoint", Work::of_engine);
-  const std::string extra = self.run->load(directory);
+  const std::string extra = named(L, self, false).load(directory);
   push_value(L, self.run->steps_done());
   push_text(L, extra);
   return {2};

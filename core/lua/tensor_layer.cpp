@@ -36,7 +36,7 @@ ValueId cross_entropy(Program& p, ValueId logits, ValueId labels, const Table& o
 
 ValueId dropout(Program& p, ValueId x, double rate) {
   check_rate(rate, "dropout", "rate");
-  return build::dropout(p, x, rate);
+  return tracing_training() ? build::dropout(p, x, rate) : x;
 }
 
 }  // namespace

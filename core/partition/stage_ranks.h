@@ -3,7 +3,8 @@
 // Which coordinates of the pipeline run each op, need each value and hold each state. All ranks
 // find the same answer. Forward and backward follow Op::stage. In the update, an op of tensors runs
 // wherever its result is needed, with the same bits everywhere. A sum that makes a scalar of a
-// tensor (the norm of a gradient) runs once, where the tensor is, and the scalar travels.
+// tensor (the norm of a gradient) runs once, where the tensor is, and the scalar travels. Ops that
+// nothing needs run nowhere in programs that update nothing.
 #pragma once
 
 #include <boost/dynamic_bitset.hpp>
@@ -59,6 +60,7 @@ class StageRanks {
   const Program& from_;
   const Mesh& mesh_;
   Ranks everyone_, nobody_;
+  std::vector<bool> live_;  // by op: something needs it
   std::vector<char> late_, travels_, for_everyone_;
   std::vector<Ranks> run_at_, needed_;
   std::map<ValueId, Ranks> holders_;

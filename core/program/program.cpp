@@ -2,11 +2,13 @@
 #include "program/program.h"
 
 #include <algorithm>
+#include <cmath>
 #include <stdexcept>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "program/axes.h"
+#include "program/elements.h"
 #include "program/op.h"
 #include "program/relate.h"
 #include "program/state.h"
@@ -70,7 +72,10 @@ ValueId Program::batch_input(const std::string& name, const Type& type) {
 }
 
 ValueId Program::scalar_input(const std::string& name, int32_t dtype) {
-  if (ValueId found = find(Role::scalar, name); found != kNone) return found;
+  for (size_t i = 0; i < values_.size(); ++i)
+    if (const Value& v = values_[i];
+        v.role == Role::scalar && v.name == name && v.type.dtype == dtype)
+      return static_cast<ValueId>(i);
   return new_value({dtype, {}}, Role::scalar, name);
 }
 
@@ -177,6 +182,27 @@ void Program::append(Op op) {
   ops_.push_back(std::move(op));
 }
 
+namespace {
+
+// Whether a number would become infinite, or zero, in a dtype of 16 bits.
+bool is_lost(double number, int32_t dtype) {
+  if (orr_dtype_bytes(dtype) != 2 || !std::isfinite(number) || number == 0) return false;
+  uint16_t bits = 0;
+  write_element(dtype, &bits, number);
+  const double rounded = read_element(dtype, &bits);
+  return !std::isfinite(rounded) || rounded == 0;
+}
+
+// An op on tensors of 16 bits with a number that these do not hold: it is computed in f32.
+ValueId computed_wide(Program& p, int32_t fn, std::vector<Operand> operands, int32_t dtype) {
+  for (Operand& o : operands)
+    if (o.id != kNone && p.type(o.id).dtype == dtype) o.id = p.cast(o.id, ORR_F32);
+  const ValueId wide = p.pointwise(fn, operands);
+  return p.type(wide).dtype == ORR_F32 ? p.cast(wide, dtype) : wide;
+}
+
+}  // namespace
+
 ValueId Program::pointwise(int32_t fn, const std::vector<Operand>& operands) {
   const ScalarFn& row = scalar_fn(fn);
   if (static_cast<int>(operands.size()) != row.arity && fn != ORR_FN_INPUT)
@@ -201,6 +227,9 @@ ValueId Program::pointwise(int32_t fn, const std::vector<Operand>& operands) {
       fn != ORR_FN_NE)
     dtype = ORR_F32;
   if (logic) dtype = ORR_BOOL;
+  if (std::any_of(operands.begin(), operands.end(),
+                  [&](const Operand& o) { return o.id == kNone && is_lost(o.value, dtype); }))
+    return computed_wide(*this, fn, operands, dtype);
   Op op;
   op.kind = "pointwise", op.phase = phase_, op.site = site_;
   int32_t regs[3] = {-1, -1, -1};
@@ -228,6 +257,8 @@ ValueId Program::pointwise(int32_t fn, const std::vector<Operand>& operands) {
 
 ValueId Program::cast(ValueId x, int32_t dtype) {
   if (type(x).dtype == dtype) return x;
+  if (value(x).role == Role::scalar && dtype == ORR_F64 && type(x).dtype == ORR_F32)
+    return scalar_input(value(x).name, dtype);  // with all of its digits
   Op op;
   op.kind = "pointwise", op.phase = phase_, op.site = site_;
   op.in = {x};

@@ -89,9 +89,11 @@ struct Gradients {
   ValueId scale = kNone;         // 1 / (weight and loss scale), times the clip factor
 };
 
-// The sum of a gradient's squares in f32. Where the gradient is a cast of a 16-bit sum, the squares
-// are those of that sum: the cast, which would have to wait from the norm to the update, is then
-// computed in the update.
+int32_t at_least_f32(int32_t dtype) { return dtype == ORR_F64 ? dtype : int32_t{ORR_F32}; }
+
+// The sum of a gradient's squares, in f32 or, of f64, in f64. Where the gradient is a cast of a
+// 16-bit sum, the squares are those of that sum: the cast, which would have to wait from the norm
+// to the update, is then computed in the update.
 ValueId sum_of_squares(Program& p, ValueId x) {
   const Type type = p.type(x);
   if (p.value(x).producer != kNone && is_cast(maker(p, x)) && !type.dims.empty()) {
@@ -103,7 +105,7 @@ ValueId sum_of_squares(Program& p, ValueId x) {
                      {"end", static_cast<int64_t>(type.dims.size())},
                      {"dtype", int64_t{ORR_F32}}});
   }
-  return p.cast(build::reduce(p, "sumsq", x, {}, false), ORR_F32);
+  return p.cast(build::reduce(p, "sumsq", x, {}, false), at_least_f32(type.dtype));
 }
 
 ValueId squared_norm(Program& p, const Gradients& g, size_t i, ValueId inverse) {
@@ -130,7 +132,7 @@ ValueId squared_norm(Program& p, const Gradients& g) {
 // The factor min(1, limit / (norm + 1e-6)).
 ValueId clip_factor(Program& p, ValueId norm, double limit) {
   ValueId shifted = p.pointwise(ORR_FN_ADD, {norm, Operand::number(1e-6)});
-  ValueId factor = p.pointwise(ORR_FN_DIV, {p.constant(limit, ORR_F32), shifted});
+  ValueId factor = p.pointwise(ORR_FN_DIV, {p.constant(limit, p.type(norm).dtype), shifted});
   return p.pointwise(ORR_FN_MIN, {factor, Operand::number(1)});
 }
 
@@ -202,10 +204,14 @@ std::optional<std::vector<std::shared_ptr<State>>> Training::declare_states(Prog
 
 ValueId Training::scale(Program& p) const {
   if (weight_ == kNone) return kNone;
-  const ValueId inverse =
-      p.cast(p.pointwise(ORR_FN_RECIP, {p.add1("total", {p.now(weight_)})}), ORR_F32);
+  int32_t dtype = ORR_F32;
+  for (const std::shared_ptr<State>& param : params_)
+    if (param->type.dtype == ORR_F64) dtype = ORR_F64;
+  ValueId weight = p.add1("total", {p.now(weight_)});
+  if (dtype == ORR_F64) weight = p.cast(weight, dtype);
+  const ValueId inverse = p.cast(p.pointwise(ORR_FN_RECIP, {weight}), dtype);
   if (parts_.cotangent == kNone) return inverse;
-  return p.pointwise(ORR_FN_DIV, {inverse, parts_.cotangent});
+  return p.pointwise(ORR_FN_DIV, {inverse, p.cast(parts_.cotangent, dtype)});
 }
 
 ValueId Training::gradient(Program& p, const State& param) const {
@@ -269,8 +275,9 @@ Measured Training::update(Program& p, const std::string& batch,
     }
   }
   p.set_site(site);
+  if (squared != kNone) found.squared_norm = p.cast(squared, ORR_F32);
   p.set_phase(Phase::forward);
-  found.loss = p.now(loss_), found.squared_norm = squared;
+  found.loss = p.now(loss_);
   return found;
 }
 

@@ -62,9 +62,17 @@ T load(const std::byte* from, bool swapped) {
   return std::bit_cast<T>(bytes);
 }
 
+// Whether a finite number stays finite, and a whole one is not another.
 template <class T>
 bool fits(T value, int32_t dtype) {
-  if (is_real(dtype) || dtype == ORR_BOOL) return true;
+  if (dtype == ORR_F64 || dtype == ORR_BOOL) return true;
+  if (is_real(dtype)) {
+    const double size = std::abs(static_cast<double>(value));
+    const double infinite = dtype == ORR_F16    ? 65520  // from here on, when rounded
+                            : dtype == ORR_BF16 ? 0x1p128 - 0x1p119
+                                                : 0x1p128 - 0x1p103;
+    return !(size >= infinite) || std::isinf(size);
+  }
   if constexpr (std::is_floating_point_v<T>) {
     if (dtype == ORR_U8) return value > -1 && value < 256;
     const double most = dtype == ORR_I32 ? 0x1p31 : 0x1p63;
@@ -83,14 +91,14 @@ void convert(const Elements& e, size_t count, int32_t dtype, std::byte* to,
   const auto divisor = static_cast<float>(e.divisor);
   for (size_t i = 0; i < count; ++i, to += bytes) {
     const T value = get(i);
+    if ((dtype != ORR_F32 || std::is_same_v<T, double>)&&!fits(value, dtype))
+      fail(ORR_INVALID, "{}: the value {} does not fit into {}; ask for a wider dtype", label,
+           value, dtype_name(dtype));
     if (dtype == ORR_F32) {
       const float real = static_cast<float>(value) / divisor;
       std::memcpy(to, &real, sizeof real);
       continue;
     }
-    if (!fits(value, dtype))
-      fail(ORR_INVALID, "{}: the value {} does not fit into {}; ask for a wider dtype", label,
-           value, dtype_name(dtype));
     if (dtype == ORR_I64) {
       const auto whole = static_cast<int64_t>(value);
       std::memcpy(to, &whole, sizeof whole);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Tables as text: a line of column names, then a line for each sample, values between commas. The
-// table is kept in memory. The option `fields` is a list of
+// table is kept in memory; its file may be packed by gzip. The option `fields` is a list of
 //   name     of the field
 //   columns  a list of names
 //   list     true: one column gives [1], else a number alone; several always give a list
@@ -131,14 +131,19 @@ class Reading {
       double value = 0;
       const auto [at, error] = std::from_chars(begin, end, value);
       expect(error == std::errc() && at == end && std::isfinite(value), "a number");
-      return field_.kind.bytes == 4 ? keep(static_cast<float>(value)) : keep(value);
+      if (field_.kind.bytes == 8) return keep(value);
+      if (std::isinf(static_cast<float>(value))) refuse_narrow(place(), text);
+      return keep(static_cast<float>(value));
     }
     int64_t value = 0;
     const auto [at, error] = std::from_chars(begin, end, value);
     expect(error == std::errc() && at == end, "a whole number");
-    if (!keep_whole(value))
-      refuse(place(), ": the value ", value, " does not fit into ", field_.kind.name,
-             "; ask for a wider dtype");
+    if (!keep_whole(value)) refuse_narrow(place(), text);
+  }
+
+  [[noreturn]] void refuse_narrow(const std::string& place, std::string_view value) const {
+    refuse(place, ": the value ", value, " does not fit into ", field_.kind.name,
+           "; ask for a wider dtype");
   }
 
   // false: it does not fit.
@@ -186,7 +191,7 @@ std::unique_ptr<orr::Dataset> open(const std::string& path, const orr::DataOptio
   if (fields.empty()) refuse("csv: no fields; write {x = {\"a\", \"b\"}, y = \"c\"}");
   if (std::count_if(fields.begin(), fields.end(), [](auto& field) { return field.is_class; }) > 1)
     refuse(path, ": several fields are classes; a dataset has one, make others numbers");
-  const std::vector<std::byte> file = Bytes::open(path)->all();
+  const std::vector<std::byte> file = open_unpacked(path)->all();
   CsvRows rows(std::string(reinterpret_cast<const char*>(file.data()), file.size()), path);
   std::vector<std::string> header, classes;
   if (!rows.next(header)) refuse(path, ": the file is empty");

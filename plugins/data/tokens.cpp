@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Files of token ids and nothing else, such as nanoGPT's train.bin, as fields x and y (x one token
-// later). They are read a window at a time, so that they may be larger than the memory. The option
-// `length` is the tokens of a window, `dtype` how a token is stored.
+// later). They are read a window at a time, so that they may be larger than the memory; those whose
+// name ends in .gz are unpacked into memory. The option `length` is the tokens of a window, `dtype`
+// how a token is stored.
 #include "refuse.h"
 #include "rows.h"
 
@@ -35,7 +36,8 @@ void check_length(const std::string& path, int64_t length, int64_t count) {
 std::unique_ptr<orr::Dataset> open(const std::string& path, const orr::DataOptions& options) {
   const Kind& kind = kind_of(options.text("dtype", "u16"));
   const int64_t length = options.integer("length", 0);
-  const BytesPtr bytes = Bytes::open(path);
+  // By its name: the first tokens may be any bytes.
+  const BytesPtr bytes = path.ends_with(".gz") ? open_unpacked(path) : Bytes::open(path);
   if (bytes->size() % kind.bytes)
     refuse(path, ": ", bytes->size(), " bytes are no whole number of ", kind.name,
            " tokens: the file is cut short, or dtype is wrong");

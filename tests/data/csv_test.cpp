@@ -73,6 +73,7 @@ TEST_F(CsvText, NamesWhatIsWrong) {
   expect("a\n1.5\n", ": line 2: column 'a' has '1.5', a whole number expected", "i32");
   expect("a\n3000000000\n", ": line 2: column 'a': the value 3000000000 does not fit into i32",
          "i32");
+  expect("a\n1e39\n", ": line 2: column 'a': the value 1e39 does not fit into f32");
   expect("a,b\n1,\"two\nlines\"\nx,3\n", ": line 4: column 'a' has 'x'");
   expect("a\n\"1\n2\n", ": line 2: a quote is not closed");
   expect("a\n\"1\"2\n", ": line 2: a closing quote is followed by '2'");

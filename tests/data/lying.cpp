@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A data plugin that says of itself what cannot be: the option `lie` chooses.
+#include <algorithm>
+
 #include <orrery/sdk/tokenizer.hpp>
 
 namespace {
 
 class Lying : public orr::Dataset {
  public:
-  explicit Lying(const std::string& lie) {
+  explicit Lying(const std::string& lie) : more_(lie == "more") {
     fields = {{"x", {2}, "<f4"}};
     samples = 3;
     if (lie == "fields") fields.clear();
@@ -20,9 +22,16 @@ class Lying : public orr::Dataset {
     if (lie == "overflow") fields[0].dims = {int64_t{1} << 40, int64_t{1} << 40};
     if (lie == "dtype") fields[0].dtype = 99;
   }
-  void read(const int64_t*, int64_t, void* const*) const override {
+  void read(const int64_t*, int64_t n, void* const* to) const override {
+    if (more_) {
+      std::fill_n(static_cast<float*>(to[0]), 2 * n + 1, 7.0f);
+      return;
+    }
     throw orr::Error(ORR_FAILED, "lying: there is nothing to read");
   }
+
+ private:
+  const bool more_;
 };
 
 class Ids : public orr::Tokenizer {

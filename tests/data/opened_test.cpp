@@ -34,6 +34,11 @@ std::string all_of(const DatasetPtr& data) {
   return bytes;
 }
 
+template <class T>
+std::string as_bytes(T value) {
+  return {reinterpret_cast<const char*>(&value), sizeof value};
+}
+
 // Those of idx were packed by Python (make.py).
 TEST(Opened, PackedFilesAreThoseUnpacked) {
   const ScratchFile records("records.gz");
@@ -44,6 +49,19 @@ TEST(Opened, PackedFilesAreThoseUnpacked) {
   records.write(packed(contents(recorded("cifar10.bin"))));
   EXPECT_EQ(all_of(cifar_files({records.path()}, 10, ORR_U8)),
             all_of(cifar_files({recorded("cifar10.bin")}, 10, ORR_U8)));
+  records.write(packed(contents(recorded("tokens.bin"))));
+  EXPECT_EQ(all_of(token_files({records.path()}, "u16", 3)),
+            all_of(token_files({recorded("tokens.bin")}, "u16", 3)));
+  records.write(packed("a,b\n1,2\n"));
+  EXPECT_EQ(all_of(csv_file(records.path(), {{"x", {"b"}}})), as_bytes(2.0f));
+}
+
+// The first tokens of a file may be the bytes with which gzip's files begin.
+TEST(Opened, TokensThatLookPackedAreTokens) {
+  const ScratchFile file("begins_as_gzip.bin");
+  file.write("\x1f\x8b\x01\x02\x03\x04");
+  EXPECT_EQ(all_of(token_files({file.path()}, "u16", 2)).substr(0, 8),
+            as_bytes(0x8b1f) + as_bytes(0x0201));
 }
 
 // gzip's files may be joined by cat.
@@ -93,6 +111,24 @@ TEST(Opened, LongReadsAreThoseOfSingleSamples) {
   }
 }
 
+// Numbers that would be infinite in the dtype that is asked for.
+TEST(Opened, NumbersThatADtypeDoesNotHoldAreRefused) {
+  const ScratchFile file("large.csv");
+  file.write("a,b,c\n65519,1e39,3.4e38\n65520,1,2\n");
+  const auto why = [&](const std::string& column, const std::string& dtype) {
+    return refusal([&] { all_of(csv_file(file.path(), {{"x", {column}, false, dtype}})); });
+  };
+  EXPECT_EQ(why("a", "bf16"), "");
+  EXPECT_EQ(why("a", "f16"),
+            file.path() + ": the value 65520 does not fit into f16; ask for a wider dtype");
+  EXPECT_EQ(why("b", "f64"), "");
+  EXPECT_EQ(why("b", "bf16"),
+            file.path() + ": the value 1e+39 does not fit into bf16; ask for a wider dtype");
+  EXPECT_EQ(why("c", "f32"), "");
+  EXPECT_EQ(why("c", "bf16"),
+            file.path() + ": the value 3.4e+38 does not fit into bf16; ask for a wider dtype");
+}
+
 TEST(Opened, OptionsThatNobodyAsksForAreRefused) {
   const std::string path = recorded("tokens.bin");
   const auto why = [&](const Attrs& options, const std::map<std::string, int32_t>& dtypes = {}) {
@@ -126,6 +162,10 @@ TEST(Opened, WhatAPluginSaysIsLookedAt) {
   EXPECT_EQ(why("dtype"), "data 'lying': field 'x' has dtype 99");
   const DatasetPtr data = open_data("lying", "a file", {}, {});
   EXPECT_EQ(refusal([&] { all_of(data); }), "lying: there is nothing to read");
+  EXPECT_EQ(refusal([&] {
+              all_of(open_data("lying", "a file", {{"lie", "more"}}, {}));
+            }),
+            "data 'lying': a file: field 'x' was written beyond the f32[2] of 3 samples");
   const auto tokenizer = plugin_tokenizer("lying", {}, "", "");
   EXPECT_EQ(tokenizer->encode("a", "t"), (std::vector<int32_t>{0, 1, 1}));
   EXPECT_EQ(refusal([&] { tokenizer->encode("ab", "t"); }),

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "partition/localize.h"
 #include "program/state.h"
 
 namespace orrery {
@@ -11,7 +12,9 @@ StageRanks::StageRanks(const Program& p, const Mesh& mesh)
     : from_(p),
       mesh_(mesh),
       everyone_(static_cast<size_t>(mesh.size_of(mesh.pipe_axis))),
-      nobody_(everyone_) {
+      nobody_(everyone_),
+      // What a step computes for nobody, an evaluation may read: states lie there as well.
+      live_(p.updates().empty() ? live_ops(p) : std::vector<bool>(p.ops().size(), true)) {
   everyone_.set();
   run_at_.assign(p.ops().size(), nobody_);
   needed_.assign(p.values().size(), nobody_);
@@ -57,6 +60,7 @@ void StageRanks::find_early() {
       late_[i] = late_[i] || value(v).batch == Batch::partial ||
                  (maker != kNone && late_[static_cast<size_t>(maker)]);
     }
+    if (!live_[i]) continue;
     if (late_[i]) {  // sums over the batch stay where they are made until they are complete
       if (const ValueId* sum = partial_input(op)) run_at_[i] = available(*sum);
       continue;
@@ -140,7 +144,7 @@ void StageRanks::place_scalars() {
   for (auto& [name, v] : from_.outputs()) need(v, everyone_);
   for (size_t i = 0; i < from_.ops().size(); ++i) {
     const Op& op = from_.ops()[i];
-    if (!is_late(i) || partial_input(op) || !all_scalars(op)) continue;
+    if (!live_[i] || !is_late(i) || partial_input(op) || !all_scalars(op)) continue;
     const ValueId* tensor = nullptr;
     for (const ValueId& v : op.in)
       if (!scalar(v)) tensor = &v;

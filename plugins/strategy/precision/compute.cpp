@@ -2,6 +2,7 @@
 #include "compute.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 #include <tuple>
@@ -17,11 +18,17 @@ bool is_real(int32_t dtype) {
   return dtype == ORR_F32 || dtype == ORR_F64 || dtype == ORR_F16 || dtype == ORR_BF16;
 }
 
+// Whether a number of f32 would become infinite, or zero, in f16. bf16 has the range of f32.
+bool is_lost_in_f16(double number) {
+  const double size = std::abs(number);
+  return std::isfinite(number) && (size >= 65520 || (size > 0 && size <= 0x1p-25));
+}
+
 // Chooses the values that are computed in 16 bits.
 class Chooser {
  public:
-  Chooser(const OpsOf& program, const std::vector<std::string>& keep)
-      : program_(program), keep_(keep), low_(program.dtype.size()) {
+  Chooser(const OpsOf& program, int32_t dtype, const std::vector<std::string>& keep)
+      : program_(program), dtype_(dtype), keep_(keep), low_(program.dtype.size()) {
     for (size_t v = 0; v < low_.size(); ++v) {
       const Op* op = program.maker(static_cast<int32_t>(v));
       low_[v] = op && program.dtype[v] == ORR_F32 && !kept(*op) && fits(*op);
@@ -48,7 +55,7 @@ class Chooser {
 
   // Whether an op may compute in 16 bits: products, attention and norms, whose kernels add in f32,
   // and inside modules the pointwise ops that read such a result. The loss, sums and statistics
-  // stay in f32.
+  // stay in f32, and so do ops with a number that f16 does not hold.
   bool fits(const Op& op) const {
     static const std::set<std::string> heavy = {"matmul",  "attention", "layernorm",
                                                 "rmsnorm", "softmax",   "gather"};
@@ -56,11 +63,14 @@ class Chooser {
                                                 "windows", "fold",      "user_gradient"};
     if (heavy.count(op.kind)) return true;
     if (!shape.count(op.kind) && (op.kind != "pointwise" || op.region.empty())) return false;
+    if (dtype_ == ORR_F16 && std::any_of(op.numbers.begin(), op.numbers.end(), is_lost_in_f16))
+      return false;
     return std::any_of(op.in.begin(), op.in.end(),
                        [&](int32_t x) { return low_[static_cast<size_t>(x)]; });
   }
 
   const OpsOf& program_;
+  const int32_t dtype_;
   const std::vector<std::string>& keep_;
   std::set<std::string> matched_;
   std::vector<bool> low_;
@@ -117,7 +127,7 @@ class Caster {
 
 void compute_in(const orr::Program& p, int32_t dtype, const std::vector<std::string>& keep) {
   const OpsOf traced(p);
-  const Chooser chooser(traced, keep);
+  const Chooser chooser(traced, dtype, keep);
   if (const std::string pattern = chooser.unmatched(); !pattern.empty())
     throw orr::Error(ORR_INVALID, "keep '" + pattern + "' matches no module");
   if (std::count(chooser.low().begin(), chooser.low().end(), true) == 0)

@@ -15,8 +15,9 @@ namespace precision {
 struct Op {
   std::string kind, region;
   std::vector<int32_t> in, out;
-  bool is_cast = false;        // a pointwise op whose last instruction is a cast
-  bool is_plain_cast = false;  // a pointwise op that does nothing but cast
+  bool is_cast = false;         // a pointwise op whose last instruction is a cast
+  bool is_plain_cast = false;   // a pointwise op that does nothing but cast
+  std::vector<double> numbers;  // of a pointwise op
 };
 
 struct OpsOf {
@@ -40,6 +41,9 @@ struct OpsOf {
       p.maker(op.out[0], [&, &op = op](const orr_op_desc& desc) {
         op.is_cast = desc.expr->instrs[desc.expr->n_instrs - 1].fn == ORR_FN_CAST;
         op.is_plain_cast = op.is_cast && desc.expr->n_instrs == 2;
+        for (int32_t i = 0; i < desc.expr->n_instrs; ++i)
+          if (const orr_instr& one = desc.expr->instrs[i]; one.fn == ORR_FN_CONST)
+            op.numbers.push_back(one.imm);
       });
     }
   }

@@ -93,19 +93,39 @@ function M.states(model)
   return states(model, function() return true end)
 end
 
--- A function that fails if a module or tensor below has been replaced: what was compiled keeps the old.
+-- What set_paths gives to a module or a state, as a function that gives it again.
+local function naming(part, kind)
+  if kind == "State" then
+    local name = part.name
+    return function()
+      if part.name ~= name then part:rename(name) end
+    end
+  end
+  local path, root = info[part].path, info[part].root
+  return function() info[part].path, info[part].root = path, root end
+end
+
+-- A function that gives what lies below the names that it has now, and fails if a module or tensor has been replaced:
+-- what was compiled keeps the old. Of a step that trains, also if a parameter has been frozen, or is not any more.
+-- Names are lost where another root holds the same parts, such as another run's params.
 function M.watch(model)
-  local parts = {}
+  local parts, rename = {}, info[model] and naming(model, "Module") or function() end
   if orrery.type(model) ~= "State" then
-    M.walk(model, function(path, part, _, _, node, key)
-      parts[#parts + 1] = { path = path, part = part, node = node, key = key }
+    M.walk(model, function(path, part, kind, _, node, key)
+      parts[#parts + 1] = { path = path, part = part, node = node, key = key, rename = naming(part, kind),
+        frozen = kind == "State" and part.frozen }
     end)
   end
-  return function()
+  return function(trains)
+    rename()
     for _, p in ipairs(parts) do
+      p.rename()
       if not rawequal(rawget(p.node, p.key), p.part) then
         orrery.fail(("'%s' of the model was replaced after it was compiled, which goes on with the old one; "
           .. "change a parameter with %s:write(value), or compile again"):format(p.path, p.path))
+      elseif trains and p.frozen ~= (orrery.type(p.part) == "State" and p.part.frozen) then
+        orrery.fail(("'%s' of the model was %s after it was compiled, which goes on without that; compile again"):format(
+          p.path, p.frozen and "included in training again" or "frozen"))
       end
     end
   end

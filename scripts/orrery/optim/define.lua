@@ -80,14 +80,14 @@ function Optimizer:scalars(step)
   return values
 end
 
--- What the update sees as `o`: numbers, and run-time scalars for the rest.
-function Optimizer:handles(group)
+-- What the update of a parameter of this dtype sees as `o`: numbers, and run-time scalars for the rest.
+function Optimizer:handles(group, dtype)
   local options = self.options[group]
   return setmetatable({}, {
     __index = function(_, name)
       local value = options[name]
       if value ~= nil and not is_runtime(name, value) then return value end
-      return engine.scalar(scalar_name(group, name))
+      return engine.scalar(scalar_name(group, name), dtype == "f64" and dtype or "f32")
     end,
   })
 end
@@ -111,7 +111,7 @@ end
 -- Traces the update of one parameter by a bound optimizer; returns its new value.
 function Optimizer:trace(parameter, value, gradient)
   local states = self:states_of(parameter)
-  local options = self:handles(self.group[parameter:identity()])
+  local options = self:handles(self.group[parameter:identity()], parameter.dtype)
   local new, changed = self.def.update(value, gradient, states, options)
   for name, state in pairs(changed or {}) do
     if not states[name] then
@@ -182,7 +182,7 @@ function Optimizer:attach(model)
   end
   return setmetatable({
     update = function(_, given)
-      unchanged()
+      unchanged(true)
       if #given ~= #params then
         orrery.fail(("update: %d gradients given for %d parameters"):format(#given, #params))
       end

@@ -13,3 +13,15 @@ local path = os.tmpname()
 x:save(path)
 assert(orrery.load(path):tolist()[1][3] == 3)
 os.remove(path)
+
+-- Numbers that a dtype does not hold.
+local function refused(value, dtype, why)
+  local ok, said = pcall(orrery.tensor, { value }, dtype)
+  assert(not ok and said:find(why, 1, true), said)
+end
+refused(300, "u8", "the value 300 does not fit into u8; ask for a wider dtype")
+refused(-1, "u8", "the value -1 does not fit into u8")
+refused(2 ^ 31, "i32", "the value 2147483648 does not fit into i32")
+refused(1.5, "i32", "element")
+refused(0 / 0, "i64", "element")
+assert(orrery.tensor({ 255.0, 0 }, "u8"):tolist()[1] == 255 and orrery.tensor({ -2 ^ 31 }, "i32"):item() == -2 ^ 31)

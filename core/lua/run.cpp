@@ -55,17 +55,16 @@ BatchFields batch_in(const Table& given) {
 }
 
 // The run, once its model has the names with which it was compiled. Throws if the model was changed
-// in a way that the run, or only a step of it, would not notice.
-Run& named(lua_State* L, RunRef& self, bool trains) {
+// in a way that the run would not notice.
+Run& named(lua_State* L, RunRef& self) {
   self.unchanged.push();
-  lua_pushboolean(L, trains);
-  lua_call(L, 1, 0);
+  lua_call(L, 0, 0);
   return *self.run;
 }
 
-Run& checked(lua_State* L, RunRef& self, bool trains) {
+Run& checked(lua_State* L, RunRef& self) {
   require_main_thread(L);
-  Run& run = named(L, self, trains);
+  Run& run = named(L, self);
   self.record->check(L);
   return run;
 }
@@ -102,7 +101,7 @@ Pushed plan_options(lua_State* L) {
 }
 
 std::string plan(lua_State* L, RunRef& self, const Table& batch) {
-  checked(L, self, true);
+  checked(L, self);
   call_first(L, self, batch);
   push_library(L, "orrery.plan", "text");
   lua_pushvalue(L, 1);
@@ -119,7 +118,7 @@ Result step(lua_State* L, RunRef& self, const Table& batch) {
     std::fflush(planner().out);
     throw PlanDone{};
   }
-  Run& run = checked(L, self, true);
+  Run& run = checked(L, self);
   call_first(L, self, batch);
   const ProbeScope scope(std::exchange(self.probed, {}));
   Result result{run.step(batch_in(batch))};
@@ -141,7 +140,7 @@ void probe(RunRef& self, const Table& names) {
 }
 
 Result evaluate(lua_State* L, RunRef& self, const Table& batch) {
-  Run& run = checked(L, self, false);
+  Run& run = checked(L, self);
   call_first(L, self, batch);
   return {run.evaluate(batch_in(batch))};
 }
@@ -150,7 +149,7 @@ void save(lua_State* L, RunRef& self, const std::string& directory, const std::s
           bool wait) {
   if (!self.in_series) self.saved = directory;
   const Work work("saving a checkpoint", Work::of_engine);
-  named(L, self, false).save(directory, extra, {!wait, "", {}});
+  named(L, self).save(directory, extra, {!wait, "", {}});
 }
 
 // For scripts/orrery/checkpoints.lua.
@@ -160,11 +159,10 @@ void begin_series(RunRef& self, const std::string& directory, Function after) {
 
 void save_in_series(lua_State* L, RunRef& self, const std::string& extra, const Table& remove) {
   const Work work("saving a checkpoint", Work::of_engine);
-  named(L, self, false)
-      .save(series_path(self.saved, self.run->steps_done()), extra,
-            {true, self.saved, list_at(remove.L, remove.index, [](lua_State* L, int at) {
-               return to_text(L, at, "");
-             })});
+  named(L, self).save(series_path(self.saved, self.run->steps_done()), extra,
+                      {true, self.saved, list_at(remove.L, remove.index, [](lua_State* L, int at) {
+                         return to_text(L, at, "");
+                       })});
 }
 
 Pushed checkpoints(lua_State* L, const std::string& directory) {
@@ -186,7 +184,7 @@ void finish_save(RunRef& self) {
 
 Pushed load(lua_State* L, RunRef& self, const std::string& directory) {
   const Work work("loading a checkpoint", Work::of_engine);
-  const std::string extra = named(L, self, false).load(directory);
+  const std::string extra = named(L, self).load(directory);
   push_value(L, self.run->steps_done());
   push_text(L, extra);
   return {2};

@@ -78,6 +78,7 @@ std::vector<Api> dataset_api();
 std::vector<Api> tool_api();
 std::vector<Api> watch_api();
 std::vector<Api> terminal_api();
+std::vector<Api> survey_api();
 
 // Sets all functions of `owner` in the table on top of the stack.
 void install(lua_State* L, const std::string& owner);

@@ -1044,6 +1044,29 @@ function orrery.engine.history(line) end
 ---@return boolean
 function orrery.engine.at_terminal() end
 
+---Facts of this machine and of the program, and the shares of its cores that so many ranks would get.
+---@param ranks integer
+---@return table
+function orrery.engine.machine(ranks) end
+
+---The plugin files by kind: kind, name, version, summary, path and reason: why it is refused, or "".
+---@return table[]
+function orrery.engine.plugins() end
+
+---Why a plugin, by its place in that list, cannot be used here, after loading it; "" if it can.
+---@param number integer
+---@return string
+function orrery.engine.refusal(number) end
+
+---The directory of the templates of plugins.
+---@return string
+function orrery.engine.templates() end
+
+---Makes a directory and those above it; "", or why it cannot.
+---@param path string
+---@return string
+function orrery.engine.make_directory(path) end
+
 ---@class orrery.State
 ---@field shape integer[]
 ---@field dtype orrery.DType

@@ -87,6 +87,15 @@ Pushed batches(lua_State* L, DatasetRef& self, const Table& options) {
   return {1};
 }
 
+// The only field of the first sample.
+HostTensor first(DatasetRef& self) {
+  HostTensor tensor = HostTensor::make(self.samples.data->fields().front().sample);
+  const Pick pick{0};
+  std::byte* const to[] = {tensor.data<std::byte>()};
+  self.samples.data->read({&pick, 1}, to);
+  return tensor;
+}
+
 Pushed split(lua_State* L, DatasetRef& self, double fraction) {
   const DatasetPtr& data = self.samples.data;
   const int64_t overlap = data->window(), all = data->samples() + overlap;
@@ -187,6 +196,8 @@ std::vector<Api> dataset_api() {
        "@option shuffle: boolean = true; a new order in every epoch; random windows of text "
        "@option seed?: integer; the job's seed if left out",
        call<batches>},
+      {"engine.first(data: Dataset) -> HostTensor; The first sample of a dataset of one field.",
+       call<first>},
       {"Dataset:split(fraction: number) -> orrery.Dataset, orrery.Dataset; The first part and the "
        "rest.",
        call<split>},

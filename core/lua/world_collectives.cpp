@@ -181,15 +181,6 @@ std::vector<Api> collective_api() {
   rows.emplace_back("Handle:wait() -> any; Waits for the call and returns its result.", call<wait>);
   rows.emplace_back("Handle:poll() -> boolean; Whether wait() would return at once.", call<poll>);
   rows.emplace_back(
-      "World:broadcast_object(value?: any, options?) -> any; All ranks get the root's Lua value: "
-      "nil, a boolean, a number, a string or a table of these. "
-      "@option root: integer = 0; rank whose value all get",
-      library<"orrery.world_objects", "broadcast">);
-  rows.emplace_back(
-      "World:allgather_object(value?: any) -> any[]; A list of all ranks' Lua values, in rank "
-      "order.",
-      library<"orrery.world_objects", "allgather">);
-  rows.emplace_back(
       "engine.gather_bytes(world: World, bytes: string, name: string) -> string; All ranks' bytes, "
       "one after another.",
       call<gather_bytes>);

@@ -121,6 +121,17 @@ DatasetRef shard(DatasetRef& self, int64_t rank, int64_t size) {
   return {part};
 }
 
+Pushed fields(lua_State* L, DatasetRef& self) {
+  push_list(L, self.samples.data->fields(), [](lua_State* to, const DataField& field) {
+    lua_newtable(to);
+    push_shape(to, field.sample.dims);
+    lua_setfield(to, -2, "dims");
+    set_field(to, "name", field.name), set_field(to, "dtype", dtype_name(field.sample.dtype));
+    set_field(to, "type", to_string(field.sample));
+  });
+  return {1};
+}
+
 DatasetRef augmented(DatasetRef& self, const Table& options) {
   const auto numbers = [](lua_State* L, int index) {
     return list_at(L, index, [](lua_State* state, int at) { return to_number(state, at, ""); });
@@ -208,15 +219,11 @@ std::vector<Api> dataset_api() {
        "from "
        "0, the same for the same seed and ordinal.",
        call<draw>},
-      {"Dataset:augment(options) -> Dataset; Images [C,H,W] changed at random: the same for the "
-       "same "
-       "seed, epoch and sample, on any number of ranks. "
-       "@option field: string = 'x'; which field holds them "
-       "@option crop: integer = 0; edge of a random square; 0: the whole image "
-       "@option pad: integer = 0; zeros around the image before it is cropped "
-       "@option flip: boolean = false; every second one is mirrored, left and right "
-       "@option mean: table = {}; one number for each channel, subtracted "
-       "@option std: table = {}; one number for each channel, by which is divided then",
+      {"engine.fields(data: Dataset) -> table[]; Its fields: name, dims, dtype and type, such as "
+       "\"f32[3,32,32]\".",
+       call<fields>},
+      {"engine.augment(data: Dataset, options: table) -> Dataset; Dataset:augment, with checked "
+       "options.",
        call<augmented>},
       {"Dataset:encode(text: string) -> HostTensor; The token ids of a text.",
        call<encode<DatasetRef>>},

@@ -922,6 +922,19 @@ function orrery.engine.plugin_op_examples(number) end
 ---@return orrery.World
 function orrery.engine.world() end
 
+---Begins a collective on a list of tensors.
+---@param world orrery.World
+---@param kind string
+---@param tensors table
+---@param options table
+---@return orrery.Handle
+function orrery.engine.post(world, kind, tensors, options) end
+
+---Waits for it: the list of tensors, and of an alltoall the rows from each rank.
+---@param handle orrery.Handle
+---@return table, integer[]
+function orrery.engine.await(handle) end
+
 ---All ranks' bytes, one after another.
 ---@param world orrery.World
 ---@param bytes string
@@ -1000,6 +1013,17 @@ function orrery.engine.first(data) end
 ---@param below integer
 ---@return integer
 function orrery.engine.draw(seed, ordinal, below) end
+
+---Its fields: name, dims, dtype and type, such as "f32[3,32,32]".
+---@param data orrery.Dataset
+---@return table[]
+function orrery.engine.fields(data) end
+
+---Dataset:augment, with checked options.
+---@param data orrery.Dataset
+---@param options table
+---@return orrery.Dataset
+function orrery.engine.augment(data, options) end
 
 ---Names of the strategy plugins.
 ---@return string[]
@@ -1091,9 +1115,10 @@ function orrery.engine.read_line(prompt, complete) end
 ---@return boolean, any ...
 function orrery.engine.attempt(f) end
 
----Adds a line to those of all sessions, in $XDG_STATE_HOME/orrery/history; without one reads them.
+---Adds a line to those of all sessions, in this file; without one reads them.
+---@param path string
 ---@param line? string
-function orrery.engine.history(line) end
+function orrery.engine.history(path, line) end
 
 ---Whether somebody types the input.
 ---@return boolean
@@ -1509,6 +1534,29 @@ function World:barrier() end
 ---@return integer
 function World:join() end
 
+---@class orrery.World.allgather.Options
+---@field name? string for messages; all ranks must give the same (default '')
+
+---All ranks' tensors joined along dim 1, in rank order; dim 1 may differ.
+---@param x any
+---@param options? orrery.World.allgather.Options
+---@return any
+function World:allgather(x, options) end
+
+---@class orrery.World.allgather_async.Options
+---@field name? string for messages; all ranks must give the same (default '')
+
+---The same without waiting: handle:wait() gives the result.
+---@param x any
+---@param options? orrery.World.allgather_async.Options
+---@return orrery.Handle
+function World:allgather_async(x, options) end
+
+---A list of all ranks' Lua values, in rank order.
+---@param value? any
+---@return any[]
+function World:allgather_object(value) end
+
 ---@class orrery.World.allreduce.Options
 ---@field op? string sum, mean, min, max or prod (default 'sum')
 ---@field name? string for messages; all ranks must give the same (default '')
@@ -1528,64 +1576,6 @@ function World:allreduce(x, options) end
 ---@param options? orrery.World.allreduce_async.Options
 ---@return orrery.Handle
 function World:allreduce_async(x, options) end
-
----@class orrery.World.broadcast.Options
----@field root? integer rank whose value all get (default 0)
----@field name? string for messages; all ranks must give the same (default '')
-
----All ranks get the root's value.
----@param x any
----@param options? orrery.World.broadcast.Options
----@return any
-function World:broadcast(x, options) end
-
----@class orrery.World.broadcast_async.Options
----@field root? integer rank whose value all get (default 0)
----@field name? string for messages; all ranks must give the same (default '')
-
----The same without waiting: handle:wait() gives the result.
----@param x any
----@param options? orrery.World.broadcast_async.Options
----@return orrery.Handle
-function World:broadcast_async(x, options) end
-
----@class orrery.World.allgather.Options
----@field name? string for messages; all ranks must give the same (default '')
-
----All ranks' tensors joined along dim 1, in rank order; dim 1 may differ.
----@param x any
----@param options? orrery.World.allgather.Options
----@return any
-function World:allgather(x, options) end
-
----@class orrery.World.allgather_async.Options
----@field name? string for messages; all ranks must give the same (default '')
-
----The same without waiting: handle:wait() gives the result.
----@param x any
----@param options? orrery.World.allgather_async.Options
----@return orrery.Handle
-function World:allgather_async(x, options) end
-
----@class orrery.World.reduce_scatter.Options
----@field op? string sum, mean, min, max or prod (default 'sum')
----@field name? string for messages; all ranks must give the same (default '')
-
----Reduces, then each rank keeps its part of dim 1; the first may have one row more.
----@param x any
----@param options? orrery.World.reduce_scatter.Options
----@return any
-function World:reduce_scatter(x, options) end
-
----@class orrery.World.reduce_scatter_async.Options
----@field op? string sum, mean, min, max or prod (default 'sum')
----@field name? string for messages; all ranks must give the same (default '')
-
----The same without waiting: handle:wait() gives the result.
----@param x any
----@param options? orrery.World.reduce_scatter_async.Options
----@return orrery.Handle
-function World:reduce_scatter_async(x, options) end
 
 ---@class orrery.World.alltoall.Options
 ---@field splits? integer|integer[] rows for each rank; left out: equal parts
@@ -1607,10 +1597,25 @@ function World:alltoall(x, options) end
 ---@return orrery.Handle
 function World:alltoall_async(x, options) end
 
----A list of all ranks' Lua values, in rank order.
----@param value? any
----@return any[]
-function World:allgather_object(value) end
+---@class orrery.World.broadcast.Options
+---@field root? integer rank whose value all get (default 0)
+---@field name? string for messages; all ranks must give the same (default '')
+
+---All ranks get the root's value.
+---@param x any
+---@param options? orrery.World.broadcast.Options
+---@return any
+function World:broadcast(x, options) end
+
+---@class orrery.World.broadcast_async.Options
+---@field root? integer rank whose value all get (default 0)
+---@field name? string for messages; all ranks must give the same (default '')
+
+---The same without waiting: handle:wait() gives the result.
+---@param x any
+---@param options? orrery.World.broadcast_async.Options
+---@return orrery.Handle
+function World:broadcast_async(x, options) end
 
 ---@class orrery.World.broadcast_object.Options
 ---@field root? integer rank whose value all get (default 0)
@@ -1621,16 +1626,36 @@ function World:allgather_object(value) end
 ---@return any
 function World:broadcast_object(value, options) end
 
+---@class orrery.World.reduce_scatter.Options
+---@field op? string sum, mean, min, max or prod (default 'sum')
+---@field name? string for messages; all ranks must give the same (default '')
+
+---Reduces, then each rank keeps its part of dim 1; the first may have one row more.
+---@param x any
+---@param options? orrery.World.reduce_scatter.Options
+---@return any
+function World:reduce_scatter(x, options) end
+
+---@class orrery.World.reduce_scatter_async.Options
+---@field op? string sum, mean, min, max or prod (default 'sum')
+---@field name? string for messages; all ranks must give the same (default '')
+
+---The same without waiting: handle:wait() gives the result.
+---@param x any
+---@param options? orrery.World.reduce_scatter_async.Options
+---@return orrery.Handle
+function World:reduce_scatter_async(x, options) end
+
 ---@class orrery.Handle
 local Handle = {}
-
----Waits for the call and returns its result.
----@return any
-function Handle:wait() end
 
 ---Whether wait() would return at once.
 ---@return boolean
 function Handle:poll() end
+
+---Waits for the call and returns its result.
+---@return any
+function Handle:wait() end
 
 ---@class orrery.Weights
 local Weights = {}
@@ -1830,6 +1855,16 @@ function Dataset:split(fraction) end
 ---@return orrery.Dataset
 function Dataset:shard(rank, size) end
 
+---The token ids of a text.
+---@param text string
+---@return orrery.HostTensor
+function Dataset:encode(text) end
+
+---The text of a list of token ids.
+---@param ids integer|integer[]
+---@return string
+function Dataset:decode(ids) end
+
 ---@class orrery.Dataset.augment.Options
 ---@field field? string which field holds them (default 'x')
 ---@field crop? integer edge of a random square; 0: the whole image (default 0)
@@ -1842,16 +1877,6 @@ function Dataset:shard(rank, size) end
 ---@param options orrery.Dataset.augment.Options
 ---@return orrery.Dataset
 function Dataset:augment(options) end
-
----The token ids of a text.
----@param text string
----@return orrery.HostTensor
-function Dataset:encode(text) end
-
----The text of a list of token ids.
----@param ids integer|integer[]
----@return string
-function Dataset:decode(ids) end
 
 ---@class orrery.Tokenizer
 ---@field vocab integer

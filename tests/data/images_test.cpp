@@ -122,17 +122,5 @@ TEST(Augment, Normalises) {
   EXPECT_EQ(changed(*data, 1), (std::vector<float>{2, 6}));
 }
 
-TEST(Augment, NamesWhatIsWrong) {
-  const auto why = [](const Augmentation& how) {
-    return refusal([&] { augment(counted(2, 3), how); });
-  };
-  EXPECT_NE(why({"z", 0, 0, true, {}, {}}).find("no field 'z'; the dataset has x"),
-            std::string::npos);
-  EXPECT_NE(why({"x", 4, 0, true, {}, {}}).find("crop is 4"), std::string::npos);
-  EXPECT_NE(why({"x", 0, 1, true, {}, {}}).find("pad is 1 without crop"), std::string::npos);
-  EXPECT_NE(why({"x", 0, 0, true, {1, 2}, {1}}).find("mean has 2"), std::string::npos);
-  EXPECT_NE(why({"x", 0, 0, true, {1}, {0}}).find("std has 0"), std::string::npos);
-}
-
 }  // namespace
 }  // namespace orrery

@@ -44,4 +44,12 @@ std::vector<fs::path> installed_places(const std::string& directory) {
   return places;
 }
 
+std::string own_directory(const std::string& in_source_tree, const std::string& installed) {
+  if (!build_tree().empty()) return in_source_tree;
+  const std::vector<fs::path> places = installed_places(installed);
+  for (const fs::path& place : places)
+    if (fs::is_directory(place)) return place;
+  return places.back();
+}
+
 }  // namespace orrery

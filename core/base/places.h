@@ -17,4 +17,8 @@ const std::filesystem::path& build_tree();
 // prefix: first relative to the program (a moved prefix works), then under the configured prefix.
 std::vector<std::filesystem::path> installed_places(const std::string& directory);
 
+// A directory of ours: of the source tree for a program in its build tree, else the first of the
+// installed places that is there, or the last of them.
+std::string own_directory(const std::string& in_source_tree, const std::string& installed);
+
 }  // namespace orrery

@@ -11,8 +11,8 @@ namespace orrery {
 void add_run(CLI::App& app, int& exit_code);
 void add_repl(CLI::App& app, int& exit_code);
 void add_plan(CLI::App& app, int& exit_code);
-void add_plugins(CLI::App& app, int& exit_code);
-void add_doctor(CLI::App& app, int& exit_code);
+void add_plugins(CLI::App& app);
+void add_doctor(CLI::App& app);
 void add_check(CLI::App& app);
 void add_top(CLI::App& app);
 void add_report(CLI::App& app);

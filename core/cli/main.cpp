@@ -51,12 +51,12 @@ int run(int argc, char** argv) {
   add_run(app, exit_code);
   add_repl(app, exit_code);
   add_plan(app, exit_code);
-  add_plugins(app, exit_code);
+  add_plugins(app);
   add_top(app);
   add_report(app);
   add_new(app);
   add_check(app);
-  add_doctor(app, exit_code);
+  add_doctor(app);
   add_stubs(app);
   if (argc > 1) check_subcommand(app, argv[1]);
   return parse(app, argc, argv, exit_code);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `orrery run` and `orrery plan` run the same script, to train or to plan; `orrery stubs` writes
-// files for editors.
+// `orrery run` and `orrery plan` run the same script, to train or to plan.
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
@@ -376,19 +375,6 @@ Examples:
     runtime_options().plan_only = true;
     runtime_options().plan_ranks = choice->ranks;
     exit_code = run_chosen(*choice);
-  });
-}
-
-void add_stubs(CLI::App& app) {
-  auto directory = std::make_shared<std::string>();
-  CLI::App* command =
-      app.add_subcommand("stubs", R"(Write what scripts can call, for Lua editors and to read
-Example:
-  orrery stubs types)");
-  command->add_option("directory", *directory, "Where to write orrery.lua and api.md")->required();
-  command->callback([directory] {
-    write_lua_stubs(*directory);
-    std::printf("wrote %s/orrery.lua and api.md\n", directory->c_str());
   });
 }
 

@@ -16,7 +16,8 @@ struct Augmentation {
   std::vector<double> mean, std;  // x becomes (x - mean[c]) / std[c]; empty: left as it is
 };
 
-// Throws Error for a field that holds no images, and for options that do not fit them.
+// REQUIRES: the field is there and holds images, whose dtype is f32 if there is a mean; a square of
+// `crop` fits into one with its padding; mean and std have a number for each channel, or none.
 DatasetPtr augment(DatasetPtr data, const Augmentation& how);
 
 }  // namespace orrery

@@ -1,29 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/columns.h"
 
-#include <algorithm>
+#include <cstring>
 
 #include "base/error.h"
 
 namespace orrery {
-namespace {
-
-void read_column(const Column& column, std::span<const Pick> picks, std::byte* to) {
-  const Type& type = column.field.sample;
-  const auto count = static_cast<size_t>(type.elements());
-  const size_t stored = count * static_cast<size_t>(stored_kind(column.elements.kind).bytes);
-  const bool direct = same_bytes(column.elements, type.dtype);
-  std::vector<std::byte> raw(direct ? 0 : stored);
-  for (const Pick& pick : picks) {
-    const uint64_t at = column.offset + static_cast<uint64_t>(pick.sample) * column.stride;
-    column.bytes.read(direct ? to : raw.data(), stored, at);
-    if (!direct)
-      convert_elements(column.elements, raw.data(), count, type.dtype, to, column.bytes.label());
-    to += type.bytes();
-  }
-}
-
-}  // namespace
 
 Columns::Columns(std::vector<Column> columns, int64_t samples, int64_t window,
                  std::shared_ptr<const Tokenizer> tokenizer)
@@ -35,29 +17,32 @@ Columns::Columns(std::vector<Column> columns, int64_t samples, int64_t window,
 }
 
 void Columns::read(std::span<const Pick> picks, std::span<std::byte* const> to) const {
-  for (size_t i = 0; i < columns_.size(); ++i)
-    if (to[i]) read_column(columns_[i], picks, to[i]);
+  for (size_t i = 0; i < columns_.size(); ++i) {
+    const Column& column = columns_[i];
+    const size_t bytes = column.field.sample.bytes();
+    std::byte* at = to[i];
+    for (size_t k = 0; at && k < picks.size(); ++k, at += bytes)
+      std::memcpy(at,
+                  column.bytes->data() + column.offset +
+                      static_cast<uint64_t>(picks[k].sample) * column.stride,
+                  bytes);
+  }
 }
 
-bool Columns::slow() const {
-  return std::any_of(columns_.begin(), columns_.end(),
-                     [](const Column& column) { return column.bytes.in_file(); });
-}
-
-DatasetPtr windows_of(const Bytes& bytes, const Elements& elements, uint64_t offset, int64_t count,
-                      int64_t length, const std::string& name, const std::string& unit,
-                      std::shared_ptr<const Tokenizer> tokenizer) {
+DatasetPtr windows_of(const std::string& text, std::shared_ptr<const Tokenizer> tokenizer,
+                      int64_t length, const std::string& name) {
+  const std::vector<int32_t> ids = tokenizer->encode(text, name);
+  const auto count = static_cast<int64_t>(ids.size());
   if (length < 1 || length == INT64_MAX)
-    fail(ORR_INVALID, "{}: a window of {} {}; give 1 or more", name, length, unit);
+    fail(ORR_INVALID, "{}: a window of {} tokens; give 1 or more", name, length);
   if (count <= length)
-    fail(ORR_INVALID, "{}: there are {} {}, windows of {} need at least {}", name, count, unit,
+    fail(ORR_INVALID, "{}: there are {} tokens, windows of {} need at least {}", name, count,
          length, length + 1);
-  const StoredKind& kind = stored_kind(elements.kind);
-  const auto size = static_cast<uint64_t>(kind.bytes);
-  const Type window{kind.dtype, {length}};
+  const auto* begin = reinterpret_cast<const std::byte*>(ids.data());
+  const auto bytes = std::make_shared<const std::vector<std::byte>>(begin, begin + ids.size() * 4);
+  const Type window{ORR_I32, {length}};
   return std::make_shared<Columns>(
-      std::vector<Column>{{{"x", window}, bytes, elements, offset, size},
-                          {{"y", window}, bytes, elements, offset + size, size}},
+      std::vector<Column>{{{"x", window}, bytes, 0, 4}, {{"y", window}, bytes, 4, 4}},
       count - length, length, std::move(tokenizer));
 }
 

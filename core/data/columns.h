@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Samples of one size at equal distances in bytes: arrays, .npy, tokens, MNIST and CIFAR.
+// Samples of one size at equal distances in memory: arrays of the script, and tokens.
 #pragma once
 
-#include "data/bytes.h"
 #include "data/dataset.h"
 #include "store/stored.h"
 
@@ -13,8 +12,7 @@ namespace orrery {
 // that samples overlap; y is x one token later.
 struct Column {
   DataField field;
-  Bytes bytes;
-  Elements elements;
+  std::shared_ptr<const std::vector<std::byte>> bytes;  // elements of the field's dtype
   uint64_t offset = 0, stride = 0;
 };
 
@@ -24,16 +22,15 @@ class Columns : public Dataset {
   Columns(std::vector<Column> columns, int64_t samples, int64_t window = 0,
           std::shared_ptr<const Tokenizer> tokenizer = {});
   void read(std::span<const Pick> picks, std::span<std::byte* const> to) const override;
-  bool slow() const override;
+  bool slow() const override { return false; }
 
  private:
   std::vector<Column> columns_;
 };
 
-// Windows of `length` tokens as fields x and y, of `count` tokens that begin at `offset`. Throws
-// Error if there are too few; `name` and `unit` are what it calls the tokens.
-DatasetPtr windows_of(const Bytes& bytes, const Elements& elements, uint64_t offset, int64_t count,
-                      int64_t length, const std::string& name, const std::string& unit,
-                      std::shared_ptr<const Tokenizer> tokenizer);
+// Windows of `length` tokens of a text as fields x and y, which is x one token later. Throws Error
+// if there are too few; `name` is what it calls the text.
+DatasetPtr windows_of(const std::string& text, std::shared_ptr<const Tokenizer> tokenizer,
+                      int64_t length, const std::string& name);
 
 }  // namespace orrery

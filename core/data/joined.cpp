@@ -16,6 +16,10 @@ std::string description(const Dataset& data) {
   return text;
 }
 
+bool any(const std::vector<DatasetPtr>& parts, bool (Dataset::*is)() const) {
+  return std::any_of(parts.begin(), parts.end(), [&](auto& part) { return (*part.*is)(); });
+}
+
 class Joined : public Dataset {
  public:
   // Part k fills lengths[k] places, from its first sample on and again.
@@ -37,19 +41,46 @@ class Joined : public Dataset {
         if (at[f]) at[f] += fields_[f].sample.bytes();
     }
   }
-  bool slow() const override { return any(&Dataset::slow); }
-  bool main_thread() const override { return any(&Dataset::main_thread); }
+  bool slow() const override { return any(parts_, &Dataset::slow); }
+  bool main_thread() const override { return any(parts_, &Dataset::main_thread); }
 
  private:
-  bool any(bool (Dataset::*is)() const) const {
-    return std::any_of(parts_.begin(), parts_.end(), [&](auto& part) { return (*part.*is)(); });
-  }
-
   std::vector<DatasetPtr> parts_;
   std::vector<int64_t> ends_;
 };
 
+// Datasets of equally many samples as one that has the fields of all.
+class Beside : public Dataset {
+ public:
+  explicit Beside(const std::vector<DatasetPtr>& parts) : parts_(parts) {
+    samples_ = parts[0]->samples();
+    for (const DatasetPtr& part : parts)
+      fields_.insert(fields_.end(), part->fields().begin(), part->fields().end());
+  }
+
+  void read(std::span<const Pick> picks, std::span<std::byte* const> to) const override {
+    for (const DatasetPtr& part : parts_) {
+      const size_t fields = part->fields().size();
+      part->read(picks, to.first(fields));
+      to = to.subspan(fields);
+    }
+  }
+  bool slow() const override { return any(parts_, &Dataset::slow); }
+  bool main_thread() const override { return any(parts_, &Dataset::main_thread); }
+
+ private:
+  std::vector<DatasetPtr> parts_;
+};
+
 }  // namespace
+
+DatasetPtr beside(const std::vector<DatasetPtr>& parts) {
+  for (const DatasetPtr& part : parts)
+    if (part->samples() != parts[0]->samples())
+      fail(ORR_INVALID, "arrays: '{}' has {} samples and '{}' has {}", parts[0]->fields()[0].name,
+           parts[0]->samples(), part->fields()[0].name, part->samples());
+  return parts.size() == 1 ? parts[0] : std::make_shared<Beside>(parts);
+}
 
 DatasetPtr join(const std::vector<DatasetPtr>& parts, const std::vector<std::string>& names) {
   std::vector<int64_t> lengths;

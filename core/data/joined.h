@@ -7,6 +7,10 @@
 
 namespace orrery {
 
+// Beside each other: samples with the fields of all. Throws Error if their numbers of samples
+// differ. REQUIRES: no name of a field occurs twice.
+DatasetPtr beside(const std::vector<DatasetPtr>& parts);
+
 // One after another. Throws Error if their fields differ; `names` is what it calls them.
 DatasetPtr join(const std::vector<DatasetPtr>& parts, const std::vector<std::string>& names);
 

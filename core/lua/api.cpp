@@ -85,6 +85,19 @@ int dispatch(lua_State* L) {
   });
 }
 
+std::map<std::string, Api>& library_rows() {
+  static std::map<std::string, Api> rows;
+  return rows;
+}
+
+// The body of rows of the Lua library: calls the function that is beside the row.
+int call_function(lua_State* L) {
+  lua_pushvalue(L, lua_upvalueindex(2));
+  lua_insert(L, 1);
+  lua_call(L, lua_gettop(L) - 1, LUA_MULTRET);
+  return lua_gettop(L);
+}
+
 // Handles x.name: a field, a method, or an error that proposes the nearest name. Its upvalues are
 // the functions and fields by name, and the class.
 int class_index(lua_State* L) {
@@ -159,7 +172,7 @@ const std::vector<Api>& api() {
           make_api,       host_api,      state_api,      run_api,        func_api,
           gradient_api,   plugin_op_api, draft_view_api, draft_edit_api, draft_program_api,
           draft_hook_api, world_api,     collective_api, weights_api,    data_api,
-          dataset_api,    tool_api,      watch_api,      terminal_api}) {
+          dataset_api,    tool_api,      watch_api,      terminal_api,   survey_api}) {
       const std::vector<Api> more = part();
       all.insert(all.end(), more.begin(), more.end());
     }
@@ -175,6 +188,34 @@ void install(lua_State* L, const std::string& owner) {
     if (row.kind != Api::field) lua_pushcclosure(L, dispatch, 1);
     lua_setfield(L, -2, row.name.c_str());
   }
+}
+
+const std::map<std::string, Api>& library_api() { return library_rows(); }
+
+const Api& row_of_library(const std::string& declaration) {
+  return library_rows().try_emplace(declaration, declaration, call_function).first->second;
+}
+
+void install_row(lua_State* L, const Api& row) {
+  lua_pushlightuserdata(L, const_cast<Api*>(&row));
+  lua_insert(L, -2);
+  lua_pushcclosure(L, dispatch, 2);
+  const int function = lua_gettop(L);
+  if (row.kind != Api::method) {
+    lua_getfield(L, LUA_REGISTRYINDEX, "orrery");
+    if (row.owner != "orrery") lua_getfield(L, -1, row.owner.c_str());
+    lua_pushvalue(L, function);
+    lua_setfield(L, -2, row.name.c_str());
+  }
+  for (const char* name : {row.owner.c_str(), StateRef::kClass, Scalar::kClass}) {
+    if (row.kind != Api::method || (name != row.owner && row.owner != Tensor::kClass)) continue;
+    luaL_getmetatable(L, name);
+    lua_getfield(L, -1, "__index");
+    lua_getupvalue(L, -1, 1);  // of class_index: the functions and fields
+    lua_pushvalue(L, function);
+    lua_setfield(L, -2, row.name.c_str());
+  }
+  lua_settop(L, function - 1);
 }
 
 void define_classes(lua_State* L) {

@@ -13,6 +13,7 @@
 // text" describes an argument. Types are rows of the type table (api_types.cpp).
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -50,8 +51,17 @@ struct Api {
   std::vector<Arg> args, options;  // of a method, the first of args is self
 };
 
-// All rows, in the order of the functions below.
+// The rows of C++, in the order of the functions below.
 const std::vector<Api>& api();
+
+// A row that the Lua library declares, made at its first use and kept for the process; and all of
+// them by declaration.
+const Api& row_of_library(const std::string& declaration);
+const std::map<std::string, Api>& library_api();
+
+// Sets the function on top of the stack, and pops it, as what the row declares: in its table, or as
+// a method of its class. Its arguments are checked as those of C++ are.
+void install_row(lua_State* L, const Api& row);
 
 // The rows of one file each.
 std::vector<Api> math_api();
@@ -78,6 +88,7 @@ std::vector<Api> dataset_api();
 std::vector<Api> tool_api();
 std::vector<Api> watch_api();
 std::vector<Api> terminal_api();
+std::vector<Api> survey_api();
 
 // Sets all functions of `owner` in the table on top of the stack.
 void install(lua_State* L, const std::string& owner);

@@ -5,7 +5,6 @@
 // the arguments.
 #pragma once
 
-#include <algorithm>
 #include <tuple>
 #include <type_traits>
 
@@ -123,21 +122,5 @@ struct Call<f> {
 
 template <auto f>
 constexpr Body call = Call<f>::body;
-
-// A text as an argument of a template.
-template <size_t N>
-struct Literal {
-  char text[N];
-  constexpr Literal(const char (&given)[N]) { std::copy_n(given, N, text); }  // NOLINT: converts
-};
-
-// A body that is written in Lua: it calls a function of a module of the library.
-template <Literal module, Literal function>
-int library(lua_State* L) {
-  push_library(L, module.text, function.text);
-  lua_insert(L, 1);
-  lua_call(L, lua_gettop(L) - 1, LUA_MULTRET);
-  return lua_gettop(L);
-}
 
 }  // namespace orrery::lua

@@ -87,6 +87,15 @@ Pushed batches(lua_State* L, DatasetRef& self, const Table& options) {
   return {1};
 }
 
+// The only field of the first sample.
+HostTensor first(DatasetRef& self) {
+  HostTensor tensor = HostTensor::make(self.samples.data->fields().front().sample);
+  const Pick pick{0};
+  std::byte* const to[] = {tensor.data<std::byte>()};
+  self.samples.data->read({&pick, 1}, to);
+  return tensor;
+}
+
 Pushed split(lua_State* L, DatasetRef& self, double fraction) {
   const DatasetPtr& data = self.samples.data;
   const int64_t overlap = data->window(), all = data->samples() + overlap;
@@ -110,6 +119,17 @@ DatasetRef shard(DatasetRef& self, int64_t rank, int64_t size) {
   if (part.items() < 1)
     fail(ORR_INVALID, "shard: {} samples do not fill {} shards", part.data->samples(), size);
   return {part};
+}
+
+Pushed fields(lua_State* L, DatasetRef& self) {
+  push_list(L, self.samples.data->fields(), [](lua_State* to, const DataField& field) {
+    lua_newtable(to);
+    push_shape(to, field.sample.dims);
+    lua_setfield(to, -2, "dims");
+    set_field(to, "name", field.name), set_field(to, "dtype", dtype_name(field.sample.dtype));
+    set_field(to, "type", to_string(field.sample));
+  });
+  return {1};
 }
 
 DatasetRef augmented(DatasetRef& self, const Table& options) {
@@ -187,6 +207,8 @@ std::vector<Api> dataset_api() {
        "@option shuffle: boolean = true; a new order in every epoch; random windows of text "
        "@option seed?: integer; the job's seed if left out",
        call<batches>},
+      {"engine.first(data: Dataset) -> HostTensor; The first sample of a dataset of one field.",
+       call<first>},
       {"Dataset:split(fraction: number) -> orrery.Dataset, orrery.Dataset; The first part and the "
        "rest.",
        call<split>},
@@ -197,15 +219,11 @@ std::vector<Api> dataset_api() {
        "from "
        "0, the same for the same seed and ordinal.",
        call<draw>},
-      {"Dataset:augment(options) -> Dataset; Images [C,H,W] changed at random: the same for the "
-       "same "
-       "seed, epoch and sample, on any number of ranks. "
-       "@option field: string = 'x'; which field holds them "
-       "@option crop: integer = 0; edge of a random square; 0: the whole image "
-       "@option pad: integer = 0; zeros around the image before it is cropped "
-       "@option flip: boolean = false; every second one is mirrored, left and right "
-       "@option mean: table = {}; one number for each channel, subtracted "
-       "@option std: table = {}; one number for each channel, by which is divided then",
+      {"engine.fields(data: Dataset) -> table[]; Its fields: name, dims, dtype and type, such as "
+       "\"f32[3,32,32]\".",
+       call<fields>},
+      {"engine.augment(data: Dataset, options: table) -> Dataset; Dataset:augment, with checked "
+       "options.",
        call<augmented>},
       {"Dataset:encode(text: string) -> HostTensor; The token ids of a text.",
        call<encode<DatasetRef>>},

@@ -4,7 +4,6 @@
 #include <cstring>
 #include <utility>
 
-#include "data/npy.h"
 #include "lua/call.h"
 #include "program/elements.h"
 
@@ -102,7 +101,7 @@ Pushed item(lua_State* L, Host& x) {
   return {1};
 }
 
-void save(Host& x, const std::string& path) { save_npy(path, x.value); }
+std::string bytes_of(Host& x) { return {x.value.data<char>(), x.value.bytes->size()}; }
 
 std::string show(lua_State* L, Host& host) {
   const HostTensor& x = host.value;
@@ -164,7 +163,8 @@ std::vector<Api> host_api() {
       {"HostTensor.dtype: orrery.DType", call<dtype>},
       {"HostTensor:tolist() -> table; The elements as nested lists.", call<tolist>},
       {"HostTensor:item() -> number; The only element.", call<item>},
-      {"HostTensor:save(path: string); Writes a .npy file.", call<save>},
+      {"engine.bytes(x: HostTensor) -> string; The elements as they lie in memory.",
+       call<bytes_of>},
       {"HostTensor.__tostring(a: any, b?: any) -> string; Type and first elements.", call<show>},
   };
 }

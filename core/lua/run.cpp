@@ -266,15 +266,6 @@ std::vector<Api> run_api() {
        call<save>},
       {"Run:finish_save(); Waits until the last checkpoint is complete, and raises its error.",
        call<finish_save>},
-      {"Run:checkpoints(options: options) -> integer; Saves a checkpoint while steps go on, and "
-       "continues from the newest one that is there already: returns the steps done. An error in "
-       "writing comes from a later step. "
-       "@option dir: string; gets a directory step-N for each "
-       "@option every: integer; steps between two "
-       "@option keep: integer = 2; how many of the newest stay; 0: all "
-       "@option best: string = ''; a result of the step, such as 'loss': the checkpoint with the "
-       "smallest one stays, too",
-       library<"orrery.checkpoints", "checkpoints">},
       {"engine.before_first(run: Run, call: function); Calls it with the first batch before its "
        "use; the script ends if it returns true.",
        call<before_first>},

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lua/script.h"
 #include "base/config.h"
+#include "base/places.h"
 
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 
 #include "lua/environment.h"
+#include "lua/json.h"
 #include "lua/whereabouts.h"
 #include "run/runtime.h"
 
@@ -82,6 +83,17 @@ int run_script(const std::string& path, const std::vector<std::string>& args) {
 
 int run_repl() { return run_script("", {}); }
 
+void run_tool(const std::string& name, const nlohmann::json& options) try {
+  const std::unique_ptr<lua_State, Closer> state(luaL_newstate());
+  lua_State* L = state.get();
+  lua::open_environment(L, ".");
+  lua::load_chunk(L, "require('orrery." + name + "')(...)", std::string(lua::kLibraryMark) + name);
+  lua::push_json(L, options);
+  lua::protected_call(L, 1, 0);
+} catch (const Error& e) {
+  throw Error(e.code() == lua::kUsageError ? int(ORR_INVALID) : e.code(), e.what());
+}
+
 std::string lua_manual(const std::string& function, const std::string& name) {
   const std::unique_ptr<lua_State, Closer> state(luaL_newstate());
   lua_State* L = state.get();
@@ -94,41 +106,8 @@ std::string lua_manual(const std::string& function, const std::string& name) {
   return lua::to_text(L, -1, function);
 }
 
-void run_tool(const std::string& name, const std::vector<std::string>& arguments) {
-  const std::unique_ptr<lua_State, Closer> state(luaL_newstate());
-  lua_State* L = state.get();
-  lua::open_environment(L, ".");
-  lua::load_chunk(L, "require('orrery." + name + "')(...)", std::string(lua::kLibraryMark) + name);
-  for (const std::string& each : arguments) lua::push_text(L, each);
-  try {
-    lua::protected_call(L, static_cast<int>(arguments.size()), 0);
-  } catch (const Error& e) {
-    throw Error(e.code() == lua::kUsageError ? int(ORR_INVALID) : e.code(), e.what());
-  }
-}
-
-void write_lua_stubs(const std::string& directory) {
-  std::error_code error;
-  fs::create_directories(directory, error);
-  for (const auto& [name, function] : {std::pair{"orrery.lua", "stubs"}, {"api.md", "page"}}) {
-    const std::string path = directory + "/" + name;
-    std::ofstream file(path);
-    file << lua_manual(function);
-    file.flush();
-    if (!file) fail(ORR_FAILED, "{}: cannot write", path);
-  }
-}
-
 std::string lua_library() {
-  static const std::string found = [] {
-    const fs::path program = fs::read_symlink("/proc/self/exe");
-    for (fs::path at = program.parent_path(); at != at.parent_path(); at = at.parent_path()) {
-      if (fs::exists(at / "meson-private")) return std::string(ORRERY_SOURCE_LUADIR);
-    }
-    const fs::path beside = program.parent_path().parent_path() / ORRERY_LUADIR;
-    return fs::exists(beside) ? beside.string()
-                              : (fs::path(ORRERY_PREFIX) / ORRERY_LUADIR).string();
-  }();
+  static const std::string found = own_directory(ORRERY_SOURCE_LUADIR, ORRERY_LUADIR);
   return found;
 }
 

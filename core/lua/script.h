@@ -3,6 +3,7 @@
 // Runs a user's script, and what else the command line needs of Lua.
 #pragma once
 
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -13,15 +14,12 @@ namespace orrery {
 // printed. [main thread]
 int run_script(const std::string& path, const std::vector<std::string>& args);
 
-// Runs the function that the module `orrery.NAME` of the Lua library returns, with these arguments.
-void run_tool(const std::string& name, const std::vector<std::string>& arguments);
+// Runs the function that the module `orrery.NAME` of the Lua library returns, with these options.
+void run_tool(const std::string& name, const nlohmann::json& options);
 
 // Reads lines from standard input and runs them (`orrery repl`). Returns the exit code. [main
 // thread]
 int run_repl();
-
-// Writes the LuaLS declarations of the Lua API into `directory`.
-void write_lua_stubs(const std::string& directory);
 
 // The text that a function of scripts/orrery/manual.lua returns: "stubs", "page", or "help" on a
 // name. For an unknown name it throws Error with the nearest one.

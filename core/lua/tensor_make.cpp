@@ -9,19 +9,8 @@ namespace {
 
 ValueId iota(Program& p, int64_t n, Dtype dtype) { return build::iota(p, n, dtype); }
 
-template <int value>
-ValueId filled(lua_State* L, Program& p, Index dims, Dtype dtype) {
-  return p.constant(value, dtype, to_integers(L, dims, "dims"));
-}
-
 ValueId full(lua_State* L, Program& p, Index dims, double value, Dtype dtype) {
   return p.constant(value, dtype, to_integers(L, dims, "dims"));
-}
-
-template <int value>
-ValueId like(Program& p, ValueId x) {
-  const Type type = p.type(x);
-  return p.constant(value, type.dtype, type.dims);
 }
 
 ValueId uniform(lua_State* L, Program& p, Index dims_or_tensor) {
@@ -36,18 +25,10 @@ ValueId uniform(lua_State* L, Program& p, Index dims_or_tensor) {
 std::vector<Api> make_api() {
   return {
       {"orrery.iota(n: integer, dtype: dtype = 'i64') -> Tensor; 0, 1, ... n-1.", call<iota>},
-      {"orrery.zeros(dims: integers, dtype: dtype = 'f32') -> Tensor; A tensor of zeros.",
-       call<filled<0>>},
-      {"orrery.ones(dims: integers, dtype: dtype = 'f32') -> Tensor; A tensor of ones.",
-       call<filled<1>>},
       {"orrery.full(dims: integers, value: number, dtype: dtype = 'f32') -> Tensor; A tensor of "
        "one "
        "value.",
        call<full>},
-      {"orrery.zeros_like(tensor: Tensor) -> Tensor; Zeros in the type of another tensor.",
-       call<like<0>>},
-      {"orrery.ones_like(tensor: Tensor) -> Tensor; Ones in the type of another tensor.",
-       call<like<1>>},
       {"orrery.uniform(dims_or_tensor: any) -> Tensor; New uniform numbers in [0,1) at every step: "
        "of these dims, or shaped like a tensor.",
        call<uniform>},

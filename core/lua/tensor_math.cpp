@@ -16,17 +16,8 @@ ValueId binary(Program& p, const Operand& a, const Operand& b) {
   return p.pointwise(Fn, {a, b});
 }
 
-ValueId silu(Program& p, ValueId x) {
-  return p.pointwise(ORR_FN_MUL, {Operand(x), Operand(p.pointwise(ORR_FN_SIGMOID, {Operand(x)}))});
-}
-
 ValueId relu(Program& p, ValueId x) {
   return p.pointwise(ORR_FN_MAX, {Operand::number(0), Operand(x)});  // slope 0 at 0
-}
-
-ValueId clamp(Program& p, ValueId x, double low, double high) {
-  const ValueId above = p.pointwise(ORR_FN_MAX, {Operand(x), Operand::number(low)});
-  return p.pointwise(ORR_FN_MIN, {Operand(above), Operand::number(high)});
 }
 
 ValueId select(Program& p, ValueId condition, const Operand& yes, const Operand& no) {
@@ -102,7 +93,6 @@ std::vector<Api> math_api() {
       one<ORR_FN_SIGMOID>("sigmoid", "1 / (1 + exp(-x))."),
       {"Tensor:relu() -> Tensor; max(x, 0).", call<relu>},
       one<ORR_FN_GELU>("gelu", "GELU in its tanh form."),
-      {"Tensor:silu() -> Tensor; x * sigmoid(x).", call<silu>},
       one<ORR_FN_SQRT>("sqrt", "Square root."),
       one<ORR_FN_RSQRT>("rsqrt", "1 / sqrt(x)."),
       one<ORR_FN_RECIP>("recip", "1 / x."),
@@ -119,9 +109,6 @@ std::vector<Api> math_api() {
       two<ORR_FN_POW>("pow", "Power, with broadcasting."),
       two<ORR_FN_MAX>("maximum", "The larger of two, elementwise."),
       two<ORR_FN_MIN>("minimum", "The smaller of two, elementwise."),
-      {"Tensor:clamp(low: number, high: number) -> Tensor; No less than `low` and no more than "
-       "`high`.",
-       call<clamp>},
       two<ORR_FN_GT>("gt", "x > other, as booleans."),
       two<ORR_FN_LT>("lt", "x < other, as booleans."),
       two<ORR_FN_GE>("ge", "x >= other, as booleans."),

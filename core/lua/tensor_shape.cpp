@@ -121,13 +121,6 @@ ValueId fold(lua_State* L, Program& p, ValueId x, Index length, const Table& opt
                      each_dim(options, "dilation", lengths.size()));
 }
 
-ValueId one_hot(Program& p, ValueId ids, int64_t n, Dtype dtype) {
-  Dims dims = p.type(ids).dims;
-  dims.push_back(1);
-  const ValueId classes = build::iota(p, n, p.type(ids).dtype);
-  return p.cast(p.pointwise(ORR_FN_EQ, {build::reshape(p, ids, dims), classes}), dtype);
-}
-
 // A run-time index: a scalar tensor, or a number.
 ValueId index_at(lua_State* L, Program& p, int index) {
   if (lua_type(L, index) != LUA_TNUMBER) return value_at(L, index);
@@ -186,9 +179,6 @@ std::vector<Api> shape_api() {
       {"Tensor:gather(ids: Tensor) -> Tensor; Rows of this [V,C] table by 0-based ids of any "
        "shape.",
        call<build::gather>},
-      {"Tensor:one_hot(n: integer, dtype: dtype = 'f32') -> Tensor; 0-based ids as rows of n, 1 at "
-       "the id and else 0.",
-       call<one_hot>},
       {"Tensor:take(index: Tensor) -> Tensor; The elements at 0-based positions of the tensor, "
        "seen as one row.",
        call<build::take>},

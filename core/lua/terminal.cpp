@@ -9,7 +9,6 @@
 
 #include <csignal>
 #include <cstdlib>
-#include <filesystem>
 
 #include "lua/call.h"
 
@@ -155,28 +154,16 @@ Pushed attempt(lua_State* L, Index f) {
   return {lua_gettop(L) - base};
 }
 
-std::string state_directory() {
-  const char* given = std::getenv("XDG_STATE_HOME");
-  if (given && *given == '/') return std::string(given) + "/orrery";
-  const char* user = std::getenv("HOME");
-  return user && *user ? std::string(user) + "/.local/state/orrery" : "";
-}
-
 // Reads the lines of earlier sessions, or adds one. A session goes on where they cannot be kept.
-void history(const std::string& line) {
-  const std::string directory = state_directory();
-  if (directory.empty() || !isatty(STDIN_FILENO)) return;
-  const std::string path = directory + "/history";
+void history(const std::string& path, const std::string& line) {
   if (line.empty()) {
     using_history();
     stifle_history(1000);
     read_history(path.c_str());
-    return;
+  } else {
+    add_history(line.c_str());
+    write_history(path.c_str());
   }
-  std::error_code error;
-  std::filesystem::create_directories(directory, error);
-  add_history(line.c_str());
-  write_history(path.c_str());
 }
 
 bool at_terminal() { return isatty(STDIN_FILENO); }
@@ -192,8 +179,8 @@ std::vector<Api> terminal_api() {
       {"engine.attempt(f: function) -> boolean, any ...; Calls `f`, which Ctrl-C interrupts: true "
        "and its results, or false and the error.",
        call<attempt>},
-      {"engine.history(line: string = ''); Adds a line to those of all sessions, in "
-       "$XDG_STATE_HOME/orrery/history; without one reads them.",
+      {"engine.history(path: string, line: string = ''); Adds a line to those of all sessions, in "
+       "this file; without one reads them.",
        call<history>},
       {"engine.at_terminal() -> boolean; Whether somebody types the input.", call<at_terminal>},
   };

@@ -126,9 +126,19 @@ void push_row(lua_State* L, const Api& row) {
   lua_setfield(L, -2, "options");
 }
 
+// The rows of C++, then those of the Lua library.
 Pushed rows(lua_State* L) {
   push_list(L, api(), push_row);
+  for (const auto& [declaration, row] : library_api()) {
+    push_row(L, row);
+    lua_rawseti(L, -2, static_cast<lua_Integer>(lua_rawlen(L, -2)) + 1);
+  }
   return {1};
+}
+
+void define(lua_State* L, const std::string& declaration, Index body) {
+  lua_pushvalue(L, body);
+  install_row(L, row_of_library(declaration));
 }
 
 bool is_file(const std::string& path) {
@@ -164,9 +174,6 @@ bool plan_only() { return runtime_options().plan_only; }
 
 std::vector<Api> tool_api() {
   return {
-      {"orrery.args(defaults: table) -> table; Declares the script's key=value arguments with "
-       "their defaults and returns their values. A list as default names the allowed values.",
-       library<"orrery.args", "args">},
       {"orrery.region(path: string) -> Region; Names the module that ops belong to until the "
        "result is closed: local r <close> = ...",
        call<region>},
@@ -179,9 +186,6 @@ std::vector<Api> tool_api() {
       {"orrery.did_you_mean(word: string, known: table) -> string; \" (did you mean 'x'?)\" for "
        "the nearest name, or \"\".",
        call<nearest_name>},
-      {"orrery.glob(pattern: string, path: string) -> boolean; Whether a path matches a pattern "
-       "with '*'.",
-       library<"orrery.paths", "glob">},
       {"orrery.natural_less(a: string, b: string) -> boolean; Order of names: 'blocks.2' before "
        "'blocks.10'.",
        call<natural_less>},
@@ -196,7 +200,11 @@ std::vector<Api> tool_api() {
       {"engine.digest(states: table) -> string; Hash of the bytes of states.", call<digest>},
       {"engine.fact(name: string, text: string); Tells observers a fact of the run.", call<fact>},
       {"engine.print(line: string); One line on stdout, from rank 0.", call<print_line>},
-      {"engine.rows() -> table[]; What C++ offers to scripts, for the manual.", call<rows>},
+      {"engine.define(declaration: string, body: function); Declares a function of the library, in "
+       "the words of core/lua/api.h; its arguments are checked and its defaults filled in.",
+       call<define>},
+      {"engine.rows() -> table[]; What is declared so, here and in C++, for the manual.",
+       call<rows>},
       {"engine.library() -> string; The Lua library's directory.", call<lua_library>},
       {"engine.is_file(path: string) -> boolean; Whether there is such a file.", call<is_file>},
       {"engine.load_file(path: string, name: string) -> function; The file as a chunk of this "
@@ -210,8 +218,6 @@ std::vector<Api> tool_api() {
        "or its Lua type.",
        type_name},
       {"orrery.time() -> number; Seconds of a clock that never goes back.", call<now>},
-      {"orrery.help(name: string); Prints what a function does and takes.",
-       library<"orrery.manual", "print_help">},
   };
 }
 

@@ -1,23 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Files of tensors in Lua: orrery.load, and what a module's load_weights and save_weights are made
-// of (scripts/orrery/weights.lua).
-#include "data/npy.h"
+// Files of weights in Lua: what orrery.load and a module's load_weights and save_weights are
+// made of (scripts/orrery/data.lua, weights.lua).
 #include "lua/call.h"
 
 namespace orrery::lua {
 namespace {
 
-bool holds_weights(const std::string& path) {
-  return path.ends_with(".safetensors") || path.ends_with(".json");
-}
-
-// A .npy file is a tensor, weights are a table of them.
+// {name = tensor}.
 Pushed load(lua_State* L, const std::string& path) {
-  if (!holds_weights(path)) {
-    push(L, Host{load_npy(path)});
-    return {1};
-  }
   const Weights weights(path);
   lua_newtable(L);
   for (const std::string& name : weights.names()) {
@@ -51,8 +42,7 @@ void save(lua_State* L, const std::string& path, Index states, Index names) {
 
 std::vector<Api> weights_api() {
   return {
-      {"orrery.load(path: string) -> any; A .npy file as a HostTensor; a .safetensors file, or the "
-       "index of several (model.safetensors.index.json), as a table of them by name.",
+      {"engine.load_weights(path: string) -> table; All tensors of a file of weights by name.",
        call<load>},
       {"engine.weights(path: string) -> Weights; A file of weights, whose tensors are read one by "
        "one.",

@@ -18,12 +18,10 @@ struct World {
   std::vector<int> ranks;  // of a group; empty: all
 };
 
-// A collective that has been posted, and its argument.
+// A collective that has been posted.
 struct Handle {
   static constexpr const char* kClass = "Handle";
   PostedCollective posted;
-  Collective kind;
-  Function argument;
 };
 
 // The group's number. Throws Error if this rank is not in it.

@@ -118,34 +118,12 @@ function orrery.training() end
 ---@return orrery.Tensor
 function orrery.iota(n, dtype) end
 
----A tensor of zeros.
----@param dims integer|integer[]
----@param dtype? orrery.DType
----@return orrery.Tensor
-function orrery.zeros(dims, dtype) end
-
----A tensor of ones.
----@param dims integer|integer[]
----@param dtype? orrery.DType
----@return orrery.Tensor
-function orrery.ones(dims, dtype) end
-
 ---A tensor of one value.
 ---@param dims integer|integer[]
 ---@param value number
 ---@param dtype? orrery.DType
 ---@return orrery.Tensor
 function orrery.full(dims, value, dtype) end
-
----Zeros in the type of another tensor.
----@param tensor orrery.Tensor
----@return orrery.Tensor
-function orrery.zeros_like(tensor) end
-
----Ones in the type of another tensor.
----@param tensor orrery.Tensor
----@return orrery.Tensor
-function orrery.ones_like(tensor) end
 
 ---New uniform numbers in [0,1) at every step: of these dims, or shaped like a tensor.
 ---@param dims_or_tensor any
@@ -208,20 +186,6 @@ function orrery.init(options) end
 ---@param seed integer
 function orrery.seed(seed) end
 
----A .npy file as a HostTensor; a .safetensors file, or the index of several (model.safetensors.index.json), as a table of them by name.
----@param path string
----@return any
-function orrery.load(path) end
-
----Paths of Orrery's own sources and documents, texts to train on.
----@return string[]
-function orrery.sources() end
-
----Declares the script's key=value arguments with their defaults and returns their values. A list as default names the allowed values.
----@param defaults table
----@return table
-function orrery.args(defaults) end
-
 ---Names the module that ops belong to until the result is closed: local r <close> = ...
 ---@param path string
 ---@return orrery.Region
@@ -244,12 +208,6 @@ function orrery.options(what, given, defaults) end
 ---@return string
 function orrery.did_you_mean(word, known) end
 
----Whether a path matches a pattern with '*'.
----@param pattern string
----@param path string
----@return boolean
-function orrery.glob(pattern, path) end
-
 ---Order of names: 'blocks.2' before 'blocks.10'.
 ---@param a string
 ---@param b string
@@ -265,10 +223,6 @@ function orrery.type(value) end
 ---@return number
 function orrery.time() end
 
----Prints what a function does and takes.
----@param name string
-function orrery.help(name) end
-
 ---Returns `x`. In a traced function every run of the program prints, from rank 0, one line about `x` of the whole batch: line, module path, dtype and shape; mean, standard deviation, least and greatest of the finite elements; how many are NaN or infinite; the first elements, of the first sample. Elsewhere it prints a HostTensor or a State now; states that ranks hold in parts are read together, so all ranks call it.
 ---@param x orrery.Tensor
 ---@param name? string
@@ -280,6 +234,52 @@ function orrery.print(x, name) end
 ---@param name string
 ---@return orrery.Tensor
 function orrery.watch(x, name) end
+
+---Declares the script's key=value arguments with their defaults and returns their values. A list as default names the allowed values.
+---@param defaults table
+---@return table
+function orrery.args(defaults) end
+
+---Whether a path matches a pattern with '*'.
+---@param pattern string
+---@param path string
+---@return boolean
+function orrery.glob(pattern, path) end
+
+---Prints what a function does and takes.
+---@param name string
+function orrery.help(name) end
+
+---A .npy file as a HostTensor; a .safetensors file, or the index of several (model.safetensors.index.json), as a table of them by name.
+---@param path string
+---@return any
+function orrery.load(path) end
+
+---A tensor of ones.
+---@param dims integer|integer[]
+---@param dtype? orrery.DType
+---@return orrery.Tensor
+function orrery.ones(dims, dtype) end
+
+---Ones in the type of another tensor.
+---@param tensor orrery.Tensor
+---@return orrery.Tensor
+function orrery.ones_like(tensor) end
+
+---Paths of Orrery's own sources and documents, texts to train on.
+---@return string[]
+function orrery.sources() end
+
+---A tensor of zeros.
+---@param dims integer|integer[]
+---@param dtype? orrery.DType
+---@return orrery.Tensor
+function orrery.zeros(dims, dtype) end
+
+---Zeros in the type of another tensor.
+---@param tensor orrery.Tensor
+---@return orrery.Tensor
+function orrery.zeros_like(tensor) end
 
 ---@class orrery.compile.Options
 ---@field params? orrery.Module|table the model whose parameters are trained; required
@@ -405,10 +405,6 @@ function Tensor:relu() end
 ---@return orrery.Tensor
 function Tensor:gelu() end
 
----x * sigmoid(x).
----@return orrery.Tensor
-function Tensor:silu() end
-
 ---Square root.
 ---@return orrery.Tensor
 function Tensor:sqrt() end
@@ -475,12 +471,6 @@ function Tensor:maximum(other) end
 ---@param other orrery.Tensor|number
 ---@return orrery.Tensor
 function Tensor:minimum(other) end
-
----No less than `low` and no more than `high`.
----@param low number
----@param high number
----@return orrery.Tensor
-function Tensor:clamp(low, high) end
 
 ---x > other, as booleans.
 ---@param other orrery.Tensor|number
@@ -614,12 +604,6 @@ function Tensor:fold(length, options) end
 ---@return orrery.Tensor
 function Tensor:gather(ids) end
 
----0-based ids as rows of n, 1 at the id and else 0.
----@param n integer
----@param dtype? orrery.DType
----@return orrery.Tensor
-function Tensor:one_hot(n, dtype) end
-
 ---The elements at 0-based positions of the tensor, seen as one row.
 ---@param index orrery.Tensor
 ---@return orrery.Tensor
@@ -700,30 +684,6 @@ function Tensor:max(dims, options) end
 ---@return orrery.Tensor
 function Tensor:min(dims, options) end
 
----@class orrery.Tensor.var.Options
----@field keep? boolean keep the reduced dims with size 1 (default false)
----@field correction? integer of n elements n less this many are divided by (default 1)
-
----Variance over dims.
----@param dims? integer|integer[]
----@param options? orrery.Tensor.var.Options
----@return orrery.Tensor
-function Tensor:var(dims, options) end
-
----@class orrery.Tensor.logsumexp.Options
----@field keep? boolean keep the reduced dims with size 1 (default false)
-
----Logarithm of the sum of exp(x) over dims.
----@param dims? integer|integer[]
----@param options? orrery.Tensor.logsumexp.Options
----@return orrery.Tensor
-function Tensor:logsumexp(dims, options) end
-
----Sums of the elements of a dim up to and with each.
----@param dim integer
----@return orrery.Tensor
-function Tensor:cumsum(dim) end
-
 ---For each sample, dim 1, the mean over the samples of its microbatch, and how many these are.
 ---@return orrery.Tensor, orrery.Tensor
 function Tensor:microbatch_mean() end
@@ -736,15 +696,6 @@ function Tensor:argmax() end
 ---@param k integer
 ---@return orrery.Tensor, orrery.Tensor
 function Tensor:topk(k) end
-
----@class orrery.Tensor.sort.Options
----@field descending? boolean the largest first (default false)
-
----The elements of a dim in ascending order and their 0-based positions. Equal elements keep their order; NaN comes first. The gradient compares the positions of each row with each other: n times n.
----@param dim? integer
----@param options? orrery.Tensor.sort.Options
----@return orrery.Tensor, orrery.Tensor
-function Tensor:sort(dim, options) end
 
 ---The sum, mean, min or max over the ranks of a mesh axis, on all of them. The tensor varies: each rank has one of its own.
 ---@param axis string
@@ -805,6 +756,55 @@ function Tensor:vary(axis) end
 ---@return orrery.Tensor
 function Tensor:softmax() end
 
+---No less than `low` and no more than `high`.
+---@param low number
+---@param high number
+---@return orrery.Tensor
+function Tensor:clamp(low, high) end
+
+---Sums of the elements of a dim up to and with each.
+---@param dim integer
+---@return orrery.Tensor
+function Tensor:cumsum(dim) end
+
+---@class orrery.Tensor.logsumexp.Options
+---@field keep? boolean keep the reduced dims with size 1 (default false)
+
+---Logarithm of the sum of exp(x) over dims.
+---@param dims? integer|integer[]
+---@param options? orrery.Tensor.logsumexp.Options
+---@return orrery.Tensor
+function Tensor:logsumexp(dims, options) end
+
+---0-based ids as rows of n, 1 at the id and else 0.
+---@param n integer
+---@param dtype? orrery.DType
+---@return orrery.Tensor
+function Tensor:one_hot(n, dtype) end
+
+---x * sigmoid(x).
+---@return orrery.Tensor
+function Tensor:silu() end
+
+---@class orrery.Tensor.sort.Options
+---@field descending? boolean the largest first (default false)
+
+---The elements of a dim in ascending order and their 0-based positions. Equal elements keep their order; NaN comes first. The gradient compares the positions of each row with each other: n times n.
+---@param dim? integer
+---@param options? orrery.Tensor.sort.Options
+---@return orrery.Tensor, orrery.Tensor
+function Tensor:sort(dim, options) end
+
+---@class orrery.Tensor.var.Options
+---@field keep? boolean keep the reduced dims with size 1 (default false)
+---@field correction? integer of n elements n less this many are divided by (default 1)
+
+---Variance over dims.
+---@param dims? integer|integer[]
+---@param options? orrery.Tensor.var.Options
+---@return orrery.Tensor
+function Tensor:var(dims, options) end
+
 ---@class orrery.HostTensor
 ---@field shape integer[]
 ---@field dtype orrery.DType
@@ -824,6 +824,11 @@ function HostTensor:save(path) end
 
 ---@class orrery.engine
 orrery.engine = {}
+
+---The elements as they lie in memory.
+---@param x orrery.HostTensor
+---@return string
+function orrery.engine.bytes(x) end
 
 ---@class orrery.engine.buffer.Options
 ---@field init? any a number, a HostTensor, or nn.init's
@@ -917,12 +922,30 @@ function orrery.engine.plugin_op_examples(number) end
 ---@return orrery.World
 function orrery.engine.world() end
 
+---Begins a collective on a list of tensors.
+---@param world orrery.World
+---@param kind string
+---@param tensors table
+---@param options table
+---@return orrery.Handle
+function orrery.engine.post(world, kind, tensors, options) end
+
+---Waits for it: the list of tensors, and of an alltoall the rows from each rank.
+---@param handle orrery.Handle
+---@return table, integer[]
+function orrery.engine.await(handle) end
+
 ---All ranks' bytes, one after another.
 ---@param world orrery.World
 ---@param bytes string
 ---@param name string
 ---@return string
 function orrery.engine.gather_bytes(world, bytes, name) end
+
+---All tensors of a file of weights by name.
+---@param path string
+---@return table
+function orrery.engine.load_weights(path) end
 
 ---A file of weights, whose tensors are read one by one.
 ---@param path string
@@ -935,6 +958,41 @@ function orrery.engine.weights(path) end
 ---@param names table
 function orrery.engine.save_weights(path, states, names) end
 
+---data.open; a table among the options has become fields 'outer.inner'.
+---@param format string
+---@param paths any
+---@param options table
+---@param dtypes table
+---@return orrery.Dataset
+function orrery.engine.open_data(format, paths, options, dtypes) end
+
+---data.tokenizer, with options likewise.
+---@param plugin string
+---@param options table
+---@param text string
+---@param name string
+---@return orrery.Tokenizer
+function orrery.engine.make_tokenizer(plugin, options, text, name) end
+
+---A text, which errors call so, as fields x and y.
+---@param text string
+---@param tokenizer orrery.Tokenizer
+---@param length integer
+---@param name string
+---@return orrery.Dataset
+function orrery.engine.windows(text, tokenizer, length, name) end
+
+---A field of samples that a HostTensor or lists have.
+---@param name string
+---@param tensor any
+---@return orrery.Dataset
+function orrery.engine.array(name, tensor) end
+
+---The fields of several datasets.
+---@param parts table
+---@return orrery.Dataset
+function orrery.engine.beside(parts) end
+
 ---@class orrery.engine.read_source.Options
 ---@field string? boolean source is the text itself (default false)
 
@@ -944,12 +1002,28 @@ function orrery.engine.save_weights(path, states, names) end
 ---@return string, string
 function orrery.engine.read_source(source, options) end
 
+---The first sample of a dataset of one field.
+---@param data orrery.Dataset
+---@return orrery.HostTensor
+function orrery.engine.first(data) end
+
 ---A random number from 0, the same for the same seed and ordinal.
 ---@param seed integer
 ---@param ordinal integer
 ---@param below integer
 ---@return integer
 function orrery.engine.draw(seed, ordinal, below) end
+
+---Its fields: name, dims, dtype and type, such as "f32[3,32,32]".
+---@param data orrery.Dataset
+---@return table[]
+function orrery.engine.fields(data) end
+
+---Dataset:augment, with checked options.
+---@param data orrery.Dataset
+---@param options table
+---@return orrery.Dataset
+function orrery.engine.augment(data, options) end
 
 ---Names of the strategy plugins.
 ---@return string[]
@@ -983,7 +1057,12 @@ function orrery.engine.fact(name, text) end
 ---@param line string
 function orrery.engine.print(line) end
 
----What C++ offers to scripts, for the manual.
+---Declares a function of the library, in the words of core/lua/api.h; its arguments are checked and its defaults filled in.
+---@param declaration string
+---@param body function
+function orrery.engine.define(declaration, body) end
+
+---What is declared so, here and in C++, for the manual.
 ---@return table[]
 function orrery.engine.rows() end
 
@@ -1036,13 +1115,37 @@ function orrery.engine.read_line(prompt, complete) end
 ---@return boolean, any ...
 function orrery.engine.attempt(f) end
 
----Adds a line to those of all sessions, in $XDG_STATE_HOME/orrery/history; without one reads them.
+---Adds a line to those of all sessions, in this file; without one reads them.
+---@param path string
 ---@param line? string
-function orrery.engine.history(line) end
+function orrery.engine.history(path, line) end
 
 ---Whether somebody types the input.
 ---@return boolean
 function orrery.engine.at_terminal() end
+
+---Facts of this machine and of the program, and the shares of its cores that so many ranks would get.
+---@param ranks integer
+---@return table
+function orrery.engine.machine(ranks) end
+
+---The plugin files by kind: kind, name, version, summary, path and reason: why it is refused, or "".
+---@return table[]
+function orrery.engine.plugins() end
+
+---Why a plugin, by its place in that list, cannot be used here, after loading it; "" if it can.
+---@param number integer
+---@return string
+function orrery.engine.refusal(number) end
+
+---The directory of the templates of plugins.
+---@return string
+function orrery.engine.templates() end
+
+---Makes a directory and those above it; "", or why it cannot.
+---@param path string
+---@return string
+function orrery.engine.make_directory(path) end
 
 ---@class orrery.State
 ---@field shape integer[]
@@ -1120,6 +1223,11 @@ function Run:save(directory, extra, wait) end
 ---Waits until the last checkpoint is complete, and raises its error.
 function Run:finish_save() end
 
+---Continues from a checkpoint; the steps done and `extra`.
+---@param directory string
+---@return integer, string
+function Run:load(directory) end
+
 ---@class orrery.Run.checkpoints.Options
 ---@field dir string gets a directory step-N for each
 ---@field every integer steps between two
@@ -1130,11 +1238,6 @@ function Run:finish_save() end
 ---@param options orrery.Run.checkpoints.Options
 ---@return integer
 function Run:checkpoints(options) end
-
----Continues from a checkpoint; the steps done and `extra`.
----@param directory string
----@return integer, string
-function Run:load(directory) end
 
 ---@class orrery.StepResult
 ---@field step integer
@@ -1431,6 +1534,29 @@ function World:barrier() end
 ---@return integer
 function World:join() end
 
+---@class orrery.World.allgather.Options
+---@field name? string for messages; all ranks must give the same (default '')
+
+---All ranks' tensors joined along dim 1, in rank order; dim 1 may differ.
+---@param x any
+---@param options? orrery.World.allgather.Options
+---@return any
+function World:allgather(x, options) end
+
+---@class orrery.World.allgather_async.Options
+---@field name? string for messages; all ranks must give the same (default '')
+
+---The same without waiting: handle:wait() gives the result.
+---@param x any
+---@param options? orrery.World.allgather_async.Options
+---@return orrery.Handle
+function World:allgather_async(x, options) end
+
+---A list of all ranks' Lua values, in rank order.
+---@param value? any
+---@return any[]
+function World:allgather_object(value) end
+
 ---@class orrery.World.allreduce.Options
 ---@field op? string sum, mean, min, max or prod (default 'sum')
 ---@field name? string for messages; all ranks must give the same (default '')
@@ -1450,64 +1576,6 @@ function World:allreduce(x, options) end
 ---@param options? orrery.World.allreduce_async.Options
 ---@return orrery.Handle
 function World:allreduce_async(x, options) end
-
----@class orrery.World.broadcast.Options
----@field root? integer rank whose value all get (default 0)
----@field name? string for messages; all ranks must give the same (default '')
-
----All ranks get the root's value.
----@param x any
----@param options? orrery.World.broadcast.Options
----@return any
-function World:broadcast(x, options) end
-
----@class orrery.World.broadcast_async.Options
----@field root? integer rank whose value all get (default 0)
----@field name? string for messages; all ranks must give the same (default '')
-
----The same without waiting: handle:wait() gives the result.
----@param x any
----@param options? orrery.World.broadcast_async.Options
----@return orrery.Handle
-function World:broadcast_async(x, options) end
-
----@class orrery.World.allgather.Options
----@field name? string for messages; all ranks must give the same (default '')
-
----All ranks' tensors joined along dim 1, in rank order; dim 1 may differ.
----@param x any
----@param options? orrery.World.allgather.Options
----@return any
-function World:allgather(x, options) end
-
----@class orrery.World.allgather_async.Options
----@field name? string for messages; all ranks must give the same (default '')
-
----The same without waiting: handle:wait() gives the result.
----@param x any
----@param options? orrery.World.allgather_async.Options
----@return orrery.Handle
-function World:allgather_async(x, options) end
-
----@class orrery.World.reduce_scatter.Options
----@field op? string sum, mean, min, max or prod (default 'sum')
----@field name? string for messages; all ranks must give the same (default '')
-
----Reduces, then each rank keeps its part of dim 1; the first may have one row more.
----@param x any
----@param options? orrery.World.reduce_scatter.Options
----@return any
-function World:reduce_scatter(x, options) end
-
----@class orrery.World.reduce_scatter_async.Options
----@field op? string sum, mean, min, max or prod (default 'sum')
----@field name? string for messages; all ranks must give the same (default '')
-
----The same without waiting: handle:wait() gives the result.
----@param x any
----@param options? orrery.World.reduce_scatter_async.Options
----@return orrery.Handle
-function World:reduce_scatter_async(x, options) end
 
 ---@class orrery.World.alltoall.Options
 ---@field splits? integer|integer[] rows for each rank; left out: equal parts
@@ -1529,6 +1597,26 @@ function World:alltoall(x, options) end
 ---@return orrery.Handle
 function World:alltoall_async(x, options) end
 
+---@class orrery.World.broadcast.Options
+---@field root? integer rank whose value all get (default 0)
+---@field name? string for messages; all ranks must give the same (default '')
+
+---All ranks get the root's value.
+---@param x any
+---@param options? orrery.World.broadcast.Options
+---@return any
+function World:broadcast(x, options) end
+
+---@class orrery.World.broadcast_async.Options
+---@field root? integer rank whose value all get (default 0)
+---@field name? string for messages; all ranks must give the same (default '')
+
+---The same without waiting: handle:wait() gives the result.
+---@param x any
+---@param options? orrery.World.broadcast_async.Options
+---@return orrery.Handle
+function World:broadcast_async(x, options) end
+
 ---@class orrery.World.broadcast_object.Options
 ---@field root? integer rank whose value all get (default 0)
 
@@ -1538,21 +1626,36 @@ function World:alltoall_async(x, options) end
 ---@return any
 function World:broadcast_object(value, options) end
 
----A list of all ranks' Lua values, in rank order.
----@param value? any
----@return any[]
-function World:allgather_object(value) end
+---@class orrery.World.reduce_scatter.Options
+---@field op? string sum, mean, min, max or prod (default 'sum')
+---@field name? string for messages; all ranks must give the same (default '')
+
+---Reduces, then each rank keeps its part of dim 1; the first may have one row more.
+---@param x any
+---@param options? orrery.World.reduce_scatter.Options
+---@return any
+function World:reduce_scatter(x, options) end
+
+---@class orrery.World.reduce_scatter_async.Options
+---@field op? string sum, mean, min, max or prod (default 'sum')
+---@field name? string for messages; all ranks must give the same (default '')
+
+---The same without waiting: handle:wait() gives the result.
+---@param x any
+---@param options? orrery.World.reduce_scatter_async.Options
+---@return orrery.Handle
+function World:reduce_scatter_async(x, options) end
 
 ---@class orrery.Handle
 local Handle = {}
 
----Waits for the call and returns its result.
----@return any
-function Handle:wait() end
-
 ---Whether wait() would return at once.
 ---@return boolean
 function Handle:poll() end
+
+---Waits for the call and returns its result.
+---@return any
+function Handle:wait() end
 
 ---@class orrery.Weights
 local Weights = {}
@@ -1571,16 +1674,22 @@ function Weights:read(name, to, transpose) end
 ---@class orrery.data
 orrery.data = {}
 
----@class orrery.data.text.Options
----@field ctx integer tokens in a sample
----@field tokens? any 'chars', 'bytes' or a tokenizer, such as data.bpe's (default 'chars')
----@field string? boolean source is the text itself (default false)
-
----Text as fields x and y (x one token later); a path, a list of paths or text.
----@param source any
----@param options orrery.data.text.Options
+---Several datasets of the same fields, each with its share of the samples. An epoch is as long as it takes to see all of every part.
+---@param parts table
+---@param weights table
 ---@return orrery.Dataset
-function orrery.data.text(source, options) end
+function orrery.data.mix(parts, weights) end
+
+---Files below a directory with these endings, sorted.
+---@param directory string
+---@param endings table
+---@return string[]
+function orrery.data.files(directory, endings) end
+
+---Fields from HostTensors, lists or .npy paths; the first dim counts the samples. Files are read a sample at a time.
+---@param fields table
+---@return orrery.Dataset
+function orrery.data.arrays(fields) end
 
 ---@class orrery.data.bpe.Options
 ---@field split? string where text is cut before merging: as gpt2 or gpt4 does (default 'gpt2')
@@ -1593,6 +1702,65 @@ function orrery.data.text(source, options) end
 ---@return orrery.Tokenizer
 function orrery.data.bpe(vocab, merges, options) end
 
+---@class orrery.data.cifar.Options
+---@field classes? integer 10 or 100 (default 10)
+---@field dtype? orrery.DType of x: bytes divided by 255 where it is real, 'u8' as they are (default 'f32')
+
+---Binary files of CIFAR-10 or CIFAR-100: x the images [3,32,32], y the labels, of CIFAR-100 the fine ones and coarse; a path or a list of them.
+---@param paths any
+---@param options? orrery.data.cifar.Options
+---@return orrery.Dataset
+function orrery.data.cifar(paths, options) end
+
+---@class orrery.data.csv.Options
+---@field dtypes? table of fields, {y = 'i32'}, f32 else; 'class' makes numbers of texts, by their order in data.classes (default {})
+
+---A table of text with column names in its first line, kept in memory: fields {x = {'height', 'width'}, y = 'kind'} are columns by name, a list of them or one.
+---@param path string
+---@param fields table
+---@param options? orrery.data.csv.Options
+---@return orrery.Dataset
+function orrery.data.csv(path, fields, options) end
+
+---@class orrery.data.idx.Options
+---@field dtype? orrery.DType of x: bytes divided by 255 where it is real, 'u8' as they are (default 'f32')
+
+---MNIST's idx files, also packed by gzip: x the images [C,H,W], y the labels.
+---@param images string
+---@param labels string
+---@param options? orrery.data.idx.Options
+---@return orrery.Dataset
+function orrery.data.idx(images, labels, options) end
+
+---@class orrery.data.images.Options
+---@field size integer edge of the square in the middle, the shorter edge resized to it
+---@field dtype? orrery.DType of x: bytes divided by 255 where it is real, 'u8' as they are (default 'f32')
+
+---A directory with one for each class, in which PNG and JPEG files are: x the images [3,size,size], y the class by the order of the names, which are data.classes. A file is read when its sample is.
+---@param directory string
+---@param options orrery.data.images.Options
+---@return orrery.Dataset
+function orrery.data.images(directory, options) end
+
+---What the data plugin of this name reads at a path, or at each of a list of them.
+---@param format string
+---@param paths any
+---@param options? table those of the plugin
+---@param dtypes? table of fields, {x = 'u8'}, instead of those that the plugin gives them
+---@return orrery.Dataset
+function orrery.data.open(format, paths, options, dtypes) end
+
+---@class orrery.data.text.Options
+---@field ctx integer tokens in a sample
+---@field tokens? any 'chars', 'bytes' or a tokenizer, such as data.bpe's (default 'chars')
+---@field string? boolean source is the text itself (default false)
+
+---Text as fields x and y (x one token later); a path, a list of paths or text.
+---@param source any
+---@param options orrery.data.text.Options
+---@return orrery.Dataset
+function orrery.data.text(source, options) end
+
 ---@class orrery.data.tiktoken.Options
 ---@field split? string where text is cut before merging: as gpt2 or gpt4 does (default 'gpt4')
 ---@field special? any texts that are one token: ids by text, or a list that gets the next ids (default false)
@@ -1602,6 +1770,24 @@ function orrery.data.bpe(vocab, merges, options) end
 ---@param options? orrery.data.tiktoken.Options
 ---@return orrery.Tokenizer
 function orrery.data.tiktoken(path, options) end
+
+---What the data plugin of this name makes, of files or of a text.
+---@param plugin string
+---@param options? table those of the plugin
+---@param text? string what it learns from
+---@param name? string what errors call the text
+---@return orrery.Tokenizer
+function orrery.data.tokenizer(plugin, options, text, name) end
+
+---@class orrery.data.tokens.Options
+---@field length integer tokens in a sample
+---@field dtype? string how a token is stored: u8, u16, u32, u64, i8, i16, i32, i64 (default 'u16')
+
+---Files of token ids alone, such as nanoGPT's train.bin, as fields x and y (x one token later); a path or a list of them. They are read a window at a time and may be larger than the memory.
+---@param paths any
+---@param options orrery.data.tokens.Options
+---@return orrery.Dataset
+function orrery.data.tokens(paths, options) end
 
 ---@class orrery.data.train_bpe.Options
 ---@field vocab integer tokens at the end, bytes and special ones included
@@ -1615,89 +1801,6 @@ function orrery.data.tiktoken(path, options) end
 ---@param options orrery.data.train_bpe.Options
 ---@return orrery.Tokenizer
 function orrery.data.train_bpe(source, options) end
-
----@class orrery.data.tokens.Options
----@field length integer tokens in a sample
----@field dtype? string how a token is stored: u8, u16, u32, u64, i8, i16, i32, i64 (default 'u16')
-
----Files of token ids alone, such as nanoGPT's train.bin, as fields x and y (x one token later); a path or a list of them. They are read a window at a time and may be larger than the memory.
----@param paths any
----@param options orrery.data.tokens.Options
----@return orrery.Dataset
-function orrery.data.tokens(paths, options) end
-
----Fields from HostTensors, lists or .npy paths; the first dim counts the samples. Files are read a sample at a time.
----@param fields table
----@return orrery.Dataset
-function orrery.data.arrays(fields) end
-
----@class orrery.data.idx.Options
----@field dtype? orrery.DType of x: bytes divided by 255 where it is real, 'u8' as they are (default 'f32')
-
----MNIST's idx files, also packed by gzip: x the images [C,H,W], y the labels.
----@param images string
----@param labels string
----@param options? orrery.data.idx.Options
----@return orrery.Dataset
-function orrery.data.idx(images, labels, options) end
-
----@class orrery.data.cifar.Options
----@field classes? integer 10 or 100 (default 10)
----@field dtype? orrery.DType of x: bytes divided by 255 where it is real, 'u8' as they are (default 'f32')
-
----Binary files of CIFAR-10 or CIFAR-100: x the images [3,32,32], y the labels, of CIFAR-100 the fine ones and coarse; a path or a list of them.
----@param paths any
----@param options? orrery.data.cifar.Options
----@return orrery.Dataset
-function orrery.data.cifar(paths, options) end
-
----@class orrery.data.images.Options
----@field size integer edge of the square in the middle, the shorter edge resized to it
----@field dtype? orrery.DType of x: bytes divided by 255 where it is real, 'u8' as they are (default 'f32')
-
----A directory with one for each class, in which PNG and JPEG files are: x the images [3,size,size], y the class by the order of the names, which are data.classes. A file is read when its sample is.
----@param directory string
----@param options orrery.data.images.Options
----@return orrery.Dataset
-function orrery.data.images(directory, options) end
-
----@class orrery.data.csv.Options
----@field dtypes? table of fields, {y = 'i32'}, f32 else; 'class' makes numbers of texts, by their order in data.classes (default {})
-
----A table of text with column names in its first line, kept in memory: fields {x = {'height', 'width'}, y = 'kind'} are columns by name, a list of them or one.
----@param path string
----@param fields table
----@param options? orrery.data.csv.Options
----@return orrery.Dataset
-function orrery.data.csv(path, fields, options) end
-
----What the data plugin of this name reads at a path, or at each of a list of them.
----@param format string
----@param paths any
----@param options? table those of the plugin
----@param dtypes? table of fields, {x = 'u8'}, instead of those that the plugin gives them
----@return orrery.Dataset
-function orrery.data.open(format, paths, options, dtypes) end
-
----What the data plugin of this name makes, of files or of a text.
----@param plugin string
----@param options? table those of the plugin
----@param text? string what it learns from
----@param name? string what errors call the text
----@return orrery.Tokenizer
-function orrery.data.tokenizer(plugin, options, text, name) end
-
----Several datasets of the same fields, each with its share of the samples. An epoch is as long as it takes to see all of every part.
----@param parts table
----@param weights table
----@return orrery.Dataset
-function orrery.data.mix(parts, weights) end
-
----Files below a directory with these endings, sorted.
----@param directory string
----@param endings table
----@return string[]
-function orrery.data.files(directory, endings) end
 
 ---@class orrery.data.from.Options
 ---@field dtypes? table of fields, {y = "i32"}; integers give i64 else, other numbers f32 (default {})
@@ -1752,6 +1855,16 @@ function Dataset:split(fraction) end
 ---@return orrery.Dataset
 function Dataset:shard(rank, size) end
 
+---The token ids of a text.
+---@param text string
+---@return orrery.HostTensor
+function Dataset:encode(text) end
+
+---The text of a list of token ids.
+---@param ids integer|integer[]
+---@return string
+function Dataset:decode(ids) end
+
 ---@class orrery.Dataset.augment.Options
 ---@field field? string which field holds them (default 'x')
 ---@field crop? integer edge of a random square; 0: the whole image (default 0)
@@ -1764,16 +1877,6 @@ function Dataset:shard(rank, size) end
 ---@param options orrery.Dataset.augment.Options
 ---@return orrery.Dataset
 function Dataset:augment(options) end
-
----The token ids of a text.
----@param text string
----@return orrery.HostTensor
-function Dataset:encode(text) end
-
----The text of a list of token ids.
----@param ids integer|integer[]
----@return string
-function Dataset:decode(ids) end
 
 ---@class orrery.Tokenizer
 ---@field vocab integer

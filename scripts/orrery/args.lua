@@ -5,7 +5,7 @@
 local _, orrery = ...
 local engine = orrery.engine
 
-local M = {}
+local define = require "orrery.define"
 
 local function wrong(key, value, want)
   engine.fail_usage(("argument %s=%s: expected %s"):format(key, value, want))
@@ -36,7 +36,8 @@ local function check_allowed(key, value, list)
   wrong(key, value, "one of " .. table.concat(allowed, ", "))
 end
 
-function M.args(defaults)
+define([[orrery.args(defaults: table) -> table; Declares the script's key=value arguments with their defaults and
+    returns their values. A list as default names the allowed values.]], function(defaults)
   local known, values = {}, {}
   for key, default in pairs(defaults) do
     if type(key) == "string" then
@@ -67,6 +68,4 @@ function M.args(defaults)
       orrery.fail(("the script declares no argument '%s'%s"):format(name, orrery.did_you_mean(name, names)))
     end,
   })
-end
-
-return M
+end)

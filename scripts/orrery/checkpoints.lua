@@ -4,7 +4,7 @@
 local _, orrery = ...
 local engine = orrery.engine
 
-local M = {}
+local define = require "orrery.define"
 
 -- The result that `best` names, as a checkpoint keeps it in its `extra`: "loss=2.5".
 local function note_of(best, result)
@@ -38,7 +38,13 @@ local function superseded(o, note)
   return remove
 end
 
-function M.checkpoints(run, o)
+define([[Run:checkpoints(options: options) -> integer; Saves a checkpoint while steps go on, and continues from the
+    newest one that is there already: returns the steps done. An error in writing comes from a later step.
+    @option dir: string; gets a directory step-N for each
+    @option every: integer; steps between two
+    @option keep: integer = 2; how many of the newest stay; 0: all
+    @option best: string = ''; a result of the step, such as 'loss': the checkpoint with the smallest one stays, too]],
+function(run, o)
   if o.every < 1 then orrery.fail(("checkpoints: every is %d; give the steps between two, from 1"):format(o.every)) end
   if o.keep < 0 then orrery.fail(("checkpoints: keep is %d; give a number, or 0 for all"):format(o.keep)) end
   if o.dir == "" then orrery.fail "checkpoints: dir is empty; give the name of a directory" end
@@ -52,6 +58,4 @@ function M.checkpoints(run, o)
     engine.save_in_series(this, note, superseded(o, note))
   end)
   return run.steps
-end
-
-return M
+end)

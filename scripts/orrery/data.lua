@@ -1,18 +1,100 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- The calls of orrery.data for the plugins that come with Orrery, with options as these take them.
+-- orrery.data and what reads tensors from files: the calls for the plugins that come with Orrery, with options as these
+-- take them.
 local _, orrery = ...
-local engine, open, tokenizer = orrery.engine, orrery.data.open, orrery.data.tokenizer
+local engine = orrery.engine
+local define = require "orrery.define"
 
-local M = {}
+-- Adds an option as plugins take them: a table as "name.key", a list as "name.1", "name.2".
+local function add_option(to, name, value, depth)
+  local kind = type(value)
+  if kind == "table" and depth <= 9 then
+    for key, each in pairs(value) do add_option(to, name .. "." .. tostring(key), each, depth + 1) end
+    return
+  elseif kind == "string" and value:find("\0", 1, true) then
+    orrery.fail(("option '%s' holds a zero byte, which plugins cannot be given"):format(name))
+  elseif kind ~= "boolean" and kind ~= "number" and kind ~= "string" then
+    orrery.fail(("option '%s' is %s; give a data plugin texts, numbers, booleans or tables of them"):format(name,
+      kind == "table" and "too deep" or kind))
+  end
+  to[name] = kind == "number" and math.tointeger(value) or value
+end
 
-function M.tokens(paths, o) return open("tokens", paths, { length = o.length, dtype = o.dtype }) end
+local function flat(options)
+  local all = {}
+  for name, value in pairs(options) do
+    if type(name) == "string" then add_option(all, name, value, 1) end
+  end
+  return all
+end
 
-function M.idx(images, labels, o) return open("idx", images, { labels = labels }, { x = o.dtype }) end
+local function open(format, paths, options, dtypes) return engine.open_data(format, paths, flat(options), dtypes or {}) end
 
-function M.cifar(paths, o) return open("cifar", paths, { classes = o.classes }, { x = o.dtype }) end
+local function tokenizer(plugin, options, text, name)
+  return engine.make_tokenizer(plugin, flat(options), text or "", name or "text")
+end
 
-function M.images(directory, o) return open("images", directory, { size = o.size }, { x = o.dtype }) end
+define([[data.open(format: string, paths: any, options: table = {}, dtypes: table = {}) -> Dataset; What the data plugin
+    of this name reads at a path, or at each of a list of them.
+    @param options; those of the plugin
+    @param dtypes; of fields, {x = 'u8'}, instead of those that the plugin gives them]], open)
+
+define([[data.tokenizer(plugin: string, options: table = {}, text: string = '', name: string = 'text') -> Tokenizer;
+    What the data plugin of this name makes, of files or of a text.
+    @param options; those of the plugin
+    @param text; what it learns from
+    @param name; what errors call the text]], tokenizer)
+
+define([[data.text(source: any, options) -> Dataset; Text as fields x and y (x one token later); a path, a list of
+    paths or text.
+    @option ctx: integer; tokens in a sample
+    @option tokens: any = 'chars'; 'chars', 'bytes' or a tokenizer, such as data.bpe's
+    @option string: boolean = false; source is the text itself]],
+  function(source, o)
+    local text, name = engine.read_source(source, { string = o.string })
+    local made = o.tokens
+    if orrery.type(made) ~= "Tokenizer" then made = tokenizer("text", { kind = made }, text, name) end
+    return engine.windows(text, made, o.ctx, name)
+  end)
+
+define([[data.tokens(paths: any, options) -> Dataset; Files of token ids alone, such as nanoGPT's train.bin, as fields
+    x and y (x one token later); a path or a list of them. They are read a window at a time and may be larger than the
+    memory.
+    @option length: integer; tokens in a sample
+    @option dtype: string = 'u16'; how a token is stored: u8, u16, u32, u64, i8, i16, i32, i64]],
+  function(paths, o) return open("tokens", paths, { length = o.length, dtype = o.dtype }) end)
+
+define([[data.arrays(fields: table) -> Dataset; Fields from HostTensors, lists or .npy paths; the first dim counts the
+    samples. Files are read a sample at a time.]],
+  function(fields)
+    local parts = {}
+    for name, value in pairs(fields) do
+      if type(name) == "string" then
+        parts[#parts + 1] = type(value) == "string" and open("npy", value, { field = name }) or engine.array(name, value)
+      end
+    end
+    if #parts == 0 then orrery.fail "arrays: the table is empty; write {x = ..., y = ...}" end
+    return engine.beside(parts)
+  end)
+
+define([[data.idx(images: string, labels: string, options?) -> Dataset; MNIST's idx files, also packed by gzip: x the
+    images [C,H,W], y the labels.
+    @option dtype: dtype = 'f32'; of x: bytes divided by 255 where it is real, 'u8' as they are]],
+  function(images, labels, o) return open("idx", images, { labels = labels }, { x = o.dtype }) end)
+
+define([[data.cifar(paths: any, options?) -> Dataset; Binary files of CIFAR-10 or CIFAR-100: x the images [3,32,32], y
+    the labels, of CIFAR-100 the fine ones and coarse; a path or a list of them.
+    @option classes: integer = 10; 10 or 100
+    @option dtype: dtype = 'f32'; of x: bytes divided by 255 where it is real, 'u8' as they are]],
+  function(paths, o) return open("cifar", paths, { classes = o.classes }, { x = o.dtype }) end)
+
+define([[data.images(directory: string, options) -> Dataset; A directory with one for each class, in which PNG and JPEG
+    files are: x the images [3,size,size], y the class by the order of the names, which are data.classes. A file is
+    read when its sample is.
+    @option size: integer; edge of the square in the middle, the shorter edge resized to it
+    @option dtype: dtype = 'f32'; of x: bytes divided by 255 where it is real, 'u8' as they are]],
+  function(directory, o) return open("images", directory, { size = o.size }, { x = o.dtype }) end)
 
 local function check_text(what, value)
   if type(value) == "string" then return value end
@@ -38,14 +120,18 @@ local function csv_field(name, columns, dtype)
   return { name = name, columns = list, list = type(columns) == "table", dtype = check_text("dtype", dtype) }
 end
 
-function M.csv(path, fields, o)
-  check_known(o.dtypes, fields)
-  local list = {}
-  for name, columns in pairs(fields) do
-    if type(name) == "string" then list[#list + 1] = csv_field(name, columns, o.dtypes[name] or "f32") end
-  end
-  return open("csv", path, { fields = list })
-end
+define([[data.csv(path: string, fields: table, options?) -> Dataset; A table of text with column names in its first
+    line, kept in memory: fields {x = {'height', 'width'}, y = 'kind'} are columns by name, a list of them or one.
+    @option dtypes: table = {}; of fields, {y = 'i32'}, f32 else; 'class' makes numbers of texts, by their order in
+    data.classes]],
+  function(path, fields, o)
+    check_known(o.dtypes, fields)
+    local list = {}
+    for name, columns in pairs(fields) do
+      if type(name) == "string" then list[#list + 1] = csv_field(name, columns, o.dtypes[name] or "f32") end
+    end
+    return open("csv", path, { fields = list })
+  end)
 
 -- The option `special`, a list of texts or ids by text, as a list of {text =, id =}.
 local function listed(special)
@@ -57,19 +143,30 @@ local function listed(special)
   return list
 end
 
-function M.bpe(vocab, merges, o)
-  return tokenizer("bpe", { vocab = vocab, merges = merges, split = o.split, special = listed(o.special) })
-end
+define([[data.bpe(vocab: string, merges: string, options?) -> Tokenizer; A byte-level BPE from vocab.json and merges.txt.
+    @option split: string = 'gpt2'; where text is cut before merging: as gpt2 or gpt4 does
+    @option special: any = false; texts that are one token: a list of those that the vocabulary has (others get the
+    next ids), or ids by text]],
+  function(vocab, merges, o)
+    return tokenizer("bpe", { vocab = vocab, merges = merges, split = o.split, special = listed(o.special) })
+  end)
 
-function M.tiktoken(path, o)
-  return tokenizer("bpe", { tiktoken = path, split = o.split, special = listed(o.special) })
-end
+define([[data.tiktoken(path: string, options?) -> Tokenizer; A byte-level BPE from tiktoken's file, a line of base64
+    and id for each token, such as cl100k_base.tiktoken.
+    @option split: string = 'gpt4'; where text is cut before merging: as gpt2 or gpt4 does
+    @option special: any = false; texts that are one token: ids by text, or a list that gets the next ids]],
+  function(path, o) return tokenizer("bpe", { tiktoken = path, split = o.split, special = listed(o.special) }) end)
 
-function M.train_bpe(source, o)
-  local text, name = engine.read_source(source, { string = o.string })
-  return tokenizer("bpe", {
-    tokens = o.vocab, min_frequency = o.min_frequency, split = o.split, special = listed(o.special),
-  }, text, name)
-end
-
-return M
+define([[data.train_bpe(source: any, options) -> Tokenizer; Learns a byte-level BPE from a path, a list of paths or
+    text: the tokens of Hugging Face's BpeTrainer.
+    @option vocab: integer; tokens at the end, bytes and special ones included
+    @option min_frequency: integer = 2; how often a pair must occur to be merged
+    @option split: string = 'gpt2'; where text is cut before merging: as gpt2 or gpt4 does
+    @option special: any = false; a list of texts that are one token; they get the first ids
+    @option string: boolean = false; source is the text itself]],
+  function(source, o)
+    local text, name = engine.read_source(source, { string = o.string })
+    return tokenizer("bpe", {
+      tokens = o.vocab, min_frequency = o.min_frequency, split = o.split, special = listed(o.special),
+    }, text, name)
+  end)

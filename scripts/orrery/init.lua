@@ -4,6 +4,12 @@
 local _, orrery = ...
 local engine = orrery.engine
 
+for _, name in ipairs { "args", "paths", "tensor", "tensor_files", "data", "augment", "checkpoints", "world_objects", "world_collectives" } do
+  require("orrery." .. name)
+end
+require "orrery.define"([[orrery.help(name: string); Prints what a function does and takes.]],
+  function(name) require("orrery.manual").print_help(name) end)
+
 -- A table whose entries are the files of a directory, loaded when first named. NAME1d, NAME2d and NAME3d are the list
 -- that NAME.lua returns.
 local function shelf(directory, what)

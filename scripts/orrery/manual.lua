@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- Everything that a script can call, in one list: the rows of the API table, the blocks of "---" lines that stand over
--- functions of this library, and the strategy plugins that are here. orrery.help, editors' stubs and docs/api.md are
--- made of it.
+-- Everything that a script can call, in one list: the rows of the API table and those that the library has declared
+-- (define.lua), the blocks of "---" lines that stand over other functions of it, and the strategy plugins that are
+-- here. orrery.help, editors' stubs and docs/api.md are made of it.
 --
 -- A block: its first line is the call, then sentences, then
 --   ---@param NAME[?] TYPE text           one for each argument; ? may be left out
@@ -10,6 +10,7 @@
 --   ---@return TYPE
 local _, orrery = ...
 local engine = orrery.engine
+require "orrery" -- which declares
 
 -- The first word, which may hold blanks inside of brackets, and the rest.
 local function take_word(line)

@@ -16,6 +16,21 @@ Ctrl-C interrupts a line, Ctrl-D leaves. `orrery`, `nn`, `optim` and `strategy` 
 -- What lines read and assign. Anything that is no variable of it is looked up among Lua's own globals.
 local variables = setmetatable({}, { __index = load("return _ENV", "=orrery/repl")() })
 
+-- Where the lines of all sessions are kept; nil: nowhere.
+local function state_directory()
+  local given, user = os.getenv "XDG_STATE_HOME", os.getenv "HOME"
+  if given and given:sub(1, 1) == "/" then return given .. "/orrery" end
+  return user and user ~= "" and user .. "/.local/state/orrery" or nil
+end
+
+-- Adds a line to them, or without one reads them.
+local function history(line)
+  local directory = state_directory()
+  if not directory or not engine.at_terminal() then return end
+  if line then engine.make_directory(directory) end
+  engine.history(directory .. "/history", line)
+end
+
 local function one_line(value, depth)
   local kind = orrery.type(value)
   if kind == "string" then return ("%q"):format(value) end
@@ -108,7 +123,7 @@ local function read()
   while true do
     local line = engine.read_line(prompt, function(before) return completion.words(before, variables) end)
     if not line then return line end
-    if line:find "%S" then engine.history(line) end
+    if line:find "%S" then history(line) end
     text = text and text .. "\n" .. line or line
     if text:find "^%s*%?" or not text:find "%S" then return text end
     local chunk, message = chunk_of(text)
@@ -120,7 +135,7 @@ end
 function M.run()
   variables.orrery, variables.nn, variables.optim, variables.strategy = orrery, orrery.nn, orrery.optim, orrery.strategy
   if engine.at_terminal() then io.write(intro) end
-  engine.history()
+  history()
   while true do
     local text = read()
     if text == nil then return end

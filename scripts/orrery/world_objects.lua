@@ -6,6 +6,7 @@
 local _, orrery = ...
 local engine = orrery.engine
 local any_next = require "orrery.globals".next
+local define = require "orrery.define"
 
 local most_levels = 100
 
@@ -71,19 +72,20 @@ local function decode(bytes, at)
   return made, at
 end
 
-local M = {}
-
 -- Only the root's value travels, but its kind is known to the root alone: the others bring no bytes.
-function M.broadcast(world, value, o)
+define([[World:broadcast_object(value?: any, options?) -> any; All ranks get the root's Lua value: nil, a boolean, a
+    number, a string or a table of these.
+    @option root: integer = 0; rank whose value all get]], function(world, value, o)
   local root = engine.plan_only() and 0 or o.root
   if root < 0 or root >= world.size then
     orrery.fail(("root is %d: ranks are 0..%d"):format(root, world.size - 1))
   end
   local own = world.rank == root and encoded(value) or ""
   return (decode(engine.gather_bytes(world, own, ("object of rank %d"):format(root)), 1))
-end
+end)
 
-function M.allgather(world, value)
+define([[World:allgather_object(value?: any) -> any[]; A list of all ranks' Lua values, in rank order.]],
+function(world, value)
   local bytes = engine.gather_bytes(world, encoded(value), "objects")
   local list, at, count = {}, 1, 0
   while at <= #bytes do
@@ -91,6 +93,4 @@ function M.allgather(world, value)
     list[count], at = decode(bytes, at)
   end
   return list
-end
-
-return M
+end)

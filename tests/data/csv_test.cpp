@@ -3,7 +3,6 @@
 // Tables against what pandas reads of them (make.py), and tables with mistakes.
 #include <cstring>
 
-#include "data/npy.h"
 #include "mutations.h"
 #include "readers.h"
 

@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "data/batch_reader.h"
-#include "data/npy.h"
 #include "mutations.h"
 #include "readers.h"
 

@@ -8,7 +8,6 @@
 #include "../../plugins/data/images/resize.h"
 #include "data/augment.h"
 #include "data/columns.h"
-#include "data/npy.h"
 #include "data/order.h"
 #include "mutations.h"
 #include "readers.h"
@@ -33,14 +32,6 @@ TEST(Images, PixelsAreThoseOfPillow) {
     ASSERT_EQ(expected.bytes->size(), image.rgb.size()) << name;
     EXPECT_EQ(std::memcmp(expected.bytes->data(), image.rgb.data(), image.rgb.size()), 0) << name;
   }
-}
-
-std::vector<std::byte> read_one(const Dataset& data, const Pick& pick, size_t field) {
-  std::vector<std::byte> bytes(data.fields()[field].sample.bytes());
-  std::vector<std::byte*> to(data.fields().size());
-  to[field] = bytes.data();
-  data.read({&pick, 1}, to);
-  return bytes;
 }
 
 TEST(Images, SquaresAreThoseOfPillow) {
@@ -91,7 +82,7 @@ TEST(Images, MutationsAreReadOrRefused) {
 DatasetPtr counted(int64_t height, int64_t width) {
   HostTensor image = HostTensor::make({ORR_F32, {1, height, width}});
   for (int64_t i = 0; i < height * width; ++i) image.data<float>()[i] = static_cast<float>(i + 1);
-  const Column x{{"x", image.type}, Bytes(image.bytes), {Stored::f32}, 0, image.type.bytes()};
+  const Column x{{"x", image.type}, image.bytes, 0, image.type.bytes()};
   return std::make_shared<Columns>(std::vector{x}, 1);
 }
 
@@ -129,18 +120,6 @@ TEST(Augment, CropsAndFlipsAreAllWindows) {
 TEST(Augment, Normalises) {
   const DatasetPtr data = augment(counted(1, 2), {"x", 0, 0, false, {0.5}, {0.25}});
   EXPECT_EQ(changed(*data, 1), (std::vector<float>{2, 6}));
-}
-
-TEST(Augment, NamesWhatIsWrong) {
-  const auto why = [](const Augmentation& how) {
-    return refusal([&] { augment(counted(2, 3), how); });
-  };
-  EXPECT_NE(why({"z", 0, 0, true, {}, {}}).find("no field 'z'; the dataset has x"),
-            std::string::npos);
-  EXPECT_NE(why({"x", 4, 0, true, {}, {}}).find("crop is 4"), std::string::npos);
-  EXPECT_NE(why({"x", 0, 1, true, {}, {}}).find("pad is 1 without crop"), std::string::npos);
-  EXPECT_NE(why({"x", 0, 0, true, {1, 2}, {1}}).find("mean has 2"), std::string::npos);
-  EXPECT_NE(why({"x", 0, 0, true, {1}, {0}}).find("std has 0"), std::string::npos);
 }
 
 }  // namespace

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // .npy against NumPy's own files (make.py), against headers that lie, and against noise.
-#include "data/npy.h"
-
 #include <sys/stat.h>
 
 #include "mutations.h"
 #include "program/elements.h"
+#include "readers.h"
 
 namespace orrery {
 namespace {
@@ -34,26 +33,6 @@ TEST(Npy, ReadsWhatNumpyWrites) {
   for (int i = 0; i < 6; ++i) EXPECT_EQ(truth.data<uint8_t>()[i], i != 0);
 }
 
-TEST(Npy, ReadsBackWhatItWrote) {
-  const ScratchFile file("written.npy");
-  for (int32_t dtype : {ORR_F32, ORR_F64, ORR_F16, ORR_I32, ORR_I64, ORR_U8, ORR_BOOL}) {
-    HostTensor x = HostTensor::make({dtype, {2, 3}});
-    for (int i = 0; i < 6; ++i) {
-      write_element(dtype, x.data<std::byte>() + i * orr_dtype_bytes(dtype), i % 2);
-    }
-    save_npy(file.path(), x);
-    const HostTensor y = load_npy(file.path());
-    EXPECT_EQ(y.type, x.type);
-    EXPECT_EQ(*y.bytes, *x.bytes);
-  }
-}
-
-TEST(Npy, DataBeginsAtAMultipleOf64) {
-  const ScratchFile file("aligned.npy");
-  save_npy(file.path(), HostTensor::make({ORR_F32, {5}}));
-  EXPECT_EQ((std::filesystem::file_size(file.path()) - 20) % 64, 0u);
-}
-
 const ScratchFile& scratch() {
   static const ScratchFile file("damaged.npy");
   return file;
@@ -64,10 +43,18 @@ std::string refusal_of(const std::string& bytes) {
   return refusal([] { load_npy(scratch().path()); });
 }
 
+// A header and some bytes of data.
+std::string array(const std::string& shape, char version = 1, size_t bytes = 16) {
+  std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': " + shape + ", }";
+  header.resize(117, ' ');
+  header += '\n';
+  const std::string size = {static_cast<char>(header.size()), 0};
+  return std::string("\x93NUMPY") + version + '\0' + size + header + std::string(bytes, 'x');
+}
+
 TEST(Npy, NamesWhatIsWrong) {
   EXPECT_NE(refusal_of("hello, world").find("not a .npy file"), std::string::npos);
-  save_npy(scratch().path(), HostTensor::make({ORR_F32, {100}}));
-  const std::string why = refusal_of(contents(scratch().path()).substr(0, 200));
+  const std::string why = refusal_of(array("(100,)", 1, 72));
   EXPECT_NE(why.find("72 of 400 data bytes"), std::string::npos) << why;
   const std::string fortran = refusal([] { load_npy(recorded("fortran.npy")); });
   EXPECT_NE(fortran.find("Fortran order; save numpy.ascontiguousarray(x)"), std::string::npos);
@@ -81,15 +68,6 @@ TEST(Npy, AValueAboveI64IsNamed) {
       << refusal_of(bytes);
 }
 
-// A header and 16 bytes of data.
-std::string array(const std::string& shape, char version = 1) {
-  std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': " + shape + ", }";
-  header.resize(117, ' ');
-  header += '\n';
-  const std::string size = {static_cast<char>(header.size()), 0};
-  return std::string("\x93NUMPY") + version + '\0' + size + header + std::string(16, 'x');
-}
-
 TEST(Npy, RefusesShapesThatNoMemoryHolds) {
   for (const char* shape :
        {"(2305843009213693952, 8)", "(4294967296, 4294967296, 4)", "(99999999999999999999,)",
@@ -100,6 +78,20 @@ TEST(Npy, RefusesShapesThatNoMemoryHolds) {
   EXPECT_NE(refusal_of(array("(4,)", 9)).find("version 9 of .npy is not known"), std::string::npos);
   for (const char* shape : {"(4,)", "(2, 2)", "()", "(0, 5)", "(0,)", "(2,2,1)"})
     EXPECT_EQ(refusal_of(array(shape)), "") << shape;
+}
+
+TEST(Npy, TheFirstDimCountsTheSamples) {
+  const DatasetPtr rows = open_data("npy", recorded("f4.npy"), {{"field", "rows"}}, {});
+  EXPECT_EQ(rows->samples(), 2);
+  EXPECT_EQ(rows->fields()[0].name, "rows");
+  EXPECT_EQ(rows->fields()[0].sample, (Type{ORR_F32, {3}}));
+  const auto bytes = read_one(*rows, {1}, 0);
+  EXPECT_EQ(read_element(ORR_F32, bytes.data() + 4), 4);
+  for (const char* shape : {"()", "(0, 4)"}) {
+    scratch().write(array(shape));
+    const std::string why = refusal([] { open_data("npy", scratch().path(), {}, {}); });
+    EXPECT_NE(why.find(": its first dim counts the samples"), std::string::npos) << why;
+  }
 }
 
 TEST(Npy, DoesNotWaitForAPipe) {

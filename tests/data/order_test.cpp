@@ -7,11 +7,12 @@
 #include <cstring>
 #include <set>
 
+#include "base/error.h"
 #include "data/batch_reader.h"
 #include "data/columns.h"
 #include "data/joined.h"
+#include "data/made_tokenizer.h"
 #include "data/slice.h"
-#include "data/text.h"
 
 namespace orrery {
 namespace {
@@ -22,16 +23,12 @@ DatasetPtr numbers(int32_t count, int32_t first = 0) {
     const int32_t value = first + i;
     std::memcpy(bytes->data() + i * 4, &value, 4);
   }
-  const Column x{{"x", {ORR_I32, {}}},
-                 std::shared_ptr<const std::vector<std::byte>>(bytes),
-                 {Stored::i32},
-                 0,
-                 4};
+  const Column x{{"x", {ORR_I32, {}}}, bytes, 0, 4};
   return std::make_shared<Columns>(std::vector{x}, count);
 }
 
 DatasetPtr text_of(const std::string& text, const std::string& tokens, int64_t ctx) {
-  return text_dataset(text, text_tokenizer(tokens, text, "t"), ctx, "t");
+  return windows_of(text, plugin_tokenizer("text", {{"kind", tokens}}, text, "t"), ctx, "t");
 }
 
 std::vector<int64_t> batch_samples(const Samples& samples, const BatchOrder& order) {
@@ -111,6 +108,13 @@ TEST(Slice, BeginsWhereItIsTold) {
   const DatasetPtr part = slice(numbers(10), 4, 3);
   EXPECT_EQ(part->samples(), 3);
   EXPECT_EQ(read_all(part, {{0}, {2}}, 0), (std::vector<int32_t>{4, 6}));
+}
+
+TEST(Beside, HasTheFieldsOfAllParts) {
+  const DatasetPtr both = beside({numbers(3), numbers(3, 10)});
+  EXPECT_EQ(read_all(both, {{2}, {0}}, 0), (std::vector<int32_t>{2, 0}));
+  EXPECT_EQ(read_all(both, {{2}, {0}}, 1), (std::vector<int32_t>{12, 10}));
+  EXPECT_THROW(beside({numbers(3), numbers(2)}), Error);
 }
 
 TEST(Mixed, WeightsAreSharesAndNoSampleIsLeftOut) {

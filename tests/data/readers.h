@@ -8,6 +8,7 @@
 
 #include "data/joined.h"
 #include "data/opened.h"
+#include "program/state.h"
 
 namespace orrery {
 
@@ -17,6 +18,21 @@ inline DatasetPtr joined_files(const std::string& format, const std::vector<std:
   std::vector<DatasetPtr> parts;
   for (const std::string& path : paths) parts.push_back(open_data(format, path, options, dtypes));
   return join(parts, paths);
+}
+
+// The bytes of a field of a sample.
+inline std::vector<std::byte> read_one(const Dataset& data, const Pick& pick, size_t field) {
+  std::vector<std::byte> bytes(data.fields()[field].sample.bytes());
+  std::vector<std::byte*> to(data.fields().size());
+  to[field] = bytes.data();
+  data.read({&pick, 1}, to);
+  return bytes;
+}
+
+inline HostTensor load_npy(const std::string& path) {
+  const DatasetPtr array = open_data("npy", path, {{"whole", int64_t{1}}}, {});
+  return {array->fields()[0].sample,
+          std::make_shared<std::vector<std::byte>>(read_one(*array, {0}, 0))};
 }
 
 inline DatasetPtr token_files(const std::vector<std::string>& paths, const std::string& kind,

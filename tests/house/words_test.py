@@ -35,7 +35,7 @@ WORDS = {
     "neighbours": ("flat buffer", 0),
     "life": ("activation policy", 4),
     "lives": ("activation policies", 0),
-    "letter": ("request", 2),
+    "letter": ("request", 1),
     "parcel": ("packed tensors", 0),
     "door": ("connection", 0),
     "doors": ("connections", 0),

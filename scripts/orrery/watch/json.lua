@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- JSON texts as Lua values: objects and arrays become tables, null becomes nil (it is left out of tables).
+-- JSON texts as Lua values, and back: objects and arrays become tables, null becomes nil (it is left out of tables).
 local M = {}
 
 local escapes = { b = "\b", f = "\f", n = "\n", r = "\r", t = "\t" }
@@ -83,6 +83,27 @@ function M.decode(text)
   local value, after = value_at(text, 1)
   if skip(text, after) <= #text then wrong(text, after) end
   return value
+end
+
+local named = { ["\b"] = "\\b", ["\f"] = "\\f", ["\n"] = "\\n", ["\r"] = "\\r", ["\t"] = "\\t", ['"'] = '\\"',
+  ["\\"] = "\\\\" }
+
+local function quoted(text)
+  return '"' .. text:gsub('[%c"\\]', function(c) return named[c] or ("\\u%04x"):format(c:byte()) end) .. '"'
+end
+
+-- The text of a boolean, a number, a string or a table of them, a line for each field; `before` stands in front of
+-- every line but the first.
+function M.encode(value, before)
+  if type(value) == "string" then return quoted(value) end
+  if type(value) ~= "table" then return tostring(value) end
+  local lines, inner = {}, before .. "  "
+  local list = value[1] ~= nil or next(value) == nil
+  for key, each in pairs(value) do
+    lines[#lines + 1] = inner .. (list and "" or quoted(key) .. ": ") .. M.encode(each, inner)
+  end
+  local first, last = list and "[" or "{", list and "]" or "}"
+  return #lines == 0 and first .. last or ("%s\n%s\n%s%s"):format(first, table.concat(lines, ",\n"), before, last)
 end
 
 return M

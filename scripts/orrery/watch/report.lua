@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
 -- `orrery report DIR... [-o FILE]`: one HTML page about one or several runs, with nothing outside of it.
-local _, orrery = ...
 local directory = require "orrery.watch.directory"
+local files = require "orrery.files"
 local svg = require "orrery.watch.svg"
 local escape, short = svg.escape, directory.short
 
@@ -198,18 +198,15 @@ local function page(runs)
   return table.concat(out, "\n")
 end
 
--- `words`: the file to write to, "" for standard output, then the directories.
-return function(file, ...)
+-- Without `output`, to standard output.
+return function(o)
   local runs = {}
-  for _, path in ipairs { ... } do runs[#runs + 1] = directory.open(path) end
+  for _, path in ipairs(o.directory) do runs[#runs + 1] = directory.open(path) end
   local text = page(runs)
-  if file == "" then
+  if not o.output then
     io.write(text)
     return
   end
-  local out, why = io.open(file, "wb")
-  if not out or not out:write(text) or not out:close() then
-    orrery.engine.fail_usage(("-o %s: cannot write it: %s"):format(file, why or "the disk is full?"))
-  end
-  print(("wrote %s, %s"):format(file, short(#text, true)))
+  files.write(o.output, text, "-o")
+  print(("wrote %s, %s"):format(o.output, short(#text, true)))
 end

@@ -2,8 +2,8 @@
 --
 -- `orrery top DIR`: a run as one screen of the terminal, drawn again when its directory changes; --once draws one
 -- screen, --svg FILE writes it as a picture.
-local _, orrery = ...
 local directory = require "orrery.watch.directory"
+local files = require "orrery.files"
 local svg = require "orrery.watch.svg"
 local short = directory.short
 
@@ -128,13 +128,6 @@ local function picture(lines)
   return table.concat(out, "\n") .. "\n</svg>\n"
 end
 
-local function write(file, text)
-  local out, why = io.open(file, "wb")
-  if not out or not out:write(text) or not out:close() then
-    orrery.engine.fail_usage(("--svg %s: cannot write it: %s"):format(file, why or "the disk is full?"))
-  end
-end
-
 -- Draws until the user interrupts, which ends the sleep with a signal.
 local function follow(run)
   local changed = true
@@ -148,12 +141,12 @@ local function follow(run)
   until not slept
 end
 
-return function(path, once, file)
-  local run = directory.open(path)
-  if file ~= "" then write(file, picture(screen(run))) end
-  if once == "yes" then
+return function(o)
+  local run = directory.open(o.directory)
+  if o.svg then files.write(o.svg, picture(screen(run)), "--svg") end
+  if o.once then
     io.write(table.concat(screen(run), "\n"), "\n")
-  elseif file == "" then
+  elseif not o.svg then
     follow(run)
   end
 end

@@ -12,7 +12,22 @@ assert(orrery.tensor({ 9007199254740993 }):item() == 9007199254740993)
 local path = os.tmpname()
 x:save(path)
 assert(orrery.load(path):tolist()[1][3] == 3)
+for _, dtype in ipairs { "f32", "f64", "f16", "i32", "i64", "u8", "bool" } do
+  local made = orrery.tensor({ { 1, 0, 1 }, { 0, 0, 1 } }, dtype)
+  made:save(path)
+  local file = io.open(path, "rb")
+  local size = file:seek "end"
+  file:close()
+  assert((size - #orrery.engine.bytes(made)) % 64 == 0, "data begins at a multiple of 64")
+  assert(tostring(orrery.load(path)) == tostring(made), dtype)
+end
+local both = orrery.data.arrays { x = path, y = { 7, 8 } }:batch(1, { size = 2, shuffle = false })
+assert(orrery.data.open("npy", path, { whole = 1.0 }).samples == 1, "a whole number is one, however it is written")
+assert(orrery.data.open("npy", path, { field = "7" }):batch(1, { size = 1 })["7"], "digits stay a text")
+assert(both.x:read():tolist()[2][3] == true and both.y:read():tolist()[2] == 8)
 os.remove(path)
+assert(select(2, pcall(orrery.tensor({ 1 }, "bf16").save, orrery.tensor({ 1 }, "bf16"), path)):find "no bf16")
+assert(select(2, pcall(x.save, x, "/nowhere/x.npy")):find "cannot write: ")
 
 -- Numbers that a dtype does not hold.
 local function refused(value, dtype, why)

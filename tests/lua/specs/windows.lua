@@ -91,6 +91,7 @@ check("logsumexp of nothing", of(function(a) return a:logsumexp():exp() end,
 check("clamp", of(function(a) return a:clamp(-1, 4.5) end, y), { 1, 4, 4.5, -1, 0, 4.5 })
 check("cumsum", of(function(a) return a:cumsum(2) end, y), { 1, 5, 14, -2, -2, 3 })
 check("cumsum of dim 1", of(function(a) return a:cumsum(1) end, y), { 1, 4, 9, -1, 4, 14 })
+check("cumsum of many", of(function(a) return a:cumsum(-1) end, orrery.tensor { 1, 2, 3, 4, 5, 6, 7 }), { 1, 3, 6, 10, 15, 21, 28 })
 check("one_hot", of(function(a) return a:one_hot(3) end, orrery.tensor({ 2, 0 }, "i64")), { 0, 0, 1, 1, 0, 0 })
 check("one microbatch without a batch", of(function(a) return (a:microbatch_mean()) end, y),
   { -0.5, 2, 7, -0.5, 2, 7 })

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-#include "data/text.h"
-
+// Text as its characters (the option `kind` is "chars"), whose ids are in the order of their code
+// points, or as its bytes ("bytes").
 #include <map>
+#include <orrery/sdk/tokenizer.hpp>
 #include <orrery/sdk/utf8.hpp>
 #include <string_view>
 
-#include "base/error.h"
-#include "data/columns.h"
+#include "refuse.h"
 
-namespace orrery {
+namespace data {
 namespace {
 
 // Calls visit(code, symbol) for every character.
@@ -17,24 +17,23 @@ template <class Visit>
 void each_character(const std::string& text, const std::string& name, const Visit& visit) {
   for (size_t at = 0; at < text.size();) {
     const orr::CodePoint point = orr::code_point(text, at);
-    if (!point.bytes)
-      fail(ORR_INVALID, "{}: byte {} is not UTF-8; read it with tokens = 'bytes'", name, at);
+    if (!point.bytes) refuse(name, ": byte ", at, " is not UTF-8; read it with tokens = 'bytes'");
     visit(point.code, std::string_view(text).substr(at, point.bytes));
     at += point.bytes;
   }
 }
 
-// `id`, as an index. Throws Error for one that is no token.
+// `id`, as an index. Throws for one that is no token.
 size_t checked_id(int64_t id, int64_t vocab) {
-  if (id < 0 || id >= vocab) fail(ORR_INVALID, "decode: token {} is outside 0..{}", id, vocab - 1);
+  if (id < 0 || id >= vocab) refuse("decode: token ", id, " is outside 0..", vocab - 1);
   return static_cast<size_t>(id);
 }
 
 // What has no files of its own.
-class OfText : public Tokenizer {
+class OfText : public orr::Tokenizer {
  public:
   void save(const std::string&) const override {
-    fail(ORR_INVALID, "save: characters and bytes are their own vocabulary: there are no files");
+    refuse("save: characters and bytes are their own vocabulary: there are no files");
   }
 };
 
@@ -52,7 +51,6 @@ class ByteTokens : public OfText {
   }
 };
 
-// Ids in the order of the characters' code points.
 class CharacterTokens : public OfText {
  public:
   CharacterTokens(const std::string& text, const std::string& name) {
@@ -72,8 +70,7 @@ class CharacterTokens : public OfText {
     ids.reserve(text.size());
     each_character(text, name, [&](char32_t code, std::string_view symbol) {
       if (code >= ids_.size() || ids_[code] == kAbsent)
-        fail(ORR_INVALID, "{}: the character '{}' does not occur in the text of this dataset", name,
-             symbol);
+        refuse(name, ": the character '", symbol, "' does not occur in the text of this dataset");
       ids.push_back(ids_[code]);
     });
     return ids;
@@ -90,22 +87,16 @@ class CharacterTokens : public OfText {
   std::vector<int32_t> ids_;  // by code point
 };
 
+std::unique_ptr<orr::Tokenizer> make(const std::string& text, const std::string& name,
+                                     const orr::DataOptions& options) {
+  const std::string kind = options.text("kind", "chars");
+  if (kind == "bytes") return std::make_unique<ByteTokens>();
+  if (kind == "chars") return std::make_unique<CharacterTokens>(text, name);
+  refuse("tokens is '", kind, "': 'chars' or 'bytes'");
+}
+
 }  // namespace
+}  // namespace data
 
-std::shared_ptr<const Tokenizer> text_tokenizer(const std::string& kind, const std::string& text,
-                                                const std::string& name) {
-  if (kind == "bytes") return std::make_shared<ByteTokens>();
-  if (kind == "chars") return std::make_shared<CharacterTokens>(text, name);
-  fail(ORR_INVALID, "tokens is '{}': 'chars' or 'bytes'", kind);
-}
-
-DatasetPtr text_dataset(const std::string& text, std::shared_ptr<const Tokenizer> tokenizer,
-                        int64_t ctx, const std::string& name) {
-  const std::vector<int32_t> ids = tokenizer->encode(text, name);
-  const auto* begin = reinterpret_cast<const std::byte*>(ids.data());
-  const auto bytes = std::make_shared<const std::vector<std::byte>>(begin, begin + ids.size() * 4);
-  return windows_of(bytes, {Stored::i32}, 0, static_cast<int64_t>(ids.size()), ctx, name, "tokens",
-                    std::move(tokenizer));
-}
-
-}  // namespace orrery
+ORR_PLUGIN(ORR_KIND_DATA, "text", "0.1.0", "Text as its characters or its bytes",
+           orr::Tokenizers<data::make>::entry, 1, {{"data", 1, 1}})

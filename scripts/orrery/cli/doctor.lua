@@ -1,0 +1,70 @@
+-- SPDX-License-Identifier: Apache-2.0
+--
+-- `orrery doctor`: what this machine offers and which plugins work on it.
+local _, orrery = ...
+local survey = require "orrery.cli.survey"
+local words = require "orrery.plan.words"
+local json = require "orrery.watch.json"
+
+-- A launcher and two variables that it sets; the first launcher whose variables are both set counts.
+local launchers = {
+  { "orrery run", "ORRERY_RANK", "ORRERY_WORLD_SIZE" },
+  { "torchrun", "RANK", "WORLD_SIZE" },
+  { "Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE" },
+  { "MPICH or Intel MPI", "PMI_RANK", "PMI_SIZE" },
+  { "Slurm step", "SLURM_STEP_ID", "SLURM_NTASKS" },
+}
+
+local function launched_by()
+  for _, launcher in ipairs(launchers) do
+    local name, rank, size = table.unpack(launcher)
+    if os.getenv(rank) and os.getenv(size) then
+      return ("%s (%s=%s, %s=%s)"):format(name, rank, os.getenv(rank), size, os.getenv(size))
+    end
+  end
+  return "none: a single process"
+end
+
+local function gpu_driver()
+  local file = io.open "/proc/driver/nvidia/version"
+  local line = file and file:read "l"
+  if file then file:close() end
+  return line or "no NVIDIA driver here"
+end
+
+-- The facts that are reported, { name, text }, in the order of printing.
+local function facts(ranks)
+  local m = orrery.engine.machine(ranks)
+  local all = {
+    { "version", m.version }, { "compiler", m.compiler }, { "lua", m.lua }, { "cpu", m.cpu },
+    { "features", m.features },
+    { "cores", ("%d allowed of %d"):format(m.allowed, m.online) },
+    { "topology", ("%s, %s; allowed: %s, %s%s"):format(words.count(m.packages, "package"),
+      words.count(m.nodes, "NUMA node"), words.count(m.cores, "core"), words.count(m.threads, "hardware thread"),
+      m.here and "" or " (not this machine)") },
+    { "memory", ("%s available of %s"):format(words.size(m.memory_available), words.size(m.memory_total)) },
+    { "shared memory", m.shared_total
+      and ("%s free of %s"):format(words.size(m.shared_available), words.size(m.shared_total))
+      or "/dev/shm is not there; mount a tmpfs on it" },
+    { "gpu", gpu_driver() }, { "launched by", launched_by() },
+  }
+  for rank, share in ipairs(m.shares) do
+    local pinned = share.cpus == "" and "not pinned: CPUs cannot be shared evenly" or "pinned to CPUs " .. share.cpus
+    all[#all + 1] = { ("rank %d"):format(rank - 1), ("%s, %s"):format(pinned, words.count(share.threads, "thread")) }
+  end
+  return all
+end
+
+return function(o)
+  local all, states = facts(o.ranks or 0), survey.plugins()
+  if o.json then
+    for i, fact in ipairs(all) do all[i] = ("  %s: %s,\n"):format(json.encode(fact[1]), json.encode(fact[2])) end
+    io.write(("{\n%s  \"plugins\": %s\n}"):format(table.concat(all), json.encode(states, "  ")), "\n")
+    return
+  end
+  for _, fact in ipairs(all) do io.write(("%-14s %s"):format(fact[1], fact[2]), "\n") end
+  for _, s in ipairs(states) do
+    io.write(("%-14s %s %s: %s"):format(s.on and "plugin on" or "plugin off", s.kind, s.name,
+      s.on and s.summary or s.reason), "\n")
+  end
+end

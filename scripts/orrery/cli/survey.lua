@@ -1,0 +1,35 @@
+-- SPDX-License-Identifier: Apache-2.0
+--
+-- Which plugins and strategies are here, and whether they can be used.
+local _, orrery = ...
+local engine = orrery.engine
+
+local M = { strategy_directory = engine.library() .. "/orrery/strategy" }
+
+-- One for each plugin and kind: first those that are on, then by kind, name and path. All are loaded.
+function M.plugins()
+  local states = engine.plugins()
+  for number, s in ipairs(states) do
+    if s.reason == "" then s.reason = engine.refusal(number) end
+    s.on = s.reason == ""
+  end
+  table.sort(states, function(a, b)
+    if a.on ~= b.on then return a.on end
+    for _, key in ipairs { "kind", "name", "path" } do
+      if a[key] ~= b[key] then return a[key] < b[key] end
+    end
+    return false
+  end)
+  return states
+end
+
+-- The names of the Lua library's strategies, sorted. Scripts may define more (strategy.define).
+function M.scripted_strategies()
+  local names = {}
+  for i, path in ipairs(orrery.data.files(M.strategy_directory, { ".lua" })) do
+    names[i] = path:match "([^/]+)%.lua$"
+  end
+  return names
+end
+
+return M

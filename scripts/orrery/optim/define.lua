@@ -135,7 +135,7 @@ local function inputs_of(given)
   return inputs, table.concat(key, " ")
 end
 
--- A compiled update of `params` by gradients like these.
+-- A compiled update of those of `params` that are not frozen, by gradients like these.
 local function updating(optimizer, params, given)
   local states = {}
   for i, gradient in ipairs(given) do
@@ -153,14 +153,14 @@ local function updating(optimizer, params, given)
         orrery.fail(("update: gradient %d is %s, the parameter '%s' is %s"):format(
           i, tostring(gradient.shape), parameter.name, tostring(parameter.shape)))
       end
-      parameter:update(optimizer:trace(parameter, parameter, gradient))
+      if not parameter.frozen then parameter:update(optimizer:trace(parameter, parameter, gradient)) end
     end
   end)
 end
 
 --- Optimizer:attach(model)
---- For own loops: an object whose update(gradients) changes the model's parameters. Words of the world
---- take it for the list of its states.
+--- For own loops: an object whose update(gradients) changes the model's parameters, but those that are frozen then.
+--- Words of the world take it for the list of its states.
 ---@param model orrery.Module|table
 ---@return orrery.Attached
 
@@ -187,6 +187,9 @@ function Optimizer:attach(model)
         orrery.fail(("update: %d gradients given for %d parameters"):format(#given, #params))
       end
       local inputs, key = inputs_of(given)
+      for i, parameter in ipairs(params) do
+        if parameter.frozen then key = ("%s %d frozen"):format(key, i) end
+      end
       programs[key] = programs[key] or updating(own, params, given)
       step = step + 1
       programs[key]:run(inputs, own:scalars(step))

@@ -38,10 +38,14 @@ class Apart:
                       for lua, _ in model.outputs]
 
     def can_be_told(self):
-        """Not where samples read the whole batch, where the loss is a mean by weights of the samples, or where a copy begins
-        without samples."""
-        weighted = any("weights =" in line or "ignore =" in line for line in self.model.lua)
-        return not self.model.whole and not weighted and all(a < b for a, b, _ in map(self.rows_of, [0] * self.copies, range(self.copies)))
+        """Not where samples read the whole batch, where the loss is a mean by weights of the samples, where a copy begins without
+        samples, or where a penalty in the loss belongs to copies of unequal shares."""
+        model = self.model
+        weighted = any("weights =" in line or "ignore =" in line for line in model.lua)
+        shares = [[b - a for a, b, _ in (self.rows_of(step, r) for r in range(self.copies))] for step in range(STEPS)]
+        uneven = any(len({n for n in some if n}) > 1 for some in shares)
+        penalty = any(lua.endswith((":sumsq() * 0.01", ":abs():mean() * 0.1")) for lua, _ in model.losses)
+        return not (model.whole or weighted or 0 in shares[0] or uneven and penalty)
 
     def rows_of(self, step, copy):
         """The first and last row of a copy's samples, and how many a microbatch has."""

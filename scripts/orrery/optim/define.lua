@@ -108,6 +108,11 @@ function Optimizer:states_of(parameter)
   return made
 end
 
+-- A new value in the dtype of what will hold it: run-time scalars are f32, so an update of 16 bits is rounded once.
+local function rounded(value, like)
+  return value.dtype == like.dtype and value or value:cast(like.dtype)
+end
+
 -- Traces the update of one parameter by a bound optimizer; returns its new value.
 function Optimizer:trace(parameter, value, gradient)
   local states = self:states_of(parameter)
@@ -118,9 +123,9 @@ function Optimizer:trace(parameter, value, gradient)
       orrery.fail(("%s: update returned a state '%s' that 'states' does not list"):format(
         self.name, name))
     end
-    states[name]:update(state)
+    states[name]:update(rounded(state, states[name]))
   end
-  return new
+  return rounded(new, parameter)
 end
 
 -- Tensors given to a program are its inputs; parameters and buffers it reads where they are. The

@@ -93,19 +93,23 @@ int32_t at_least_f32(int32_t dtype) { return dtype == ORR_F64 ? dtype : int32_t{
 
 // The sum of a gradient's squares, in f32 or, of f64, in f64. Where the gradient is a cast of a
 // 16-bit sum, the squares are those of that sum: the cast, which would have to wait from the norm
-// to the update, is then computed in the update.
+// to the update, is then computed in the update. Squares of 16 bits are added in f32: f16 ends at
+// 65,504.
 ValueId sum_of_squares(Program& p, ValueId x) {
   const Type type = p.type(x);
-  if (p.value(x).producer != kNone && is_cast(maker(p, x)) && !type.dims.empty()) {
-    const ValueId before = maker(p, x).in[0];
-    if (type.dtype == ORR_F32 && orr_dtype_bytes(p.type(before).dtype) == 2)
-      return p.add1("reduce", {before},
-                    {{"fn", std::string("sumsq")},
-                     {"begin", int64_t{0}},
-                     {"end", static_cast<int64_t>(type.dims.size())},
-                     {"dtype", int64_t{ORR_F32}}});
-  }
-  return p.cast(build::reduce(p, "sumsq", x, {}, false), at_least_f32(type.dtype));
+  const auto is_short = [&](ValueId v) { return orr_dtype_bytes(p.type(v).dtype) == 2; };
+  if (type.dims.empty())
+    return build::reduce(p, "sumsq", p.cast(x, at_least_f32(type.dtype)), {}, false);
+  if (p.value(x).producer != kNone && is_cast(maker(p, x)) && type.dtype == ORR_F32 &&
+      is_short(maker(p, x).in[0]))
+    x = maker(p, x).in[0];
+  if (is_short(x))
+    return p.add1("reduce", {x},
+                  {{"fn", std::string("sumsq")},
+                   {"begin", int64_t{0}},
+                   {"end", static_cast<int64_t>(type.dims.size())},
+                   {"dtype", int64_t{ORR_F32}}});
+  return build::reduce(p, "sumsq", x, {}, false);
 }
 
 ValueId squared_norm(Program& p, const Gradients& g, size_t i, ValueId inverse) {

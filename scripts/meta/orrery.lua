@@ -2444,7 +2444,7 @@ function orrery.optim.sgd(options) end
 ---@class orrery.Optimizer
 local Optimizer = {}
 
----For own loops: an object whose update(gradients) changes the model's parameters. Words of the world take it for the list of its states.
+---For own loops: an object whose update(gradients) changes the model's parameters, but those that are frozen then. Words of the world take it for the list of its states.
 ---@param model orrery.Module|table
 ---@return orrery.Attached
 function Optimizer:attach(model) end

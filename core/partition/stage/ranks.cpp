@@ -85,6 +85,8 @@ void StageRanks::find_held() {
     for (const std::string& name : {value(v).name, s.beside})
       if (auto at = mesh_.held_at.find(name); at != mesh_.held_at.end() && ranks.none())
         for (int rank : at->second) ranks.set(static_cast<size_t>(rank));
+    // An update would need a number everywhere: so that it can be thawed, it is there while frozen.
+    if (s.frozen && scalar(v) && !from_.updates().empty()) ranks = everyone_;
     if (!s.bound) continue;
     for (int rank = 0; rank < mesh_.world; ++rank)
       if (s.parts.empty() || s.parts[static_cast<size_t>(rank)].type(s.type).elements() > 0)

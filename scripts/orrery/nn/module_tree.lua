@@ -106,26 +106,21 @@ local function naming(part, kind)
 end
 
 -- A function that gives what lies below the names that it has now, and fails if a module or tensor has been replaced:
--- what was compiled keeps the old. With `same_frozen`, also if a parameter has been frozen, or is not any more. Names are
--- lost where another root holds the same parts, such as another run's params.
+-- what was compiled keeps the old. Names are lost where another root holds the same parts, such as another run's params.
 function M.watch(model)
   local parts, rename = {}, info[model] and naming(model, "Module") or function() end
   if orrery.type(model) ~= "State" then
     M.walk(model, function(path, part, kind, _, node, key)
-      parts[#parts + 1] = { path = path, part = part, node = node, key = key, rename = naming(part, kind),
-        frozen = kind == "State" and part.frozen }
+      parts[#parts + 1] = { path = path, part = part, node = node, key = key, rename = naming(part, kind) }
     end)
   end
-  return function(same_frozen)
+  return function()
     rename()
     for _, p in ipairs(parts) do
       p.rename()
       if not rawequal(rawget(p.node, p.key), p.part) then
         orrery.fail(("'%s' of the model was replaced after it was compiled, which goes on with the old one; "
           .. "change a parameter with %s:write(value), or compile again"):format(p.path, p.path))
-      elseif same_frozen and p.frozen ~= (orrery.type(p.part) == "State" and p.part.frozen) then
-        orrery.fail(("'%s' of the model was %s after the optimizer was attached; attach it again"):format(
-          p.path, p.frozen and "included in training again" or "frozen"))
       end
     end
   end

@@ -108,6 +108,11 @@ function Optimizer:states_of(parameter)
   return made
 end
 
+-- A new value in the dtype of what will hold it: run-time scalars are f32, so an update of 16 bits is rounded once.
+local function rounded(value, like)
+  return value.dtype == like.dtype and value or value:cast(like.dtype)
+end
+
 -- Traces the update of one parameter by a bound optimizer; returns its new value.
 function Optimizer:trace(parameter, value, gradient)
   local states = self:states_of(parameter)
@@ -118,9 +123,9 @@ function Optimizer:trace(parameter, value, gradient)
       orrery.fail(("%s: update returned a state '%s' that 'states' does not list"):format(
         self.name, name))
     end
-    states[name]:update(state)
+    states[name]:update(rounded(state, states[name]))
   end
-  return new
+  return rounded(new, parameter)
 end
 
 -- Tensors given to a program are its inputs; parameters and buffers it reads where they are. The
@@ -135,7 +140,7 @@ local function inputs_of(given)
   return inputs, table.concat(key, " ")
 end
 
--- A compiled update of `params` by gradients like these.
+-- A compiled update of those of `params` that are not frozen, by gradients like these.
 local function updating(optimizer, params, given)
   local states = {}
   for i, gradient in ipairs(given) do
@@ -153,14 +158,14 @@ local function updating(optimizer, params, given)
         orrery.fail(("update: gradient %d is %s, the parameter '%s' is %s"):format(
           i, tostring(gradient.shape), parameter.name, tostring(parameter.shape)))
       end
-      parameter:update(optimizer:trace(parameter, parameter, gradient))
+      if not parameter.frozen then parameter:update(optimizer:trace(parameter, parameter, gradient)) end
     end
   end)
 end
 
 --- Optimizer:attach(model)
---- For own loops: an object whose update(gradients) changes the model's parameters. Words of the world
---- take it for the list of its states.
+--- For own loops: an object whose update(gradients) changes the model's parameters, but those that are frozen then.
+--- Words of the world take it for the list of its states.
 ---@param model orrery.Module|table
 ---@return orrery.Attached
 
@@ -182,11 +187,14 @@ function Optimizer:attach(model)
   end
   return setmetatable({
     update = function(_, given)
-      unchanged(true)
+      unchanged()
       if #given ~= #params then
         orrery.fail(("update: %d gradients given for %d parameters"):format(#given, #params))
       end
       local inputs, key = inputs_of(given)
+      for i, parameter in ipairs(params) do
+        if parameter.frozen then key = ("%s %d frozen"):format(key, i) end
+      end
       programs[key] = programs[key] or updating(own, params, given)
       step = step + 1
       programs[key]:run(inputs, own:scalars(step))

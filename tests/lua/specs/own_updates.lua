@@ -59,3 +59,12 @@ local _, gradients = orrery.value_and_grad(function(batch) return model(batch.x)
   { x = { { 1.0 } } }
 near(gradients[1]:read():item(), 3)
 near(gradients[2]:read():item(), 2)
+
+-- What is frozen when the gradients come stays as it is.
+local still, free = orrery.parameter({ 1 }, { name = "still" }), orrery.parameter({ 1 }, { name = "free" })
+local step_both = optim.sgd { lr = 1 }:attach { still, free }
+for _, frozen in ipairs { false, true, false } do
+  still:freeze(frozen)
+  step_both:update { orrery.tensor({ 1.0 }), orrery.tensor({ 1.0 }) }
+end
+assert(still:read():tolist()[1] == -2 and free:read():tolist()[1] == -3)

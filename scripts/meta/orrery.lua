@@ -195,13 +195,6 @@ function orrery.region(path) end
 ---@param message string
 function orrery.fail(message) end
 
----Checks an option table: `defaults` with the given values; unknown names are errors.
----@param what string
----@param given any
----@param defaults table
----@return table
-function orrery.options(what, given, defaults) end
-
 ---" (did you mean 'x'?)" for the nearest name, or "".
 ---@param word string
 ---@param known table
@@ -265,6 +258,13 @@ function orrery.ones(dims, dtype) end
 ---@param tensor orrery.Tensor
 ---@return orrery.Tensor
 function orrery.ones_like(tensor) end
+
+---Checks an option table: `defaults` with the given values; unknown names are errors.
+---@param what string
+---@param given any
+---@param defaults table
+---@return table
+function orrery.options(what, given, defaults) end
 
 ---Paths of Orrery's own sources and documents, texts to train on.
 ---@return string[]
@@ -1024,6 +1024,11 @@ function orrery.engine.fields(data) end
 ---@param options table
 ---@return orrery.Dataset
 function orrery.engine.augment(data, options) end
+
+---What errors call a value: 'a Tensor', 3, "'text'".
+---@param value any
+---@return string
+function orrery.engine.describe(value) end
 
 ---Names of the strategy plugins.
 ---@return string[]

@@ -1002,6 +1002,17 @@ function orrery.engine.beside(parts) end
 ---@return string, string
 function orrery.engine.read_source(source, options) end
 
+---How many samples can be read, windows of text at every token.
+---@param data orrery.Dataset
+---@return integer
+function orrery.engine.samples(data) end
+
+---Parts one after another, each so many samples long.
+---@param parts table
+---@param lengths table
+---@return orrery.Dataset
+function orrery.engine.mix(parts, lengths) end
+
 ---The first sample of a dataset of one field.
 ---@param data orrery.Dataset
 ---@return orrery.HostTensor
@@ -1679,12 +1690,6 @@ function Weights:read(name, to, transpose) end
 ---@class orrery.data
 orrery.data = {}
 
----Several datasets of the same fields, each with its share of the samples. An epoch is as long as it takes to see all of every part.
----@param parts table
----@param weights table
----@return orrery.Dataset
-function orrery.data.mix(parts, weights) end
-
 ---Files below a directory with these endings, sorted.
 ---@param directory string
 ---@param endings table
@@ -1746,6 +1751,12 @@ function orrery.data.idx(images, labels, options) end
 ---@param options orrery.data.images.Options
 ---@return orrery.Dataset
 function orrery.data.images(directory, options) end
+
+---Several datasets of the same fields, each with its share of the samples. An epoch is as long as it takes to see all of every part.
+---@param parts table
+---@param weights table
+---@return orrery.Dataset
+function orrery.data.mix(parts, weights) end
 
 ---What the data plugin of this name reads at a path, or at each of a list of them.
 ---@param format string

@@ -2,7 +2,6 @@
 #include "data/joined.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/error.h"
 
@@ -94,27 +93,10 @@ DatasetPtr join(const std::vector<DatasetPtr>& parts, const std::vector<std::str
   return parts.size() == 1 ? parts[0] : std::make_shared<Joined>(parts, lengths);
 }
 
-DatasetPtr mix(const std::vector<DatasetPtr>& parts, const std::vector<double>& weights) {
+DatasetPtr mix(const std::vector<DatasetPtr>& parts, const std::vector<int64_t>& lengths) {
   std::vector<std::string> names;
   for (size_t k = 0; k < parts.size(); ++k) names.push_back(fmt::format("part {}", k + 1));
   join(parts, names);
-  double longest = 0;  // samples of a part of weight 1
-  for (size_t k = 0; k < parts.size(); ++k) {
-    if (!(weights[k] > 0) || !std::isfinite(weights[k]))
-      fail(ORR_INVALID, "mix: weight {} is {}: every weight is a number above 0", k + 1,
-           weights[k]);
-    longest = std::max(longest, static_cast<double>(parts[k]->samples()) / weights[k]);
-  }
-  std::vector<int64_t> lengths;
-  double all = 0;
-  for (size_t k = 0; k < parts.size(); ++k) {
-    const double length = std::max(1.0, std::round(weights[k] * longest));
-    all += length;
-    if (all > 0x1p53)
-      fail(ORR_INVALID, "mix: weight {} is {}: an epoch would have more than 2^53 samples", k + 1,
-           weights[k]);
-    lengths.push_back(std::max(parts[k]->samples(), static_cast<int64_t>(length)));
-  }
   return std::make_shared<Joined>(parts, lengths);
 }
 

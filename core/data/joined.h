@@ -14,9 +14,7 @@ DatasetPtr beside(const std::vector<DatasetPtr>& parts);
 // One after another. Throws Error if their fields differ; `names` is what it calls them.
 DatasetPtr join(const std::vector<DatasetPtr>& parts, const std::vector<std::string>& names);
 
-// Each part with its share of the samples: its weight out of the sum of weights. An epoch is as
-// long as it takes to see every sample of every part; smaller parts are seen again meanwhile.
-// Throws Error for weights that are not positive.
-DatasetPtr mix(const std::vector<DatasetPtr>& parts, const std::vector<double>& weights);
+// The same, but part k fills lengths[k] places, from its first sample on and again.
+DatasetPtr mix(const std::vector<DatasetPtr>& parts, const std::vector<int64_t>& lengths);
 
 }  // namespace orrery

@@ -31,6 +31,16 @@ void check_value(lua_State* L, int index, const Arg& arg, const Api& row) {
   fail(ORR_INVALID, "{}: {} is {}, expected {}", where, arg.name, found, arg.type->expected);
 }
 
+// Throws Error if the table at `index` has a key that is not in `known`.
+void refuse_unknown(lua_State* L, int index, const std::string& where,
+                    const std::vector<std::string>& known) {
+  for (lua_pushnil(L); lua_next(L, index); lua_pop(L, 1)) {
+    const std::string key = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : describe(L, -2);
+    if (std::find(known.begin(), known.end(), key) == known.end())
+      fail(ORR_INVALID, "{}: unknown option '{}'{}", where, key, did_you_mean(key, known));
+  }
+}
+
 // Replaces the option table at `index` by a copy with defaults.
 void check_options(lua_State* L, int index, const Api& row) {
   const bool given = lua_istable(L, index);
@@ -222,15 +232,6 @@ void define_classes(lua_State* L) {
   define<Tensor, Host, RunRef, Result, Field, Compiled, Draft, World, Handle, DatasetRef,
          TokenizerRef, WeightsRef, Region>(L);
   define_as_tensor<StateRef, Scalar>(L);
-}
-
-void refuse_unknown(lua_State* L, int index, const std::string& where,
-                    const std::vector<std::string>& known) {
-  for (lua_pushnil(L); lua_next(L, index); lua_pop(L, 1)) {
-    const std::string key = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : describe(L, -2);
-    if (std::find(known.begin(), known.end(), key) == known.end())
-      fail(ORR_INVALID, "{}: unknown option '{}'{}", where, key, did_you_mean(key, known));
-  }
 }
 
 }  // namespace orrery::lua

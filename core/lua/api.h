@@ -97,8 +97,4 @@ void install(lua_State* L, const std::string& owner);
 // name is an error that proposes the nearest one.
 void define_classes(lua_State* L);
 
-// Throws Error if the table at `index` has a key that is not in `known`.
-void refuse_unknown(lua_State* L, int index, const std::string& where,
-                    const std::vector<std::string>& known);
-
 }  // namespace orrery::lua

@@ -94,20 +94,16 @@ DatasetRef beside_each_other(lua_State* L, Index parts) {
   })));
 }
 
-DatasetRef mixed(lua_State* L, Index parts, Index weights) {
+DatasetRef mixed(lua_State* L, Index parts, Index lengths) {
   const auto dataset = [](lua_State* state, int at) {
     const Samples& samples = check<DatasetRef>(state, at).samples;
     if (samples.shards > 1) fail(ORR_INVALID, "mix: a part is sharded; shard the mixture instead");
     return samples.data;
   };
-  const auto all = list_at(L, parts, dataset);
-  const auto shares = list_at(
-      L, weights, [](lua_State* state, int at) { return to_number(state, at, "mix: a weight"); });
-  if (all.empty() || all.size() != shares.size())
-    fail(ORR_INVALID, "mix: {} parts and {} weights: give one weight for each part", all.size(),
-         shares.size());
-  return whole(mix(all, shares));
+  return whole(mix(list_at(L, parts, dataset), to_integers(L, lengths, "mix: a length")));
 }
+
+int64_t samples_of(DatasetRef& self) { return self.samples.data->samples(); }
 
 // Adds the non-empty files below `root` whose names end so. The order is set by the caller.
 void list_files(const std::string& root, const std::vector<std::string>& endings,
@@ -154,9 +150,11 @@ std::vector<Api> data_api() {
        "messages call it. "
        "@option string: boolean = false; source is the text itself",
        call<read_source>},
-      {"data.mix(parts: table, weights: table) -> Dataset; Several datasets of the same fields, "
-       "each with its share of the samples. An epoch is as long as it takes to see all of every "
-       "part.",
+      {"engine.samples(data: Dataset) -> integer; How many samples can be read, windows of text at "
+       "every token.",
+       call<samples_of>},
+      {"engine.mix(parts: table, lengths: table) -> Dataset; Parts one after another, each so many "
+       "samples long.",
        call<mixed>},
       {"data.files(directory: string, endings: table) -> string[]; Files below a directory with "
        "these endings, sorted.",

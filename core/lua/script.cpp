@@ -94,18 +94,6 @@ void run_tool(const std::string& name, const nlohmann::json& options) try {
   throw Error(e.code() == lua::kUsageError ? int(ORR_INVALID) : e.code(), e.what());
 }
 
-std::string lua_manual(const std::string& function, const std::string& name) {
-  const std::unique_ptr<lua_State, Closer> state(luaL_newstate());
-  lua_State* L = state.get();
-  lua::open_environment(L, ".");
-  lua::load_chunk(L, "local f, name = ... return require 'orrery.manual'[f](name)",
-                  std::string(lua::kLibraryMark) + "help");
-  lua::push_text(L, function);
-  lua::push_text(L, name);
-  lua::protected_call(L, 2, 1);
-  return lua::to_text(L, -1, function);
-}
-
 std::string lua_library() {
   static const std::string found = own_directory(ORRERY_SOURCE_LUADIR, ORRERY_LUADIR);
   return found;

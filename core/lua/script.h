@@ -21,10 +21,6 @@ void run_tool(const std::string& name, const nlohmann::json& options);
 // thread]
 int run_repl();
 
-// The text that a function of scripts/orrery/manual.lua returns: "stubs", "page", or "help" on a
-// name. For an unknown name it throws Error with the nearest one.
-std::string lua_manual(const std::string& function, const std::string& name = "");
-
 // The directory of the Lua library: beside the installed program, or that of the source tree.
 std::string lua_library();
 

@@ -40,21 +40,7 @@ void region_close(Region& region) {
 void fail_in_script(const std::string& message) { throw Error(ORR_INVALID, message); }
 void fail_usage(const std::string& message) { throw Error(kUsageError, message); }
 
-// Merges the given options with the defaults; unknown keys are errors.
-Pushed options(lua_State* L, const std::string& what, Index given, Index defaults) {
-  if (!lua_isnil(L, given) && !lua_istable(L, given))
-    fail(ORR_INVALID, "{}: options are {}, expected a table", what, describe(L, given));
-  if (lua_istable(L, given)) refuse_unknown(L, given, what, sorted_keys(L, defaults));
-  lua_newtable(L);
-  for (const int from : {defaults.at, given.at}) {
-    if (!lua_istable(L, from)) continue;
-    for (const std::string& key : sorted_keys(L, from)) {
-      lua_getfield(L, from, key.c_str());
-      lua_setfield(L, -2, key.c_str());
-    }
-  }
-  return {1};
-}
+std::string described_value(lua_State* L, Index value) { return describe(L, value); }
 
 std::string nearest_name(lua_State* L, const std::string& name, Index known) {
   return did_you_mean(name, texts_at(L, known, "name"));
@@ -180,9 +166,9 @@ std::vector<Api> tool_api() {
       {"Region.__close(a: any, b?: any); Ends the region.", call<region_close>},
       {"orrery.fail(message: string); Raises an error at the innermost line of the user's script.",
        call<fail_in_script>},
-      {"orrery.options(what: string, given: any, defaults: table) -> table; Checks an option "
-       "table: `defaults` with the given values; unknown names are errors.",
-       call<options>},
+      {"engine.describe(value: any) -> string; What errors call a value: 'a Tensor', 3, "
+       "\"'text'\".",
+       call<described_value>},
       {"orrery.did_you_mean(word: string, known: table) -> string; \" (did you mean 'x'?)\" for "
        "the nearest name, or \"\".",
        call<nearest_name>},

@@ -195,13 +195,6 @@ function orrery.region(path) end
 ---@param message string
 function orrery.fail(message) end
 
----Checks an option table: `defaults` with the given values; unknown names are errors.
----@param what string
----@param given any
----@param defaults table
----@return table
-function orrery.options(what, given, defaults) end
-
 ---" (did you mean 'x'?)" for the nearest name, or "".
 ---@param word string
 ---@param known table
@@ -265,6 +258,13 @@ function orrery.ones(dims, dtype) end
 ---@param tensor orrery.Tensor
 ---@return orrery.Tensor
 function orrery.ones_like(tensor) end
+
+---Checks an option table: `defaults` with the given values; unknown names are errors.
+---@param what string
+---@param given any
+---@param defaults table
+---@return table
+function orrery.options(what, given, defaults) end
 
 ---Paths of Orrery's own sources and documents, texts to train on.
 ---@return string[]
@@ -1002,6 +1002,17 @@ function orrery.engine.beside(parts) end
 ---@return string, string
 function orrery.engine.read_source(source, options) end
 
+---How many samples can be read, windows of text at every token.
+---@param data orrery.Dataset
+---@return integer
+function orrery.engine.samples(data) end
+
+---Parts one after another, each so many samples long.
+---@param parts table
+---@param lengths table
+---@return orrery.Dataset
+function orrery.engine.mix(parts, lengths) end
+
 ---The first sample of a dataset of one field.
 ---@param data orrery.Dataset
 ---@return orrery.HostTensor
@@ -1024,6 +1035,11 @@ function orrery.engine.fields(data) end
 ---@param options table
 ---@return orrery.Dataset
 function orrery.engine.augment(data, options) end
+
+---What errors call a value: 'a Tensor', 3, "'text'".
+---@param value any
+---@return string
+function orrery.engine.describe(value) end
 
 ---Names of the strategy plugins.
 ---@return string[]
@@ -1674,12 +1690,6 @@ function Weights:read(name, to, transpose) end
 ---@class orrery.data
 orrery.data = {}
 
----Several datasets of the same fields, each with its share of the samples. An epoch is as long as it takes to see all of every part.
----@param parts table
----@param weights table
----@return orrery.Dataset
-function orrery.data.mix(parts, weights) end
-
 ---Files below a directory with these endings, sorted.
 ---@param directory string
 ---@param endings table
@@ -1741,6 +1751,12 @@ function orrery.data.idx(images, labels, options) end
 ---@param options orrery.data.images.Options
 ---@return orrery.Dataset
 function orrery.data.images(directory, options) end
+
+---Several datasets of the same fields, each with its share of the samples. An epoch is as long as it takes to see all of every part.
+---@param parts table
+---@param weights table
+---@return orrery.Dataset
+function orrery.data.mix(parts, weights) end
 
 ---What the data plugin of this name reads at a path, or at each of a list of them.
 ---@param format string

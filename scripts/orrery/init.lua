@@ -4,7 +4,7 @@
 local _, orrery = ...
 local engine = orrery.engine
 
-for _, name in ipairs { "args", "paths", "tensor", "tensor_files", "data", "augment", "checkpoints", "world_objects", "world_collectives" } do
+for _, name in ipairs { "options", "args", "paths", "tensor", "tensor_files", "data", "augment", "mix", "checkpoints", "world_objects", "world_collectives" } do
   require("orrery." .. name)
 end
 require "orrery.define"([[orrery.help(name: string); Prints what a function does and takes.]],

@@ -117,8 +117,8 @@ TEST(Beside, HasTheFieldsOfAllParts) {
   EXPECT_THROW(beside({numbers(3), numbers(2)}), Error);
 }
 
-TEST(Mixed, WeightsAreSharesAndNoSampleIsLeftOut) {
-  const DatasetPtr all = mix({numbers(30), numbers(5, 100)}, {1, 3});
+TEST(Mixed, SmallerPartsAreSeenAgain) {
+  const DatasetPtr all = mix({numbers(30), numbers(5, 100)}, {30, 90});
   ASSERT_EQ(all->samples(), 120);
   std::vector<int64_t> seen(105);
   for (int32_t value : read_all(all, batch_picks({all}, {1, 120, true, 1}), 0))

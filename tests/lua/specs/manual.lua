@@ -53,3 +53,15 @@ assert(#missing == 0, table.concat(missing, "\n"))
 local net = orrery.nn.linear(1, 1)
 local attached = orrery.optim.sgd {}:attach(net)
 assert(listed["Optimizer.attach"] and listed["Attached.update"] and attached.update)
+
+-- Help has arguments and options, of C++ and of the Lua library; an unknown name is an error with the nearest one.
+local help = require "orrery.manual".help
+local function has(name, part) assert(help(name):find(part, 1, true), help(name)) end
+has("orrery.attention", "orrery.attention(q, k, v, options)")
+has("orrery.attention", "{causal = boolean}: a position sees")
+has("nn.linear", "nn.linear(inputs, outputs, options?) -> orrery.Module")
+has("nn.linear", "{bias = boolean}: default true")
+has("compile", "{clip = number}")
+has("orrery.strategy.zero", "{stage = integer}")
+has("data.tokens", "{length = integer}: tokens in a sample")
+assert(select(2, pcall(help, "orrery.atention")):find("did you mean 'orrery.attention'", 1, true))

@@ -1,0 +1,44 @@
+-- SPDX-License-Identifier: Apache-2.0
+--
+-- data.mix: an epoch is as long as it takes to see every sample of every part; smaller parts are seen again meanwhile.
+local _, orrery = ...
+local engine = orrery.engine
+local define = require "orrery.define"
+
+local most = 2 ^ 53
+
+local function check_weights(parts, weights)
+  if #parts == 0 or #parts ~= #weights then
+    orrery.fail(("mix: %d parts and %d weights: give one weight for each part"):format(#parts, #weights))
+  end
+  for k, weight in ipairs(weights) do
+    if type(weight) ~= "number" then
+      orrery.fail(("mix: a weight is %s, expected a number"):format(engine.describe(weight)))
+    elseif not (weight > 0 and weight < math.huge) then
+      orrery.fail(("mix: weight %d is %.14g: every weight is a number above 0"):format(k, weight))
+    end
+  end
+end
+
+-- The nearest whole number.
+local function rounded(x)
+  local below = math.floor(x)
+  return x - below >= 0.5 and below + 1 or below
+end
+
+define([[data.mix(parts: table, weights: table) -> Dataset; Several datasets of the same fields, each with its share of
+    the samples. An epoch is as long as it takes to see all of every part.]],
+  function(parts, weights)
+    check_weights(parts, weights)
+    local longest, all, lengths = 0, 0, {} -- longest: the samples of a part of weight 1
+    for k, part in ipairs(parts) do longest = math.max(longest, engine.samples(part) / weights[k]) end
+    for k, part in ipairs(parts) do
+      local length = math.max(1, rounded(weights[k] * longest))
+      all = all + length
+      if all > most then
+        orrery.fail(("mix: weight %d is %.14g: an epoch would have more than 2^53 samples"):format(k, weights[k]))
+      end
+      lengths[k] = math.max(engine.samples(part), length)
+    end
+    return engine.mix(parts, lengths)
+  end)

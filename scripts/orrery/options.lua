@@ -1,0 +1,26 @@
+-- SPDX-License-Identifier: Apache-2.0
+--
+-- Option tables of calls that are written in Lua.
+local _, orrery = ...
+local engine = orrery.engine
+local any_next = require "orrery.globals".next
+local define = require "orrery.define"
+
+define([[orrery.options(what: string, given: any, defaults: table) -> table; Checks an option table: `defaults` with
+    the given values; unknown names are errors.]],
+  function(what, given, defaults)
+    if given ~= nil and type(given) ~= "table" then
+      orrery.fail(("%s: options are %s, expected a table"):format(what, engine.describe(given)))
+    end
+    local merged, known = {}, {}
+    for name, value in any_next, defaults do merged[name], known[#known + 1] = value, name end
+    for name, value in any_next, given or {} do
+      if defaults[name] == nil then
+        local shown = type(name) == "string" and name or engine.describe(name)
+        table.sort(known)
+        orrery.fail(("%s: unknown option '%s'%s"):format(what, shown, orrery.did_you_mean(shown, known)))
+      end
+      merged[name] = value
+    end
+    return merged
+  end)

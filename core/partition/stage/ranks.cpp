@@ -8,6 +8,14 @@
 
 namespace orrery {
 
+Ranks holders_before(const State& s, const Mesh& mesh) {
+  Ranks found(static_cast<size_t>(mesh.size_of(mesh.pipe_axis)));
+  for (int rank = 0; s.bound && rank < mesh.world; ++rank)
+    if (s.parts.empty() || s.parts[static_cast<size_t>(rank)].type(s.type).elements() > 0)
+      found.set(static_cast<size_t>(mesh.coordinate(mesh.pipe_axis, rank)));
+  return found;
+}
+
 StageRanks::StageRanks(const Program& p, const Mesh& mesh)
     : from_(p),
       mesh_(mesh),
@@ -85,10 +93,7 @@ void StageRanks::find_held() {
     for (const std::string& name : {value(v).name, s.beside})
       if (auto at = mesh_.held_at.find(name); at != mesh_.held_at.end() && ranks.none())
         for (int rank : at->second) ranks.set(static_cast<size_t>(rank));
-    if (!s.bound || !from_.updates().empty()) continue;
-    for (int rank = 0; rank < mesh_.world; ++rank)
-      if (s.parts.empty() || s.parts[static_cast<size_t>(rank)].type(s.type).elements() > 0)
-        ranks.set(static_cast<size_t>(mesh_.coordinate(mesh_.pipe_axis, rank)));
+    if (s.bound && from_.updates().empty()) ranks |= holders_before(s, mesh_);
   }
 }
 

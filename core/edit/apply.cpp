@@ -236,6 +236,7 @@ void complete_step(Program& p, Mesh& mesh, int64_t microbatches, bool training,
   if (!mesh.pipe_axis.empty()) {
     for (Op& op : p.mutable_ops())
       if (op.phase == Phase::update) op.stage = static_cast<int32_t>(mesh.chunk_at.size()) - 1;
+    if (!training) follow_states(p, mesh);
     complete_sums(p);
   }
   if (!mesh.apart.empty()) sum_apart(p, mesh, microbatches);

@@ -29,6 +29,12 @@ void assign_stages(Program& p, int chunks, const std::vector<std::string>& modul
 // cost in this one. Empty: it is chosen now.
 void balance_stages(Program& p, int chunks, ChunkModules& cut);
 
+// Moves ops of an evaluation that read a state to a chunk whose ranks hold it since a program was
+// compiled before, if it is an earlier one and what else they read is there: an op of no module
+// goes where its readers are, and these may be others in training.
+// REQUIRES: the ops are dealt to stages, and all axes are made.
+void follow_states(Program& p, const Mesh& mesh);
+
 // Adds a total behind each sum over the batch that ops other than a total read. So a stage
 // completes its own sums, and an op that combines sums of several stages reads completed ones. Bits
 // do not change.

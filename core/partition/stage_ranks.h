@@ -18,6 +18,9 @@ namespace orrery {
 
 using Ranks = boost::dynamic_bitset<>;  // coordinates on the axis that deals the stages
 
+// Those that have elements of a state in the programs that were compiled before.
+Ranks holders_before(const State& s, const Mesh& mesh);
+
 class StageRanks {
  public:
   // REQUIRES: the program outlives this.

@@ -8,6 +8,14 @@
 
 namespace orrery {
 
+Ranks holders_before(const State& s, const Mesh& mesh) {
+  Ranks found(static_cast<size_t>(mesh.size_of(mesh.pipe_axis)));
+  for (int rank = 0; s.bound && rank < mesh.world; ++rank)
+    if (s.parts.empty() || s.parts[static_cast<size_t>(rank)].type(s.type).elements() > 0)
+      found.set(static_cast<size_t>(mesh.coordinate(mesh.pipe_axis, rank)));
+  return found;
+}
+
 StageRanks::StageRanks(const Program& p, const Mesh& mesh)
     : from_(p),
       mesh_(mesh),
@@ -87,10 +95,7 @@ void StageRanks::find_held() {
         for (int rank : at->second) ranks.set(static_cast<size_t>(rank));
     // An update would need a number everywhere: so that it can be thawed, it is there while frozen.
     if (s.frozen && scalar(v) && !from_.updates().empty()) ranks = everyone_;
-    if (!s.bound) continue;
-    for (int rank = 0; rank < mesh_.world; ++rank)
-      if (s.parts.empty() || s.parts[static_cast<size_t>(rank)].type(s.type).elements() > 0)
-        ranks.set(static_cast<size_t>(mesh_.coordinate(mesh_.pipe_axis, rank)));
+    if (s.bound) ranks |= holders_before(s, mesh_);
   }
 }
 

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <functional>
+#include <numeric>
 #include <utility>
 
 #include "base/error.h"
@@ -30,8 +31,7 @@ std::string name_of(const std::string& state, int32_t n, int32_t coordinate) {
   return n == 1 ? state : fmt::format("{}@{}", state, coordinate);
 }
 
-}  // namespace
-
+// Throws Error, "LINE: WHERE two tensors named ...: REMEDY", if two states have the same name.
 void refuse_equal_names(const std::vector<std::shared_ptr<State>>& states, const std::string& line,
                         const char* where, const char* remedy) {
   std::map<std::string, const State*> by_name;
@@ -39,6 +39,24 @@ void refuse_equal_names(const std::vector<std::shared_ptr<State>>& states, const
     if (auto [at, fresh] = by_name.try_emplace(s->name, s.get()); !fresh)
       fail(ORR_INVALID, "{}: {} two tensors named '{}', made at {} and {}: {}", line, where,
            s->name, at->second->site.line, s->site.line, remedy);
+}
+
+}  // namespace
+
+void sort_parameters(RunSpec& spec) {
+  refuse_equal_names(spec.params, spec.line, "params has",
+                     "put their modules into a table, params = {a = ..., b = ...}");
+  std::vector<size_t> order(spec.params.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return natural_less(spec.params[a]->name, spec.params[b]->name);
+  });
+  StateList params, gradients;
+  for (size_t i : order) {
+    params.push_back(spec.params[i]);
+    if (!spec.gradients.empty()) gradients.push_back(spec.gradients[i]);
+  }
+  spec.params = std::move(params), spec.gradients = std::move(gradients);
 }
 
 void RunStates::remember_model() {
@@ -180,6 +198,15 @@ std::shared_ptr<const Checkpoint> RunStates::open(const std::string& directory) 
   }
 }
 
+void RunStates::tell_other_sums(const std::string& directory) const {
+  if (ranks_ > 1 && world_info().rank > 0) return;
+  const auto name = [](bool fast) { return fast ? "fast" : "canonical"; };
+  fmt::print(stderr,
+             "orrery: {}: the run that saved it had reduce = \"{}\", this one has \"{}\": from "
+             "here on the bits are not those that it would have had\n",
+             directory, name(!spec_.fast_sums), name(spec_.fast_sums));
+}
+
 CheckpointFacts RunStates::load(const std::string& directory) {
   std::shared_ptr<const Checkpoint> c;
   LoadedByName values;
@@ -197,6 +224,7 @@ CheckpointFacts RunStates::load(const std::string& directory) {
   }
   pending_ = std::move(values);
   remember_buffers();
+  if (c->facts().fast_sums != spec_.fast_sums) tell_other_sums(directory);
   return c->facts();
 }
 

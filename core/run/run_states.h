@@ -18,10 +18,9 @@
 
 namespace orrery {
 
-// Throws Error, "LINE: WHERE two tensors named ...: REMEDY", if two states have the same name:
-// strategies and checkpoints could not tell them apart.
-void refuse_equal_names(const std::vector<std::shared_ptr<State>>& states, const std::string& line,
-                        const char* where, const char* remedy);
+// Sorts the parameters by name, and their gradients with them. Throws Error if two have the same
+// name: strategies and checkpoints could not tell them apart.
+void sort_parameters(RunSpec& spec);
 
 class RunStates {
  public:
@@ -69,6 +68,7 @@ class RunStates {
   void skip(const std::string& path, const std::string& next, const std::string& why) const;
   std::shared_ptr<const Checkpoint> open(const std::string& directory) const;
   void compare_loaded(const Checkpoint& c) const;
+  void tell_other_sums(const std::string& directory) const;
 
   void remember_model();
 

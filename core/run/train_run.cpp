@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <numeric>
 #include <optional>
 #include <set>
 #include <utility>
@@ -32,28 +31,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Sorts the parameters by name, and their gradients with them.
-void in_order_of_names(RunSpec& spec) {
-  refuse_equal_names(spec.params, spec.line, "params has",
-                     "put their modules into a table, params = {a = ..., b = ...}");
-  std::vector<size_t> order(spec.params.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    return natural_less(spec.params[a]->name, spec.params[b]->name);
-  });
-  StateList params, gradients;
-  for (size_t i : order) {
-    params.push_back(spec.params[i]);
-    if (!spec.gradients.empty()) gradients.push_back(spec.gradients[i]);
-  }
-  spec.params = std::move(params), spec.gradients = std::move(gradients);
-}
-
 class TrainRun : public Run {
  public:
   explicit TrainRun(RunSpec spec)
       : spec_(std::move(spec)), builder_(spec_), runtime_(Runtime::get()) {
-    in_order_of_names(spec_);
+    sort_parameters(spec_);
     for (auto& s : spec_.params) s->trained = true;
     states_.emplace(spec_, ranks());
   }
@@ -119,7 +101,6 @@ class TrainRun : public Run {
     loss_check_.forget();
     failed_step_.clear(), compared_ = false;
     runtime_options().seed = facts.seed;
-    if (facts.fast_sums != spec_.fast_sums) tell_other_sums(directory);
     return facts.extra;
   }
 
@@ -143,15 +124,6 @@ class TrainRun : public Run {
   int ranks() const { return spec_.local ? 1 : runtime_.world().size; }
   int rank() const { return spec_.local ? 0 : runtime_.world().rank; }
   uint64_t sent_so_far() const { return runtime_.has_comm() ? runtime_.comm().bytes_sent() : 0; }
-
-  void tell_other_sums(const std::string& directory) const {
-    if (rank() > 0) return;
-    const auto name = [](bool fast) { return fast ? "fast" : "canonical"; };
-    fmt::print(stderr,
-               "orrery: {}: the run that saved it had reduce = \"{}\", this one has \"{}\": from "
-               "here on the bits are not those that it would have had\n",
-               directory, name(!spec_.fast_sums), name(spec_.fast_sums));
-  }
 
   // The gradients that a step can be asked for, by name.
   std::vector<std::string> gradients() const {

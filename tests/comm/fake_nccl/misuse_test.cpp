@@ -9,8 +9,8 @@
 
 #include "planted.h"
 
-// ThreadSanitizer reports what these tests plant before the fake can: races, allocation in a signal's
-// handler, threads of a rank that ends in the midst.
+// ThreadSanitizer reports what these tests plant before the fake can: races, allocation in a
+// signal's handler, threads of a rank that ends in the midst.
 #ifdef __SANITIZE_THREAD__
 #define EXCEPT_UNDER_THREAD_SANITIZER GTEST_SKIP() << "ThreadSanitizer reports it first"
 #else

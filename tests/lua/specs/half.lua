@@ -22,16 +22,5 @@ same(call(function(c, x) return c:eq(1):select(x, -1e9) end, half { 1, 0 }, half
 assert(orrery.func(function(x) return x * -1e9 end)(half { 1 }).dtype == "f16")
 
 -- Its derivative as well.
-same(call(function(x) return orrery.grad((x * 1e-8 * 60000):sum(), { x })[1] end, half { 2, 3 }), { 0.0005998611450195312, 0.0005998611450195312 })
-
--- What strategy.precision would compute in f16 stays in f32 where a number would be lost.
-local nn = orrery.nn
-local model = nn.module("model", function(m)
-  m.gain = nn.linear(1, 1, { bias = false, init = nn.init.constant(0.5) })
-  return function(x) return m.gain(x) * 1e-8 end
-end)()
-local run = orrery.compile(function(b) return (model(b.x) * 1e8):mean() end, {
-  params = model, optimizer = orrery.optim.sgd { lr = 0.0 }, strategy = { orrery.strategy.precision { compute = "f16", loss_scale = 1 } },
-})
-local loss = run:step({ x = { { 1.0 }, { 3.0 } } }):mean()
-assert(math.abs(loss - 1) < 1e-3, loss)
+local slope = 0.0005998611450195312
+same(call(function(x) return orrery.grad((x * 1e-8 * 60000):sum(), { x })[1] end, half { 2, 3 }), { slope, slope })

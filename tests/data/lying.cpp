@@ -14,6 +14,7 @@ class Lying : public orr::Dataset {
     samples = 3;
     if (lie == "fields") fields.clear();
     if (lie == "samples") samples = 0;
+    if (lie == "too many") samples = INT64_MAX;
     if (lie == "window") window = -1;
     if (lie == "elements") fields[0].elements = "<q4";
     if (lie == "name") fields[0].name = "";

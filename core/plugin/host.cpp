@@ -23,7 +23,8 @@ orr_status out_of_memory{ORR_FAILED, "out of memory"};
 
 orr_status* error(int32_t code, const char* message) {
   try {
-    return new orr_status{code == ORR_OK ? ORR_FAILED : code, message ? message : "no message"};
+    return new orr_status{code == ORR_OK ? ORR_FAILED : code,
+                          message && *message ? message : "no message"};
   } catch (const std::bad_alloc&) {
     return &out_of_memory;
   }

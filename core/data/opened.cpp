@@ -4,6 +4,7 @@
 #include "data/opened.h"
 
 #include <algorithm>
+#include <cctype>
 #include <memory>
 
 #include "base/error.h"
@@ -113,7 +114,10 @@ class Opened : public Dataset {
     const std::string elements = field.elements ? field.elements : "";
     const std::optional<Elements> stored = elements_by_numpy(elements);
     const bool dims_fit = field.rank >= 0 && field.rank <= ORR_MAX_RANK;
-    if (name.empty() || !stored || !dims_fit)
+    const bool named = !name.empty() && std::none_of(name.begin(), name.end(), [](unsigned char c) {
+      return std::iscntrl(c);
+    });
+    if (!named || !stored || !dims_fit)
       fail(ORR_FAILED, "{}: field {} has the name '{}', elements '{}' and {} dims", subject_,
            number, name, elements, field.rank);
     Type type{field.dtype ? field.dtype : stored_kind(stored->kind).dtype,

@@ -5,6 +5,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <cctype>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -78,7 +79,10 @@ void error_release(orr_status* status) {
 void log(int32_t level, const char* message) {
   static constexpr spdlog::level::level_enum levels[] = {spdlog::level::debug, spdlog::level::info,
                                                          spdlog::level::warn, spdlog::level::err};
-  spdlog::log(levels[level < 0 ? 0 : level > 3 ? 3 : level], "{}", message ? message : "");
+  std::string line = message ? message : "";
+  for (char& c : line)  // a line end would begin a line that nobody has logged
+    if (std::iscntrl(static_cast<unsigned char>(c))) c = ' ';
+  spdlog::log(levels[level < 0 ? 0 : level > 3 ? 3 : level], "{}", line);
 }
 
 const orr_host table = {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A backend that forms no world, or says that it has formed one of 5 ranks: ORRERY_TEST_LIE chooses.
+// A backend that forms no world, or says that it has formed one of 5 ranks: ORRERY_TEST_LIE
+// chooses.
 #include <orrery/sdk/comm.hpp>
 
 #include <cstdlib>

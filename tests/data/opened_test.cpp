@@ -158,6 +158,7 @@ TEST(Opened, WhatAPluginSaysIsLookedAt) {
             "data 'lying': 1 fields, 9223372036854775807 samples, a window of 0, 0 classes");
   EXPECT_EQ(why("elements"), "data 'lying': field 0 has the name 'x', elements '<q4' and 1 dims");
   EXPECT_EQ(why("name"), "data 'lying': field 0 has the name '', elements '<f4' and 1 dims");
+  EXPECT_EQ(why("line end"), "data 'lying': field 0 has the name 'x\n', elements '<f4' and 1 dims");
   EXPECT_EQ(why("twice"), "data 'lying': two fields are named 'x'");
   EXPECT_EQ(why("dims"), "data 'lying': [-2] are no dims of a sample");
   EXPECT_EQ(why("overflow"), "data 'lying': [1099511627776,1099511627776] are no dims of a sample");

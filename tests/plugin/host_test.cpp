@@ -4,6 +4,11 @@
 #include "plugin/host.h"
 
 #include <gtest/gtest.h>
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
+
+#include <memory>
+#include <sstream>
 
 #include "base/error.h"
 
@@ -36,6 +41,17 @@ TEST(Statuses, ThatTheHostHasNotMadeOrThatAreReleasedAreTold) {
   host.error_release(status);
   EXPECT_EQ(told(status), words);
   EXPECT_EQ(told(reinterpret_cast<orr_status*>(8)), words);
+}
+
+TEST(Log, IsOneLineWithoutControlCharacters) {
+  std::ostringstream out;
+  const auto before = spdlog::default_logger();
+  spdlog::set_default_logger(std::make_shared<spdlog::logger>(
+      "test", std::make_shared<spdlog::sinks::ostream_sink_mt>(out)));
+  spdlog::set_pattern("%v");
+  host_table().log(ORR_LOG_WARN, "a\nerror: b\x1b[31m");
+  spdlog::set_default_logger(before);
+  EXPECT_EQ(out.str(), "a error: b [31m\n");
 }
 
 }  // namespace

@@ -195,6 +195,7 @@ orr_status* average(orr_program* e, const char* axis, int32_t every, int32_t sta
 orr_status* every(orr_program* e, int32_t every, int32_t rounds, const orr_program_hook* hook) {
   return guarded([&] {
     const auto mine = kept(*hook);
+    if (!hook->write) fail(ORR_INVALID, "the hook's `write` is NULL");
     if (every < 1) fail(ORR_INVALID, "every {} steps: give at least 1", every);
     if (rounds < 1) fail(ORR_INVALID, "{} rounds: give at least 1", rounds);
     if (e->forward) fail(ORR_INVALID, "programs are written after differentiation only");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Descriptions of ops that a plugin passes: what cannot be is refused in words, and nothing behind
-// it is read.
+// Descriptions of ops, and hooks, that a plugin passes: what cannot be is refused in words, and
+// nothing behind it is read.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <orrery/sdk/write.hpp>
@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "edit/calls.h"
 #include "edit/edit_table.h"
+#include "plugin/host.h"
 
 namespace program_test {
 namespace {
@@ -88,6 +89,26 @@ TEST_F(GivenOp, HasListsWhereItCountsThem) {
   EXPECT_EQ(refusal(), "pointwise: attribute 0 has no name");
   desc.kind = nullptr;
   EXPECT_EQ(refusal(), "an op has no kind: its `kind` is NULL");
+}
+
+std::string told(orr_status* status) {
+  try {
+    check(status);
+    return "";
+  } catch (const Error& e) {
+    return e.what();
+  }
+}
+
+TEST_F(GivenOp, HooksHaveFunctionsAndAxesNames) {
+  const orr_gradient_hook exchange{sizeof exchange, nullptr, nullptr, nullptr};
+  EXPECT_EQ(told(edit_table.exchange(&handle, "a", &exchange)), "the hook's `exchange` is NULL");
+  const orr_program_hook round{sizeof round, nullptr, nullptr, nullptr};
+  EXPECT_EQ(told(edit_table.every(&handle, 1, 1, &round)), "the hook's `write` is NULL");
+  const orr_complete_hook complete{sizeof complete, 0, nullptr, nullptr, nullptr, nullptr};
+  EXPECT_EQ(told(edit_table.complete(&handle, &complete)), "the hook's `complete` is NULL");
+  EXPECT_EQ(told(edit_table.axis(&handle, nullptr, 0)), "an axis has no name");
+  EXPECT_EQ(told(edit_table.place(&handle, x, nullptr, 0)), "the name of an axis is NULL");
 }
 
 TEST_F(GivenOp, ReducesInAKnownWay) {

@@ -49,6 +49,16 @@ void copy_to_self(const std::vector<orr_coll>& ops) {
   }
 }
 
+// Throws Error if the backend has formed no world, or another one than it was asked for.
+void check_world(const std::string& who, const orr_comm_api& api, orr_comm* comm,
+                 const World& world) {
+  if (!comm) fail(ORR_FAILED, "{}: world gave no communicator", who);
+  const int32_t rank = api.rank(comm), size = api.world_size(comm);
+  if (rank != world.rank || size != world.size)
+    fail(ORR_FAILED, "{}: its world has this as rank {} of {}, but it is rank {} of {}", who, rank,
+         size, world.rank, world.size);
+}
+
 }  // namespace
 
 WorldComm::WorldComm(const World& world, const std::string& backend, uint64_t link_speed,
@@ -70,8 +80,11 @@ WorldComm::WorldComm(const World& world, const std::string& backend, uint64_t li
          world.size);
   groups_[0].rank = world.rank, groups_[0].size = world.size;
   const orr_comm_boot boot = store_->boot(world);
-  form(*store_, world_,
-       [&] { check(api_->world(api_->self, &boot, &groups_[0].comm), "comm '" + backend + "'"); });
+  form(*store_, world_, [&] {
+    const std::string who = "comm '" + backend + "'";
+    check(api_->world(api_->self, &boot, &groups_[0].comm), who);
+    check_world(who, *api_, groups_[0].comm, world);
+  });
   lanes_[0].start();
 }
 
@@ -88,6 +101,8 @@ int WorldComm::split(int color, int key, bool own_lane, const std::string& name)
   drain();
   wait(on_lane(0, [&] {
     if (groups_[0].comm) check(api_->split(groups_[0].comm, color, key, &made.comm));
+    if (groups_[0].comm && color >= 0 && !made.comm)
+      fail(ORR_FAILED, "split of color {} gave no communicator", color);
   }));
   if (color < 0) made.rank = -1;
   if (made.comm) made.rank = api_->rank(made.comm), made.size = api_->world_size(made.comm);

@@ -4,6 +4,7 @@
 #include "data/opened.h"
 
 #include <algorithm>
+#include <cctype>
 #include <memory>
 
 #include "base/error.h"
@@ -17,7 +18,8 @@ namespace orrery {
 namespace {
 
 using Dtypes = std::map<std::string, int32_t>;
-constexpr uint64_t kMostRawBytes = 256 * 1024;  // of elements that are read at once
+constexpr int64_t kMostSamples = int64_t{1} << 48;  // more than any files have
+constexpr uint64_t kMostRawBytes = 256 * 1024;      // of elements that are read at once
 
 // An open dataset, closed with this object.
 struct Handle {
@@ -91,9 +93,10 @@ class Opened : public Dataset {
     orr_data_info info{};
     info.size = sizeof info;
     check(open_.api.info(open_.data, &info));
-    if (info.n_fields < 1 || info.samples < 1 || info.window < 0)
-      fail(ORR_FAILED, "{}: {} fields, {} samples, a window of {}", subject_, info.n_fields,
-           info.samples, info.window);
+    if (info.n_fields < 1 || info.samples < 1 || info.samples > kMostSamples || info.window < 0 ||
+        info.n_classes < 0)
+      fail(ORR_FAILED, "{}: {} fields, {} samples, a window of {}, {} classes", subject_,
+           info.n_fields, info.samples, info.window, info.n_classes);
     samples_ = info.samples, window_ = info.window, slow_ = info.slow != 0;
     for (int32_t i = 0; i < info.n_fields; ++i) add_field(i, dtypes);
     for (int32_t i = 0; i < info.n_classes; ++i) {
@@ -111,7 +114,10 @@ class Opened : public Dataset {
     const std::string elements = field.elements ? field.elements : "";
     const std::optional<Elements> stored = elements_by_numpy(elements);
     const bool dims_fit = field.rank >= 0 && field.rank <= ORR_MAX_RANK;
-    if (name.empty() || !stored || !dims_fit)
+    const bool named = !name.empty() && std::none_of(name.begin(), name.end(), [](unsigned char c) {
+      return std::iscntrl(c);
+    });
+    if (!named || !stored || !dims_fit)
       fail(ORR_FAILED, "{}: field {} has the name '{}', elements '{}' and {} dims", subject_,
            number, name, elements, field.rank);
     Type type{field.dtype ? field.dtype : stored_kind(stored->kind).dtype,

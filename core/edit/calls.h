@@ -31,6 +31,7 @@ namespace edit {
 
 // Check what a plugin passes and convert it. The op is not appended yet.
 void check_value(const orr_program*, int32_t value);
+void check_list(const std::string& whose, const char* what, int32_t n, const void* list);
 Attr attr_of(const orr_attr&);
 Op op_of(orr_program*, const orr_op_desc&);
 // Copies as many as fit, and returns how many there are.

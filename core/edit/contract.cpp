@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "edit/calls.h"
 #include "plugin/host.h"
 #include "plugin/registry.h"
 
@@ -34,6 +35,13 @@ bool has(const std::vector<std::string>& features, const std::string& feature) {
                          const std::string& by) {
   fail(ORR_INVALID, "strategy.{} cannot join a stack that already has {}, from strategy.{}", name,
        feature, by);
+}
+
+void check_list_of_options(const std::string& name, const orr_strategy_info& info) {
+  edit::check_list("strategy." + name + ": describe", "options", info.n_options, info.options);
+  for (int32_t i = 0; i < info.n_options; ++i)
+    if (!info.options[i].name)
+      fail(ORR_INVALID, "strategy.{}: describe: option {} has no name", name, i + 1);
 }
 
 // The installed strategies that provide the feature and none of the conflicts. Strategies that
@@ -84,7 +92,8 @@ orr_strategy_info described(const StrategyUse& use) {
   const orr_strategy_api& api = strategy_of(use);
   orr_strategy_info info{};
   info.size = sizeof info;
-  check(api.describe(api.self, &info));
+  check(api.describe(api.self, &info), "strategy." + use.name + ": describe");
+  check_list_of_options(use.name, info);
   return info;
 }
 

@@ -53,6 +53,7 @@ void check_new(const Mesh& mesh, const std::string& name) {
 
 orr_status* axis(orr_program* e, const char* name, int32_t size) {
   return guarded([&] {
+    if (!name || !*name) fail(ORR_INVALID, "an axis has no name");
     int left = ranks_left(e);
     if (size == 0) size = left;
     if (size < 1 || left % size)

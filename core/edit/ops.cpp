@@ -12,40 +12,6 @@
 #include "program/state.h"
 
 namespace orrery::edit {
-void check_value(const orr_program* e, int32_t v) {
-  if (v < 0 || static_cast<size_t>(v) >= e->program->values().size())
-    fail(ORR_INVALID, "there is no value {}", v);
-}
-
-Attr attr_of(const orr_attr& a) {
-  switch (a.type) {
-    case ORR_ATTR_INT: return a.i;
-    case ORR_ATTR_REAL: return a.f;
-    case ORR_ATTR_TEXT: return std::string(a.text);
-    case ORR_ATTR_INTS: return Dims(a.ints, a.ints + a.count);
-    default: fail(ORR_INVALID, "attribute '{}' has the unknown type {}", a.name, a.type);
-  }
-}
-
-Op op_of(orr_program* e, const orr_op_desc& desc) {
-  Op op;
-  op.kind = desc.kind, op.phase = e->program->phase(), op.site = e->program->site();
-  op_def(op.kind);
-  for (int32_t i = 0; i < desc.n_in; ++i) {
-    check_value(e, desc.in[i]);
-    op.in.push_back(desc.in[i]);
-  }
-  for (int32_t i = 0; i < desc.n_attrs; ++i) op.attrs[desc.attrs[i].name] = attr_of(desc.attrs[i]);
-  if (is_exchange(op.kind)) {
-    op.attrs["origin"] = e->strategy;
-    e->program->axis_size(attr_text(op.attrs, "axis", ""));
-  }
-  if (!desc.expr) return op;
-  op.expr.instrs.assign(desc.expr->instrs, desc.expr->instrs + desc.expr->n_instrs);
-  op.expr.outputs.assign(desc.expr->outputs, desc.expr->outputs + desc.expr->n_outputs);
-  return op;
-}
-
 int32_t copied(const std::vector<int32_t>& from, int32_t* to, int32_t capacity) {
   const int32_t n = static_cast<int32_t>(from.size());
   std::copy_n(from.begin(), std::min(n, capacity), to);
@@ -172,6 +138,7 @@ int32_t updated(orr_program* e, int32_t state) {
 orr_status* exchange(orr_program* e, const char* axis, const orr_gradient_hook* hook) {
   return guarded([&] {
     const auto mine = kept(*hook);
+    if (!hook->exchange) fail(ORR_INVALID, "the hook's `exchange` is NULL");
     if (e->forward) fail(ORR_INVALID, "gradients are there after differentiation only");
     if (!has_axis(e->mesh->batch_axis, axis) || !*axis)
       fail(ORR_INVALID, "axis '{}' does not deal the batch: nothing is summed over it", axis);
@@ -187,6 +154,9 @@ orr_status* exchange(orr_program* e, const char* axis, const orr_gradient_hook* 
            int32_t out = kNone;
            check(kept->exchange(kept->arg, &now, &edit_table, p.state_value(param), gradient, &out),
                  "strategy." + use.name + ": exchange");
+           if (out == kNone)
+             fail(ORR_INVALID, "strategy.{}: exchange set no value for '{}'", use.name,
+                  param->name);
            check_value(&now, out);
            settle(now);
            return out;
@@ -225,6 +195,7 @@ orr_status* average(orr_program* e, const char* axis, int32_t every, int32_t sta
 orr_status* every(orr_program* e, int32_t every, int32_t rounds, const orr_program_hook* hook) {
   return guarded([&] {
     const auto mine = kept(*hook);
+    if (!hook->write) fail(ORR_INVALID, "the hook's `write` is NULL");
     if (every < 1) fail(ORR_INVALID, "every {} steps: give at least 1", every);
     if (rounds < 1) fail(ORR_INVALID, "{} rounds: give at least 1", rounds);
     if (e->forward) fail(ORR_INVALID, "programs are written after differentiation only");

@@ -96,6 +96,7 @@ void ask(orr_program* e, std::map<Key, PartsAsked>& asked, const Key& key, int32
 }  // namespace
 
 const Axis& find_axis(orr_program* e, const char* name) {
+  if (!name) fail(ORR_INVALID, "the name of an axis is NULL");
   for (const Axis& known : e->mesh->axes)
     if (known.name == name) return known;
   fail(ORR_INVALID, "there is no axis '{}'", name);

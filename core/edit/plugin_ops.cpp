@@ -42,8 +42,10 @@ PluginOp described(const std::string& plugin, int32_t number) {
   op.gradient = info.gradient != 0, op.kernel = info.kernel != 0;
   for (int32_t i = 0; i < info.n_options; ++i) {
     const orr_attr& option = info.options[i];
-    if (!is_name(option.name) || option.type == ORR_ATTR_INTS)
-      fail(ORR_INVALID, "{}: option {} has no name, or is a list", who, i + 1);
+    if (!is_name(option.name) || option.type < ORR_ATTR_INT || option.type > ORR_ATTR_TEXT)
+      fail(ORR_INVALID, "{}: option {} has no name, or is no integer, real or text", who, i + 1);
+    if (option.type == ORR_ATTR_TEXT && !option.text)
+      fail(ORR_INVALID, "{}: option '{}' is a text and has none", who, option.name);
     op.options.emplace_back(option.name, edit::attr_of(option));
   }
   return op;

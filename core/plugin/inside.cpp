@@ -18,10 +18,14 @@
 namespace orrery {
 namespace {
 
-// Writes to stderr. A signal handler may call it; a failed write is ignored.
+// Writes to stderr, at once, so that the lines of ranks that crash together stay whole. A signal
+// handler may call it; a failed write is ignored.
 void tell(std::initializer_list<const char*> parts) {
+  char line[1024];
+  size_t n = 0;
   for (const char* part : parts)
-    if (write(STDERR_FILENO, part, std::strlen(part)) < 0) return;
+    for (; *part && n < sizeof line; ++part) line[n++] = *part;
+  if (write(STDERR_FILENO, line, n) < 0) return;
 }
 
 // exit() calls this on the thread that has called exit().

@@ -52,6 +52,21 @@ class Check(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn("argument 'bach' is unknown (did you mean 'batch'?)", done.stdout)
 
+    # A format with a head, which random bytes do not have, so that without the file nothing was read.
+    def test_a_file_of_ones_own(self):
+        reader, only = BUILD / "plugins/orrery-data-npy.so", ["--only", "data.samples"]
+        self.assertIn("random bytes are no files of its format: name one by --file", orrery("check", reader, *only).stdout)
+        with tempfile.NamedTemporaryFile(suffix=".npy") as file:
+            head = "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 2), }"
+            file.write(b"\x93NUMPY\x01\x00\x76\x00" + head.ljust(117).encode() + b"\n" + bytes(24))
+            file.flush()
+            done = orrery("check", reader, *only, "--file", file.name)
+            self.assertEqual((done.returncode, "1 passed" in done.stdout), (0, True), done.stdout + done.stderr)
+            file.truncate(140)
+            self.assertIn("FAILED", orrery("check", reader, *only, "--file", file.name).stdout)
+        refused = orrery("check", BUILD / "plugins/orrery-comm-null.so", "--file", "samples.bin")
+        self.assertIn("--file samples.bin: only data plugins read a file", refused.stdout + refused.stderr)
+
     def test_contracts_are_words_of_the_headers(self):
         quoted = []
         for path in sorted((SOURCE / "tests/conformance").rglob("*.cpp")):

@@ -38,6 +38,24 @@ class Kit(Installed):
                     self.assertEqual((report["failed"], report["kind"]), (0, kind))
                     self.assertGreater(report["passed"], 11)
 
+    def test_a_kernel_of_the_kit_computes_in_a_run(self):
+        script = "\n".join([
+            'local orrery = require "orrery"',
+            "local model = orrery.nn.linear(2, 2)",
+            "local run = orrery.compile(function(b) return model(b.x):softmax():mean() end,",
+            "  { params = model, optimizer = orrery.optim.sgd { lr = 0.1 } })",
+            "run:step { x = orrery.tensor { { 1.0, 2.0 } } }"])
+        with self.folder() as folder:
+            (pathlib.Path(folder) / "train.lua").write_text(script)
+            for flags in ([], ["--c"]):
+                name = "plain" if flags else "thin"
+                self.call(["orrery", "new", "plugin", "kernel", name, *flags], folder)
+                self.call(["meson", "setup", "build", name], folder)
+                self.call(["meson", "compile", "-C", "build"], folder)
+                plan = self.call(["orrery", "plan", "train.lua"], folder, ORRERY_PLUGIN_PATH=f"{folder}/build")
+                self.assertRegex(plan, rf"softmax +{name} \(110\)")
+                shutil.rmtree(pathlib.Path(folder) / "build")
+
     def test_a_backend_of_the_kit_trains(self):
         """Sends and receives alone, under what leaves ranks with empty parts."""
         script = "\n".join([

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "launch/forming.h"
+#include "plugin/registry.h"
 #include "ranks.h"
 
 namespace orrery {
@@ -43,6 +44,26 @@ TEST(WorldComm, AWorldOfOneIsTheIdentity) {
   EXPECT_EQ(x[8], 0);
   EXPECT_EQ(x[11], 3);
   EXPECT_EQ(comm.bytes_sent(), 0u);
+}
+
+const ranks::Body believes("believes", [](const std::string& what) {
+  Registry::get().add(LYING_COMM);
+  try {
+    WorldComm comm(detect(), "lying");
+  } catch (const Error& e) {
+    if (std::string(e.what()).find(what) != std::string::npos) return 0;
+    throw;
+  }
+  return 1;
+});
+
+TEST(WorldComm, AWorldThatWasNotAskedForIsRefused) {
+  for (const auto& [lie, words] :
+       {std::pair{"none", "comm 'lying': world gave no communicator"},
+        std::pair{"five", "its world has this as rank 0 of 5, but it is rank "}}) {
+    const auto outcome = ranks::run(2, "believes", words, {std::string("ORRERY_TEST_LIE=") + lie});
+    EXPECT_EQ(outcome.code, 0) << outcome.output;
+  }
 }
 
 // Many operations in flight, in order; the sum of n ranks' ones, doubled each time.

@@ -20,6 +20,7 @@ namespace {
 
 constexpr char kOther = 0x5a;  // what memory behind the samples holds
 
+// Options that a script leaves out, for their fallbacks.
 orr_options no_options() {
   orr_options options{};
   options.integer = [](const void*, const char*, int64_t fallback) { return fallback; };
@@ -28,17 +29,44 @@ orr_options no_options() {
   return options;
 }
 
+// The value of `name` among words such as "width=4".
+const char* given(const void* self, const char* name) {
+  for (const std::string& word : *static_cast<const std::vector<std::string>*>(self))
+    if (word.starts_with(std::string(name) + "=")) return word.c_str() + std::strlen(name) + 1;
+  return nullptr;
+}
+
+// The options that the user gives with a file. REQUIRES: `words` outlive them.
+orr_options options_of(const std::vector<std::string>& words) {
+  orr_options options{};
+  options.self = &words;
+  options.integer = [](const void* self, const char* name, int64_t fallback) {
+    const char* text = given(self, name);
+    return text ? int64_t{std::atoll(text)} : fallback;
+  };
+  options.real = [](const void* self, const char* name, double fallback) {
+    const char* text = given(self, name);
+    return text ? std::atof(text) : fallback;
+  };
+  options.text = [](const void* self, const char* name, const char* fallback) {
+    const char* text = given(self, name);
+    return text ? text : fallback;
+  };
+  return options;
+}
+
 // A dataset, or what the plugin says instead of giving one.
 class Opened {
  public:
-  Opened(const orr_data_api& api, const std::string& path) : api_(api) {
-    const orr_options options = no_options();
+  Opened(const orr_data_api& api, const std::string& path,
+         const orr_options& options = no_options())
+      : api_(api) {
     orr_status* status = api.open(api.self, path.c_str(), &options, &data);
     if (!status && data) return;
     data = nullptr;
-    const std::string words = host_table().error_message(status);
+    refusal = host_table().error_message(status);
     host_table().error_release(status);
-    if (words.empty())
+    if (refusal.empty())
       throw Fault("data.h: open", "a dataset, or an error in words", status ? "''" : "neither");
   }
   ~Opened() {
@@ -73,11 +101,15 @@ class Opened {
     return info.samples;
   }
 
-  // The bytes of these samples, field by field.
-  std::string read(const std::vector<int64_t>& samples, const std::vector<size_t>& bytes) const {
+  // The bytes of these samples, field by field, in memory that holds `before`.
+  std::string read(const std::vector<int64_t>& samples, const std::vector<size_t>& bytes,
+                   char before = 0) const {
     std::vector<std::string> fields;
     std::vector<void*> to;
-    for (size_t each : bytes) fields.emplace_back(samples.size() * each + 64, kOther);
+    for (size_t each : bytes) {
+      fields.emplace_back(samples.size() * each, before);
+      fields.back().append(64, kOther);
+    }
     for (std::string& field : fields) to.push_back(field.data());
     check(api_.read(data, samples.data(), static_cast<int64_t>(samples.size()), to.data()));
     std::string all;
@@ -91,6 +123,7 @@ class Opened {
   }
 
   orr_data* data = nullptr;
+  std::string refusal;  // if there is no dataset
 
  private:
   static size_t bytes_of(const orr_data_field& field) {
@@ -110,6 +143,15 @@ class Opened {
 
 const orr_data_api& data_of(const Subject& subject) {
   return registry_with(subject).data(subject.name());
+}
+
+// The user's file, which it must open.
+void with_own_file(const Subject& subject, const std::function<void(const Opened&)>& look) {
+  if (subject.file.empty()) return;
+  const std::vector<std::string> words(subject.file.begin() + 1, subject.file.end());
+  const Opened set(data_of(subject), subject.file.front(), options_of(words));
+  if (!set.data) throw Fault("data.h: open", "a dataset of --file", set.refusal);
+  look(set);
 }
 
 // Files of random bytes, of which it may open some.
@@ -143,11 +185,20 @@ void describe(const Subject& subject, Fit fit) {
 void exact_structs(const Subject& subject) { describe(subject, Fit::kExact); }
 void longer_structs(const Subject& subject) { describe(subject, Fit::kLonger); }
 
+// Where samples do not fill their memory, it keeps what it held before.
+void expect_all_written(const Opened& opened, const std::vector<int64_t>& samples,
+                        const std::vector<size_t>& bytes) {
+  if (opened.read(samples, bytes, 0) != opened.read(samples, bytes, 1))
+    throw Fault("data.h: \"Writes n samples of every field f\"", "the same bytes at every read",
+                "others, or memory that is not written");
+}
+
 // The last sample first, on four threads; then all at once.
 void compare(const Opened& opened) {
   const std::vector<size_t> bytes = opened.describe(Fit::kExact);
   std::vector<int64_t> samples(static_cast<size_t>(std::min<int64_t>(opened.samples(), 100)));
   for (size_t i = 0; i < samples.size(); ++i) samples[i] = static_cast<int64_t>(i);
+  expect_all_written(opened, samples, bytes);
   const auto single = [&] {
     std::string all;
     for (size_t i = samples.size(); i-- > 0;) all += opened.read({samples[i]}, bytes);
@@ -172,11 +223,13 @@ void compare(const Opened& opened) {
 void samples(const Subject& subject) {
   const orr_data_api& api = data_of(subject);
   int opened = 0;
+  with_own_file(subject, [&](const Opened& set) { compare(set), ++opened; });
   with_files(subject, [&](const std::string& path) {
     const Opened set(api, path);
     if (set.data) compare(set), ++opened;
   });
-  if (!opened) throw Skip("random bytes are no files of its format");
+  if (!opened)
+    throw Skip("random bytes are no files of its format: name one by --file PATH option=value...");
 }
 
 // The plugin reads, or has tokenizers, with all functions of that.
@@ -231,7 +284,10 @@ void leaks(const Subject& subject) {
   const ScratchDirectory directory;
   const std::string path = (directory.path() / "zeros").string();
   std::ofstream(path, std::ios::binary) << std::string(4096, '\0');
-  const std::string grown = growth([&] { const Opened opened(api, path); });
+  const std::string grown = growth([&] {
+    const Opened opened(api, path);
+    with_own_file(subject, [](const Opened&) {});
+  });
   if (!grown.empty())
     throw Fault("data.h: close", "opening that keeps nothing", "each keeps " + grown);
 }

@@ -201,6 +201,32 @@ void refusals(const Subject& subject) {
     }
 }
 
+// What the plugin says of each op that it claims.
+void answers(const Subject& subject) {
+  const orr_kernel_api& api = kernel_of(subject);
+  for (const Case& c : all_cases()) {
+    const AbiOp op(c);
+    orr_support support{};
+    support.size = sizeof support;
+    api.supports(api.self, &op.op, &support);
+    if (support.score <= 0) continue;
+    const auto end = std::find(std::begin(support.numerics), std::end(support.numerics), '\0');
+    expect("kernel.h: orr_support", c, "`numerics` with a name that ends",
+           end == std::begin(support.numerics) ? "an empty one"
+           : end == std::end(support.numerics) ? "one without an end"
+                                               : "");
+    if (support.inplace < 0 || support.inplace > op.op.n_in)
+      throw Fault("kernel.h: orr_support", c.name() + ": `inplace` of an input, plus 1",
+                  fmt::format("{} of {} inputs", support.inplace, op.op.n_in));
+    orr_kernel_size size{};
+    size.size = sizeof size;
+    check(api.measure(api.self, &op.op, &size));
+    if (size.workspace > uint64_t{1} << 40)
+      throw Fault("kernel.h: measure", c.name() + ": a workspace that fits into a machine",
+                  fmt::format("{} bytes", size.workspace));
+  }
+}
+
 // An op that the plugin claims in full, so that somebody uses it.
 void claims(const Subject& subject) {
   require_device(subject);
@@ -241,6 +267,7 @@ bool takes(const orr_kernel_api& api, const Case& c) {
 std::vector<Test> kernel_tests() {
   std::vector<Test> tests = {{"kernel.probe", 10, probe},
                              {"kernel.claims", 60, claims},
+                             {"kernel.answers", 60, answers},
                              {"kernel.refusals", 30, refusals},
                              {"kernel.as_two.matmul_pointwise", 120, as_two}};
   for (Test& test : kernel_contract_tests()) tests.push_back(std::move(test));

@@ -20,7 +20,7 @@ using judge::State;
 
 struct Choice {
   std::string file, only, test, body, argument;
-  std::vector<std::string> script;
+  std::vector<std::string> script, file_of_data;
   uint64_t seed = 1;
   int ranks = 0;
   bool json = false, list = false;
@@ -96,6 +96,9 @@ judge::Subject examine(const Choice& choice) {
   if (!choice.script.empty() && !(subject.descriptor.kinds & ORR_KIND_KERNEL))
     fail(ORR_INVALID, "--script {}: only kernel plugins are tried on a script's ops",
          choice.script.front());
+  subject.file = choice.file_of_data;
+  if (!choice.file_of_data.empty() && !(subject.descriptor.kinds & ORR_KIND_DATA))
+    fail(ORR_INVALID, "--file {}: only data plugins read a file", choice.file_of_data.front());
   return subject;
 }
 
@@ -158,7 +161,8 @@ int run(int argc, char** argv) {
 Examples:
   orrery check ./orrery-comm-mine.so
   orrery check ./orrery-comm-mine.so --only comm.collectives --seed 7
-  orrery check ./orrery-kernel-mine.so --only kernel.script --script train.lua batch=2)",
+  orrery check ./orrery-kernel-mine.so --only kernel.script --script train.lua batch=2
+  orrery check ./orrery-data-mine.so --file samples.bin width=4)",
                "orrery check");
   app.add_option("plugin", choice.file, "The plugin's .so file")->required();
   app.add_flag("--json", choice.json, "print JSON");
@@ -168,6 +172,10 @@ Examples:
   app.add_option("--script", choice.script,
                  "A kernel plugin is tried on the ops of this script as well; then the "
                  "script's key=value arguments")
+      ->expected(1, -1);
+  app.add_option("--file", choice.file_of_data,
+                 "A data plugin is tried on this file as well; then the option=value words to "
+                 "open it with")
       ->expected(1, -1);
   app.add_flag("--list", choice.list, "Print the names of the tests; nothing is tried");
   // How a trial starts itself: one test, and one rank of a test.

@@ -71,6 +71,8 @@ Result run_apart(const Subject& subject, const Test& test) {
       "check", subject.path.string(), "--seed", std::to_string(subject.seed), "--test", test.name};
   if (!subject.script.empty()) words.push_back("--script");
   words.insert(words.end(), subject.script.begin(), subject.script.end());
+  if (!subject.file.empty()) words.push_back("--file");
+  words.insert(words.end(), subject.file.begin(), subject.file.end());
   const Ended ended = run_orrery(words, {}, test.seconds);
   Result result{test.name, State::kFailed, ended.seconds, alive, "", "", "", ended.output};
   const json verdict = json::parse(ended.verdict, nullptr, false);

@@ -22,6 +22,7 @@ struct Subject {
   orr_plugin descriptor{};
   uint64_t seed = 1;
   std::vector<std::string> script = {};  // and its key=value words; empty: none was given
+  std::vector<std::string> file = {};    // of data, and options=values; likewise
 
   std::string name() const { return descriptor.name; }
 };

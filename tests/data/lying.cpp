@@ -14,9 +14,11 @@ class Lying : public orr::Dataset {
     samples = 3;
     if (lie == "fields") fields.clear();
     if (lie == "samples") samples = 0;
+    if (lie == "too many") samples = INT64_MAX;
     if (lie == "window") window = -1;
     if (lie == "elements") fields[0].elements = "<q4";
     if (lie == "name") fields[0].name = "";
+    if (lie == "line end") fields[0].name = "x\n";
     if (lie == "twice") fields.push_back(fields[0]);
     if (lie == "dims") fields[0].dims = {-2};
     if (lie == "overflow") fields[0].dims = {int64_t{1} << 40, int64_t{1} << 40};

@@ -151,11 +151,14 @@ TEST(Opened, WhatAPluginSaysIsLookedAt) {
   };
   EXPECT_EQ(why(""), "");
   EXPECT_EQ(why("nothing"), "data 'lying': open gave no dataset");
-  EXPECT_EQ(why("fields"), "data 'lying': 0 fields, 3 samples, a window of 0");
-  EXPECT_EQ(why("samples"), "data 'lying': 1 fields, 0 samples, a window of 0");
-  EXPECT_EQ(why("window"), "data 'lying': 1 fields, 3 samples, a window of -1");
+  EXPECT_EQ(why("fields"), "data 'lying': 0 fields, 3 samples, a window of 0, 0 classes");
+  EXPECT_EQ(why("samples"), "data 'lying': 1 fields, 0 samples, a window of 0, 0 classes");
+  EXPECT_EQ(why("window"), "data 'lying': 1 fields, 3 samples, a window of -1, 0 classes");
+  EXPECT_EQ(why("too many"),
+            "data 'lying': 1 fields, 9223372036854775807 samples, a window of 0, 0 classes");
   EXPECT_EQ(why("elements"), "data 'lying': field 0 has the name 'x', elements '<q4' and 1 dims");
   EXPECT_EQ(why("name"), "data 'lying': field 0 has the name '', elements '<f4' and 1 dims");
+  EXPECT_EQ(why("line end"), "data 'lying': field 0 has the name 'x\n', elements '<f4' and 1 dims");
   EXPECT_EQ(why("twice"), "data 'lying': two fields are named 'x'");
   EXPECT_EQ(why("dims"), "data 'lying': [-2] are no dims of a sample");
   EXPECT_EQ(why("overflow"), "data 'lying': [1099511627776,1099511627776] are no dims of a sample");

@@ -16,10 +16,14 @@ namespace {
 // again without it.
 constexpr const char* permission = "numerics";
 
+// More than any machine has; sums of workspaces stay below 2^63.
+constexpr uint64_t kMostWorkspace = uint64_t{1} << 50;
+
 orr_support ask(const AbiOp& op, const orr_kernel_api& api) {
   orr_support s{};
   s.size = sizeof s;
   api.supports(api.self, op.get(), &s);
+  s.numerics[sizeof s.numerics - 1] = s.reason[sizeof s.reason - 1] = 0;
   return s;
 }
 
@@ -72,6 +76,9 @@ uint64_t KernelChoice::workspace_of(const Launch& launch) const {
   const AbiOp op(launch);
   if (orr_status* status = api.measure(api.self, op.get(), &size))
     check(status, launch.op.site.prefix() + launch.op.kind);
+  if (size.workspace > kMostWorkspace)
+    fail(ORR_FAILED, "{}{}: kernel '{}' measures a workspace of {} bytes", launch.op.site.prefix(),
+         launch.op.kind, names_[static_cast<size_t>(launch.kernels)], size.workspace);
   return size.workspace;
 }
 

@@ -40,6 +40,13 @@ namespace {
 
 std::vector<Type> infer_same(const OpArgs& args) { return {args.in.at(0)}; }
 
+std::vector<Type> infer_all_reduce(const OpArgs& args) {
+  const std::string fn = attr_text(args.attrs, "fn", "sum");
+  if (fn != "sum" && fn != "min" && fn != "max")
+    throw std::invalid_argument("fn '" + fn + "' is none of sum, min, max");
+  return infer_same(args);
+}
+
 int64_t sum(const Dims& counts) {
   return std::accumulate(counts.begin(), counts.end(), int64_t{0});
 }
@@ -217,8 +224,8 @@ bool names_axis(const std::string& kind) {
   return is_exchange(kind) || kind == "vary" || kind == "coordinate";
 }
 
-extern const OpDef all_reduce_op{"all_reduce", infer_same, trailing,     all_reduce_gradient,
-                                 no_flops,     nullptr,    &linear_parts};
+extern const OpDef all_reduce_op{"all_reduce", infer_all_reduce, trailing,     all_reduce_gradient,
+                                 no_flops,     nullptr,          &linear_parts};
 extern const OpDef all_gather_op{"all_gather", infer_gather, trailing,     all_gather_gradient,
                                  no_flops,     nullptr,      &kGatherParts};
 extern const OpDef reduce_scatter_op{

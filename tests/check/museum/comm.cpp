@@ -100,6 +100,7 @@ orr_comm_api bad_table() {
   if (fault("has_a_stale_size")) bad.size = offsetof(orr_comm_api, abort);
   if (fault("shares_copies")) bad.allocate_shared = share_copies;
   if (fault("is_deaf_to_abort")) bad.abort = [](orr_comm*, const char*) {};
+  if (fault("counts_no_bytes")) bad.bytes_sent = [](orr_comm*) { return uint64_t{0}; };
   if (fault("miscounts_bytes"))
     bad.bytes_sent = [](orr_comm* comm) { return whole_bytes_sent(comm) * 2; };
   return bad;

@@ -63,11 +63,14 @@ void bad_supports(void* self, const orr_op* op, orr_support* out) {
     out->score = fault("has_no_leaves") && orr::attr(*op, "leaf_n") ? 0 : 60;
   if (fault("claims_everything")) out->score = 60;
   if (fault("gives_no_reasons")) out->reason[0] = 0;
+  if (fault("has_no_name_for_its_numerics")) out->numerics[0] = 0;
+  if (fault("works_in_place_of_input_8")) out->inplace = 9;
 }
 
 orr_status* bad_measure(void* self, const orr_op* op, orr_kernel_size* out) {
   orr_status* status = table.measure(self, op, out);
   if (fault("needs_more_than_it_measured")) out->workspace = 16;
+  if (fault("measures_less_than_nothing")) out->workspace = static_cast<uint64_t>(-8);
   if (fault("writes_beyond_sizes")) reinterpret_cast<volatile char*>(out)[sizeof *out] = 0;
   return status;
 }

@@ -312,7 +312,8 @@ int splits(const std::string& backend, const std::string&) {
   for (int round = 0; round < 3; ++round) {
     const bool out = me == round % P && P > 2;
     Peer child(peer, out ? -1 : me % 2, -me);
-    if (out != (child.comm == nullptr)) fail(ORR_FAILED, "color -1 got a communicator");
+    if (out && child.comm) fail(ORR_FAILED, "color -1 got a communicator");
+    if (!out && !child.comm) fail(ORR_FAILED, "color {} got no communicator", me % 2);
     if (child.comm) {
       std::vector<int32_t> want;
       for (int r = P - 1; r >= 0; --r)

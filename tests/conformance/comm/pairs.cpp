@@ -38,9 +38,12 @@ void shift_around(Peer& peer, Slab& slab, int64_t n) {
   const int P = peer.size(), me = peer.rank();
   const uint64_t bytes = static_cast<uint64_t>(n) * 4, to = 4 << 20;
   fill(slab, 0, me, n);
+  const uint64_t before = peer.api.bytes_sent(peer.comm);
   peer.post({pair_op(ORR_COLL_SEND, (me + 1) % P, 5, slab.part(0, bytes), n),
              pair_op(ORR_COLL_RECV, (me + P - 1) % P, 5, slab.part(to, bytes), n)});
   expect(slab, to, (me + P - 1) % P, n);
+  const uint64_t sent = peer.api.bytes_sent(peer.comm) - before, want = P > 1 ? bytes : 0;
+  if (sent != want) fail(ORR_FAILED, "counted {} bytes sent, not {}", sent, want);
 }
 
 // Rank 0 sends tags 1 to `last` to rank 1, which wants the last by itself and then the others

@@ -152,6 +152,27 @@ class Open(LinearCase):
                     # Each rank's own gradient has rank 1, inside of what both span.
                     self.assertLess(max(map(abs, got[f"powersgd.fc.weight.residual@{r}"])), 1e-4 * scale)
 
+    # The gradient's 30 elements fill no whole bytes: what pads the last share has no part in its scale.
+    def test_one_bit_is_its_recursion(self):
+        def rounded(x):
+            scale = sum(map(abs, x)) / len(x)
+            return [scale if v >= 0 else -scale for v in x]
+
+        count = OUTPUTS * INPUTS
+        for ranks, each in ((1, 32), (2, 16), (4, 8)):
+            with self.subTest(ranks=ranks):
+                shares = [slice(k * each, min((k + 1) * each, count)) for k in range(ranks)]
+                weight, residual, owed = self.begin(), [[0.0] * count] * ranks, [0.0] * count
+                for step in range(1, 6):
+                    wanted = [plus(self.of_rank(step, r, ranks), residual[r]) for r in range(ranks)]
+                    sent = [[v for share in shares for v in rounded(x[share])] for x in wanted]
+                    residual = [plus(x, y, -1) for x, y in zip(wanted, sent)]
+                    mine = plus([sum(v) for v in zip(*sent)], owed)
+                    out = [v for share in shares for v in rounded(mine[share])]
+                    owed, weight = plus(mine, out, -1), plus(weight, out, -LR)
+                got = self.trained("{ strategy.quantized{ bits = 1 } }", ranks, "steps=5")
+                self.assert_near(got["fc.weight"], weight)
+
     def test_quantized_is_near(self):
         dense = self.trained("{ strategy.data{} }", 4, "steps=20")["fc.weight"]
         got = self.trained("{ strategy.quantized{} }", 4, "steps=20")["fc.weight"]

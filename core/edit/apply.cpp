@@ -197,6 +197,29 @@ void write_rounds(const Program& step, const Mesh& mesh, Periodic& one) {
   one.write = nullptr;
 }
 
+void note_cuts(const Program& p, const Mesh& mesh, StrategyStates& states) {
+  for (const Placing& placing : mesh.placed)
+    for (const Value& v : p.values()) {
+      if (v.role != Role::param) continue;
+      const auto asked = placing.cuts.find(v.name);
+      auto& known = states.cuts[placing.axis][v.name];
+      known = asked == placing.cuts.end() ? std::nullopt : std::optional(asked->second);
+    }
+}
+
+// An evaluation has the parameters as the training step has them, even if a strategy that looks for
+// layers to cut finds others there: a batchnorm, for example, needs no sums over the batch.
+void follow_cuts(Mesh& mesh, const StrategyStates& states) {
+  for (Placing& placing : mesh.placed) {
+    const auto known = states.cuts.find(placing.axis);
+    if (known == states.cuts.end()) continue;
+    for (const auto& [name, asked] : known->second) {
+      placing.cuts.erase(name);
+      if (asked) placing.cuts.emplace(name, *asked);
+    }
+  }
+}
+
 }  // namespace
 
 void settle(orr_program& edited) {
@@ -220,6 +243,10 @@ void apply_strategies(Program& p, const std::vector<StrategyUse>& stack, int wor
                       StrategyStates& states, Mesh& mesh, bool training) {
   mesh.world = world;
   call_each(p, mesh, stack, states, training, &orr_strategy_api::transform);
+  if (training)
+    note_cuts(p, mesh, states);
+  else
+    follow_cuts(mesh, states);
   check_taken(mesh);
 }
 

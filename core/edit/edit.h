@@ -33,10 +33,14 @@ struct StrategyUse {
 // The table of the strategy: the script's own, or the plugin's, which is loaded now if need be.
 const orr_strategy_api& strategy_of(const StrategyUse& use);
 
+// How the parameters of a step are cut over an axis; those that are whole have no value.
+using KnownCuts = std::map<std::string, std::optional<PartsAsked>>;
+
 // What the strategies of a run keep from program to program.
 struct StrategyStates {
   std::map<std::string, std::shared_ptr<State>> by_name;
-  std::map<int, ChunkModules> chunks;  // balanced cuts of the model, by their number of chunks
+  std::map<int, ChunkModules> chunks;     // balanced cuts of the model, by their number of chunks
+  std::map<std::string, KnownCuts> cuts;  // of the training step, by axis
 };
 
 // Lets every strategy edit the program before it is differentiated (`training`) or evaluated.

@@ -150,20 +150,18 @@ bool is_job_name(const std::string& name) {
   return std::regex_match(name, std::regex("job-[0-9]+-[0-9a-f]{16}"));
 }
 
-// Removes the job's files in shared memory, which ranks that were killed have left.
-// REQUIRES: is_job_name(job).
-void remove_leavings(const std::string& job) {
-  std::error_code ignored;  // files that this user may not remove stay
-  for (const auto& entry : std::filesystem::directory_iterator("/dev/shm", ignored))
-    if (entry.path().filename().string().find(job) != std::string::npos)
-      std::filesystem::remove_all(entry.path(), ignored);
-}
-
 }  // namespace
 
 bool is_foreign(std::string_view entry) {
   return std::any_of(std::begin(foreign), std::end(foreign),
                      [&](std::string_view f) { return entry.starts_with(f); });
+}
+
+void remove_leavings(const std::string& job) {
+  std::error_code ignored;  // files that this user may not remove stay
+  for (const auto& entry : std::filesystem::directory_iterator("/dev/shm", ignored))
+    if (entry.path().filename().string().find(job) != std::string::npos)
+      std::filesystem::remove_all(entry.path(), ignored);
 }
 
 std::string new_job_name() {

@@ -45,6 +45,9 @@ bool is_foreign(std::string_view entry);
 std::string starting_again(int left);
 // A name that no other job has.
 std::string new_job_name();
+// Removes the job's files in shared memory, which processes that were killed have left.
+// REQUIRES: `job` is such a name.
+void remove_leavings(const std::string& job);
 
 // The launcher of a host's part prints a line with only this character on stderr when it begins.
 // The line that says how the part has failed begins with it too: the launcher that has started it

@@ -17,6 +17,14 @@
 namespace orrery {
 namespace {
 
+// The name of a job of one process. It holds that of our launcher's job, by which the launcher
+// finds what is left in shared memory, and the process's number, because a program that the rank
+// starts has the same variables.
+std::string lone_job() {
+  const char* job = std::getenv(wire::job_variable);
+  return fmt::format("{}-{}", job ? job : "job", getpid());
+}
+
 // The store of a world of one rank, in which a key without a value will never get one. It also
 // stands for the missing store of ranks on several hosts that cannot meet: some comm plugins need
 // none (MPI forms its own world); for the others `put` and `get` throw what is missing.
@@ -51,7 +59,7 @@ class LoneStore : public Store {
   void check_shared() const {
     if (!is_shared()) fail(ORR_UNAVAILABLE, "{}", lack_);
   }
-  const std::string lack_, job_ = "job-" + std::to_string(getpid());
+  const std::string lack_, job_ = lone_job();
   std::map<std::string, std::string> table_;
   std::mutex mutex_;
   std::optional<Error> blamed_;

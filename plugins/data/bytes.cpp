@@ -41,13 +41,36 @@ BytesPtr Bytes::open(const std::string& path) {
 Bytes::Bytes(std::vector<std::byte> memory, std::string label)
     : label_(std::move(label)), size_(memory.size()), memory_(std::move(memory)) {}
 
+Bytes::Bytes(std::vector<std::shared_ptr<const Bytes>> parts)
+    : label_(std::to_string(parts.size()) + " files"), parts_(std::move(parts)) {
+  for (const auto& part : parts_) size_ += part->size();
+}
+
 Bytes::~Bytes() {
   if (file_ >= 0) ::close(file_);
 }
 
+bool Bytes::in_file() const {
+  return file_ >= 0 || std::any_of(parts_.begin(), parts_.end(),
+                                   [](const auto& part) { return part->in_file(); });
+}
+
+void Bytes::read_parts(std::byte* to, size_t count, uint64_t offset) const {
+  for (const auto& part : parts_) {
+    if (offset < part->size()) {
+      const size_t here = std::min<uint64_t>(count, part->size() - offset);
+      part->read(to, here, offset);
+      to += here, count -= here, offset += here;
+    }
+    offset -= part->size();
+    if (count == 0) return;
+  }
+}
+
 void Bytes::read(void* place, size_t count, uint64_t offset) const {
   auto* to = static_cast<std::byte*>(place);
-  if (!in_file()) {
+  if (!parts_.empty()) return read_parts(to, count, offset);
+  if (file_ < 0) {
     std::memcpy(to, memory_.data() + offset, count);
     return;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Bytes in a file or in memory, of which datasets read parts. Files are read, not mapped: of a
+// Bytes in files or in memory, of which datasets read parts. Files are read, not mapped: of a
 // mapped file that another process shortens, an access would end this process.
 #pragma once
 
@@ -18,12 +18,15 @@ class Bytes {
   static std::shared_ptr<const Bytes> open(const std::string& path);
   // Bytes in memory, which messages call `label`.
   Bytes(std::vector<std::byte> memory, std::string label);
+  // Those of all parts, one after another. Errors of reading name the part.
+  explicit Bytes(std::vector<std::shared_ptr<const Bytes>> parts);
   ~Bytes();
   Bytes(const Bytes&) = delete;
 
   const std::string& label() const { return label_; }
   uint64_t size() const { return size_; }
-  bool in_file() const { return file_ >= 0; }
+  // Whether some of them are.
+  bool in_file() const;
   // REQUIRES: offset + count <= size(). Throws for a file that has become shorter. [any thread]
   void read(void* to, size_t count, uint64_t offset) const;
   // All of them. Throws if the machine's memory cannot hold them.
@@ -31,11 +34,13 @@ class Bytes {
 
  private:
   explicit Bytes(std::string label) : label_(std::move(label)) {}
+  void read_parts(std::byte* to, size_t count, uint64_t offset) const;
 
   std::string label_;
   int file_ = -1;
   uint64_t size_ = 0;
   std::vector<std::byte> memory_;
+  std::vector<std::shared_ptr<const Bytes>> parts_;
 };
 
 using BytesPtr = std::shared_ptr<const Bytes>;

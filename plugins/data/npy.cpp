@@ -2,7 +2,8 @@
 //
 // NumPy's file format: magic, version, a header that is a Python dictionary, raw data. The option
 // `field` names the field, of which the first dim of the array counts the samples; with `whole` = 1
-// there is one sample, all of the array. It is read a sample at a time.
+// there is one sample, all of the array. It is read a sample at a time, but from memory if it is in
+// Fortran order, in which NumPy saves transposed arrays: a sample's elements are far apart there.
 #include <algorithm>
 #include <charconv>
 #include <cstring>
@@ -15,12 +16,14 @@ namespace data {
 namespace {
 
 constexpr uint64_t kMostHeaderBytes = 1 << 20;
+constexpr uint64_t kElementsAtOnce = 1 << 16;  // of an array in columns
 
 struct Array {
   BytesPtr bytes;
   std::string elements;  // as NumPy names them
   std::vector<int64_t> dims;
-  uint64_t offset = 0;  // of the first element
+  uint64_t offset = 0;      // of the first element
+  bool in_columns = false;  // Fortran order: the first dim's index counts fastest
 };
 
 // The text after "'key':" in the header.
@@ -124,16 +127,46 @@ std::string read_header(const Bytes& file, uint64_t& at) {
 Array open_array(const std::string& path) {
   Array array{Bytes::open(path), "", {}};
   const std::string header = read_header(*array.bytes, array.offset);
-  if (value_of(header, "fortran_order", *array.bytes).starts_with("True"))
-    refuse(path, ": the array is in Fortran order; save numpy.ascontiguousarray(x)");
+  array.in_columns = value_of(header, "fortran_order", *array.bytes).starts_with("True");
   array.elements = elements_in(header, *array.bytes);
   array.dims = dims_in(header, *array.bytes);
   return array;
 }
 
+// The `bytes` of an array in columns, in rows. The file is read from its begin to its end; `place`
+// is where the element at `index` goes.
+std::vector<std::byte> in_rows(const Array& array, uint64_t bytes) {
+  check_memory(bytes, array.bytes->label() +
+                          ", which is in Fortran order and therefore read into memory (save "
+                          "numpy.ascontiguousarray(x) to have it read a sample at a time)");
+  const auto size = static_cast<size_t>(element_bytes(array.elements));
+  std::vector<std::byte> rows(bytes), some(std::min<uint64_t>(bytes, kElementsAtOnce * size));
+  std::vector<size_t> steps(array.dims.size(), size), index(array.dims.size());
+  for (size_t d = steps.size(); d-- > 1;)
+    steps[d - 1] = steps[d] * static_cast<size_t>(array.dims[d]);
+  size_t place = 0;
+  for (uint64_t at = 0; at < bytes; at += some.size()) {
+    some.resize(std::min<uint64_t>(some.size(), bytes - at));
+    array.bytes->read(some.data(), some.size(), array.offset + at);
+    for (size_t from = 0; from < some.size(); from += size) {
+      std::memcpy(rows.data() + place, some.data() + from, size);
+      for (size_t d = 0; d < index.size(); index[d++] = 0) {
+        place += steps[d];
+        if (++index[d] < static_cast<size_t>(array.dims[d])) break;
+        place -= steps[d] * index[d];
+      }
+    }
+  }
+  return rows;
+}
+
 std::unique_ptr<orr::Dataset> open(const std::string& path, const orr::DataOptions& options) {
   Array array = open_array(path);
   uint64_t bytes = checked_bytes(array);
+  if (array.in_columns) {
+    array.bytes = std::make_shared<Bytes>(in_rows(array, bytes), path);
+    array.offset = 0;
+  }
   int64_t samples = 1;
   if (!options.integer("whole", 0)) {
     if (array.dims.empty() || array.dims[0] == 0)

@@ -35,6 +35,12 @@ local function tokenizer(plugin, options, text, name)
   return engine.make_tokenizer(plugin, flat(options), text or "", name or "text")
 end
 
+local function check_text(what, value)
+  if type(value) == "string" then return value end
+  local shown = type(value) == "table" and orrery.type(value) or tostring(value)
+  orrery.fail(("%s is %s, expected a string"):format(what, shown))
+end
+
 define([[data.open(format: string, paths: any, options: table = {}, dtypes: table = {}) -> Dataset; What the data plugin
     of this name reads at a path, or at each of a list of them.
     @param options; those of the plugin
@@ -59,11 +65,16 @@ define([[data.text(source: any, options) -> Dataset; Text as fields x and y (x o
   end)
 
 define([[data.tokens(paths: any, options) -> Dataset; Files of token ids alone, such as nanoGPT's train.bin, as fields
-    x and y (x one token later); a path or a list of them. They are read a window at a time and may be larger than the
-    memory.
+    x and y (x one token later); a path or a list of them, one after another: a sample may begin in one file and end in
+    the next. They are read a window at a time and may be larger than the memory.
     @option length: integer; tokens in a sample
     @option dtype: string = 'u16'; how a token is stored: u8, u16, u32, u64, i8, i16, i32, i64]],
-  function(paths, o) return open("tokens", paths, { length = o.length, dtype = o.dtype }) end)
+  function(paths, o)
+    local list = type(paths) == "table" and #paths > 0 and paths or { paths }
+    local more = {}
+    for k = 2, #list do more[k - 1] = check_text("name", list[k]) end
+    return open("tokens", list[1], { length = o.length, dtype = o.dtype, more = more })
+  end)
 
 define([[data.arrays(fields: table) -> Dataset; Fields from HostTensors, lists or .npy paths; the first dim counts the
     samples. Files are read a sample at a time.]],
@@ -95,12 +106,6 @@ define([[data.images(directory: string, options) -> Dataset; A directory with on
     @option size: integer; edge of the square in the middle, the shorter edge resized to it
     @option dtype: dtype = 'f32'; of x: bytes divided by 255 where it is real, 'u8' as they are]],
   function(directory, o) return open("images", directory, { size = o.size }, { x = o.dtype }) end)
-
-local function check_text(what, value)
-  if type(value) == "string" then return value end
-  local shown = type(value) == "table" and orrery.type(value) or tostring(value)
-  orrery.fail(("%s is %s, expected a string"):format(what, shown))
-end
 
 local function check_known(dtypes, fields)
   local names = {}

@@ -3,13 +3,16 @@
 
 Arguments: the build tree, then PLUGIN=TEST, or PLUGIN=TEST@SEED, of each.
 """
+import pathlib
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 from trials import BUILD, ENVIRONMENT, Trial
 
+SHARED = pathlib.Path("/dev/shm")
 TRIALS = [Trial(argument) for argument in sys.argv[2:]]
 
 
@@ -34,6 +37,16 @@ class Museum(unittest.TestCase):
                                   env=ENVIRONMENT | {"ORRERY_PLUGIN_PATH": ":".join(plugins)})
         self.assertNotEqual(done.returncode, 0)
         self.assertRegex(done.stderr, r"ops.softsign is in two plugins, '\w+' and '\w+': remove one of them")
+
+    def test_a_bad_plugin_leaves_no_files(self):
+        [trial] = [trial for trial in TRIALS if trial.name == "museum-comm-follows_no_memory"]
+        before = set(SHARED.iterdir())
+        trial.run(trial.seed)
+        left, end = set(SHARED.iterdir()) - before, time.monotonic() + 60
+        while left and time.monotonic() < end:  # other tests' files go when these end
+            time.sleep(0.1)
+            left &= set(SHARED.iterdir())
+        self.assertEqual({path.name for path in left if path.name.startswith("messages-museum-")}, set())
 
     def test_a_seed_gives_its_own_numbers(self):
         [picky] = [trial for trial in TRIALS if trial.seed != 1]

@@ -17,6 +17,8 @@
 
 #include "base/error.h"
 #include "base/process.h"
+#include "launch/launch.h"
+#include "launch/wire.h"
 
 namespace orrery::judge {
 namespace {
@@ -41,10 +43,12 @@ std::string take(int fd) {
 }
 
 [[noreturn]] void become(const std::string& program, std::vector<char*> argv,
-                         const std::vector<std::string>& variables, int output, int verdict) {
+                         const std::vector<std::string>& variables, const std::string& job,
+                         int output, int verdict) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   setenv("ORRERY_PIN", "none", 1);  // bits are judged, no speed: whoever else works here goes on
+  setenv(wire::job_variable, job.c_str(), 1);
   for (const std::string& entry : variables) {
     const size_t equals = entry.find('=');
     setenv(entry.substr(0, equals).c_str(), entry.substr(equals + 1).c_str(), 1);
@@ -69,16 +73,18 @@ Ended run_orrery(const std::vector<std::string>& words, const std::vector<std::s
       std::filesystem::read_symlink("/proc/self/exe").parent_path() / "orrery";
   const int output = memory_file("output");
   const int verdict = memory_file("verdict");
+  const std::string job = new_job_name();
   std::fflush(nullptr);
   const pid_t pid = fork();
   if (pid < 0) fail(ORR_FAILED, "cannot start a process ({})", std::strerror(errno));
-  if (pid == 0) become(program, argv, variables, output, verdict);
+  if (pid == 0) become(program, argv, variables, job, output, verdict);
   setpgid(pid, pid);
   Ended ended;
   ended.late = !wait_for(pid, seconds);
   kill(-pid, SIGKILL);  // and what it has started
   int status = 0;
   waitpid(pid, &status, 0);
+  remove_leavings(job);
   ended.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   ended.output = take(output);
   ended.verdict = take(verdict);

@@ -47,13 +47,33 @@ TEST(Tokens, WindowsOfAFileOfU16) {
   }
 }
 
-TEST(Tokens, WindowsOfSeveralFilesStayInEach) {
-  const std::string path = recorded("tokens.bin");
-  const DatasetPtr data = token_files({path, path}, "u16", 40);
-  EXPECT_EQ(data->samples(), 20);
-  const auto y = read_field<int32_t>(data, "y");
-  EXPECT_EQ(y[10 * 40], 7);
-  EXPECT_EQ(y.back(), 49 * 7);
+// Three files, of which the second is shorter than a window: every token but the first is predicted
+// once by windows side by side.
+TEST(Tokens, WindowsRunOnOverFiles) {
+  const ScratchFile second("second.bin"), third("third.bin");
+  const std::string all = contents(recorded("tokens.bin"));
+  second.write(all.substr(0, 4)), third.write(all.substr(4, 60));
+  const DatasetPtr data =
+      open_data("tokens", recorded("tokens.bin"),
+                {{"length", int64_t{9}}, {"more.1", second.path()}, {"more.2", third.path()}}, {});
+  ASSERT_EQ(data->samples(), 50 + 2 + 30 - 9);
+  EXPECT_TRUE(data->slow());
+  const auto x = read_field<int32_t>(data, "x"), y = read_field<int32_t>(data, "y");
+  for (size_t i = 0; i < 73 * 9; ++i) {
+    const auto token = static_cast<int32_t>(i / 9 + i % 9);
+    EXPECT_EQ(x[i], (token < 50 ? token : token - 50) * 7) << i;
+    EXPECT_EQ(y[i], (token < 49 ? token + 1 : token - 49) * 7) << i;
+  }
+}
+
+TEST(Tokens, EachOfSeveralFilesHoldsWholeTokens) {
+  const ScratchFile odd("odd.bin");
+  odd.write("xxx");
+  expect_refused(refusal([&] {
+                   open_data("tokens", recorded("tokens.bin"),
+                             {{"length", int64_t{9}}, {"more.1", odd.path()}}, {});
+                 }),
+                 odd.path(), "3 bytes are no whole number of u16 tokens");
 }
 
 TEST(Tokens, RefusesWhatHoldsNoWindow) {

@@ -56,8 +56,46 @@ TEST(Npy, NamesWhatIsWrong) {
   EXPECT_NE(refusal_of("hello, world").find("not a .npy file"), std::string::npos);
   const std::string why = refusal_of(array("(100,)", 1, 72));
   EXPECT_NE(why.find("72 of 400 data bytes"), std::string::npos) << why;
-  const std::string fortran = refusal([] { load_npy(recorded("fortran.npy")); });
-  EXPECT_NE(fortran.find("Fortran order; save numpy.ascontiguousarray(x)"), std::string::npos);
+}
+
+// As array() makes it, but in Fortran order.
+std::string in_columns(const std::string& shape, const std::vector<float>& elements) {
+  std::string bytes = array(shape, 1, 0);
+  bytes.replace(bytes.find("False"), 5, "True ");
+  return bytes.append(reinterpret_cast<const char*>(elements.data()), elements.size() * 4);
+}
+
+TEST(Npy, FortranOrderIsReadAsTheArrayThatItIs) {
+  const HostTensor numpys = load_npy(recorded("fortran.npy"));
+  EXPECT_EQ(numpys.type, (Type{ORR_F64, {2, 3}}));
+  for (int i = 0; i < 6; ++i) EXPECT_EQ(numpys.data<double>()[i], i);
+
+  // Element (i, k, m) is 10000 i + 100 k + m; there are more than are read at once.
+  std::vector<float> columns;
+  for (int m = 0; m < 70; ++m)
+    for (int k = 0; k < 40; ++k)
+      for (int i = 0; i < 30; ++i) columns.push_back(static_cast<float>(10000 * i + 100 * k + m));
+  scratch().write(in_columns("(30, 40, 70)", columns));
+  const DatasetPtr rows = open_data("npy", scratch().path(), {}, {});
+  ASSERT_EQ(rows->samples(), 30);
+  const auto bytes = read_one(*rows, {29}, 0);
+  for (int k = 0; k < 40; ++k)
+    for (int m = 0; m < 70; ++m)
+      ASSERT_EQ(read_element(ORR_F32, bytes.data() + (k * 70 + m) * 4), 290000 + 100 * k + m);
+}
+
+TEST(Npy, FortranOrderWithoutElementsOrDims) {
+  for (const char* shape : {"(0, 5)", "(3, 0)"})
+    EXPECT_EQ(refusal_of(in_columns(shape, {})), "") << shape;
+  EXPECT_EQ(refusal_of(in_columns("()", {1})), "");
+}
+
+TEST(Npy, FortranOrderLargerThanTheMemoryIsRefused) {
+  scratch().write(in_columns("(2, 549755813888)", {}));
+  std::filesystem::resize_file(scratch().path(), (std::uintmax_t{1} << 42) + 4096);
+  const std::string why = refusal([] { load_npy(scratch().path()); });
+  scratch().write("");
+  EXPECT_NE(why.find("save numpy.ascontiguousarray(x)"), std::string::npos) << why;
 }
 
 TEST(Npy, AValueAboveI64IsNamed) {

@@ -136,7 +136,7 @@ TEST(Opened, OptionsThatNobodyAsksForAreRefused) {
   };
   EXPECT_EQ(why({{"length", int64_t{3}}}), "");
   EXPECT_EQ(why({{"length", int64_t{3}}, {"dtypo", "u16"}}),
-            "tokens: unknown option 'dtypo' (did you mean 'dtype'?); it has dtype, length");
+            "tokens: unknown option 'dtypo' (did you mean 'dtype'?); it has dtype, length, more.1");
   EXPECT_EQ(why({{"length", int64_t{3}}, {"dtype", int64_t{16}}}),
             "tokens: option 'dtype' must be a string");
   EXPECT_EQ(why({{"length", "3"}}), "tokens: option 'length' must be a whole number");

@@ -5,13 +5,13 @@
 local orrery = require "orrery"
 local nn, optim, strategy = orrery.nn, orrery.optim, orrery.strategy
 local args = orrery.args { steps = 4, lr = 0.125, save = "", load = "", optimizer = "sgd", clip = 0.0, rows = 8,
-  microbatches = 4, inputs = 6, outputs = 5, data = "mixed" }
+  microbatches = 4, inputs = 6, outputs = 5, data = "mixed", scale = 1.0 }
 orrery.seed(11)
 local model = nn.module("Model", function(m)
   m.fc = nn.linear(args.inputs, args.outputs, { bias = false })
   return function(x) return m.fc(x) end
 end)()
-local run = orrery.compile(function(b) return (model(b.x) * b.y):sum(2):mean() end, {
+local run = orrery.compile(function(b) return (model(b.x) * b.y):sum(2):mean() * args.scale end, {
   params = model, optimizer = optim[args.optimizer] { lr = args.lr }, clip = args.clip, microbatches = args.microbatches,
   strategy = STACK,
 })
@@ -26,6 +26,7 @@ local function batch_of(step)
     for j = 1, args.outputs do y[i][j] = ((step * 3 + k * 2 + j * 7) % 13 - 6) / 8 end
     -- The two halves of the batch have no feature in common.
     for j = 1, args.inputs do
+      if args.data == "late" and step == 1 then x[i][j] = 0.0 end
       if args.data == "orthogonal" and (j % 2 == 0) == (2 * i > args.rows) then x[i][j] = 0.0 end
     end
   end

@@ -11,7 +11,7 @@ from program import HERE, SOURCE, orrery
 
 FILES = SOURCE / "tests/data/files"
 # What reads.lua reads, below FILES: kind, path, and what is damaged of that.
-NOT_ALONE = ("fortran.npy", "table.npy", "table_kinds.npy")  # refused even where nothing is wrong with them
+NOT_ALONE = ("table.npy", "table_kinds.npy")  # refused even where nothing is wrong with them
 READ = [("npy", path.name, "") for path in sorted(FILES.glob("*.npy")) if path.name not in NOT_ALONE] + [
     ("safetensors", "all.safetensors", ""), ("tokens", "tokens.bin", ""), ("cifar", "cifar10.bin", ""),
     ("csv", "table.csv", ""), ("tiktoken", "bpe/ranks.tiktoken", ""), ("bpe", "bpe", "vocab.json"), ("bpe", "bpe", "merges.txt"),

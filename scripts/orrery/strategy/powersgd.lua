@@ -21,13 +21,25 @@ local function factors(shape, o)
   if rank * (rows + columns) < rows * columns then return rows, columns, rank end
 end
 
--- Columns made orthogonal, one after another (Gram and Schmidt).
+-- Columns of length 1, and the others where a column is 0.
+local function unit(m, others)
+  local length = m:sumsq(1, { keep = true }):sqrt()
+  return orrery.where(length:gt(1e-15), m / length, others)
+end
+
+local function without(c, columns)
+  for _, known in ipairs(columns) do c = c - known * (known * c):sum(1, { keep = true }) end
+  return c
+end
+
+-- Orthogonal columns of length 1, made one after another (Gram and Schmidt), each twice: if little is left of one, its
+-- rounding error is not orthogonal to the others, and what these stand for would be sent twice. If nothing is left, 0.
 local function orthogonal(m)
   local columns = {}
   for k = 1, m.shape[2] do
-    local c = m:slice(2, k, k)
-    for _, known in ipairs(columns) do c = c - known * (known * c):sum(1, { keep = true }) end
-    columns[k] = c / (c:sumsq():sqrt() + 1e-8)
+    local zero = orrery.zeros_like(m:slice(2, k, k))
+    local c = without(unit(without(m:slice(2, k, k), columns), zero), columns)
+    columns[k] = orrery.where(c:sumsq(1, { keep = true }):gt(0.01), unit(c, zero), zero)
   end
   return orrery.concat(columns, 2)
 end
@@ -49,7 +61,10 @@ return orrery.strategy.define {
     local p = orthogonal((m:matmul(s.q)):all_reduce(axis))
     local q = p:transpose(1, 2):matmul(m):transpose(1, 2)
     s.residual = (m - p:matmul(q:transpose(1, 2))):reshape(g.shape)
-    s.q = q:all_reduce(axis)
-    return p:matmul(s.q:transpose(1, 2)):reshape(g.shape)
+    q = q:all_reduce(axis)
+    -- The length of a factor is the gradient's: the factors of small gradients would vanish in a few steps. And from 0
+    -- the power method never comes back: where the gradient is 0, the next step begins with what this one began with.
+    s.q = unit(q, s.q)
+    return p:matmul(q:transpose(1, 2)):reshape(g.shape)
   end,
 }

@@ -13,7 +13,8 @@
 -- (arXiv:2102.02888), whose two-sided compression this is.
 local orrery = require "orrery"
 
--- Rows [ranks, n] as bytes and a scale for each row, and back. n is a multiple of 8.
+-- Rows [ranks, n] as bytes and a scale for each row, and back. n is a multiple of 8; of each row so many elements
+-- count, and 0s follow.
 local codes = {
   [8] = {
     pack = function(x)
@@ -23,11 +24,11 @@ local codes = {
     unpack = function(bytes, scale) return (bytes:cast "f32" - 128) * scale end,
   },
   [1] = {
-    pack = function(x)
+    pack = function(x, counts)
       local rows, n = x.shape[1], x.shape[2]
       local weights = orrery.tensor({ 1, 2, 4, 8, 16, 32, 64, 128 }, "f32")
       local signs = x:ge(0):cast "f32":reshape(rows, n // 8, 8)
-      return (signs * weights):sum(3):cast "u8", x:abs():mean(2, { keep = true })
+      return (signs * weights):sum(3):cast "u8", x:abs():sum(2, { keep = true }) / counts
     end,
     unpack = function(bytes, scale)
       local rows, n = bytes.shape[1], bytes.shape[2]
@@ -46,6 +47,9 @@ local function share(shape, ranks)
   return ((n + ranks - 1) // ranks + 7) // 8 * 8, n
 end
 
+-- How many elements of the share of each of `at` the gradient has; 1 where it has none, for something divides by it.
+local function counted(at, each, n) return (n - at * each):maximum(1):minimum(each):cast "f32" end
+
 return orrery.strategy.define {
   name = "quantized", class = "approx",
   options = { bits = 8, size = 0 },
@@ -60,10 +64,12 @@ return orrery.strategy.define {
     local _, n = share(g.shape, ranks)
     local flat = (g + s.residual):reshape(-1):cast "f32"
     local rows = flat:pad(1, each * ranks):reshape(ranks, each)
-    local bytes, scale = code.pack(rows)
+    local bytes, scale = code.pack(rows, counted(orrery.iota(ranks, "i64"):reshape(ranks, 1), each, n))
     s.residual = (rows - code.unpack(bytes, scale)):reshape(-1):slice(1, 1, n):reshape(g.shape):cast(g.dtype)
     local mine = code.unpack(bytes:all_to_all(axis), scale:all_to_all(axis)):sum(1, { keep = true }) + s.owed
-    bytes, scale = code.pack(mine)
+    local me = orrery.coordinate(axis)
+    mine = mine * (orrery.iota(each, "i64"):reshape(1, each) + me * each):lt(n):cast(mine.dtype)
+    bytes, scale = code.pack(mine, counted(me, each, n))
     s.owed = (mine - code.unpack(bytes, scale)):cast(g.dtype)
     local all = code.unpack(bytes:all_gather(axis), scale:all_gather(axis))
     return all:reshape(-1):slice(1, 1, n):reshape(g.shape):cast(g.dtype)

@@ -24,6 +24,11 @@ assert(idx:batch(1, { size = 1, shuffle = false }).x:read():tolist()[1][1][1][2]
 local packed = orrery.data.idx(files .. "images.idx.gz", files .. "labels.idx.gz")
 assert(packed:batch(1, { size = 3, shuffle = false }).y:read():tolist()[3] == 9)
 assert(orrery.data.tokens(files .. "tokens.bin", { length = 9 }).samples == 5)
+local twice = orrery.data.tokens({ files .. "tokens.bin", files .. "tokens.bin" }, { length = 30 })
+local border = twice:batch(2, { size = 1, shuffle = false }).y:read():tolist()[1]
+assert(twice.samples == 3 and border[19] == 49 * 7 and border[20] == 0 and border[30] == 70)
+local _, numbered = pcall(orrery.data.tokens, { files .. "tokens.bin", 7 }, { length = 9 })
+assert(numbered:find "name is 7, expected a string", numbered)
 
 local tokens = orrery.data.open("tokens", files .. "tokens.bin", { length = 9 }, { x = "i64" })
 assert(tokens.samples == 5 and tokens:batch(1, { size = 1 }).x.dtype == "i64")

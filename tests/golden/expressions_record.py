@@ -28,7 +28,7 @@ def trained(loss):
         gradients = torch.autograd.grad(names["loss"], parameters, materialize_grads=True)
         norm = sum((g ** 2).sum() for g in gradients).sqrt().item()
         steps.append((names["loss"].item(), norm))
-        scale = min(1, loss.clip / norm) if loss.clip else 1
+        scale = min(1, loss.clip / norm) if loss.clip and norm else 1
         names |= {n: p.detach() - RATE * scale * g for n, p, g in zip(loss.parameters, parameters, gradients)}
     return {"steps": steps, "parameters": {n: names[n].sum().item() for n in loss.parameters}}
 

@@ -37,7 +37,8 @@ ValueId cross_entropy(Program& p, ValueId logits, ValueId labels, const Table& o
 ValueId dropout(Program& p, ValueId x, double rate) {
   check_rate(rate, "dropout", "rate");
   if (tracing_training()) return build::dropout(p, x, rate);
-  return p.pointwise(ORR_FN_MUL, {x, Operand::number(1)});  // strategies name its module here, too
+  // An op of its module all the same: the stages of a pipeline, for example, may name that.
+  return p.pointwise(ORR_FN_MUL, {x, Operand::number(1)});
 }
 
 }  // namespace

@@ -71,15 +71,13 @@ std::vector<Api> collective_api() {
   return {
       {"Handle:poll() -> boolean; Whether wait() would return at once.", call<poll>},
       {"engine.post(world: World, kind: string, tensors: table, options: table) -> Handle; Begins "
-       "a "
-       "collective on a list of tensors.",
+       "a collective on a list of tensors.",
        call<post_tensors>},
       {"engine.await(handle: Handle) -> table, integer[]; Waits for it: the list of tensors, and "
        "of an alltoall the rows from each rank.",
        call<await>},
       {"engine.gather_bytes(world: World, bytes: string, name: string) -> string; All ranks' "
-       "bytes, "
-       "one after another.",
+       "bytes, one after another.",
        call<gather_bytes>},
   };
 }

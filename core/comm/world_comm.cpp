@@ -49,7 +49,8 @@ void copy_to_self(const std::vector<orr_coll>& ops) {
   }
 }
 
-// Throws Error if the backend has formed no world, or another one than it was asked for.
+// Throws Error if the backend has formed no world, or another one than it was asked for. Such a
+// world is not destroyed: that may wait for ranks that have theirs.
 void check_world(const std::string& who, const orr_comm_api& api, orr_comm* comm,
                  const World& world) {
   if (!comm) fail(ORR_FAILED, "{}: world gave no communicator", who);

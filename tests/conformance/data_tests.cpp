@@ -94,11 +94,17 @@ class Opened {
                   "bytes of a newer host's were overwritten");
     return bytes;
   }
-  int64_t samples() const {
+  orr_data_info info() const {
     orr_data_info info{};
     info.size = sizeof info;
     check(api_.info(data, &info));
-    return info.samples;
+    return info;
+  }
+  orr_data_field field(int32_t f) const {
+    orr_data_field field{};
+    field.size = sizeof field;
+    check(api_.field(data, f, &field));
+    return field;
   }
 
   // The bytes of these samples, field by field, in memory that holds `before`.
@@ -193,12 +199,34 @@ void expect_all_written(const Opened& opened, const std::vector<int64_t>& sample
                 "others, or memory that is not written");
 }
 
+// Samples that are called windows of tokens: each is the one before it, shifted by one token.
+void expect_windows(const Opened& opened, const std::vector<size_t>& bytes) {
+  const orr_data_info info = opened.info();
+  const int64_t pairs = info.window > 0 ? std::min<int64_t>(info.samples - 1, 100) : 0;
+  for (int64_t i = 0; i < pairs; ++i) {
+    const std::string here = opened.read({i}, bytes), next = opened.read({i + 1}, bytes);
+    size_t at = 0, token = 0;
+    for (int32_t f = 0; f < info.n_fields; at += bytes[static_cast<size_t>(f++)]) {
+      const orr_data_field field = opened.field(f);
+      if (field.rank != 1 || field.dims[0] != info.window) continue;
+      token = bytes[static_cast<size_t>(f)] / static_cast<size_t>(info.window);
+      const size_t rest = bytes[static_cast<size_t>(f)] - token;
+      if (next.substr(at, rest) != here.substr(at + token, rest))
+        throw Fault("data.h: window", "sample i + 1 is sample i shifted by one token",
+                    fmt::format("samples {} and {} of '{}' are not", i, i + 1, field.name));
+    }
+    if (token == 0)
+      throw Fault("data.h: window", fmt::format("a field of {} tokens", info.window), "none");
+  }
+}
+
 // The last sample first, on four threads; then all at once.
 void compare(const Opened& opened) {
   const std::vector<size_t> bytes = opened.describe(Fit::kExact);
-  std::vector<int64_t> samples(static_cast<size_t>(std::min<int64_t>(opened.samples(), 100)));
+  std::vector<int64_t> samples(static_cast<size_t>(std::min<int64_t>(opened.info().samples, 100)));
   for (size_t i = 0; i < samples.size(); ++i) samples[i] = static_cast<int64_t>(i);
   expect_all_written(opened, samples, bytes);
+  expect_windows(opened, bytes);
   const auto single = [&] {
     std::string all;
     for (size_t i = samples.size(); i-- > 0;) all += opened.read({samples[i]}, bytes);

@@ -36,8 +36,10 @@ void refuse_unknown(lua_State* L, int index, const std::string& where,
                     const std::vector<std::string>& known) {
   for (lua_pushnil(L); lua_next(L, index); lua_pop(L, 1)) {
     const std::string key = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : describe(L, -2);
-    if (std::find(known.begin(), known.end(), key) == known.end())
-      fail(ORR_INVALID, "{}: unknown option '{}'{}", where, key, did_you_mean(key, known));
+    if (std::find(known.begin(), known.end(), key) != known.end()) continue;
+    const std::string near = did_you_mean(key, known);
+    fail(ORR_INVALID, "{}: unknown option '{}'{}", where, key,
+         near.empty() ? "; it has " + join(known, ", ") : near);
   }
 }
 

@@ -18,7 +18,9 @@ define([[orrery.options(what: string, given: any, defaults: table) -> table; Che
       if defaults[name] == nil then
         local shown = type(name) == "string" and name or engine.describe(name)
         table.sort(known)
-        orrery.fail(("%s: unknown option '%s'%s"):format(what, shown, orrery.did_you_mean(shown, known)))
+        local near = orrery.did_you_mean(shown, known)
+        local hint = near == "" and "; it has " .. (known[1] and table.concat(known, ", ") or "none") or near
+        orrery.fail(("%s: unknown option '%s'%s"):format(what, shown, hint))
       end
       merged[name] = value
     end

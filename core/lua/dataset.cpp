@@ -96,6 +96,14 @@ HostTensor first(DatasetRef& self) {
   return tensor;
 }
 
+// Throws Error if the shard has no sample.
+DatasetRef sharded(Samples part, const char* call) {
+  if (part.items() < 1)
+    fail(ORR_INVALID, "{}: {} samples do not fill {} shards", call, part.data->samples(),
+         part.shards);
+  return {std::move(part)};
+}
+
 Pushed split(lua_State* L, DatasetRef& self, double fraction) {
   const DatasetPtr& data = self.samples.data;
   const int64_t overlap = data->window(), all = data->samples() + overlap;
@@ -106,7 +114,7 @@ Pushed split(lua_State* L, DatasetRef& self, double fraction) {
          data->samples());
   }
   for (const auto& part : {slice(data, 0, head), slice(data, cut, tail)})
-    push(L, DatasetRef{{part, self.samples.shard, self.samples.shards}});
+    push(L, sharded({part, self.samples.shard, self.samples.shards}, "split"));
   return {2};
 }
 
@@ -116,9 +124,7 @@ DatasetRef shard(DatasetRef& self, int64_t rank, int64_t size) {
     fail(ORR_INVALID, "shard: {} of {}: ranks are 0..size-1", rank, size);
   part.shard = part.shard + rank * part.shards;
   part.shards *= size;
-  if (part.items() < 1)
-    fail(ORR_INVALID, "shard: {} samples do not fill {} shards", part.data->samples(), size);
-  return {part};
+  return sharded(std::move(part), "shard");
 }
 
 Pushed fields(lua_State* L, DatasetRef& self) {

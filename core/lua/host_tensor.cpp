@@ -138,8 +138,15 @@ HostTensor host_from_table(lua_State* L, int index, int32_t dtype) {
   return x;
 }
 
+HostTensor loaded(const BatchField& field) {
+  HostTensor all = HostTensor::make(field.type);
+  field.load(0, field.type.dims[0], all.data<std::byte>());
+  return all;
+}
+
 HostTensor host_at(lua_State* L, int index) {
   if (const auto* host = test<Host>(L, index)) return host->value;
+  if (const auto* field = test<Field>(L, index)) return loaded(field->value);
   if (lua_istable(L, index)) return host_from_table(L, index, 0);
   if (lua_type(L, index) == LUA_TNUMBER) return host_from_number(L, index, 0);
   fail(ORR_INVALID, "{} given, expected a HostTensor, a number or a list", describe(L, index));

@@ -149,7 +149,9 @@ ValueId value_at(lua_State* L, int index);
 Operand operand_at(lua_State* L, int index);
 bool is_tensor(lua_State* L, int index);
 
-// A HostTensor argument: a HostTensor, a number (0-d) or a nested list.
+// All rows of a field.
+HostTensor loaded(const BatchField& field);
+// A HostTensor argument: a HostTensor, a field of a batch, a number (0-d) or a nested list.
 HostTensor host_at(lua_State* L, int index);
 // A tensor from a nested list. If `dtype` is 0, integers give i64 and other numbers f32.
 HostTensor host_from_table(lua_State* L, int index, int32_t dtype);

@@ -229,11 +229,7 @@ int64_t step_number(Result& self) { return self.result->step; }
 Dims shape(Field& self) { return self.value.type.dims; }
 Dtype dtype(Field& self) { return {self.value.type.dtype}; }
 
-HostTensor read_all(Field& self) {
-  HostTensor all = HostTensor::make(self.value.type);
-  self.value.load(0, self.value.type.dims[0], all.data<std::byte>());
-  return all;
-}
+HostTensor read_all(Field& self) { return loaded(self.value); }
 
 }  // namespace
 

@@ -303,7 +303,7 @@ function orrery.compile(loss, options) end
 ---@return fun(batch:table):number,orrery.State[]
 function orrery.value_and_grad(loss, model) end
 
----The compiled form of a function of tensors. Called with HostTensors, numbers or lists; returns HostTensors.
+---The compiled form of a function of tensors. Called with HostTensors, fields of a batch, numbers or lists; returns HostTensors.
 ---@param fn fun(...):orrery.Tensor
 ---@return fun(...):orrery.HostTensor
 function orrery.func(fn) end

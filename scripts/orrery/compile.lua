@@ -141,8 +141,8 @@ function M.value_and_grad(loss, model)
 end
 
 --- orrery.func(fn)
---- The compiled form of a function of tensors. Called with HostTensors, numbers or lists; returns
---- HostTensors.
+--- The compiled form of a function of tensors. Called with HostTensors, fields of a batch, numbers or
+--- lists; returns HostTensors.
 ---@param fn fun(...):orrery.Tensor
 ---@return fun(...):orrery.HostTensor
 function M.func(fn)

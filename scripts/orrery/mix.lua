@@ -7,7 +7,12 @@ local define = require "orrery.define"
 
 local most = 2 ^ 53
 
-local function check_weights(parts, weights)
+local function check(parts, weights)
+  for k, part in ipairs(parts) do
+    if orrery.type(part) ~= "Dataset" then
+      orrery.fail(("mix: part %d is %s, expected a dataset"):format(k, engine.describe(part)))
+    end
+  end
   if #parts == 0 or #parts ~= #weights then
     orrery.fail(("mix: %d parts and %d weights: give one weight for each part"):format(#parts, #weights))
   end
@@ -29,7 +34,7 @@ end
 define([[data.mix(parts: table, weights: table) -> Dataset; Several datasets of the same fields, each with its share of
     the samples. An epoch is as long as it takes to see all of every part.]],
   function(parts, weights)
-    check_weights(parts, weights)
+    check(parts, weights)
     local longest, all, lengths = 0, 0, {} -- longest: the samples of a part of weight 1
     for k, part in ipairs(parts) do longest = math.max(longest, engine.samples(part) / weights[k]) end
     for k, part in ipairs(parts) do

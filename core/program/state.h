@@ -39,9 +39,12 @@ struct State;
 struct Initial {
   enum Kind { zeros, constant, uniform, normal, data, like, stored } kind = zeros;
   double a = 0, b = 0;
-  HostTensor tensor;                 // kind data
-  std::shared_ptr<State> of;         // kind like
-  std::function<void(State&)> read;  // kind stored: reads this rank's part from a checkpoint
+  HostTensor tensor;          // kind data
+  std::shared_ptr<State> of;  // kind like
+  // Kind stored: reads this rank's part from a checkpoint; and the state's version when it did last,
+  // 0 if it has not.
+  std::function<void(State&)> read;
+  uint64_t read_as = 0;
   // The key of random numbers, fixed when the state is made: the job's seed, and how many states
   // with random values the script has made with that seed before. Names, ranks and the time of the
   // first read do not matter.

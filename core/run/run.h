@@ -168,6 +168,8 @@ int32_t coordinates_of(const State& state);
 // than coordinates, every coordinate gets one value, made of all by the rule State::leave.
 using StoredPart = std::function<void(int32_t coordinate, const Part& part, std::byte* to)>;
 void write_stored(State& state, int32_t values, const StoredPart& read);
+// Whether a state still has the value that Initial::read has given it.
+bool is_as_loaded(const State& state);
 
 // Completes the checkpoints that are written beside steps, and throws the first error. Collective.
 void finish_saves();

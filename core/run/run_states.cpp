@@ -84,28 +84,46 @@ void RunStates::remember(const std::shared_ptr<State>& s) {
 }
 
 // Gives a state its loaded value. If it has no memory yet, its part is not known: the value becomes
-// its initial value, which is read when there is a part.
+// its initial value, which is read when there is a part. The values of several coordinates are read
+// as one until a program says which coordinate this rank has, and then again.
 void RunStates::begin_with(const std::shared_ptr<State>& s, const Loaded& loaded) {
-  const auto read = [loaded](State& state) {
+  s->initial = {};
+  s->initial.kind = Initial::stored;
+  s->initial.read = [loaded](State& state) {
     write_stored(state, static_cast<int32_t>(loaded.tensors.size()),
                  [&](int32_t c, const Part& part, std::byte* to) {
                    loaded.from->read(loaded.tensors[static_cast<size_t>(c)], part, to);
                  });
+    state.initial.read_as = state.version;
   };
-  if (s->lies_somewhere()) {
-    Runtime::get().settle();
-    return read(*s);
+  std::erase_if(loaded_, [&](auto& one) { return one.first == s; });
+  loaded_.push_back({s, loaded});
+  if (!s->lies_somewhere()) {
+    ++s->version;
+    return;
   }
-  s->initial = {};
-  s->initial.kind = Initial::stored, s->initial.read = read;
-  ++s->version;
-  loaded_.push_back(s);
+  Runtime::get().settle();
+  s->initial.read(*s);
+}
+
+// Whether the state stands for values of several coordinates, none of which is this rank's yet.
+bool RunStates::stands_for_several(const State& s, const Loaded& loaded) {
+  return loaded.tensors.size() > 1 && s.coordinate_of.empty() && is_as_loaded(s);
+}
+
+const RunStates::Loaded* RunStates::several(const State& s) const {
+  for (auto& [state, loaded] : loaded_)
+    if (state.get() == &s && stands_for_several(s, loaded)) return &loaded;
+  return nullptr;
 }
 
 void RunStates::forget_loaded() {
-  for (auto& s : loaded_)
-    if (s->lies_somewhere()) s->initial.read = nullptr;
-  std::erase_if(loaded_, [](auto& s) { return s->lies_somewhere(); });
+  std::erase_if(loaded_, [](auto& one) {
+    auto& [s, loaded] = one;
+    if (!s->lies_somewhere() || stands_for_several(*s, loaded)) return false;
+    s->initial.read = nullptr;
+    return true;
+  });
 }
 
 const std::vector<std::shared_ptr<State>>& RunStates::all() {
@@ -127,13 +145,18 @@ uint64_t RunStates::save(const std::string& directory, const CheckpointFacts& fa
   const auto& states = all();
   throw_together(error_of([&] {
                    for (auto& s : states) {
+                     if (several(*s)) continue;
                      const int32_t n = alike.count(s.get()) ? 1 : coordinates_of(*s);
                      for (int32_t c = 0; c < n; ++c) share.add(name_of(s->name, n, c), s, c);
                    }
                  }),
                  "run:save");
-  for (auto& [state, loaded] : pending_)  // loaded, and not in use yet
+  const auto again = [&](const Loaded& loaded) {
     for (const std::string& name : loaded.tensors) share.add(name, loaded.from);
+  };
+  for (auto& s : states)
+    if (const Loaded* loaded = several(*s)) again(*loaded);
+  for (auto& [state, loaded] : pending_) again(loaded);  // loaded, and not in use yet
   const uint64_t copied = share.copied();
   saving_ = std::make_shared<Saving>(std::move(share).contents(), how);
   std::erase_if(savings(), [](auto& one) { return one->done(); });
@@ -224,6 +247,7 @@ CheckpointFacts RunStates::load(const std::string& directory) {
   }
   pending_ = std::move(values);
   remember_buffers();
+  forget_loaded();
   if (c->facts().fast_sums != spec_.fast_sums) tell_other_sums(directory);
   return c->facts();
 }

@@ -63,6 +63,8 @@ class RunStates {
   using LoadedByName = std::map<std::string, Loaded>;
   static LoadedByName by_state(const std::shared_ptr<const Checkpoint>& from);
   void begin_with(const std::shared_ptr<State>& s, const Loaded& loaded);
+  static bool stands_for_several(const State& s, const Loaded& loaded);
+  const Loaded* several(const State& s) const;  // null if the state stands for itself
   void check_fits(const LoadedByName& values, const std::string& directory);
   int64_t newest_before(int64_t step, const std::string& directory) const;
   void skip(const std::string& path, const std::string& next, const std::string& why) const;
@@ -73,7 +75,8 @@ class RunStates {
   void remember_model();
 
   const RunSpec& spec_;
-  std::vector<std::shared_ptr<State>> known_, loaded_;
+  std::vector<std::shared_ptr<State>> known_;
+  std::vector<std::pair<std::shared_ptr<State>, Loaded>> loaded_;  // and not forgotten yet
   // Loaded values of states that no program uses yet, such as optimizer states before the first
   // step.
   LoadedByName pending_;

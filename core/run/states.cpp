@@ -172,13 +172,17 @@ bool must_move(const State& s, const Part& wanted, Tier tier, int world) {
   return s.lies_somewhere() && !fits;
 }
 
-// Notes in every varying state which coordinate's value each rank of the mesh has.
-void set_coordinates(const HeldParts& parts, const Mesh& mesh) {
+// Notes in every varying state which coordinate's value each rank of the mesh has. Returns those
+// that a checkpoint gave one value of several coordinates' before.
+States set_coordinates(const HeldParts& parts, const Mesh& mesh) {
+  States loaded;
   for (auto& [s, part, tier] : parts) {
     if (mesh.size_of(s->varying) == 1) continue;  // another program's mesh has the coordinates
+    if (s->coordinate_of.empty() && is_as_loaded(*s)) loaded.push_back(s);
     s->coordinate_of.clear();
     for (int r = 0; r < mesh.world; ++r) s->coordinate_of.push_back(mesh.coordinate(s->varying, r));
   }
+  return loaded;
 }
 
 }  // namespace
@@ -246,12 +250,14 @@ void hold(const HeldParts& parts, const std::vector<FlatBuffer>& flat_buffers, i
     s->part = wanted, s->tier = tier, s->bound = true;
     states.push_back(s);
   }
-  if (mesh) set_coordinates(parts, *mesh);  // what moves was read as it was before
+  States loaded;
+  if (mesh) loaded = set_coordinates(parts, *mesh);  // what moves was read as it was before
   if (world > 1 && !fresh.empty()) tell_parts(fresh);
   for (auto& s : settle(states, flat_buffers, allocate, directory)) {
     auto moved = std::find_if(moving.begin(), moving.end(), [&](auto& m) { return m.first == s; });
     moved == moving.end() ? set_initial(s) : write_state(*s, moved->second);
   }
+  for (auto& s : loaded) s->initial.read(*s);
 }
 
 HostTensor read_state(State& state) {
@@ -277,6 +283,11 @@ HostTensor read_of(State& state, int32_t coordinate) {
 int32_t coordinates_of(const State& state) {
   const auto& of = state.coordinate_of;
   return of.empty() ? 1 : 1 + *std::max_element(of.begin(), of.end());
+}
+
+bool is_as_loaded(const State& state) {
+  const Initial& initial = state.initial;
+  return initial.kind == Initial::stored && initial.read && initial.read_as == state.version;
 }
 
 void write_stored(State& state, int32_t values, const StoredPart& read) {

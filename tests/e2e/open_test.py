@@ -26,6 +26,27 @@ local run = orrery.compile(net, { params = net, microbatches = 2, optimizer = or
 for _ = 1, 3 do orrery.log("loss %.9g", run:step({ x = orrery.tensor({ { 1, 2 }, { 3, 10 } }, "i32") }):mean()) end
 """
 
+# Copies that meet every third step; `between`: what a script does around the load.
+APART = """local orrery = require "orrery"
+local nn, strategy = orrery.nn, orrery.strategy
+local args = orrery.args { folder = "", from = 1, to = 5, between = "nothing" }
+local layer = nn.linear(1, 1, { bias = false, init = nn.init.constant(1) })
+local function rows(i) return orrery.tensor({ { i }, { 2 * i } }, "f32") end
+local run = orrery.compile(function(batch) return layer(batch.x):mean() end,
+  { params = layer, microbatches = 2, optimizer = orrery.optim.sgd { lr = 0.1 }, strategy = { strategy.average { every = 3 } } })
+if args.between == "write" then layer.weight:write(orrery.tensor({ { 3 } }, "f32")) end
+if args.from > 1 then run:load(args.folder) end
+local between = {
+  read = function() layer.weight:read() end,
+  eval = function() run:eval { x = rows(1) } end,
+  func = function() orrery.func(function(x) return layer(x) end)(rows(1)) end,
+  save = function() run:save(args.folder .. "-again") run:load(args.folder .. "-again") end,
+}
+if between[args.between] then between[args.between]() end
+for i = args.from, args.to do orrery.log("loss %.9g", run:step({ x = rows(i) }):mean()) end
+if args.to < 5 then run:save(args.folder) end
+"""
+
 
 class Open(LinearCase):
     # Replicas that are alone for H steps, then an outer Nesterov step on the mean of what they changed.
@@ -225,6 +246,21 @@ class Open(LinearCase):
                 self.assertEqual(rest, whole)
                 if name != "quantized":  # what an owner of a share owes belongs to as many shares
                     self.trained(stack, 4, "steps=7", "optimizer=adam", f"load={self.folder / 'half'}", name="more")
+
+    # A value that is read before a program says which copy is whose is the mean of all; it must not become the copies'.
+    def test_copies_stay_apart_whatever_comes_before_the_first_step(self):
+        script = self.folder / "apart.lua"
+        script.write_text(APART)
+
+        def losses(*words):
+            done = orrery("run", "-n", 2, script, f"folder={self.folder / 'apart'}", *words)
+            self.assertEqual(done.code, 0, done.err)
+            return re.findall(r"^loss (\S+)", done.out, re.MULTILINE)
+        whole = losses()
+        self.assertEqual(losses("to=2"), whole[:2])
+        for between in ("nothing", "write", "read", "eval", "func", "save"):
+            with self.subTest(between=between):
+                self.assertEqual(losses("from=3", f"between={between}"), whole[2:])
 
     def test_rounding_of_shares_refuses_another_number_of_ranks(self):
         self.trained("{ strategy.quantized{} }", 2, name="two")

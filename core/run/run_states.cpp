@@ -106,9 +106,10 @@ void RunStates::begin_with(const std::shared_ptr<State>& s, const Loaded& loaded
   s->initial.read(*s);
 }
 
-// Whether the state stands for values of several coordinates, none of which is this rank's yet.
-bool RunStates::stands_for_several(const State& s, const Loaded& loaded) {
-  return loaded.tensors.size() > 1 && s.coordinate_of.empty() && is_as_loaded(s);
+// Whether the state stands for values of several coordinates, none of which is this rank's yet. One
+// process has only their one value.
+bool RunStates::stands_for_several(const State& s, const Loaded& loaded) const {
+  return ranks_ > 1 && loaded.tensors.size() > 1 && s.coordinate_of.empty() && is_as_loaded(s);
 }
 
 const RunStates::Loaded* RunStates::several(const State& s) const {
@@ -118,7 +119,7 @@ const RunStates::Loaded* RunStates::several(const State& s) const {
 }
 
 void RunStates::forget_loaded() {
-  std::erase_if(loaded_, [](auto& one) {
+  std::erase_if(loaded_, [this](auto& one) {
     auto& [s, loaded] = one;
     if (!s->lies_somewhere() || stands_for_several(*s, loaded)) return false;
     s->initial.read = nullptr;

@@ -63,7 +63,7 @@ class RunStates {
   using LoadedByName = std::map<std::string, Loaded>;
   static LoadedByName by_state(const std::shared_ptr<const Checkpoint>& from);
   void begin_with(const std::shared_ptr<State>& s, const Loaded& loaded);
-  static bool stands_for_several(const State& s, const Loaded& loaded);
+  bool stands_for_several(const State& s, const Loaded& loaded) const;
   const Loaded* several(const State& s) const;  // null if the state stands for itself
   void check_fits(const LoadedByName& values, const std::string& directory);
   int64_t newest_before(int64_t step, const std::string& directory) const;

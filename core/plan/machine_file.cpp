@@ -146,6 +146,10 @@ Machine machine_of(const std::string& file) {
   m.cache_bytes = fields.number("cache_bytes");
   m.launch_seconds = fields.number("launch_seconds");
   m.ranks_per_host = fields.whole("ranks_per_host");
+  if (fields.has("cards_per_host")) m.cards_per_host = fields.whole("cards_per_host");
+  if (m.cards_per_host && m.ranks_per_host % m.cards_per_host)
+    fail(ORR_INVALID, "machine '{}': cards_per_host is {}, which must divide ranks_per_host, {}",
+         file, m.cards_per_host, m.ranks_per_host);
   m.inside = link_of(fields.object("inside")), m.between = link_of(fields.object("between"));
   m.memory_bytes = fields.number_if_there("memory_bytes");
   fields.end();

@@ -38,6 +38,8 @@ class Builder {
         made_.beats.push_back({Beat::wait, 0, at(s)});
       }
     }
+    for (int rank : machine_.share_card(plan_.rank, plan_.mesh.world))
+      ++made_.card[kinds_.kind_of(rank)];
     return std::move(made_);
   }
 
@@ -64,12 +66,14 @@ class Builder {
     peers.erase(kinds_.kind_of(plan_.rank));
     const auto lane =
         std::pair{plan_.mesh.shape_of(e.axis, plan_.rank), channel_of(e, plan_.mesh, plan_.rank)};
-    return {machine_.seconds(e, plan_.mesh, plan_.rank),
+    const Trip trip = machine_.trip(e, plan_.mesh, plan_.rank);
+    return {trip.seconds,
             {peers.begin(), peers.end()},
             {},
             plan_.mesh.one_lane ? 0 : lanes_.try_emplace(lane, lanes_.size()).first->second,
             e.axis,
-            machine_.compute_share(e, plan_.mesh, plan_.rank)};
+            machine_.compute_share(e, plan_.mesh, plan_.rank),
+            trip.use};
   }
 
   // The transfer of a post. A message is identified by its two ranks, tag and microbatch, a

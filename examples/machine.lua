@@ -61,6 +61,24 @@ local function matrix_flops(dtype)
   return rates(sizes, function(n) return 2 * n ^ 3, products(n, dtype) end)
 end
 
+-- Byte/s at which products touch what they touch beside a cube of equal FLOPs, which runs at `rate`: a product of few
+-- rows, and a chain in which few columns and a small depth take turns. nil if that takes no time.
+local function matrix_bandwidth(dtype, rate)
+  local side = args.size // 2
+  local few, many = side // 16, 4 * side
+  local function one(rows, columns, depth)
+    local x, there, back = random(rows, depth, dtype), random(depth, columns, dtype), random(columns, depth, dtype)
+    return seconds_of_one(function(count)
+      local y = x
+      for _ = 1, count do y = y:matmul(there):matmul(back) end
+      return y:cast("f32"):sum()
+    end, 2, 8) / 2
+  end
+  local lost = one(few, many, many) + one(many, few, many) - 2 * (2 * side ^ 3 / rate)
+  local elements = 2 * few * many + many ^ 2 - 3 * side ^ 2
+  return lost > 0 and 2 * elements * dtype:match "%d+" / 8 / lost or nil
+end
+
 -- Of attention over `length` positions, four heads of 64 channels.
 local function attention_flops(dtype)
   return rates({ 64, 256, 1024 }, function(length)
@@ -125,11 +143,12 @@ local function link(sharers)
   return found
 end
 
-local matrix, attention = {}, {}
+local matrix, attention, first = {}, {}, args.dtypes:match "%w+"
 for dtype in args.dtypes:gmatch "%w+" do matrix[dtype], attention[dtype] = matrix_flops(dtype), attention_flops(dtype) end
 local machine = {
   matrix_flops = matrix,
   attention_flops = attention,
+  matrix_bandwidth = matrix_bandwidth(first, matrix[first][#matrix[first] - 1][2]),
   vector_flops = 8 * 128 * 512 / norm_seconds(128, 512, 8, 72),
   launch_seconds = norm_seconds(1, 16, 64, 576),
   memory_bandwidth = bandwidth(1 << 27, 1, 3),

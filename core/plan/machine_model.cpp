@@ -51,18 +51,21 @@ double Rate::highest() const {
 
 double Machine::arithmetic_seconds(const Launch& launch) const {
   const Cost& cost = launch.cost;
-  double rate = vector_flops;
-  if (cost.matrix) {
-    const std::string dtype = dtype_name(launch.in.front().dtype);
-    auto known = attention_flops.find(dtype);
-    if (!is_attention(launch) || known == attention_flops.end()) known = matrix_flops.find(dtype);
-    if (known == matrix_flops.end())
-      fail(ORR_INVALID,
-           "{}{} multiplies matrices of {}, but machine '{}' has no matrix_flops.{}: add it",
-           launch.op.site.prefix(), launch.op.kind, dtype, name, dtype);
-    rate = known->second.at(cost.flops);
-  }
-  return cost.flops / rate;
+  if (!cost.matrix) return cost.flops / vector_flops;
+  const std::string dtype = dtype_name(launch.in.front().dtype);
+  auto known = attention_flops.find(dtype);
+  if (!is_attention(launch) || known == attention_flops.end()) known = matrix_flops.find(dtype);
+  if (known == matrix_flops.end())
+    fail(ORR_INVALID,
+         "{}{} multiplies matrices of {}, but machine '{}' has no matrix_flops.{}: add it",
+         launch.op.site.prefix(), launch.op.kind, dtype, name, dtype);
+  double seconds = cost.flops / known->second.at(cost.flops);
+  const ProductShape shape = shape_of(launch);
+  if (shape.count == 0) return seconds;
+  if (matrix_tiles.processors > 0) seconds /= matrix_tiles.reached(shape);
+  const double bytes =
+      shape.surplus() * static_cast<double>(orr_dtype_bytes(launch.in.front().dtype));
+  return matrix_bandwidth > 0 ? seconds + bytes / matrix_bandwidth : seconds;
 }
 
 double Machine::memory_seconds(const Launch& launch) const {

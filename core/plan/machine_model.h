@@ -5,6 +5,9 @@
 //
 //   { "matrix_flops": { "f32": 1e11, "bf16": 1e11 },        FLOP/s in matrix products, by dtype
 //     "attention_flops": { "f32": [[1e6, 2e10], [1e9, 6e10]] },   in attention; may be left out
+//     "matrix_bandwidth": 1e11,                             byte/s, below; may be left out
+//     "matrix_tiles": { "processors": 108, "rows": 256,     see product_shape.h; may be left out
+//                       "columns": 128, "half_speed": 0.9 },
 //     "vector_flops": 1e10,                                 FLOP/s in everything else
 //     "memory_bandwidth": 1e10,                             byte/s, read and written
 //     "cache_bandwidth": 5e10, "cache_bytes": 2e6,          the same for launches that touch less
@@ -25,6 +28,7 @@
 #include <vector>
 
 #include "lower/rank_plan.h"
+#include "plan/product_shape.h"
 
 namespace orrery {
 
@@ -63,6 +67,9 @@ struct Machine {
   std::string name;  // that of the file, or "assumed"
   std::map<std::string, Rate> matrix_flops;
   std::map<std::string, Rate> attention_flops;  // of a dtype that is not here: as matrix_flops
+  // At which products touch what they do beside cubes of equal FLOPs; 0: that takes no time.
+  double matrix_bandwidth = 0;
+  Tiles matrix_tiles;  // of no processors: products have none
   double vector_flops = 0, memory_bandwidth = 0, cache_bandwidth = 0, cache_bytes = 0,
          launch_seconds = 0;
   double memory_bytes = 0;  // 0: not known

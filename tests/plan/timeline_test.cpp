@@ -203,6 +203,54 @@ TEST(Machine, ARateDependsOnTheSizeOfTheLaunch) {
   EXPECT_DOUBLE_EQ(Rate(3e9).at(1), 3e9);
 }
 
+// `count` products [rows, depth] x [depth, columns], whose elements have two bytes.
+Launch product(int64_t count, int64_t rows, int64_t columns, int64_t depth) {
+  const double flops = 2.0 * static_cast<double>(count * rows * columns * depth);
+  Launch l = launch(flops, 1, true, ORR_BF16);
+  l.op.kind = "matmul", l.out.resize(1);
+  l.in[0].rank = 3, l.out[0].rank = 3;
+  const std::array in{count, rows, depth}, out{count, rows, columns};
+  std::copy(in.begin(), in.end(), l.in[0].dims);
+  std::copy(out.begin(), out.end(), l.out[0].dims);
+  return l;
+}
+
+// 512 multiplications each. Beside the cube's 3 * 64 elements the flat product touches 32 more, of
+// two bytes, at 16 bytes a second; without a bandwidth both are as fast.
+TEST(Machine, AFlatProductIsSlowerThanACube) {
+  Machine m = round_numbers();
+  m.matrix_flops = {{"bf16", 1024}};
+  EXPECT_DOUBLE_EQ(m.seconds(product(1, 8, 4, 16)), m.seconds(product(1, 8, 8, 8)));
+  m.matrix_bandwidth = 16;
+  EXPECT_NEAR(m.seconds(product(1, 8, 8, 8)), 0.5 + 1, 1e-12);
+  EXPECT_NEAR(m.seconds(product(1, 8, 4, 16)), 0.5 + 1 + 4, 1e-12);
+  EXPECT_NEAR(m.seconds(product(3, 8, 4, 16)), 0.5 + 3 * (1 + 4), 1e-12);
+  Launch other = product(1, 8, 4, 16);
+  other.op.kind = "attention";
+  EXPECT_DOUBLE_EQ(m.seconds(other), 0.5 + 1);
+}
+
+// Four processors, tiles of 8 x 2. Of 5 tiles the last leaves three processors without work; 9
+// columns need as many tiles as 10 (turned ones of 16 x 8 are as many); up to four tiles are at
+// full speed. Of 10 tiles of 4 x 2 the last two leave half of the processors without work, of 15
+// turned ones the last three leave one.
+TEST(Machine, ProductsAreComputedInWavesOfTiles) {
+  const Tiles tiles{4, 8, 2, 0.5}, good_halves{4, 8, 2, 0.9};
+  EXPECT_DOUBLE_EQ(tiles.reached({1, 8, 2, 1}), 1);
+  EXPECT_DOUBLE_EQ(tiles.reached({1, 8, 8, 1}), 1);
+  EXPECT_DOUBLE_EQ(tiles.reached({1, 8, 10, 1}), 5. / 8);
+  EXPECT_DOUBLE_EQ(tiles.reached({1, 8, 9, 1}), 72. / 128);
+  EXPECT_DOUBLE_EQ(tiles.reached({1, 16, 8, 1}), 1);
+  EXPECT_DOUBLE_EQ(tiles.reached({1, 10, 8, 1}), 5. / 8);
+  EXPECT_DOUBLE_EQ(tiles.reached({5, 8, 2, 1}), 5. / 8);
+  EXPECT_DOUBLE_EQ(good_halves.reached({1, 8, 10, 1}), 0.9 * 10 / 12);
+  EXPECT_DOUBLE_EQ(good_halves.reached({1, 10, 12, 1}), 0.9 * 15 / 16);
+  EXPECT_DOUBLE_EQ(good_halves.reached({1, 12, 10, 1}), 0.9 * 15 / 16);
+  Machine m = round_numbers();
+  m.matrix_flops = {{"bf16", 160}}, m.matrix_tiles = tiles;
+  EXPECT_DOUBLE_EQ(m.seconds(product(1, 8, 10, 8)), 0.5 + 8 * 8. / 5);
+}
+
 TEST(Machine, AnExchangeTakesTheSlowestWay) {
   const Machine m = round_numbers();
   Mesh mesh;

@@ -121,6 +121,35 @@ local function round_seconds()
   return seconds(function() for _ = 1, 20 do run:step(batch) end end) / 40
 end
 
+-- How much longer a step takes if the state of n parameters waits in the host's memory meanwhile: Adam has two numbers
+-- for each, which all ranks together copy in and out.
+local function host_seconds(n)
+  local function step(offload)
+    local w, data = random(n, 1), orrery.data.arrays { x = orrery.tensor { { 1.0 } } }
+    local run = orrery.compile(function(batch) return (batch.x * w:sum()):mean() end, {
+      params = { w }, optimizer = orrery.optim.adam { lr = 0 },
+      strategy = { orrery.strategy.data {}, orrery.strategy.zero { offload = offload } },
+    })
+    local batch = data:batch(1, { size = world.size })
+    return seconds(function() for _ = 1, 5 do run:step(batch) end end) / 5
+  end
+  return math.max(4e-9, step "host" - step "none")
+end
+
+local function host()
+  local n, few = 1 << 21, host_seconds(world.size)
+  return { latency = few / 4, bandwidth = 16 * n / world.size / math.max(1e-9, host_seconds(n) - few) }
+end
+
+-- Byte/s at which all ranks write files that are on the disk at the end, in the folder for temporary files.
+local function disk()
+  local file, megabytes = os.tmpname(), 64
+  local write = ("dd if=/dev/zero of=%s bs=1M count=%d conv=fsync 2>/dev/null"):format(file, megabytes)
+  local took = seconds(function() assert(os.execute(write), "dd could not write " .. file) end)
+  os.remove(file)
+  return { latency = 1e-4, bandwidth = megabytes * 2 ^ 20 / took }
+end
+
 -- A sum of n numbers over P ranks sends 2 (P - 1) / P of them. Each of the `sharers` of a way has a part of it.
 local function link(sharers)
   local n, x, one = 1 << 22, random(1 << 12, 1 << 10), random(1, 1)
@@ -154,6 +183,8 @@ local machine = {
   memory_bandwidth = bandwidth(1 << 27, 1, 3),
   cache_bandwidth = bandwidth(1 << 19, 8, 72),
   cache_bytes = 1 << 20,
+  host = host(),
+  disk = disk(),
   ranks_per_host = world.local_size,
   inside = { latency = args.latency, bandwidth = args.bandwidth },
   between = { latency = args.latency, bandwidth = args.bandwidth },

@@ -123,6 +123,7 @@ Machine assumed() {
   m.vector_flops = 1e10, m.memory_bandwidth = 1e10, m.cache_bandwidth = 5e10, m.cache_bytes = 2e6;
   m.launch_seconds = 1e-6, m.ranks_per_host = 8;
   m.inside = {2e-6, 5e9}, m.between = {1e-5, 1.25e9};
+  m.host = {1e-6, 5e9}, m.disk = {1e-4, 5e8};
   return m;
 }
 
@@ -160,6 +161,8 @@ Machine machine_of(const std::string& file) {
     fail(ORR_INVALID, "machine '{}': cards_per_host is {}, which must divide ranks_per_host, {}",
          file, m.cards_per_host, m.ranks_per_host);
   m.inside = link_of(fields.object("inside")), m.between = link_of(fields.object("between"));
+  if (fields.has("host")) m.host = link_of(fields.object("host"));
+  if (fields.has("disk")) m.disk = link_of(fields.object("disk"));
   m.memory_bytes = fields.number_if_there("memory_bytes");
   fields.end();
   return m;

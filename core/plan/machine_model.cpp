@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "lower/channel.h"
+#include "plan/traffic.h"
 
 namespace orrery {
 namespace {
@@ -104,6 +105,16 @@ std::vector<int> Machine::share_card(int rank, int world) const {
   for (int r = first; r < std::min(first + ranks_per_host, world); ++r)
     if (card_of(r) == card_of(rank)) ranks.push_back(r);
   return ranks;
+}
+
+const Link& Machine::link_of(const Exchange& copy) const {
+  const Link& link = copy.tier == Tier::disk ? disk : host;
+  const char* tier = tier_name(copy.tier);
+  if (link.bandwidth == 0)
+    fail(ORR_INVALID,
+         "the step copies tensors from and to {}, but machine '{}' has no field {}: add it", tier,
+         name, tier);
+  return link;
 }
 
 Trip Machine::trip(const Exchange& e, const Mesh& mesh, int rank) const {

@@ -17,6 +17,8 @@
 //     "inside":  { "latency": 2e-6, "bandwidth": 5e9,       a message in a host: seconds, byte/s
 //                  "compute": 0.5 },                        see Link; may be left out
 //     "between": { "latency": 1e-5, "bandwidth": 1.25e9 }, the same between hosts
+//     "host": { "latency": 1e-6, "bandwidth": 5e9 },        a copy from or to the host's memory,
+//     "disk": { "latency": 1e-4, "bandwidth": 5e8 },        or a file; may be left out
 //     "memory_bytes": 8e10 }                                what a rank has; may be left out
 #pragma once
 
@@ -76,6 +78,7 @@ struct Machine {
   int ranks_per_host = 1;
   int cards_per_host = 0;  // each of as many ranks, in their order; 0: each rank has its own
   Link inside, between;
+  Link host, disk;  // of memory tiers; no bandwidth: not known
 
   // The time of a launch: the larger of its time for arithmetic and its time for memory. Throws
   // Error for a dtype that matrix_flops lacks.
@@ -85,6 +88,8 @@ struct Machine {
   // inside its host and those that it sends between hosts (docs/plan.md), plus one latency for
   // every doubling of the number of ranks of a host and of hosts (two if a sum comes back).
   Trip trip(const Exchange& exchange, const Mesh& mesh, int rank) const;
+  // A copy between memory tiers. Throws Error for a tier that is not known.
+  const Link& link_of(const Exchange& copy) const;
   // The share of its speed that compute loses while the exchange's bytes travel.
   double compute_share(const Exchange& exchange, const Mesh& mesh, int rank) const;
   // Whether not all ranks of the rank's axis are on one host.

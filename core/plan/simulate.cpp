@@ -261,8 +261,13 @@ class Simulation {
           std::min(took - (waited - travel.waited), l.spent.compute - travel.computed);
       if (t.compute_share == 0 || beside <= 0) continue;
       const double lost = t.compute_share * beside * travel.beside / took;
-      l.now += lost, l.spent.exposed += lost, l.spent.exposed_by[t.axis] += lost;
+      l.now += lost, expose(l.spent, t, lost);
     }
+  }
+
+  static void expose(Spent& spent, const Transfer& t, double seconds) {
+    spent.exposed += seconds;
+    (t.copy ? spent.offload_by : spent.exposed_by)[t.axis] += seconds;
   }
 
   // The lane carries transfers out one after another: compute waits for the bytes of those that are
@@ -273,12 +278,12 @@ class Simulation {
     double until = last.end;
     for (size_t i = last.number + 1; i-- > 0 && until > l.now;) {
       const Travel& travel = l.travels[posted[i]];
-      const std::string& axis = l.plan->transfers[posted[i]].axis;
+      const Transfer& t = l.plan->transfers[posted[i]];
       const double end = std::max(travel.end, l.now), begin = std::max(travel.begin, l.now);
       if (until > end) l.spent.blocked_by[l.plan->transfers[posted[i + 1]].axis] += until - end;
-      if (end > begin) l.spent.exposed += end - begin, l.spent.exposed_by[axis] += end - begin;
+      if (end > begin) expose(l.spent, t, end - begin);
       until = begin;
-      if (i == 0 && until > l.now) l.spent.blocked_by[axis] += until - l.now;
+      if (i == 0 && until > l.now) l.spent.blocked_by[t.axis] += until - l.now;
     }
     l.waited += std::max(0.0, last.end - l.now);
     l.now = std::max(l.now, last.end);

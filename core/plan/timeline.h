@@ -26,6 +26,7 @@ struct Transfer {
   std::string axis = {};             // its ranks
   double compute_share = 0;          // of its speed, that compute loses while it travels
   LinkUse use = {};                  // of the rank's links, while it travels alone
+  bool copy = false;                 // between memory tiers; `axis` is then the tier
 };
 
 // A step of the compute lane.
@@ -43,8 +44,8 @@ struct Timeline {
   std::map<size_t, int> card = {};
 };
 
-// The timeline of a plan's schedule, without copies between memory tiers. A kind stands for all its
-// ranks: peers are indices of kinds.alike(). [any thread]
+// The timeline of a plan's schedule. A kind stands for all its ranks: peers are indices of
+// kinds.alike(). [any thread]
 Timeline timeline_of(const RankPlan& plan, const RankKinds& kinds, const Machine& machine);
 
 // How a rank spends a step. The rest, idle(), is time in which it waits for ranks that are not
@@ -56,6 +57,7 @@ struct Spent {
   double idle() const { return step - compute - exposed; }
   // Both by axis of the transfers; the rest of idle() is after this rank's last beat.
   std::map<std::string, double> exposed_by = {}, blocked_by = {};
+  std::map<std::string, double> offload_by = {};  // of `exposed`, what copies take, by tier
 };
 
 // One for each timeline. Throws Error if they wait for each other.

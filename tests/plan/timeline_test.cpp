@@ -111,6 +111,15 @@ TEST(Timeline, RanksShareACard) {
   expect(step(0, 1)[2], 4, 1, 3);
 }
 
+// A copy out of a tier takes from 1 to 4, of which compute waits 2 seconds, and no axis is exposed.
+TEST(Timeline, CopiesBetweenTiersAreCountedByTier) {
+  const Transfer copy{3, {}, {}, 0, "disk", 0, {}, true};
+  const Spent spent = simulate({{{compute(1), post(0), compute(1), wait(0)}, {copy}}})[0];
+  expect(spent, 4, 2, 2);
+  EXPECT_EQ(spent.offload_by, (std::map<std::string, double>{{"disk", 2}}));
+  EXPECT_TRUE(spent.exposed_by.empty());
+}
+
 // Two sums travel at once and share their link, each takes half of compute's speed: in the 8
 // seconds that both need compute loses 4, not 8.
 TEST(Timeline, TransfersThatTravelTogetherTakeOneShare) {

@@ -81,6 +81,14 @@ class Plan(unittest.TestCase):
         self.assertGreater(flat, same)
         self.assertGreater(tiles, same)
 
+    def test_ranks_share_a_network_card(self):
+        """A rank that sends alone has twice the bandwidth of each of two, both together have no more than before."""
+        own, shared = ([self.times("-n", 4, *words, "data=README.md", **card)[0]
+                        for words in (("examples/pipeline.lua",), ("examples/gpt.lua",))]
+                       for card in ({}, {"cards_per_host": 1}))
+        self.assertLess(shared[0], own[0])
+        self.assertAlmostEqual(shared[1], own[1], delta=0.02 * own[1])
+
     def test_compute_is_slower_while_bytes_travel(self):
         free, ranks = self.times(*PIPELINE)
         taken, slower = self.times(*PIPELINE, inside=MACHINE["inside"] | {"compute": 1})
@@ -200,6 +208,7 @@ class Plan(unittest.TestCase):
     def test_what_is_measured_can_be_planned_with(self):
         done = orrery("run", "-n", 2, "examples/machine.lua", f"out={self.file}", timeout=300)
         self.assertEqual(done.code, 0, done.err)
+        self.assertLessEqual({"host", "disk", "inside", "attention_flops"}, set(json.loads(self.file.read_text())))
         text = self.plan("-n", 2, "--machine", self.file, "examples/gpt.lua", "data=README.md")
         self.assertIn(f"a second on the machine {self.file}", text)
 

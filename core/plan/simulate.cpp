@@ -18,7 +18,7 @@ struct Travel {
   size_t lane, number;         // its place in the lane
   double waited, computed;     // how long compute had waited for lanes and worked by then
   double begin = 0, end = -1;  // end < 0: it has not been carried out
-  double beside = 0;           // of that time, its part among the transfers that were under way
+  double beside = 0;           // of that time, its part among the transfers that slowed compute
 };
 
 // A communication lane of a timeline. Its next transfer waits until it is posted (idle) and for the
@@ -188,13 +188,15 @@ class Simulation {
   // Brings the transfers that travel to this time.
   void settle(size_t me, double now) {
     Lanes& l = lanes_[me];
-    double under_way = 0;
-    for (const Lane& lane : l.lanes) under_way += lane.state == Lane::travels;
+    double slowing = 0;  // transfers that slow compute down
+    for (const Lane& lane : l.lanes)
+      slowing += lane.state == Lane::travels && l.next(lane).compute_share > 0;
     for (Lane& lane : l.lanes) {
       if (lane.state != Lane::travels) continue;
       const double passed = now - std::exchange(lane.since, now);
       lane.left -= passed * lane.speed;
-      l.travels[lane.posted[lane.next]].beside += passed / under_way;
+      if (l.next(lane).compute_share > 0)
+        l.travels[lane.posted[lane.next]].beside += passed / slowing;
     }
   }
 

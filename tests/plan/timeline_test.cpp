@@ -121,10 +121,14 @@ TEST(Timeline, CopiesBetweenTiersAreCountedByTier) {
 }
 
 // Two sums travel at once and share their link, each takes half of compute's speed: in the 8
-// seconds that both need compute loses 4, not 8.
+// seconds that both need compute loses 4, not 8. A copy that takes no share leaves the other's
+// alone.
 TEST(Timeline, TransfersThatTravelTogetherTakeOneShare) {
   const Transfer one{4, {}, {}, 0, "a", 0.5, all_of(0)}, two{4, {}, {}, 1, "b", 0.5, all_of(0)};
-  expect(simulate({{{post(0), post(1), compute(20), wait(0), wait(1)}, {one, two}}})[0], 24, 20, 4);
+  const std::vector<Beat> beats = {post(0), post(1), compute(20), wait(0), wait(1)};
+  expect(simulate({{beats, {one, two}}})[0], 24, 20, 4);
+  const Transfer copy{8, {}, {}, 1, "disk", 0, {}, true};
+  expect(simulate({{beats, {one, copy}}})[0], 22, 20, 2);
 }
 
 // The sum posted at 1 has to wait for the other rank until 5, then travels until 7, and the second

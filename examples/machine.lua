@@ -61,6 +61,24 @@ local function matrix_flops(dtype)
   return rates(sizes, function(n) return 2 * n ^ 3, products(n, dtype) end)
 end
 
+-- Byte/s at which products touch what they touch beside a cube of equal FLOPs, which runs at `rate`: a product of few
+-- rows, and a chain in which few columns and a small depth take turns. nil if that takes no time.
+local function matrix_bandwidth(dtype, rate)
+  local side = args.size // 2
+  local few, many = side // 16, 4 * side
+  local function one(rows, columns, depth)
+    local x, there, back = random(rows, depth, dtype), random(depth, columns, dtype), random(columns, depth, dtype)
+    return seconds_of_one(function(count)
+      local y = x
+      for _ = 1, count do y = y:matmul(there):matmul(back) end
+      return y:cast("f32"):sum()
+    end, 2, 8) / 2
+  end
+  local lost = one(few, many, many) + one(many, few, many) - 2 * (2 * side ^ 3 / rate)
+  local elements = 2 * few * many + many ^ 2 - 3 * side ^ 2
+  return lost > 0 and 2 * elements * dtype:match "%d+" / 8 / lost or nil
+end
+
 -- Of attention over `length` positions, four heads of 64 channels.
 local function attention_flops(dtype)
   return rates({ 64, 256, 1024 }, function(length)
@@ -103,6 +121,35 @@ local function round_seconds()
   return seconds(function() for _ = 1, 20 do run:step(batch) end end) / 40
 end
 
+-- How much longer a step takes if the state of n parameters waits in the host's memory meanwhile: Adam has two numbers
+-- for each, which all ranks together copy in and out.
+local function host_seconds(n)
+  local function step(offload)
+    local w, data = random(n, 1), orrery.data.arrays { x = orrery.tensor { { 1.0 } } }
+    local run = orrery.compile(function(batch) return (batch.x * w:sum()):mean() end, {
+      params = { w }, optimizer = orrery.optim.adam { lr = 0 },
+      strategy = { orrery.strategy.data {}, orrery.strategy.zero { offload = offload } },
+    })
+    local batch = data:batch(1, { size = world.size })
+    return seconds(function() for _ = 1, 5 do run:step(batch) end end) / 5
+  end
+  return math.max(4e-9, step "host" - step "none")
+end
+
+local function host()
+  local n, few = 1 << 21, host_seconds(world.size)
+  return { latency = few / 4, bandwidth = 16 * n / world.size / math.max(1e-9, host_seconds(n) - few) }
+end
+
+-- Byte/s at which all ranks write files that are on the disk at the end, in the folder for temporary files.
+local function disk()
+  local file, megabytes = os.tmpname(), 64
+  local write = ("dd if=/dev/zero of=%s bs=1M count=%d conv=fsync 2>/dev/null"):format(file, megabytes)
+  local took = seconds(function() assert(os.execute(write), "dd could not write " .. file) end)
+  os.remove(file)
+  return { latency = 1e-4, bandwidth = megabytes * 2 ^ 20 / took }
+end
+
 -- A sum of n numbers over P ranks sends 2 (P - 1) / P of them. Each of the `sharers` of a way has a part of it.
 local function link(sharers)
   local n, x, one = 1 << 22, random(1 << 12, 1 << 10), random(1, 1)
@@ -125,16 +172,19 @@ local function link(sharers)
   return found
 end
 
-local matrix, attention = {}, {}
+local matrix, attention, first = {}, {}, args.dtypes:match "%w+"
 for dtype in args.dtypes:gmatch "%w+" do matrix[dtype], attention[dtype] = matrix_flops(dtype), attention_flops(dtype) end
 local machine = {
   matrix_flops = matrix,
   attention_flops = attention,
+  matrix_bandwidth = matrix_bandwidth(first, matrix[first][#matrix[first] - 1][2]),
   vector_flops = 8 * 128 * 512 / norm_seconds(128, 512, 8, 72),
   launch_seconds = norm_seconds(1, 16, 64, 576),
   memory_bandwidth = bandwidth(1 << 27, 1, 3),
   cache_bandwidth = bandwidth(1 << 19, 8, 72),
   cache_bytes = 1 << 20,
+  host = host(),
+  disk = disk(),
   ranks_per_host = world.local_size,
   inside = { latency = args.latency, bandwidth = args.bandwidth },
   between = { latency = args.latency, bandwidth = args.bandwidth },

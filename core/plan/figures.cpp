@@ -36,6 +36,7 @@ std::vector<TimePart> time_parts(const PlannedRanks& kind, const Mesh& mesh) {
   };
   for (auto& [what, seconds] : kind.compute) add(what, "", seconds);
   for (auto& [axis, seconds] : spent.exposed_by) add("exposed", axis, seconds);
+  for (auto& [tier, seconds] : spent.offload_by) add("offload", tier, seconds);
   double waited = 0;
   for (auto& [axis, seconds] : spent.blocked_by) {
     add(!mesh.pipe_axis.empty() && axis == mesh.pipe_axis ? "bubble" : "blocked", axis, seconds);
@@ -73,6 +74,7 @@ std::string advice(const Figures& figures) {
       {"exposed",
        "bytes on axis '{}': fewer ranks on it, its ranks on one host, or larger "
        "microbatches"},
+      {"offload", "copies from and to {}: fewer tensors there, or more work between them"},
       {"bubble",
        "the bubble between the stages of axis '{}': more microbatches, more chunks a stage, or "
        "fewer stages"},

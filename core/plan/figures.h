@@ -12,9 +12,9 @@
 namespace orrery {
 
 // A part of the time of all ranks. `what`: "products", "arithmetic", "memory" or "launches" of
-// compute; "exposed": compute waits for bytes on `axis`; "bubble" or "blocked": it waits for ranks
-// of the axis that are not ready, "bubble" where the axis has a pipeline's stages; "imbalance": it
-// has ended and others have not.
+// compute; "exposed": compute waits for bytes on `axis`; "offload": it waits for copies from or to
+// the memory tier `axis`; "bubble" or "blocked": it waits for ranks of the axis that are not ready,
+// "bubble" where the axis has a pipeline's stages; "imbalance": it has ended and others have not.
 struct TimePart {
   std::string what, axis;
   double share = 0;  // the shares of a step add up to 1

@@ -23,11 +23,15 @@ class Fields {
            path.empty() ? "the file" : path);
   }
 
-  double number(const std::string& name) {
+  // `most`: the largest that is allowed.
+  double number(const std::string& name, double most = INFINITY) {
     const Json& value = at(name);
     if (!value.is_number() || value.get<double>() <= 0)
       fail(ORR_INVALID, "machine '{}': {}{} is {}, but must be a number above 0", file_, path_,
            name, value.dump());
+    if (value.get<double>() > most)
+      fail(ORR_INVALID, "machine '{}': {}{} is {}, but must be at most {}", file_, path_, name,
+           value.get<double>(), most);
     return value.get<double>();
   }
   int whole(const std::string& name) {
@@ -48,14 +52,10 @@ class Fields {
              name, did_you_mean(name, read_), join(read_, ", "));
   }
 
-  // That of a field which may be left out, else 0. `most`: the largest that is allowed.
+  // That of a field which may be left out, else 0.
   double number_if_there(const std::string& name, double most = INFINITY) {
     read_.push_back(name);
-    const double value = has(name) ? number(name) : 0;
-    if (value > most)
-      fail(ORR_INVALID, "machine '{}': {}{} is {}, but must be at most {}", file_, path_, name,
-           value, most);
-    return value;
+    return has(name) ? number(name, most) : 0;
   }
   // Rates by dtype, each a number or [[FLOPs, FLOP/s], ...].
   std::map<std::string, Rate> rates() {
@@ -109,6 +109,13 @@ Link link_of(Fields fields) {
   return link;
 }
 
+Tiles tiles_of(Fields fields) {
+  Tiles tiles{fields.number("processors"), fields.number("rows"), fields.number("columns"),
+              fields.number("half_speed", 1)};
+  fields.end();
+  return tiles;
+}
+
 Machine assumed() {
   Machine m;
   m.name = "assumed";
@@ -116,6 +123,7 @@ Machine assumed() {
   m.vector_flops = 1e10, m.memory_bandwidth = 1e10, m.cache_bandwidth = 5e10, m.cache_bytes = 2e6;
   m.launch_seconds = 1e-6, m.ranks_per_host = 8;
   m.inside = {2e-6, 5e9}, m.between = {1e-5, 1.25e9};
+  m.host = {1e-6, 5e9}, m.disk = {1e-4, 5e8};
   return m;
 }
 
@@ -140,13 +148,21 @@ Machine machine_of(const std::string& file) {
   m.name = file;
   m.matrix_flops = fields.object("matrix_flops").rates();
   if (fields.has("attention_flops")) m.attention_flops = fields.object("attention_flops").rates();
+  m.matrix_bandwidth = fields.number_if_there("matrix_bandwidth");
+  if (fields.has("matrix_tiles")) m.matrix_tiles = tiles_of(fields.object("matrix_tiles"));
   m.vector_flops = fields.number("vector_flops");
   m.memory_bandwidth = fields.number("memory_bandwidth");
   m.cache_bandwidth = fields.number("cache_bandwidth"),
   m.cache_bytes = fields.number("cache_bytes");
   m.launch_seconds = fields.number("launch_seconds");
   m.ranks_per_host = fields.whole("ranks_per_host");
+  if (fields.has("cards_per_host")) m.cards_per_host = fields.whole("cards_per_host");
+  if (m.cards_per_host && m.ranks_per_host % m.cards_per_host)
+    fail(ORR_INVALID, "machine '{}': cards_per_host is {}, which must divide ranks_per_host, {}",
+         file, m.cards_per_host, m.ranks_per_host);
   m.inside = link_of(fields.object("inside")), m.between = link_of(fields.object("between"));
+  if (fields.has("host")) m.host = link_of(fields.object("host"));
+  if (fields.has("disk")) m.disk = link_of(fields.object("disk"));
   m.memory_bytes = fields.number_if_there("memory_bytes");
   fields.end();
   return m;

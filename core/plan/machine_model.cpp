@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "lower/channel.h"
+#include "plan/traffic.h"
 
 namespace orrery {
 namespace {
@@ -51,18 +52,21 @@ double Rate::highest() const {
 
 double Machine::arithmetic_seconds(const Launch& launch) const {
   const Cost& cost = launch.cost;
-  double rate = vector_flops;
-  if (cost.matrix) {
-    const std::string dtype = dtype_name(launch.in.front().dtype);
-    auto known = attention_flops.find(dtype);
-    if (!is_attention(launch) || known == attention_flops.end()) known = matrix_flops.find(dtype);
-    if (known == matrix_flops.end())
-      fail(ORR_INVALID,
-           "{}{} multiplies matrices of {}, but machine '{}' has no matrix_flops.{}: add it",
-           launch.op.site.prefix(), launch.op.kind, dtype, name, dtype);
-    rate = known->second.at(cost.flops);
-  }
-  return cost.flops / rate;
+  if (!cost.matrix) return cost.flops / vector_flops;
+  const std::string dtype = dtype_name(launch.in.front().dtype);
+  auto known = attention_flops.find(dtype);
+  if (!is_attention(launch) || known == attention_flops.end()) known = matrix_flops.find(dtype);
+  if (known == matrix_flops.end())
+    fail(ORR_INVALID,
+         "{}{} multiplies matrices of {}, but machine '{}' has no matrix_flops.{}: add it",
+         launch.op.site.prefix(), launch.op.kind, dtype, name, dtype);
+  double seconds = cost.flops / known->second.at(cost.flops);
+  const ProductShape shape = shape_of(launch);
+  if (shape.count == 0) return seconds;
+  if (matrix_tiles.processors > 0) seconds /= matrix_tiles.reached(shape);
+  const double bytes =
+      shape.surplus() * static_cast<double>(orr_dtype_bytes(launch.in.front().dtype));
+  return matrix_bandwidth > 0 ? seconds + bytes / matrix_bandwidth : seconds;
 }
 
 double Machine::memory_seconds(const Launch& launch) const {
@@ -89,12 +93,44 @@ double Machine::compute_share(const Exchange& e, const Mesh& mesh, int rank) con
                                          : inside.compute;
 }
 
-double Machine::seconds(const Exchange& e, const Mesh& mesh, int rank) const {
+int Machine::card_of(int rank) const {
+  const int host = rank / ranks_per_host, at = rank % ranks_per_host;
+  return host * cards_per_host + at * cards_per_host / ranks_per_host;
+}
+
+std::vector<int> Machine::share_card(int rank, int world) const {
+  if (cards_per_host == 0 || cards_per_host == ranks_per_host) return {};
+  std::vector<int> ranks;
+  const int first = rank / ranks_per_host * ranks_per_host;
+  for (int r = first; r < std::min(first + ranks_per_host, world); ++r)
+    if (card_of(r) == card_of(rank)) ranks.push_back(r);
+  return ranks;
+}
+
+const Link& Machine::link_of(const Exchange& copy) const {
+  const Link& link = copy.tier == Tier::disk ? disk : host;
+  const char* tier = tier_name(copy.tier);
+  if (link.bandwidth == 0)
+    fail(ORR_INVALID,
+         "the step copies tensors from and to {}, but machine '{}' has no field {}: add it", tier,
+         name, tier);
+  return link;
+}
+
+Trip Machine::trip(const Exchange& e, const Mesh& mesh, int rank) const {
   const int ranks = mesh.size_of(e.axis);
   auto host = [&](int at) { return mesh.peer(e.axis, at, rank) / ranks_per_host; };
   const double bytes = most_sent(e, ranks);
-  if (is_message(e))
-    return (host(e.root_or_peer) == rank / ranks_per_host ? inside : between).seconds(1, bytes);
+  // What one card sends if no other rank uses it.
+  const double card = between.bandwidth * (cards_per_host ? ranks_per_host / cards_per_host : 1);
+  if (is_message(e)) {
+    const bool near = host(e.root_or_peer) == rank / ranks_per_host;
+    const double way = bytes / (near ? inside.bandwidth : card);
+    const double seconds = (near ? inside : between).latency + way;
+    LinkUse use{};
+    if (way > 0) use[(near ? 0 : kBetween) + (e.op == ORR_COLL_RECV)] = way / seconds;
+    return {seconds, use};
+  }
   std::map<int, int> by_host;
   for (int at = 0; at < ranks; ++at) ++by_host[host(at)];
   int fewest = ranks, most = 1;
@@ -106,8 +142,11 @@ double Machine::seconds(const Exchange& e, const Mesh& mesh, int rank) const {
   const double leave = hosts == 1   ? 0
                        : all_to_all ? bytes * (ranks - fewest) / (ranks - 1)
                                     : bytes / fewest;
-  return rounds(e, most) * inside.latency + rounds(e, hosts) * between.latency +
-         std::max(most > 1 ? bytes / inside.bandwidth : 0, leave / between.bandwidth);
+  const double within = most > 1 ? bytes / inside.bandwidth : 0, across = leave / card;
+  const double seconds = rounds(e, most) * inside.latency + rounds(e, hosts) * between.latency +
+                         std::max(within, across);
+  if (within + across == 0) return {seconds, {}};
+  return {seconds, {within / seconds, within / seconds, across / seconds, across / seconds}};
 }
 
 }  // namespace orrery

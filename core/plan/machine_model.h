@@ -5,17 +5,24 @@
 //
 //   { "matrix_flops": { "f32": 1e11, "bf16": 1e11 },        FLOP/s in matrix products, by dtype
 //     "attention_flops": { "f32": [[1e6, 2e10], [1e9, 6e10]] },   in attention; may be left out
+//     "matrix_bandwidth": 1e11,                             byte/s, below; may be left out
+//     "matrix_tiles": { "processors": 108, "rows": 256,     see product_shape.h; may be left out
+//                       "columns": 128, "half_speed": 0.9 },
 //     "vector_flops": 1e10,                                 FLOP/s in everything else
 //     "memory_bandwidth": 1e10,                             byte/s, read and written
 //     "cache_bandwidth": 5e10, "cache_bytes": 2e6,          the same for launches that touch less
 //     "launch_seconds": 1e-6,                               before each launch
 //     "ranks_per_host": 8,                                  ranks r and s share one if r/8 = s/8
+//     "cards_per_host": 4,                                  network cards; may be left out
 //     "inside":  { "latency": 2e-6, "bandwidth": 5e9,       a message in a host: seconds, byte/s
 //                  "compute": 0.5 },                        see Link; may be left out
 //     "between": { "latency": 1e-5, "bandwidth": 1.25e9 }, the same between hosts
+//     "host": { "latency": 1e-6, "bandwidth": 5e9 },        a copy from or to the host's memory,
+//     "disk": { "latency": 1e-4, "bandwidth": 5e8 },        or a file; may be left out
 //     "memory_bytes": 8e10 }                                what a rank has; may be left out
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -23,6 +30,7 @@
 #include <vector>
 
 #include "lower/rank_plan.h"
+#include "plan/product_shape.h"
 
 namespace orrery {
 
@@ -30,6 +38,17 @@ struct Link {
   double latency = 0, bandwidth = 0;
   double compute = 0;  // the share of its speed that compute loses while bytes travel, up to 1
   double seconds(double rounds, double bytes) const { return rounds * latency + bytes / bandwidth; }
+};
+
+// The links of a rank: inside its host out and in, then its host's network card out and in.
+constexpr size_t kLinks = 4, kBetween = 2;
+// How much of each a transfer takes, from 0 to 1.
+using LinkUse = std::array<double, kLinks>;
+
+// An exchange as one of its ranks sees it, alone on all links.
+struct Trip {
+  double seconds = 0;
+  LinkUse use{};
 };
 
 // FLOP/s of a launch by its FLOPs: a number in the file, or [[FLOPs, FLOP/s], ...] in ascending
@@ -50,29 +69,38 @@ struct Machine {
   std::string name;  // that of the file, or "assumed"
   std::map<std::string, Rate> matrix_flops;
   std::map<std::string, Rate> attention_flops;  // of a dtype that is not here: as matrix_flops
+  // At which products touch what they do beside cubes of equal FLOPs; 0: that takes no time.
+  double matrix_bandwidth = 0;
+  Tiles matrix_tiles;  // of no processors: products have none
   double vector_flops = 0, memory_bandwidth = 0, cache_bandwidth = 0, cache_bytes = 0,
          launch_seconds = 0;
   double memory_bytes = 0;  // 0: not known
   int ranks_per_host = 1;
+  int cards_per_host = 0;  // each of as many ranks, in their order; 0: each rank has its own
   Link inside, between;
+  Link host, disk;  // of memory tiers; no bandwidth: not known
 
   // The time of a launch: the larger of its time for arithmetic and its time for memory. Throws
   // Error for a dtype that matrix_flops lacks.
   double seconds(const Launch& launch) const;
   bool is_bound_by_memory(const Launch& launch) const;
-  // The time of an exchange from when all its ranks are ready: the longer of the most bytes that a
-  // rank sends inside its host and those that it sends between hosts (docs/plan.md), plus one
-  // latency for every doubling of the number of ranks of a host and of hosts (two if a sum comes
-  // back).
-  double seconds(const Exchange& exchange, const Mesh& mesh, int rank) const;
+  // An exchange, from when all its ranks are ready: the longer of the most bytes that a rank sends
+  // inside its host and those that it sends between hosts (docs/plan.md), plus one latency for
+  // every doubling of the number of ranks of a host and of hosts (two if a sum comes back).
+  Trip trip(const Exchange& exchange, const Mesh& mesh, int rank) const;
+  // A copy between memory tiers. Throws Error for a tier that is not known.
+  const Link& link_of(const Exchange& copy) const;
   // The share of its speed that compute loses while the exchange's bytes travel.
   double compute_share(const Exchange& exchange, const Mesh& mesh, int rank) const;
   // Whether not all ranks of the rank's axis are on one host.
   bool spans_hosts(const Mesh& mesh, const std::string& axis, int rank) const;
+  // The ranks of a world that send over the rank's network card, if they are several.
+  std::vector<int> share_card(int rank, int world) const;
 
  private:
   double arithmetic_seconds(const Launch& launch) const;
   double memory_seconds(const Launch& launch) const;
+  int card_of(int rank) const;
 };
 
 // Reads the machine from a file. "" is the machine that is assumed by default: each rank has one

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "lower/channel.h"
+#include "plan/traffic.h"
 
 namespace orrery {
 namespace {
@@ -17,7 +18,7 @@ class Builder {
       : plan_(plan), kinds_(kinds), machine_(machine) {
     for (const Launch& l : plan.launches) launch_seconds_.push_back(machine.seconds(l));
     for (const Exchange& e : plan.exchanges)
-      transfers_.push_back(e.axis.empty() ? Transfer{} : transfer(e));
+      transfers_.push_back(e.is_copy() ? copy(e) : e.axis.empty() ? alone() : transfer(e));
   }
 
   Timeline run() {
@@ -27,7 +28,6 @@ class Builder {
       return posted[static_cast<size_t>(s.index) * calls + static_cast<size_t>(s.microbatch)];
     };
     for (const Step& s : plan_.schedule) {
-      if (is_copy(s)) continue;
       if (s.kind == Step::launch) {
         compute(launch_seconds_[static_cast<size_t>(s.index)]);
       } else if (s.kind == Step::post) {
@@ -38,6 +38,8 @@ class Builder {
         made_.beats.push_back({Beat::wait, 0, at(s)});
       }
     }
+    for (int rank : machine_.share_card(plan_.rank, plan_.mesh.world))
+      ++made_.card[kinds_.kind_of(rank)];
     return std::move(made_);
   }
 
@@ -48,10 +50,19 @@ class Builder {
     made_.beats.back().seconds += seconds;
   }
 
-  // Whether the step is a copy between memory tiers. These have a lane of their own, and a Machine
-  // has no speeds for it.
-  bool is_copy(const Step& s) const {
-    return s.kind != Step::launch && plan_.exchanges[static_cast<size_t>(s.index)].is_copy();
+  // What one rank completes by itself takes no time.
+  Transfer alone() { return {0, {}, {}, lane_of({})}; }
+
+  // Copies between memory tiers have a lane of their own.
+  Transfer copy(const Exchange& e) {
+    const Link& link = machine_.link_of(e);
+    Transfer t{link.seconds(1, static_cast<double>(e.bytes())), {}, {}, lane_of({{}, kNone})};
+    t.axis = tier_name(e.tier), t.compute_share = link.compute, t.copy = true;
+    return t;
+  }
+
+  size_t lane_of(const std::pair<Mesh::Shape, int>& channel) {
+    return lanes_.try_emplace(channel, lanes_.size()).first->second;
   }
 
   Transfer transfer(const Exchange& e) {
@@ -62,14 +73,13 @@ class Builder {
     if (is_message(e)) add(e.root_or_peer);
     for (int at = 0; !is_message(e) && at < plan_.mesh.size_of(e.axis); ++at) add(at);
     peers.erase(kinds_.kind_of(plan_.rank));
-    const auto lane =
+    auto lane =
         std::pair{plan_.mesh.shape_of(e.axis, plan_.rank), channel_of(e, plan_.mesh, plan_.rank)};
-    return {machine_.seconds(e, plan_.mesh, plan_.rank),
-            {peers.begin(), peers.end()},
-            {},
-            plan_.mesh.one_lane ? 0 : lanes_.try_emplace(lane, lanes_.size()).first->second,
-            e.axis,
-            machine_.compute_share(e, plan_.mesh, plan_.rank)};
+    if (plan_.mesh.one_lane) lane = {};
+    const Trip trip = machine_.trip(e, plan_.mesh, plan_.rank);
+    Transfer t{trip.seconds, {peers.begin(), peers.end()}, {}, lane_of(lane), e.axis};
+    t.compute_share = machine_.compute_share(e, plan_.mesh, plan_.rank), t.use = trip.use;
+    return t;
   }
 
   // The transfer of a post. A message is identified by its two ranks, tag and microbatch, a
@@ -77,6 +87,7 @@ class Builder {
   Transfer met(const Step& s) {
     const Exchange& e = plan_.exchanges[static_cast<size_t>(s.index)];
     Transfer t = transfers_[static_cast<size_t>(s.index)];
+    if (t.copy) return t;
     const int64_t axis =
         axes_.try_emplace(e.axis, static_cast<int64_t>(axes_.size())).first->second;
     if (is_message(e)) {

@@ -5,6 +5,7 @@ That bits stay the same is a row of strategies_test.py.
 
 Argument: the build tree.
 """
+import json
 import os
 import pathlib
 import re
@@ -13,6 +14,7 @@ import sys
 import tempfile
 import unittest
 
+from plan_test import MACHINE
 from program import HERE, Job, orrery, wait_for
 
 TEMPLATE = (HERE / "offload.lua").read_text()
@@ -84,6 +86,33 @@ class Offload(unittest.TestCase):
         kept, away = (figure(plan, "arena peak") for plan in plans)
         self.assertGreater(figure(plans[1], "on disk"), 16 * 4096 * 32 * 4)
         self.assertLess(away, kept // 2)
+
+    def test_copies_take_time(self):
+        """All copies of a rank take one lane; compute waits for what it does not hide."""
+        machine = self.folder / "machine.json"
+
+        def planned(zero, **tiers):
+            machine.write_text(json.dumps(MACHINE | tiers))
+            return json.loads(self.plan(zero, "--json", "--machine", machine, "width=256", "layers=8", ranks=1))
+        kept = planned("stage = 1")["step_seconds"]
+        for tier, other in (("disk", "host"), ("host", "disk")):
+            steps, away = {}, f'offload = "{tier}"'
+            for speed in (1e7, 1e8, 1e15):
+                link = {"latency": 1e-9, "bandwidth": speed}
+                plan = planned(away, **{tier: link, other: {"latency": 1, "bandwidth": 1}})
+                steps[speed] = plan["step_seconds"]
+                copies = sum(c["read_bytes"] + c["written_bytes"] for c in plan["kinds"][0]["traffic"]["copies"]) / speed
+                self.assertGreaterEqual(steps[speed], copies)
+                self.assertLessEqual(steps[speed], kept + copies + 1e-6)
+                waits = [part for part in plan["time"] if part["what"] == "offload"]
+                self.assertEqual([part["axis"] for part in waits], [tier])
+            self.assertGreater(steps[1e7], 5 * steps[1e8])
+            self.assertGreater(steps[1e8], steps[1e15])
+            machine.write_text(json.dumps(MACHINE))
+            script = self.script(f"{{ strategy.data{{}}, strategy.zero{{ {away} }} }}")
+            done = orrery("plan", "--machine", machine, script)
+            self.assertNotEqual(done.code, 0)
+            self.assertRegex(done.err, rf"copies tensors from and to {tier}, but machine '.*' has no field {tier}: add it")
 
     def test_resident_memory_falls(self):
         """32 layers of 4 MiB: 256 MiB of moments, on one rank."""

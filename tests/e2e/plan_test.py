@@ -72,6 +72,23 @@ class Plan(unittest.TestCase):
         self.assertLess(large, same)
         self.assertGreater(attention, same)
 
+    def test_rates_by_shape(self):
+        words = ("examples/gpt.lua", "data=README.md")
+        same, _ = self.times(*words)
+        flat, _ = self.times(*words, matrix_bandwidth=1e9)
+        tiles, _ = self.times(*words, matrix_tiles={"processors": 3, "rows": 100, "columns": 60,
+                                                                    "half_speed": 0.5})
+        self.assertGreater(flat, same)
+        self.assertGreater(tiles, same)
+
+    def test_ranks_share_a_network_card(self):
+        """A rank that sends alone has twice the bandwidth of each of two, both together have no more than before."""
+        own, shared = ([self.times("-n", 4, *words, "data=README.md", **card)[0]
+                        for words in (("examples/pipeline.lua",), ("examples/gpt.lua",))]
+                       for card in ({}, {"cards_per_host": 1}))
+        self.assertLess(shared[0], own[0])
+        self.assertAlmostEqual(shared[1], own[1], delta=0.02 * own[1])
+
     def test_compute_is_slower_while_bytes_travel(self):
         free, ranks = self.times(*PIPELINE)
         taken, slower = self.times(*PIPELINE, inside=MACHINE["inside"] | {"compute": 1})
@@ -164,6 +181,8 @@ class Plan(unittest.TestCase):
                               ({"inside": {"latency": 1}}, r"the field inside\.bandwidth is missing; add it"),
                               ({"inside": MACHINE["inside"] | {"compute": 1.5}},
                                r"inside\.compute is 1\.5, but must be at most 1"),
+                              ({"matrix_tiles": {"rows": 1}}, r"the field matrix_tiles\.processors is missing; add it"),
+                              ({"cards_per_host": 3}, "cards_per_host is 3, which must divide ranks_per_host, 2"),
                               ({"matrix_flops": {"f32": [[1e9, 1e9], [1e6, 1e9]]}},
                                r"matrix_flops\.f32 has \[1000000\.0,1000000000\.0\]: write \[FLOPs of a launch, FLOP/s\]"),
                               ({"attention_flops": {"f32": []}}, r"attention_flops\.f32 is empty; write a number or "),
@@ -189,6 +208,7 @@ class Plan(unittest.TestCase):
     def test_what_is_measured_can_be_planned_with(self):
         done = orrery("run", "-n", 2, "examples/machine.lua", f"out={self.file}", timeout=300)
         self.assertEqual(done.code, 0, done.err)
+        self.assertLessEqual({"host", "disk", "inside", "attention_flops"}, set(json.loads(self.file.read_text())))
         text = self.plan("-n", 2, "--machine", self.file, "examples/gpt.lua", "data=README.md")
         self.assertIn(f"a second on the machine {self.file}", text)
 

@@ -70,6 +70,67 @@ TEST(Timeline, ATransferTakesItsShareOfComputesSpeed) {
   expect(simulate({{{post(0), post(1), wait(0), wait(1)}, {sum, other}}})[0], 4, 0, 4);
 }
 
+LinkUse all_of(size_t link) {
+  LinkUse use{};
+  use[link] = 1;
+  return use;
+}
+
+// Two transfers of 4 seconds, of which one begins at 0 and one at 2, share a link: the first has 2
+// seconds alone and 4 at half speed, the second 4 and then 2 alone. With links of their own they
+// take 4 each, and so they do if each needs half of the link at most.
+TEST(Timeline, LanesShareALink) {
+  auto step = [](const LinkUse& first, const LinkUse& second) {
+    return simulate({{{post(0), compute(2), post(1), wait(0), wait(1)},
+                      {{4, {}, {}, 0, "a", 0, first}, {4, {}, {}, 1, "b", 0, second}}}})[0];
+  };
+  const Spent shared = step(all_of(0), all_of(0));
+  expect(shared, 8, 2, 6);
+  EXPECT_EQ(shared.exposed_by, (std::map<std::string, double>{{"a", 4}, {"b", 2}}));
+  expect(step(all_of(0), all_of(1)), 6, 2, 4);
+  expect(step({0.5}, {0.5}), 6, 2, 4);
+}
+
+// Ranks that share a network card slow each other down between hosts, inside of theirs not; and the
+// receiver, whose own links are free, has the message when all of it has arrived.
+TEST(Timeline, RanksShareACard) {
+  auto step = [](size_t link, int ranks) {
+    auto sends = [&](int64_t id) {
+      return Timeline{
+          {post(0), wait(0)}, {{3, {2}, {id}, 0, "", 0, all_of(link)}}, {{0, ranks}, {1, 1}}};
+    };
+    const Transfer from_first{3, {0}, {0}}, from_second{3, {1}, {1}, 1};
+    return simulate(
+        {sends(0),
+         sends(1),
+         {{post(0), post(1), wait(0), wait(1), compute(1)}, {from_first, from_second}}});
+  };
+  for (size_t rank : {0, 1}) expect(step(kBetween, 1)[rank], 7, 0, 6);
+  expect(step(kBetween, 1)[2], 7, 1, 6);
+  expect(step(kBetween, 3)[2], 13, 1, 12);
+  expect(step(0, 1)[2], 4, 1, 3);
+}
+
+// A copy out of a tier takes from 1 to 4, of which compute waits 2 seconds, and no axis is exposed.
+TEST(Timeline, CopiesBetweenTiersAreCountedByTier) {
+  const Transfer copy{3, {}, {}, 0, "disk", 0, {}, true};
+  const Spent spent = simulate({{{compute(1), post(0), compute(1), wait(0)}, {copy}}})[0];
+  expect(spent, 4, 2, 2);
+  EXPECT_EQ(spent.offload_by, (std::map<std::string, double>{{"disk", 2}}));
+  EXPECT_TRUE(spent.exposed_by.empty());
+}
+
+// Two sums travel at once and share their link, each takes half of compute's speed: in the 8
+// seconds that both need compute loses 4, not 8. A copy that takes no share leaves the other's
+// alone.
+TEST(Timeline, TransfersThatTravelTogetherTakeOneShare) {
+  const Transfer one{4, {}, {}, 0, "a", 0.5, all_of(0)}, two{4, {}, {}, 1, "b", 0.5, all_of(0)};
+  const std::vector<Beat> beats = {post(0), post(1), compute(20), wait(0), wait(1)};
+  expect(simulate({{beats, {one, two}}})[0], 24, 20, 4);
+  const Transfer copy{8, {}, {}, 1, "disk", 0, {}, true};
+  expect(simulate({{beats, {one, copy}}})[0], 22, 20, 2);
+}
+
 // The sum posted at 1 has to wait for the other rank until 5, then travels until 7, and the second
 // one from 7 to 10; the other rank ends at 5 + 5 + 4.
 TEST(Timeline, WaitsAreCountedByAxis) {
@@ -155,6 +216,54 @@ TEST(Machine, ARateDependsOnTheSizeOfTheLaunch) {
   EXPECT_DOUBLE_EQ(Rate(3e9).at(1), 3e9);
 }
 
+// `count` products [rows, depth] x [depth, columns], whose elements have two bytes.
+Launch product(int64_t count, int64_t rows, int64_t columns, int64_t depth) {
+  const double flops = 2.0 * static_cast<double>(count * rows * columns * depth);
+  Launch l = launch(flops, 1, true, ORR_BF16);
+  l.op.kind = "matmul", l.out.resize(1);
+  l.in[0].rank = 3, l.out[0].rank = 3;
+  const std::array in{count, rows, depth}, out{count, rows, columns};
+  std::copy(in.begin(), in.end(), l.in[0].dims);
+  std::copy(out.begin(), out.end(), l.out[0].dims);
+  return l;
+}
+
+// 512 multiplications each. Beside the cube's 3 * 64 elements the flat product touches 32 more, of
+// two bytes, at 16 bytes a second; without a bandwidth both are as fast.
+TEST(Machine, AFlatProductIsSlowerThanACube) {
+  Machine m = round_numbers();
+  m.matrix_flops = {{"bf16", 1024}};
+  EXPECT_DOUBLE_EQ(m.seconds(product(1, 8, 4, 16)), m.seconds(product(1, 8, 8, 8)));
+  m.matrix_bandwidth = 16;
+  EXPECT_NEAR(m.seconds(product(1, 8, 8, 8)), 0.5 + 1, 1e-12);
+  EXPECT_NEAR(m.seconds(product(1, 8, 4, 16)), 0.5 + 1 + 4, 1e-12);
+  EXPECT_NEAR(m.seconds(product(3, 8, 4, 16)), 0.5 + 3 * (1 + 4), 1e-12);
+  Launch other = product(1, 8, 4, 16);
+  other.op.kind = "attention";
+  EXPECT_DOUBLE_EQ(m.seconds(other), 0.5 + 1);
+}
+
+// Four processors, tiles of 8 x 2. Of 5 tiles the last leaves three processors without work; 9
+// columns need as many tiles as 10 (turned ones of 16 x 8 are as many); up to four tiles are at
+// full speed. Of 10 tiles of 4 x 2 the last two leave half of the processors without work, of 15
+// turned ones the last three leave one.
+TEST(Machine, ProductsAreComputedInWavesOfTiles) {
+  const Tiles tiles{4, 8, 2, 0.5}, good_halves{4, 8, 2, 0.9};
+  EXPECT_DOUBLE_EQ(tiles.reached({1, 8, 2, 1}), 1);
+  EXPECT_DOUBLE_EQ(tiles.reached({1, 8, 8, 1}), 1);
+  EXPECT_DOUBLE_EQ(tiles.reached({1, 8, 10, 1}), 5. / 8);
+  EXPECT_DOUBLE_EQ(tiles.reached({1, 8, 9, 1}), 72. / 128);
+  EXPECT_DOUBLE_EQ(tiles.reached({1, 16, 8, 1}), 1);
+  EXPECT_DOUBLE_EQ(tiles.reached({1, 10, 8, 1}), 5. / 8);
+  EXPECT_DOUBLE_EQ(tiles.reached({5, 8, 2, 1}), 5. / 8);
+  EXPECT_DOUBLE_EQ(good_halves.reached({1, 8, 10, 1}), 0.9 * 10 / 12);
+  EXPECT_DOUBLE_EQ(good_halves.reached({1, 10, 12, 1}), 0.9 * 15 / 16);
+  EXPECT_DOUBLE_EQ(good_halves.reached({1, 12, 10, 1}), 0.9 * 15 / 16);
+  Machine m = round_numbers();
+  m.matrix_flops = {{"bf16", 160}}, m.matrix_tiles = tiles;
+  EXPECT_DOUBLE_EQ(m.seconds(product(1, 8, 10, 8)), 0.5 + 8 * 8. / 5);
+}
+
 TEST(Machine, AnExchangeTakesTheSlowestWay) {
   const Machine m = round_numbers();
   Mesh mesh;
@@ -162,11 +271,26 @@ TEST(Machine, AnExchangeTakesTheSlowestWay) {
   Exchange e;
   e.op = ORR_COLL_SEND, e.count = 250, e.root_or_peer = 1;
   e.axis = "inner";  // ranks 0 and 1, one host: a latency and 1000 bytes
-  EXPECT_DOUBLE_EQ(m.seconds(e, mesh, 0), 1 + 10);
+  EXPECT_DOUBLE_EQ(m.trip(e, mesh, 0).seconds, 1 + 10);
   e.axis = "outer";  // ranks 0 and 2
-  EXPECT_DOUBLE_EQ(m.seconds(e, mesh, 0), 10 + 100);
+  EXPECT_DOUBLE_EQ(m.trip(e, mesh, 0).seconds, 10 + 100);
   e.op = ORR_COLL_ALL_REDUCE, e.axis = "inner", e.count = 256;  // 1024 bytes, each sends half twice
-  EXPECT_DOUBLE_EQ(m.seconds(e, mesh, 0), 2 + 10.24);
+  EXPECT_DOUBLE_EQ(m.trip(e, mesh, 0).seconds, 2 + 10.24);
+  EXPECT_DOUBLE_EQ(m.trip(e, mesh, 0).use[0], 10.24 / 12.24);
+}
+
+// Both ranks of a host have one card, which is twice as fast as the bandwidth of each says.
+TEST(Machine, ARankAloneHasAWholeCard) {
+  Machine m = round_numbers();
+  Mesh mesh;
+  mesh.world = 4, mesh.axes = {{"outer", 2, ""}, {"inner", 2, ""}};
+  Exchange e;
+  e.op = ORR_COLL_RECV, e.count = 250, e.root_or_peer = 1, e.axis = "outer";
+  EXPECT_TRUE(m.share_card(3, 4).empty());
+  m.cards_per_host = 1;
+  EXPECT_EQ(m.share_card(3, 4), (std::vector<int>{2, 3}));
+  EXPECT_DOUBLE_EQ(m.trip(e, mesh, 0).seconds, 10 + 50);
+  EXPECT_EQ(m.trip(e, mesh, 0).use, (LinkUse{0, 0, 0, 50. / 60}));
 }
 
 }  // namespace

@@ -147,4 +147,10 @@ CUmodule module_of(const std::string& source) {
   return module;
 }
 
+CUfunction function_of(CUmodule module, const char* name) {
+  CUfunction found = nullptr;
+  check(driver().cuModuleGetFunction(&found, module, name), "cuModuleGetFunction");
+  return found;
+}
+
 }  // namespace orr_cuda

@@ -42,21 +42,36 @@ std::string address(const Walk& walk, const orr_tensor& t, size_t tensor, const 
          number(static_cast<int64_t>(tensor)) + "]) + (" + offset(walk, tensor) + ");\n";
 }
 
-std::string piece(const orr_op& op, const Walk& walk) {
+// What a piece does with its outputs: stores them, and adds the first `summed` to sums.
+struct Outputs {
+  bool stored = true;
+  int summed = 0;
+};
+
+std::string sum(int j) { return "sum" + number(j); }
+
+const char* accumulator(int32_t dtype) { return dtype == ORR_F64 ? "double" : "float"; }
+
+std::string piece(const orr_op& op, const Walk& walk, const Outputs& outputs) {
   std::set<int32_t> read;
   for (int k = 0; k < op.expr->n_instrs; ++k)
     if (op.expr->instrs[k].fn == ORR_FN_INPUT) read.insert(op.expr->instrs[k].a);
   const std::string statements = expression_statements(op);
   std::string text =
-      "template <int V>\nstatic __device__ void piece(const Args& a, const index_t e) {\n";
-  if (walk.elements > 1) text += indices(walk);
+      "template <int V>\nstatic __device__ void piece(const Args& a, const index_t e";
+  for (int j = 0; j < outputs.summed; ++j)
+    text += std::string(", ") + accumulator(op.out[j].dtype) + " (&" + sum(j) + ")[V]";
+  text += ") {\n";
+  if (walk.elements != 1) text += indices(walk);
   for (int32_t i : read) {
     const auto t = static_cast<size_t>(i);
     text += address(walk, op.in[i], t, ("p" + number(i)).c_str(), "const ");
     text += "  constexpr int s" + number(i) + " = " + number(walk.strides[t].back() != 0) + ";\n";
   }
   text += statements;
-  for (int j = 0; j < op.n_out; ++j) {
+  for (int j = 0; j < outputs.summed; ++j)
+    text += "  ORR_EACH " + sum(j) + "[v] += r" + number(op.expr->outputs[j]) + "[v];\n";
+  for (int j = 0; outputs.stored && j < op.n_out; ++j) {
     const std::string name = "q" + number(j);
     text += address(walk, op.out[j], static_cast<size_t>(op.n_in + j), name.c_str(), "");
     text += "  store(" + name + ", r" + number(op.expr->outputs[j]) + ");\n";
@@ -99,14 +114,30 @@ std::string table_entry(int vector) {
 )" + elements("block", vector, true);
 }
 
-std::string common(const orr_op& op, const Walk& walk) {
+std::string common(const orr_op& op, const Walk& walk, const Outputs& outputs = {}) {
   require(op.n_in + op.n_out <= 256, "more than 256 tensors");
   require(op.expr != nullptr, "a pointwise op needs an expression");
   std::string text = pointwise_prelude;
   text += walk.wide ? "typedef u64 index_t;\n" : "typedef unsigned index_t;\n";
   text += "struct Args { void* p[" + number(op.n_in + op.n_out) + "]; };\n";
-  return text + piece(op, walk);
+  return text + piece(op, walk, outputs);
 }
+
+// A thread adds the rows of one block, in some neighbouring columns.
+const char* const sums_text = R"(
+struct SumRows { void* to[3]; u64 segments, length, entries, rounded; };
+template <class T, class A>
+static __device__ void put_sum(void* to, u64 rounded, u64 at, A x) {
+  if (rounded) put(static_cast<T*>(to)[at], x);
+  else static_cast<A*>(to)[at] = x;
+}
+template <int V> static __device__ void sum_rows(const Args& a, const SumRows& s) {
+  const u64 thread = blockIdx.x * threads + threadIdx.x;
+  const u64 block = thread / (columns / V), segment = block / s.entries;
+  if (segment >= s.segments) return;
+  const u64 column = thread % (columns / V) * V, first = block % s.entries * rows;
+  const u64 end = first + rows < s.length ? first + rows : s.length;
+)";
 
 }  // namespace
 
@@ -118,6 +149,26 @@ std::string pointwise_source(const orr_op& op, const Walk& walk) {
 
 std::string pointwise_table_source(const orr_op& op, const Walk& walk) {
   return common(op, walk) + table_entry(walk.vector);
+}
+
+std::string sums_source(const orr_op& op, const Walk& walk, const ColumnSumsText& sums) {
+  std::string text = common(op, walk, {sums.stores, sums.summed}), declared, given, put;
+  for (int j = 0; j < sums.summed; ++j) {
+    declared += std::string("  ") + accumulator(sums.dtype) + " " + sum(j) + "[V] = {};\n";
+    given += ", " + sum(j);
+    put += std::string("  ORR_EACH put_sum<") + memory_type(sums.dtype) + ">(s.to[" + number(j) +
+           "], s.rounded, block * columns + column + v, " + sum(j) + "[v]);\n";
+  }
+  text += "constexpr u64 columns = " + number(sums.columns) + ", rows = " + number(ORR_SUM_ROWS) +
+          ", threads = " + number(pointwise_block) + ";\n" + sums_text + declared +
+          "  for (u64 row = first; row < end; ++row)\n    piece<V>(a, " +
+          "(index_t)((segment * s.length + row) * columns + column)" + given + ");\n" + put + "}\n";
+  const auto entry_of = [](const char* name, int vector) {
+    return head(name, "const Args a, const SumRows s") + "  sum_rows<" + number(vector) +
+           ">(a, s);\n}\n";
+  };
+  if (walk.vector > 1) text += entry_of("sums_vector", walk.vector);
+  return text + entry_of("sums_single", 1);
 }
 
 }  // namespace orr_cuda

@@ -13,9 +13,9 @@ namespace orr_cuda {
 // clang-format off
 #define ORR_FAMILIES(X)                                                                           \
   X(argmax) X(attention) X(attention_grad) X(categorical) X(cross_entropy) X(cross_entropy_grad)  \
-  X(fold) X(gather) X(iota) X(layernorm) X(layernorm_grad) X(norm_grad) X(norm_param_grad)        \
-  X(reduce) X(reduce_each) X(rmsnorm) X(rmsnorm_grad) X(scatter_add) X(slice_at) X(softmax)       \
-  X(softmax_grad) X(topk) X(update_slice)
+  X(fold) X(gather) X(iota) X(layernorm) X(layernorm_grad) X(norm_grad) X(reduce)                 \
+  X(reduce_each) X(rmsnorm) X(rmsnorm_grad) X(scatter_add) X(slice_at) X(softmax) X(softmax_grad) \
+  X(topk) X(update_slice)
 // clang-format on
 #define ORR_DECLARE(kind) extern const Family kind##_family;
 ORR_FAMILIES(ORR_DECLARE)
@@ -112,7 +112,7 @@ RunResult run(const Case& c, const std::vector<Values>& inputs, const RunOptions
 }
 
 bool is_left_to_the_core(const Case& c) {
-  if (c.kind != "reduce" && c.kind != "norm_param_grad" && c.kind != "scatter_add") return false;
+  if (c.kind != "reduce" && c.kind != "scatter_add") return false;
   const int32_t summed = c.in[c.kind == "scatter_add"].dtype, stored = c.out[0].dtype;
   return summed != stored && (c.kind != "reduce" || stored != kernel_suite::wide(summed));
 }

@@ -34,6 +34,15 @@ std::map<std::string, std::string> sources() {
     if (walk.is_flat())
       all.try_emplace(orr_cuda::pointwise_table_source(abi.op, walk), c.name() + ", table");
   }
+  for (const Case& both : kernel_suite::pointwise_next_cases()) {
+    const Case c = kernel_suite::first_of(both);
+    const kernel_suite::AbiOp abi(c);
+    const orr_tensor& y = c.out[0];
+    if (both.attrs[0].text == "reduce" && kernel_suite::elements(y) > 0)
+      all.try_emplace(orr_cuda::sums_source(abi.op, orr_cuda::Walk(abi.op, y.dims[y.rank - 1]),
+                                            {y.dims[y.rank - 1], 1, y.dtype, true}),
+                      both.name());
+  }
   return all;
 }
 

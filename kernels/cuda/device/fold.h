@@ -69,12 +69,4 @@ struct ReduceEachArgs {
   int32_t tensors, entries, fn;
 };
 
-// The first stage of norm_param_grad: array 0 is dw, array 1 db; without mean (rms) there is no db.
-struct NormParamArgs {
-  const void *dy, *x, *mean, *rstd;
-  FoldOutput out;
-  int64_t segments, length, columns, entries;
-  bool packets;
-};
-
 }  // namespace orr_cuda

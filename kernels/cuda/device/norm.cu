@@ -13,14 +13,44 @@ __device__ const T* staged_row(const Team& team, const NormArgs& a, int slot, co
   return stage(team, a.rows, slot, static_cast<const T*>(x) + team.row * a.rows.columns);
 }
 
+// The team's row, which is normalised: of x, or of a sum. The sum is made where x would be staged,
+// and copied from there, or in its place in memory if rows are not staged.
+template <class T>
+__device__ const T* row_of(const Team& team, const NormArgs& a) {
+  using A = Acc<T>;
+  if (!a.added) {
+    const T* row = staged_row<T>(team, a, 0, a.x);
+    team.sync();
+    return row;
+  }
+  const int n = a.rows.columns;
+  const int64_t at = team.row * n;
+  const T *x = static_cast<const T*>(a.x) + at, *added = static_cast<const T*>(a.added) + at;
+  T* const sum = static_cast<T*>(a.sum) + at;
+  T* const to = a.rows.slot_bytes == 0
+                    ? sum
+                    : const_cast<T*>(place_of(a.rows, int(threadIdx.x) / team.size, 0, x));
+  if (a.bias)
+    map_row(
+        team, n, to, [](int, A v, A r, A bias) { return get(rounded<T>(v + bias)) + r; }, x, added,
+        static_cast<const T*>(a.bias));
+  else
+    map_row(
+        team, n, to, [](int, A v, A r) { return v + r; }, x, added);
+  team.sync();
+  if (to != sum)
+    map_row(
+        team, n, sum, [](int, A v) { return v; }, const_cast<const T*>(to));
+  return to;
+}
+
 template <class T>
 __device__ void layernorm(const NormArgs& a) {
   using A = Acc<T>;
   const Team team(a.rows);
   if (team.row >= a.rows.rows) return;
   const int n = a.rows.columns;
-  const T* x = staged_row<T>(team, a, 0, a.x);
-  team.sync();
+  const T* x = row_of<T>(team, a);
   const A inverse = A(1) / A(n);
   const A mean = row_sum<A>(team, n, [=](int c) { return get(x[c]); }) * inverse;
   const A squares =
@@ -41,8 +71,7 @@ __device__ void rmsnorm(const NormArgs& a) {
   const Team team(a.rows);
   if (team.row >= a.rows.rows) return;
   const int n = a.rows.columns;
-  const T* x = staged_row<T>(team, a, 0, a.x);
-  team.sync();
+  const T* x = row_of<T>(team, a);
   const A squares = row_sum<A>(team, n, [=](int c) { return get(x[c]) * get(x[c]); });
   const A rstd = A(1) / root_of(squares / A(n) + A(a.eps));
   map_row(

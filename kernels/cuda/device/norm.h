@@ -7,20 +7,20 @@
 namespace orr_cuda {
 
 // layernorm and rmsnorm: x, w, b -> y, mean, rstd; the gradients: dy, x, w, mean, rstd -> y = dx.
-// rmsnorm has neither b nor mean. Statistics are accumulators.
+// rmsnorm has neither b nor mean. Statistics are accumulators. With `added` what is normalised is
+// x + bias + added, or without bias x + added, and it is stored as `sum`; norm_grad adds it to dx.
 struct NormArgs {
   Rows rows;
-  const void *dy, *x, *w, *b;
-  void *y, *mean, *rstd;
+  const void *dy, *x, *w, *b, *bias, *added;
+  void *y, *mean, *rstd, *sum;
   double eps;
 };
 
 // norm_grad: y = dx, or dx + added. A block works on ORR_SUM_ROWS rows of a segment, and adds up
 // their dw, db and y behind its teams' shared memory: one of `entries` entries of each sum.
 struct NormGradArgs : NormArgs {
-  const void* added;
-  FoldOutput
-      sums;  // the arrays are dw, db if there is a mean, and the sums of y if they are wanted
+  // The arrays are dw, db if there is a mean, and the sums of y if they are wanted.
+  FoldOutput sums;
   int64_t length, entries;
   bool sums_y;
 };

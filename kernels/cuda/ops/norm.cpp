@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// layernorm, rmsnorm and their input gradients.
-#include "../device/norm.h"
+#include "norm.h"
 
-#include "row_launch.h"
+#include "../device/norm.h"
+#include "require_nodes.h"
 
 namespace orr_cuda {
 namespace {
@@ -37,42 +36,54 @@ void supports_layernorm_grad(const orr_op& op, orr_support& out) { supports(op, 
 void supports_rmsnorm(const orr_op& op, orr_support& out) { supports(op, out, 1, 1, 0, 1); }
 void supports_rmsnorm_grad(const orr_op& op, orr_support& out) { supports(op, out, 2, 1, 1, 0); }
 
-struct Norm : Prepared {
-  explicit Norm(const orr_op& op)
-      : rms_(op.kind[0] == 'r'),
-        grad_(op.n_out == 1),
-        rows_(function_name(grad_ ? "input_grad" : op.kind, op.in[0].dtype), op.in[0],
-              grad_ ? 2 : 1),
-        eps_(orr::attr_real(op, "eps", 1e-5)) {}
-
-  void launch(CUstream stream, const Buffers& b) override {
-    NormArgs args{};
-    args.y = pointer(b.out[0]);
-    args.eps = eps_;
-    if (grad_) {
-      args.dy = pointer(b.in[0]);
-      args.x = pointer(b.in[1]);
-      args.w = pointer(b.in[2]);
-      args.mean = rms_ ? nullptr : pointer(b.in[3]);
-      args.rstd = pointer(b.in[rms_ ? 3 : 4]);
-    } else {
-      args.x = pointer(b.in[0]);
-      args.w = pointer(b.in[1]);
-      args.b = rms_ ? nullptr : pointer(b.in[2]);
-      args.mean = rms_ ? nullptr : pointer(b.out[1]);
-      args.rstd = pointer(b.out[rms_ ? 1 : 2]);
-    }
-    rows_(stream, args);
-  }
-
-  bool rms_, grad_;
-  RowLaunch rows_;
-  double eps_;
-};
-
 std::unique_ptr<Prepared> prepare(const orr_op& op) { return std::make_unique<Norm>(op); }
 
 }  // namespace
+
+void require_norm_params(const orr_op& op) {
+  const bool rms = orr::attr_int(op, "rms", 0) == 1;
+  require_counts(op, rms ? 3 : 4, rms ? 1 : 2);
+  require_rows(op.in[0]);
+  require_real(op.in[0], "dy");
+  const int64_t rows = op.in[0].dims[0], columns = op.in[0].dims[1];
+  require_dtype(op.in[1], op.in[0].dtype, "x");
+  require_shape(op.in[1], {rows, columns}, "x");
+  for (int i = 2; i < op.n_in; ++i)
+    require_vector(op.in[i], wide_dtype(op.in[0].dtype), rows, "mean or rstd");
+  require_leaves(op, rows);
+  for (int i = 0; i < op.n_out; ++i) {
+    require_dtype(op.out[i], op.in[0].dtype, "dw or db");
+    require_nodes(op, op.out[i], {columns}, "dw or db");
+  }
+}
+
+Norm::Norm(const orr_op& op)
+    : rms_(op.kind[0] == 'r'),
+      grad_(op.n_out == 1),
+      rows_(function_name(grad_ ? "input_grad" : op.kind, op.in[0].dtype), op.in[0], grad_ ? 2 : 1),
+      eps_(orr::attr_real(op, "eps", 1e-5)) {}
+
+void Norm::launch(CUstream stream, const Buffers& b, const Residual& residual) {
+  NormArgs args{};
+  args.y = pointer(b.out[0]);
+  args.eps = eps_;
+  if (grad_) {
+    args.dy = pointer(b.in[0]);
+    args.x = pointer(b.in[1]);
+    args.w = pointer(b.in[2]);
+    args.mean = rms_ ? nullptr : pointer(b.in[3]);
+    args.rstd = pointer(b.in[rms_ ? 3 : 4]);
+  } else {
+    args.x = pointer(b.in[0]);
+    args.w = pointer(b.in[1]);
+    args.b = rms_ ? nullptr : pointer(b.in[2]);
+    args.mean = rms_ ? nullptr : pointer(b.out[1]);
+    args.rstd = pointer(b.out[rms_ ? 1 : 2]);
+    args.bias = pointer(residual.bias), args.added = pointer(residual.added);
+    args.sum = pointer(residual.sum);
+  }
+  rows_(stream, args);
+}
 
 extern const Family layernorm_family, layernorm_grad_family, rmsnorm_family, rmsnorm_grad_family;
 const Family layernorm_family = {"layernorm", supports_layernorm, nullptr, prepare};

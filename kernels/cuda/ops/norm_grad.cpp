@@ -6,12 +6,12 @@
 
 #include "../device/norm.h"
 #include "fold_launch.h"
+#include "norm.h"
 #include "require_nodes.h"
-#include "row_launch.h"
 
 namespace orr_cuda {
 
-extern const Family layernorm_grad_family, rmsnorm_grad_family, norm_param_grad_family;
+extern const Family layernorm_grad_family, rmsnorm_grad_family;
 
 namespace {
 
@@ -45,7 +45,7 @@ void supports(const orr_op& op, orr_support& out) {
   in.erase(in.begin() + 2);  // w
   param.n_in = n_in - 1, param.in = in.data();
   param.n_out = n_out - 1, param.out = op.out + 1;
-  norm_param_grad_family.supports(param, out);
+  require_norm_params(param);
   if (op.n_in > n_in) {
     require_dtype(op.in[n_in], op.in[0].dtype, "what is added");
     require_shape(op.in[n_in], {op.in[0].dims[0], op.in[0].dims[1]}, "what is added");

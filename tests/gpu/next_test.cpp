@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// pointwise_next and the sums of generated kernels on the fake, with shapes beyond the suite's:
+// leaves, sums of several stages, rows that do not fit into shared memory. Bits are the
+// reference's.
+#include <gtest/gtest.h>
+
+#include "conformance/kernel/cases.h"
+#include "conformance/kernel/compare.h"
+#include "fake_step.h"
+
+namespace {
+
+using namespace fake_step;
+using kernel_suite::integer;
+using kernel_suite::real;
+using kernel_suite::strided;
+using kernel_suite::text;
+
+void expect_reference(const Case& c, const kernel_suite::RunOptions& options = {}) {
+  device();
+  const auto inputs = kernel_suite::make_inputs(c, false, 4);
+  const auto got = kernel_suite::run("cuda", c, inputs, options);
+  ASSERT_EQ(got.unsupported, "") << c.note;
+  EXPECT_EQ(kernel_suite::trouble(got), "") << c.note;
+  EXPECT_EQ(got.bits, kernel_suite::run("reference", c, inputs).bits) << c.note;
+}
+
+// x * y, where y is repeated along the columns, and the sums over the rows of the leaves [lo, lo +
+// n) of `total`.
+Case sums(int32_t dtype, int64_t rows, int64_t columns, int64_t lo, int64_t n, int64_t total) {
+  Case c;
+  c.kind = "pointwise_next";
+  c.note = kernel_suite::shape_note({rows, columns, lo, n, total});
+  c.in = {tensor(dtype, {rows, columns}), strided(dtype, {rows, columns}, {1, 0})};
+  c.out = {tensor(dtype, {rows, columns}),
+           tensor(dtype, {orr_tree_nodes(lo, lo + n, total), columns})};
+  c.attrs = {text("next", "reduce"), text("fn", "sum"), integer("leaf_lo", lo),
+             integer("leaf_n", n), integer("leaf_total", total)};
+  c.instrs = {{ORR_FN_INPUT, dtype, 0, 0, 0, 0, 0},
+              {ORR_FN_INPUT, dtype, 1, 0, 0, 0, 0},
+              {ORR_FN_MUL, dtype, 0, 1, 0, 0, 0}};
+  c.stored = {2};
+  return c;
+}
+
+TEST(FakeNext, SumsOfLeavesAndOfSeveralStages) {
+  for (int32_t dtype : {ORR_F32, ORR_BF16}) {
+    expect_reference(sums(dtype, 66000, 8, 0, 1, 1));
+    expect_reference(sums(dtype, 13 * 67, 24, 0, 13, 13));
+    expect_reference(sums(dtype, 6 * 67, 24, 3, 6, 13));
+    expect_reference(sums(dtype, 130, 24, 0, 1, 1), {.misalign = 1});
+  }
+}
+
+// The gradients of a norm's parameters: of all rows, or of the leaves [3, 9) of 13.
+Case params(int32_t dtype, int64_t rows, int64_t columns, bool rms, bool leaves) {
+  const orr_tensor x = tensor(dtype, {rows, columns}), s = tensor(ORR_F32, {rows}),
+                   w = tensor(dtype, {leaves ? orr_tree_nodes(3, 9, 13) : 1, columns});
+  Case c;
+  c.kind = "norm_param_grad", c.note = kernel_suite::shape_note({rows, columns, rms, leaves});
+  c.in = {x, x, s}, c.out = {w};
+  c.attrs = {integer("rms", rms)};
+  if (!rms) c.in.push_back(s), c.out.push_back(w);
+  if (leaves)
+    for (const auto& [name, n] : {std::pair{"leaf_lo", 3}, {"leaf_n", 6}, {"leaf_total", 13}})
+      c.attrs.push_back(integer(name, n));
+  return c;
+}
+
+TEST(FakeNext, ParametersOfNorms) {
+  for (bool rms : {false, true}) {
+    expect_reference(params(ORR_BF16, 33000, 5, rms, false));
+    expect_reference(params(ORR_F32, 70, 9000, rms, false));
+    expect_reference(params(ORR_BF16, 6 * 67, 24, rms, true));
+  }
+}
+
+// x + bias + r, or x + r, and its norm. 70,000 elements of f32 do not fit into shared memory.
+TEST(FakeNext, NormsOfRowsOfAnyLength) {
+  for (int32_t dtype : {ORR_F32, ORR_BF16})
+    for (int64_t n : {1024, 4099, 70000})
+      for (bool biased : {false, true}) {
+        const orr_tensor x = tensor(dtype, {3, n}), w = tensor(dtype, {n}),
+                         s = tensor(ORR_F32, {3});
+        Case c;
+        c.kind = "pointwise_next", c.note = kernel_suite::shape_note({n, biased});
+        c.attrs = {text("next", "layernorm"), real("eps", 1e-5)};
+        c.in = {x, x}, c.out = {x, x, s, s};
+        c.instrs = {{ORR_FN_INPUT, dtype, 0, 0, 0, 0, 0}, {ORR_FN_INPUT, dtype, 1, 0, 0, 0, 0}};
+        if (biased) {
+          c.in.push_back(strided(dtype, {3, n}, {0, 1}));
+          c.instrs.push_back({ORR_FN_INPUT, dtype, 2, 0, 0, 0, 0});
+          c.instrs.push_back({ORR_FN_ADD, dtype, 2, 0, 0, 0, 0});
+          c.instrs.push_back({ORR_FN_ADD, dtype, 1, 3, 0, 0, 0});
+        } else {
+          c.instrs.push_back({ORR_FN_ADD, dtype, 0, 1, 0, 0, 0});
+        }
+        c.stored = {int32_t(c.instrs.size()) - 1};
+        c.in.insert(c.in.end(), {w, w});
+        expect_reference(c);
+        expect_reference(c, {.misalign = 1});
+      }
+}
+
+}  // namespace

@@ -71,18 +71,6 @@ bool needs_real(int32_t fn) {
   return fn == ORR_FN_RAND || (fn >= ORR_FN_SQRT && fn <= ORR_FN_GELU_GRAD);
 }
 
-// What a register of this dtype is: reals of 16 bits are computed in f32, integers in 64 bits.
-const char* register_type(int32_t dtype) {
-  switch (dtype) {
-    case ORR_F64: return "double";
-    case ORR_BOOL: return "bool";
-    case ORR_F32:
-    case ORR_BF16:
-    case ORR_F16: return "float";
-    default: return "long long";
-  }
-}
-
 // The value of a constant, exactly, rounded by the prelude as any other result.
 std::string literal(double value, int32_t dtype) {
   char text[64];
@@ -183,6 +171,17 @@ class Writer {
 };
 
 }  // namespace
+
+const char* register_type(int32_t dtype) {
+  switch (dtype) {
+    case ORR_F64: return "double";
+    case ORR_BOOL: return "bool";
+    case ORR_F32:
+    case ORR_BF16:
+    case ORR_F16: return "float";
+    default: return "long long";
+  }
+}
 
 const char* memory_type(int32_t dtype) {
   static const char* const types[] = {nullptr, "float",     "double",        "Bf16",         "F16",

@@ -20,5 +20,7 @@ std::string expression_statements(const orr_op& op);
 
 // The C++ type of an element in memory: "Bf16".
 const char* memory_type(int32_t dtype);
+// That of a register: reals of 16 bits are computed in f32, integers in 64 bits.
+const char* register_type(int32_t dtype);
 
 }  // namespace orr_cuda

@@ -3,6 +3,7 @@
 
 #include <set>
 
+#include "device/fold.h"
 #include "expression.h"
 #include "op.h"
 
@@ -42,15 +43,26 @@ std::string address(const Walk& walk, const orr_tensor& t, size_t tensor, const 
          number(static_cast<int64_t>(tensor)) + "]) + (" + offset(walk, tensor) + ");\n";
 }
 
-// What a piece does with its outputs: stores them, and adds the first `summed` to sums.
+// What a piece does with its outputs: stores them, and folds the first `summed` into sums by a
+// function of the prelude.
 struct Outputs {
   bool stored = true;
   int summed = 0;
+  const char* fold = "add";
 };
 
 std::string sum(int j) { return "sum" + number(j); }
 
-const char* accumulator(int32_t dtype) { return dtype == ORR_F64 ? "double" : "float"; }
+// Of a fold, by its number in device/fold.h: the function of the prelude, and where it begins.
+const char* fold_name(int32_t fn) {
+  return fn == kFoldMax ? "larger" : fn == kFoldMin ? "smaller" : "add";
+}
+std::string fold_start(int32_t fn, int32_t dtype) {
+  if (fn < kFoldMax) return "0";
+  const bool max = fn == kFoldMax;
+  if (!is_real(dtype)) return max ? "(i64)(1ull << 63)" : "(i64)~(1ull << 63)";
+  return std::string(max ? "-" : "") + "bits_f64(0x7ff0000000000000ull)";
+}
 
 std::string piece(const orr_op& op, const Walk& walk, const Outputs& outputs) {
   std::set<int32_t> read;
@@ -60,7 +72,7 @@ std::string piece(const orr_op& op, const Walk& walk, const Outputs& outputs) {
   std::string text =
       "template <int V>\nstatic __device__ void piece(const Args& a, const index_t e";
   for (int j = 0; j < outputs.summed; ++j)
-    text += std::string(", ") + accumulator(op.out[j].dtype) + " (&" + sum(j) + ")[V]";
+    text += std::string(", ") + register_type(op.out[j].dtype) + " (&" + sum(j) + ")[V]";
   text += ") {\n";
   if (walk.elements != 1) text += indices(walk);
   for (int32_t i : read) {
@@ -70,7 +82,8 @@ std::string piece(const orr_op& op, const Walk& walk, const Outputs& outputs) {
   }
   text += statements;
   for (int j = 0; j < outputs.summed; ++j)
-    text += "  ORR_EACH " + sum(j) + "[v] += r" + number(op.expr->outputs[j]) + "[v];\n";
+    text += "  ORR_EACH " + sum(j) + "[v] = " + outputs.fold + "(" + sum(j) + "[v], r" +
+            number(op.expr->outputs[j]) + "[v]);\n";
   for (int j = 0; outputs.stored && j < op.n_out; ++j) {
     const std::string name = "q" + number(j);
     text += address(walk, op.out[j], static_cast<size_t>(op.n_in + j), name.c_str(), "");
@@ -152,15 +165,18 @@ std::string pointwise_table_source(const orr_op& op, const Walk& walk) {
 }
 
 std::string sums_source(const orr_op& op, const Walk& walk, const ColumnSumsText& sums) {
-  std::string text = common(op, walk, {sums.stores, sums.summed}), declared, given, put;
+  std::string text = common(op, walk, {sums.stores, sums.summed, fold_name(sums.fn)});
+  std::string declared, given, put;
   for (int j = 0; j < sums.summed; ++j) {
-    declared += std::string("  ") + accumulator(sums.dtype) + " " + sum(j) + "[V] = {};\n";
+    declared += std::string("  ") + register_type(op.out[j].dtype) + " " + sum(j) +
+                "[V];\n  ORR_EACH " + sum(j) + "[v] = " + fold_start(sums.fn, sums.dtype) + ";\n";
     given += ", " + sum(j);
     put += std::string("  ORR_EACH put_sum<") + memory_type(sums.dtype) + ">(s.to[" + number(j) +
            "], s.rounded, block * columns + column + v, " + sum(j) + "[v]);\n";
   }
   text += "constexpr u64 columns = " + number(sums.columns) + ", rows = " + number(ORR_SUM_ROWS) +
           ", threads = " + number(pointwise_block) + ";\n" + sums_text + declared +
+          (sums.stores ? "" : "  _Pragma(\"unroll 8\")\n") +
           "  for (u64 row = first; row < end; ++row)\n    piece<V>(a, " +
           "(index_t)((segment * s.length + row) * columns + column)" + given + ");\n" + put + "}\n";
   const auto entry_of = [](const char* name, int vector) {

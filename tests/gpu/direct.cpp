@@ -117,4 +117,9 @@ bool is_left_to_the_core(const Case& c) {
   return summed != stored && (c.kind != "reduce" || stored != kernel_suite::wide(summed));
 }
 
+bool is_generated(const Case& c) {
+  return !c.instrs.empty() || c.kind == "norm_param_grad" ||
+         (c.kind == "reduce" && c.in[0].dims[2] != 1);
+}
+
 }  // namespace emulated

@@ -15,6 +15,7 @@
 
 #include "compiler.h"
 #include "conformance/kernel/cases.h"
+#include "device/fold.h"
 #include "disk_cache.h"
 #include "plugin/host.h"
 #include "pointwise_source.h"
@@ -39,9 +40,10 @@ std::map<std::string, std::string> sources() {
     const kernel_suite::AbiOp abi(c);
     const orr_tensor& y = c.out[0];
     if (both.attrs[0].text == "reduce" && kernel_suite::elements(y) > 0)
-      all.try_emplace(orr_cuda::sums_source(abi.op, orr_cuda::Walk(abi.op, y.dims[y.rank - 1]),
-                                            {y.dims[y.rank - 1], 1, y.dtype, true}),
-                      both.name());
+      all.try_emplace(
+          orr_cuda::sums_source(abi.op, orr_cuda::Walk(abi.op, y.dims[y.rank - 1]),
+                                {y.dims[y.rank - 1], 1, y.dtype, orr_cuda::kFoldSum, true}),
+          both.name());
   }
   return all;
 }

@@ -76,6 +76,19 @@ TEST(FakeNext, ParametersOfNorms) {
   }
 }
 
+TEST(FakeNext, FoldsOfColumns) {
+  for (int32_t dtype : {ORR_F32, ORR_BF16, ORR_I32, ORR_U8})
+    for (const char* fn : {"sum", "sumsq", "max", "min"})
+      for (const auto& [rows, columns] : {std::pair{33000, 3}, {70, 24}, {1, 17}}) {
+        Case c;
+        c.kind = "reduce", c.note = kernel_suite::shape_note({dtype, rows, columns}) + fn;
+        c.in = {tensor(dtype, {2, rows, columns})}, c.out = {tensor(dtype, {2, columns})};
+        c.attrs = {text("fn", fn)};
+        expect_reference(c);
+        expect_reference(c, {.misalign = 1});
+      }
+}
+
 // x + bias + r, or x + r, and its norm. 70,000 elements of f32 do not fit into shared memory.
 TEST(FakeNext, NormsOfRowsOfAnyLength) {
   for (int32_t dtype : {ORR_F32, ORR_BF16})

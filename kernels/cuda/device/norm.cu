@@ -2,21 +2,21 @@
 //
 // layernorm and rmsnorm with their gradients, one team for each row. The bits are those of
 // kernels/reference.
-#include "norm.h"
+#include "row_args.h"
 #include "row_team.h"
 
 namespace orr_cuda {
 namespace {
 
 template <class T>
-__device__ const T* staged_row(const Team& team, const NormArgs& a, int slot, const void* x) {
+__device__ const T* staged_row(const Team& team, const RowArgs& a, int slot, const void* x) {
   return stage(team, a.rows, slot, static_cast<const T*>(x) + team.row * a.rows.columns);
 }
 
 // The team's row, which is normalised: of x, or of a sum. The sum is made where x would be staged,
 // and copied from there, or in its place in memory if rows are not staged.
 template <class T>
-__device__ const T* row_of(const Team& team, const NormArgs& a) {
+__device__ const T* row_of(const Team& team, const RowArgs& a) {
   using A = Acc<T>;
   if (!a.added) {
     const T* row = staged_row<T>(team, a, 0, a.x);
@@ -45,7 +45,7 @@ __device__ const T* row_of(const Team& team, const NormArgs& a) {
 }
 
 template <class T>
-__device__ void layernorm(const NormArgs& a) {
+__device__ void layernorm(const RowArgs& a) {
   using A = Acc<T>;
   const Team team(a.rows);
   if (team.row >= a.rows.rows) return;
@@ -66,7 +66,7 @@ __device__ void layernorm(const NormArgs& a) {
 }
 
 template <class T>
-__device__ void rmsnorm(const NormArgs& a) {
+__device__ void rmsnorm(const RowArgs& a) {
   using A = Acc<T>;
   const Team team(a.rows);
   if (team.row >= a.rows.rows) return;
@@ -83,7 +83,7 @@ __device__ void rmsnorm(const NormArgs& a) {
 // The input gradient of the team's row, into y: plus `added` if there is such a row. With a mean
 // and a sum of g that are 0 the formula of layernorm gives the bits of rmsnorm's.
 template <class T>
-__device__ void grad_of_row(const Team& team, const NormArgs& a, const T* dy, const T* x, T* y,
+__device__ void grad_of_row(const Team& team, const RowArgs& a, const T* dy, const T* x, T* y,
                             const T* added) {
   using A = Acc<T>;
   const int n = a.rows.columns;
@@ -111,7 +111,7 @@ __device__ void grad_of_row(const Team& team, const NormArgs& a, const T* dy, co
 
 // layernorm_grad and rmsnorm_grad.
 template <class T>
-__device__ void input_grad(const NormArgs& a) {
+__device__ void input_grad(const RowArgs& a) {
   const Team team(a.rows);
   if (team.row >= a.rows.rows) return;
   const T* dy = staged_row<T>(team, a, 0, a.dy);
@@ -185,9 +185,9 @@ __device__ void norm_grad(const NormGradArgs& a) {
 
 }  // namespace
 
-ORR_REAL_KERNELS(layernorm, kRowThreads, NormArgs)
-ORR_REAL_KERNELS(rmsnorm, kRowThreads, NormArgs)
-ORR_REAL_KERNELS(input_grad, kRowThreads, NormArgs)
+ORR_REAL_KERNELS(layernorm, kRowThreads, RowArgs)
+ORR_REAL_KERNELS(rmsnorm, kRowThreads, RowArgs)
+ORR_REAL_KERNELS(input_grad, kRowThreads, RowArgs)
 ORR_REAL_KERNELS(norm_grad, kRowThreads, NormGradArgs)
 
 }  // namespace orr_cuda

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "column_sums.h"
-#include "norm.h"
 #include "require_nodes.h"
+#include "row_op.h"
 
 namespace orr_cuda {
 
@@ -33,7 +33,10 @@ orr_op pointwise_of(const orr_op& op) {
   return first;
 }
 
-FoldPlan plan_of(const orr_op& op) { return ColumnSums::plan_of(op, op.out[0], 1); }
+FoldPlan plan_of(const orr_op& op) {
+  const int64_t columns = op.out[0].dims[op.out[0].rank - 1];
+  return FoldPlan(op, 1, orr::elements(op.out[0]) / columns, columns, 1, ORR_SUM_ROWS);
+}
 
 void supports_sum(const orr_op& op, orr_support& out) {
   const orr_op first = pointwise_of(op);
@@ -128,7 +131,7 @@ uint64_t measure(const orr_op& op) { return is_sum(op) ? plan_of(op).workspace()
 struct Sum : Prepared {
   explicit Sum(const orr_op& op)
       : stored_(op.expr->n_outputs),
-        sums_(pointwise_of(op), plan_of(op), op.out[0].dtype,
+        sums_(pointwise_of(op), plan_of(op), op.out[0].dtype, kFoldSum,
               op.out[stored_].dtype == op.out[0].dtype, true) {}
 
   void launch(CUstream stream, const Buffers& b) override {
@@ -155,7 +158,7 @@ struct AddAndNorm : Prepared {
 
   Added added_;
   int others_;  // where the norm's own inputs begin
-  Norm norm_;
+  RowOp norm_;
   std::vector<CUdeviceptr> in_;  // of the norm
 };
 

@@ -4,14 +4,15 @@
 // ABI dtype to a C++ type. 16-bit values live as bit patterns; arithmetic is never done in them.
 #pragma once
 
-#include <orrery/types.h>
-
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <orrery/sdk/op_checks.hpp>
 #include <type_traits>
 
 namespace reference {
+
+using namespace orr;  // op_checks.hpp
 
 struct Bf16 {
   uint16_t bits;
@@ -94,11 +95,6 @@ inline void put(uint8_t& to, int64_t x) { to = uint8_t(x); }
 inline float plus(float a, float b) { return a + b; }
 inline double plus(double a, double b) { return a + b; }
 inline int64_t plus(int64_t a, int64_t b) { return int64_t(uint64_t(a) + uint64_t(b)); }
-
-inline bool is_real(int32_t dtype) { return dtype >= ORR_F32 && dtype <= ORR_F16; }
-inline bool is_index(int32_t dtype) { return dtype == ORR_I32 || dtype == ORR_I64; }
-// The dtype of statistics (mean, lse, loss) and weights beside a tensor of `dtype`.
-inline int32_t wide_dtype(int32_t dtype) { return dtype == ORR_F64 ? ORR_F64 : ORR_F32; }
 
 template <class T>
 struct Type {};

@@ -9,17 +9,13 @@
 #include "late.h"
 #include "op.h"
 
-namespace orr_cuda {
 // clang-format off
-#define ORR_FAMILIES(X)                                                                           \
+#define ORR_EMULATED(X)                                                                           \
   X(argmax) X(attention) X(attention_grad) X(categorical) X(cross_entropy) X(cross_entropy_grad)  \
   X(fold) X(gather) X(iota) X(layernorm) X(layernorm_grad) X(norm_grad) X(reduce)                 \
   X(reduce_each) X(rmsnorm) X(rmsnorm_grad) X(scatter_add) X(slice_at) X(softmax) X(softmax_grad) \
   X(topk) X(update_slice)
 // clang-format on
-#define ORR_DECLARE(kind) extern const Family kind##_family;
-ORR_FAMILIES(ORR_DECLARE)
-}  // namespace orr_cuda
 
 namespace emulated {
 namespace {
@@ -29,7 +25,7 @@ using orr_cuda::Family;
 
 const Family* find(const std::string& kind) {
 #define ORR_ADDRESS(kind) &orr_cuda::kind##_family,
-  for (const Family* f : {ORR_FAMILIES(ORR_ADDRESS)})
+  for (const Family* f : {ORR_EMULATED(ORR_ADDRESS)})
     if (kind == f->kind) return f;
   return nullptr;
 }

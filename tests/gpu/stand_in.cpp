@@ -39,7 +39,7 @@ void enqueue_packed(CUstream, Function function, Extent grid, Extent block, unsi
 
 LateSource::LateSource(const orr_op&, Text text) : id_(7) { text_of_last = std::move(text); }
 LateSource::~LateSource() = default;
-CUdeviceptr LateSource::word() const { return reinterpret_cast<CUdeviceptr>(&the_word); }
+LateArgs LateSource::args() const { return {&the_word, id_}; }
 
 void throw_late() {
   const LateWord report = the_word;

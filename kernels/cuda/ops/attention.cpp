@@ -11,7 +11,6 @@
 
 #include "../function.h"
 #include "../op.h"
-#include "pointer.h"
 
 namespace orr_cuda {
 namespace {
@@ -268,15 +267,10 @@ struct AttentionGrad : AttentionBase {
   Step delta_, q_, kv_;
 };
 
-std::unique_ptr<Prepared> prepare(const orr_op& op) { return std::make_unique<Attention>(op); }
-std::unique_ptr<Prepared> prepare_grad(const orr_op& op) {
-  return std::make_unique<AttentionGrad>(op);
-}
-
 }  // namespace
 
-extern const Family attention_family, attention_grad_family;
-const Family attention_family = {"attention", supports, nullptr, prepare};
-const Family attention_grad_family = {"attention_grad", supports_grad, measure_grad, prepare_grad};
+const Family attention_family = {"attention", supports, nullptr, prepare_as<Attention>};
+const Family attention_grad_family = {"attention_grad", supports_grad, measure_grad,
+                                      prepare_as<AttentionGrad>};
 
 }  // namespace orr_cuda

@@ -86,8 +86,7 @@ struct CrossEntropy : Prepared {
     args.dloss = grad_ ? pointer(b.in[0]) : both_ ? pointer(b.in[3]) : nullptr;
     args.dlogits = grad_ ? pointer(b.out[0]) : both_ ? pointer(b.out[2]) : nullptr;
     args.step = step_, args.step_out = step_out_;
-    args.late = reinterpret_cast<LateWord*>(late_.word());
-    args.op = late_.id();
+    args.late = late_.args();
     args.wide_labels = wide_labels_;
     rows_(stream, args);
   }
@@ -100,12 +99,10 @@ struct CrossEntropy : Prepared {
   bool wide_labels_;
 };
 
-std::unique_ptr<Prepared> prepare(const orr_op& op) { return std::make_unique<CrossEntropy>(op); }
-
 }  // namespace
 
-extern const Family cross_entropy_family, cross_entropy_grad_family;
-const Family cross_entropy_family = {"cross_entropy", supports, nullptr, prepare};
-const Family cross_entropy_grad_family = {"cross_entropy_grad", supports_grad, nullptr, prepare};
+const Family cross_entropy_family = {"cross_entropy", supports, nullptr, prepare_as<CrossEntropy>};
+const Family cross_entropy_grad_family = {"cross_entropy_grad", supports_grad, nullptr,
+                                          prepare_as<CrossEntropy>};
 
 }  // namespace orr_cuda

@@ -7,7 +7,6 @@
 #include "../device/fold.h"
 #include "../function.h"
 #include "../op.h"
-#include "pointer.h"
 
 namespace orr_cuda {
 

@@ -5,12 +5,12 @@
 
 #include <algorithm>
 
-#include "late_args.h"
-
 #include "../function.h"
-#include "pointer.h"
+#include "../late.h"
+#include "../op.h"
 
 namespace orr_cuda {
+
 namespace {
 
 // Enough blocks to fill any GPU; threads go over what is more.
@@ -57,7 +57,7 @@ struct Gather : Prepared {
     const GatherArgs args{pointer(b.in[0]),  pointer(b.in[1]),
                           pointer(b.out[0]), n_,
                           bytes_ >> power,   rows_,
-                          late_args(late_),  wide_};
+                          late_.args(),      wide_};
     enqueue(stream, move_.functions[power], grid_of(n_ * args.units), {kIndexThreads}, 0, args);
   }
 
@@ -116,7 +116,7 @@ struct Slice : Prepared {
         pointer(b.out[0]), static_cast<const int64_t*>(pointer(b.in[update_ ? 2 : 1])),
         x_.dims[0],        x_.dims[1],
         length_,           bytes >> power,
-        late_args(late_)};
+        late_.args()};
     // A slice without elements is checked too.
     const bool whole = update_ && b.in[0] != b.out[0];
     const int64_t units = args.outer * args.units * (whole ? args.dim : args.length);
@@ -153,17 +153,12 @@ struct Iota : Prepared {
   int64_t n_, start_;
 };
 
-template <class Op>
-std::unique_ptr<Prepared> prepare(const orr_op& op) {
-  return std::make_unique<Op>(op);
-}
-
 }  // namespace
 
-extern const Family gather_family, slice_at_family, update_slice_family, iota_family;
-const Family gather_family = {"gather", supports_gather, nullptr, prepare<Gather>};
-const Family slice_at_family = {"slice_at", supports_slice_at, nullptr, prepare<Slice>};
-const Family update_slice_family = {"update_slice", supports_update_slice, nullptr, prepare<Slice>};
-const Family iota_family = {"iota", supports_iota, nullptr, prepare<Iota>};
+const Family gather_family = {"gather", supports_gather, nullptr, prepare_as<Gather>};
+const Family slice_at_family = {"slice_at", supports_slice_at, nullptr, prepare_as<Slice>};
+const Family update_slice_family = {"update_slice", supports_update_slice, nullptr,
+                                    prepare_as<Slice>};
+const Family iota_family = {"iota", supports_iota, nullptr, prepare_as<Iota>};
 
 }  // namespace orr_cuda

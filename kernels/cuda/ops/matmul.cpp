@@ -14,8 +14,6 @@
 
 namespace orr_cuda {
 
-extern const Family pointwise_family;
-
 namespace {
 
 constexpr uint64_t piece = 256;  // workspace is cut at multiples of this
@@ -167,11 +165,8 @@ class Matmul : public Prepared {
   std::unique_ptr<Prepared> add_;
 };
 
-std::unique_ptr<Prepared> prepare(const orr_op& op) { return std::make_unique<Matmul>(op); }
-
 }  // namespace
 
-extern const Family matmul_family;
-const Family matmul_family = {"matmul", supports, measure, prepare};
+const Family matmul_family = {"matmul", supports, measure, prepare_as<Matmul>};
 
 }  // namespace orr_cuda

@@ -66,11 +66,8 @@ struct NormGrad : Prepared {
   FoldLaunch fold_;
 };
 
-std::unique_ptr<Prepared> prepare(const orr_op& op) { return std::make_unique<NormGrad>(op); }
-
 }  // namespace
 
-extern const Family norm_grad_family;
-const Family norm_grad_family = {"norm_grad", supports, measure, prepare};
+const Family norm_grad_family = {"norm_grad", supports, measure, prepare_as<NormGrad>};
 
 }  // namespace orr_cuda

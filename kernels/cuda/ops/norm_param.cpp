@@ -45,11 +45,8 @@ struct NormParam : Prepared {
   std::optional<ColumnSums> sums_;
 };
 
-std::unique_ptr<Prepared> prepare(const orr_op& op) { return std::make_unique<NormParam>(op); }
-
 }  // namespace
 
-extern const Family norm_param_grad_family;
-const Family norm_param_grad_family = {"norm_param_grad", supports, measure, prepare};
+const Family norm_param_grad_family = {"norm_param_grad", supports, measure, prepare_as<NormParam>};
 
 }  // namespace orr_cuda

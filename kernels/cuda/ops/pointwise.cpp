@@ -89,11 +89,8 @@ class Pointwise : public Prepared {
   PointwiseLaunch now_;
 };
 
-std::unique_ptr<Prepared> prepare(const orr_op& op) { return std::make_unique<Pointwise>(op); }
-
 }  // namespace
 
-extern const Family pointwise_family;
-const Family pointwise_family = {"pointwise", supports, nullptr, prepare};
+const Family pointwise_family = {"pointwise", supports, nullptr, prepare_as<Pointwise>};
 
 }  // namespace orr_cuda

@@ -6,12 +6,9 @@
 #include <vector>
 
 #include "column_sums.h"
-#include "require_nodes.h"
 #include "row_op.h"
 
 namespace orr_cuda {
-
-extern const Family pointwise_family, layernorm_family, rmsnorm_family;
 
 namespace {
 
@@ -169,7 +166,6 @@ std::unique_ptr<Prepared> prepare(const orr_op& op) {
 
 }  // namespace
 
-extern const Family pointwise_next_family;
 const Family pointwise_next_family = {"pointwise_next", supports, measure, prepare};
 
 }  // namespace orr_cuda

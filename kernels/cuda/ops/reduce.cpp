@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "column_sums.h"
-#include "require_nodes.h"
 
 namespace orr_cuda {
 namespace {
@@ -88,7 +87,6 @@ std::unique_ptr<Prepared> prepare(const orr_op& op) {
 
 }  // namespace
 
-extern const Family reduce_family;
 const Family reduce_family = {"reduce", supports, measure, prepare};
 
 }  // namespace orr_cuda

@@ -72,11 +72,8 @@ struct ReduceEach : Prepared {
   std::vector<int32_t> entries_;
 };
 
-std::unique_ptr<Prepared> prepare(const orr_op& op) { return std::make_unique<ReduceEach>(op); }
-
 }  // namespace
 
-extern const Family reduce_each_family;
-const Family reduce_each_family = {"reduce_each", supports, measure, prepare};
+const Family reduce_each_family = {"reduce_each", supports, measure, prepare_as<ReduceEach>};
 
 }  // namespace orr_cuda

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "row_op.h"
 
-#include "require_nodes.h"
-
 namespace orr_cuda {
 namespace {
 
@@ -45,8 +43,6 @@ void supports(const orr_op& op, orr_support& out) {
   orr::copy_text(out.numerics, std::string("cuda.") + op.kind + ".1: sums as in ops.h" + exp);
 }
 
-std::unique_ptr<Prepared> prepare(const orr_op& op) { return std::make_unique<RowOp>(op); }
-
 }  // namespace
 
 void require_tensors(const orr_op& op, std::string_view in, std::string_view out) {
@@ -88,14 +84,11 @@ void RowOp::launch(CUstream stream, const Buffers& b, const Residual& residual) 
   rows_(stream, args);
 }
 
-#define ORR_ROW_FAMILY(kind)         \
-  extern const Family kind##_family; \
-  const Family kind##_family = {#kind, supports, nullptr, prepare};
-ORR_ROW_FAMILY(softmax)
-ORR_ROW_FAMILY(softmax_grad)
-ORR_ROW_FAMILY(layernorm)
-ORR_ROW_FAMILY(layernorm_grad)
-ORR_ROW_FAMILY(rmsnorm)
-ORR_ROW_FAMILY(rmsnorm_grad)
+const Family softmax_family = {"softmax", supports, nullptr, prepare_as<RowOp>};
+const Family softmax_grad_family = {"softmax_grad", supports, nullptr, prepare_as<RowOp>};
+const Family layernorm_family = {"layernorm", supports, nullptr, prepare_as<RowOp>};
+const Family layernorm_grad_family = {"layernorm_grad", supports, nullptr, prepare_as<RowOp>};
+const Family rmsnorm_family = {"rmsnorm", supports, nullptr, prepare_as<RowOp>};
+const Family rmsnorm_grad_family = {"rmsnorm_grad", supports, nullptr, prepare_as<RowOp>};
 
 }  // namespace orr_cuda

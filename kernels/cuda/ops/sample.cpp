@@ -4,7 +4,6 @@
 #include "../device/sample.h"
 
 #include "fold_launch.h"
-#include "late_args.h"
 #include "row_launch.h"
 
 namespace orr_cuda {
@@ -88,17 +87,11 @@ struct Categorical : Prepared {
   uint32_t rng_id_;
 };
 
-template <class Op>
-std::unique_ptr<Prepared> prepare(const orr_op& op) {
-  return std::make_unique<Op>(op);
-}
-
 }  // namespace
 
-extern const Family argmax_family, topk_family, categorical_family;
-const Family argmax_family = {"argmax", supports_argmax, nullptr, prepare<Best>};
-const Family topk_family = {"topk", supports_topk, nullptr, prepare<Best>};
+const Family argmax_family = {"argmax", supports_argmax, nullptr, prepare_as<Best>};
+const Family topk_family = {"topk", supports_topk, nullptr, prepare_as<Best>};
 const Family categorical_family = {"categorical", supports_categorical, nullptr,
-                                   prepare<Categorical>};
+                                   prepare_as<Categorical>};
 
 }  // namespace orr_cuda

@@ -3,9 +3,8 @@
 // scatter_add.
 #include "../device/scatter.h"
 
+#include "../late.h"
 #include "fold_launch.h"
-#include "late_args.h"
-#include "require_nodes.h"
 
 namespace orr_cuda {
 namespace {
@@ -66,8 +65,8 @@ struct Scatter : Prepared {
     if (rows_ == 0 && tokens_ == 0) return;
     auto* start = static_cast<int32_t*>(pointer(b.workspace));
     int32_t *cursor = start + rows_ + 1, *loose = cursor + rows_, *order = loose + tokens_;
-    const ScatterSortArgs sort{pointer(b.in[0]), wide_, tokens_, rows_,           start,
-                               cursor,           loose, order,   late_args(late_)};
+    const ScatterSortArgs sort{pointer(b.in[0]), wide_, tokens_, rows_,       start,
+                               cursor,           loose, order,   late_.args()};
     const Extent grids[] = {
         threads(rows_ + 1), threads(tokens_), {1}, threads(tokens_), threads(tokens_)};
     for (int i = 0; i < 5; ++i)
@@ -109,11 +108,8 @@ struct Scatter : Prepared {
   ScatterArgs args_{};
 };
 
-std::unique_ptr<Prepared> prepare(const orr_op& op) { return std::make_unique<Scatter>(op); }
-
 }  // namespace
 
-extern const Family scatter_add_family;
-const Family scatter_add_family = {"scatter_add", supports, measure, prepare};
+const Family scatter_add_family = {"scatter_add", supports, measure, prepare_as<Scatter>};
 
 }  // namespace orr_cuda

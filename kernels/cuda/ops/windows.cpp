@@ -7,7 +7,6 @@
 
 #include "../function.h"
 #include "../op.h"
-#include "pointer.h"
 
 namespace orr_cuda {
 namespace {
@@ -59,11 +58,8 @@ struct WindowSum : Prepared {
   int64_t elements_;
 };
 
-std::unique_ptr<Prepared> prepare(const orr_op& op) { return std::make_unique<WindowSum>(op); }
-
 }  // namespace
 
-extern const Family fold_family;
-const Family fold_family = {"fold", supports_fold, nullptr, prepare};
+const Family fold_family = {"fold", supports_fold, nullptr, prepare_as<WindowSum>};
 
 }  // namespace orr_cuda

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pointwise_source.h"
 
+#include <orrery/sdk/expression_checks.hpp>
 #include <set>
 
 #include "device/fold.h"
@@ -128,8 +129,8 @@ std::string table_entry(int vector) {
 }
 
 std::string common(const orr_op& op, const Walk& walk, const Outputs& outputs = {}) {
+  check_expression(op);
   require(op.n_in + op.n_out <= 256, "more than 256 tensors");
-  require(op.expr != nullptr, "a pointwise op needs an expression");
   std::string text = pointwise_prelude;
   text += walk.wide ? "typedef u64 index_t;\n" : "typedef unsigned index_t;\n";
   text += "struct Args { void* p[" + number(op.n_in + op.n_out) + "]; };\n";

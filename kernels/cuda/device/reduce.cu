@@ -7,21 +7,26 @@
 namespace orr_cuda {
 namespace {
 
+// The fold of a block of the elements x[length].
+template <class T, class Fn>
+__device__ Acc<T> fold_block(const void* x, int64_t block, int64_t length) {
+  const int64_t first = block * ORR_SUM_BLOCK, end = first + ORR_SUM_BLOCK;
+  return block_fold<Fn, Acc<T>>(first, end < length ? end : length, [=](int64_t i) {
+    return Fn::term(get(static_cast<const T*>(x)[i]));
+  });
+}
+
 template <class T, class Fn>
 __device__ void reduce_rows_with(const ReduceArgs& a) {
-  using A = Acc<T>;
   const int64_t half = (int64_t(blockIdx.x) * blockDim.x + threadIdx.x) / 16;
   if (half >= a.segments * a.entries) return;
-  const int64_t first = half % a.entries * ORR_SUM_BLOCK, end = first + ORR_SUM_BLOCK;
   const T* x = static_cast<const T*>(a.x) + half / a.entries * a.length;
-  const A sum = block_fold<Fn, A>(first, end < a.length ? end : a.length,
-                                  [=](int64_t i) { return Fn::term(get(x[i])); });
+  const Acc<T> sum = fold_block<T, Fn>(x, half % a.entries, a.length);
   if (threadIdx.x % 16 == 0) store_fold<T>(a.out, 0, half, sum);
 }
 
 template <class T, class Fn>
 __device__ void reduce_each_with(const ReduceEachArgs& a) {
-  using A = Acc<T>;
   const int entry = int(blockIdx.x * blockDim.x + threadIdx.x) / 16;
   if (entry >= a.entries) return;
   int k = 0;
@@ -30,11 +35,8 @@ __device__ void reduce_each_with(const ReduceEachArgs& a) {
     (a.tensor[middle].first > entry ? end : k) = middle;
   }
   const EachTensor& t = a.tensor[k];
-  const int64_t first = int64_t(entry - t.first) * ORR_SUM_BLOCK, end = first + ORR_SUM_BLOCK;
-  const T* x = static_cast<const T*>(t.x);
-  const A sum = block_fold<Fn, A>(first, end < t.length ? end : t.length,
-                                  [=](int64_t i) { return Fn::term(get(x[i])); });
-  if (threadIdx.x % 16 == 0) static_cast<A*>(a.work)[entry] = sum;
+  const Acc<T> sum = fold_block<T, Fn>(t.x, entry - t.first, t.length);
+  if (threadIdx.x % 16 == 0) static_cast<Acc<T>*>(a.work)[entry] = sum;
 }
 
 template <class T>

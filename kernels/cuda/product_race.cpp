@@ -30,7 +30,8 @@ constexpr float hopeless = 1.5f;
 // The fastest heat counts. A heat lasts about this long.
 constexpr int heats = 2, most_laps = 8;
 constexpr float heat_ms = 0.5f;
-// A prime number of f64, so that rows of a matrix, whose lengths are rarely multiples of it, differ.
+// A prime number of f64, so that rows of a matrix, whose lengths are rarely multiples of it,
+// differ.
 constexpr size_t pattern_bytes = 8191 * 8;
 
 std::vector<char> normal(int32_t dtype, unsigned seed) {

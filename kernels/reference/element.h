@@ -122,15 +122,6 @@ void with_any(int32_t dtype, F&& f) {
   }
 }
 
-// Whether sums of elements of one dtype may be stored as the other (ops.h, ANOTHER DTYPE); those of
-// integers also as what they are added in.
-inline bool sums_into(int32_t from, int32_t to) {
-  const bool from_short = from == ORR_BF16 || from == ORR_F16;
-  const bool to_short = to == ORR_BF16 || to == ORR_F16;
-  return from == to || (from_short && to == ORR_F32) || (from == ORR_F32 && to_short) ||
-         (!is_real(from) && to == ORR_I64);
-}
-
 // Calls f(Type<T>{}, Type<Y>{}) with the T of `from` and the Y of `to`. REQUIRES: sums_into(from,
 // to); a real dtype.
 template <class F>

@@ -42,12 +42,6 @@ struct Family {
   int32_t (*inplace)(const orr_op&);  // see orr_support; null: never
 };
 
-// A tensor that holds sums of elements of dtype `summed`.
-inline void require_sum(const orr_tensor& t, int32_t summed, const char* name) {
-  require(sums_into(summed, t.dtype),
-          std::string("sums of the first input's dtype cannot be stored in that of ") + name);
-}
-
 // Families by file.
 extern const Family pointwise_family, matmul_family, reduce_family, argmax_family, topk_family,
     softmax_family, softmax_grad_family, layernorm_family, layernorm_grad_family, rmsnorm_family,

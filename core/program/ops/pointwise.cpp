@@ -341,8 +341,8 @@ Sharding uncut(const OpArgs& args, const std::vector<Type>& out) {
   return row_sharding(args, out, ORR_MAX_RANK + 1, 0);
 }
 
-// The dims of the rows stay as they are, so that every broadcasting can be said. All that the second
-// op reads or writes is contiguous.
+// The dims of the rows stay as they are, so that every broadcasting can be said. All that the
+// second op reads or writes is contiguous.
 KernelForm form_next(const Op& op, const std::vector<Layout>& in, const std::vector<Layout>& out) {
   const Dims& dims = out[0].dims;
   const size_t n_in = inputs_of(op.expr), n_out = op.expr.outputs.size();

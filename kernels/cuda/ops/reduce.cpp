@@ -2,6 +2,7 @@
 //
 // reduce: sums in the order of ops.h, maxima and minima.
 #include <optional>
+#include <orrery/sdk/kind_checks.hpp>
 
 #include "column_sums.h"
 
@@ -12,12 +13,8 @@ int fold_of(const orr_op& op) {
   const std::string_view name = orr::attr_text(op, "fn", "");
   if (name == "sum") return kFoldSum;
   if (name == "sumsq") return kFoldSumOfSquares;
-  if (name == "max") return kFoldMax;
-  require(name == "min", "fn must be \"sum\", \"sumsq\", \"max\" or \"min\"");
-  return kFoldMin;
+  return name == "max" ? kFoldMax : kFoldMin;
 }
-
-bool adds(const orr_op& op) { return fold_of(op) <= kFoldSumOfSquares; }
 
 FoldPlan plan_of(const orr_op& op) {
   const orr_tensor& x = op.in[0];
@@ -26,18 +23,11 @@ FoldPlan plan_of(const orr_op& op) {
 }
 
 void supports(const orr_op& op, orr_support& out) {
-  require_counts(op, 1, 1);
-  const orr_tensor &x = op.in[0], &y = op.out[0];
-  require_rank(x, 3, "x");
-  require(y.dtype == x.dtype || (adds(op) && y.dtype == accumulator(x.dtype)),
+  require_reduce(op);
+  const int32_t summed = op.in[0].dtype, stored = op.out[0].dtype;
+  require(stored == summed || stored == accumulator(summed),
           "the dtype of y must be that of x, or of a sum its accumulator");
-  require(x.dtype != ORR_BOOL || y.dtype != ORR_BOOL || !adds(op), "a sum of BOOL must be i64");
-  require(adds(op) || x.dims[1] > 0, "nothing has no largest or smallest element");
   orr::copy_text(out.numerics, "cuda.reduce.1: sums as in ops.h");
-  if (!orr::attr(op, "leaf_n")) return require_shape(y, {x.dims[0], x.dims[2]}, "y");
-  require(fold_of(op) == kFoldSum && x.dims[0] == 1, "leaves need a sum with O = 1");
-  require_leaves(op, x.dims[1]);
-  require_nodes(op, y, {x.dims[2]}, "y");
 }
 
 uint64_t measure(const orr_op& op) { return plan_of(op).workspace(); }

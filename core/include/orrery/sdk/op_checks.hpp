@@ -86,6 +86,21 @@ inline void require_scalar(const orr_tensor& t, const char* name) {
   require(elements(t) == 1 && t.dtype == ORR_I64, std::string(name) + " must be an i64 scalar");
 }
 
+// Whether sums of elements of one dtype may be stored as the other (ops.h, ANOTHER DTYPE); those of
+// integers also as what they are added in.
+inline bool sums_into(int32_t from, int32_t to) {
+  const bool from_short = from == ORR_BF16 || from == ORR_F16;
+  const bool to_short = to == ORR_BF16 || to == ORR_F16;
+  return from == to || (from_short && to == ORR_F32) || (from == ORR_F32 && to_short) ||
+         (!is_real(from) && to == ORR_I64);
+}
+
+// A tensor that holds sums of elements of dtype `summed`.
+inline void require_sum(const orr_tensor& t, int32_t summed, const char* name) {
+  require(sums_into(summed, t.dtype),
+          std::string("sums of the first input's dtype cannot be stored in that of ") + name);
+}
+
 // The leaves of an op that sums over the batch (ops.h, LEAVES).
 struct Leaves {
   explicit Leaves(const orr_op& op)

@@ -89,31 +89,45 @@ TEST(FakeNext, FoldsOfColumns) {
       }
 }
 
-// x + bias + r, or x + r, and its norm. 70,000 elements of f32 do not fit into shared memory.
+// The norm of x + r, of (x + bias) + r, or with `last` of (x + r) + bias.
+Case norm_of_sum(int32_t dtype, int64_t columns, bool biased, bool last = false) {
+  const orr_tensor rows = tensor(dtype, {3, columns}), w = tensor(dtype, {columns}),
+                   s = tensor(ORR_F32, {3});
+  Case c;
+  c.kind = "pointwise_next", c.note = kernel_suite::shape_note({columns, biased, last});
+  c.attrs = {text("next", "layernorm"), real("eps", 1e-5)};
+  c.in = {rows, rows}, c.out = {rows, rows, s, s};
+  const auto push = [&](int32_t fn, int32_t a, int32_t b) {
+    c.instrs.push_back({fn, dtype, a, b, 0, 0, 0});
+    return int32_t(c.instrs.size()) - 1;
+  };
+  const int32_t x = push(ORR_FN_INPUT, 0, 0), r = push(ORR_FN_INPUT, 1, 0);
+  if (biased) {
+    c.in.push_back(strided(dtype, {3, columns}, {0, 1}));
+    const int32_t bias = push(ORR_FN_INPUT, 2, 0), sum = push(ORR_FN_ADD, last ? r : bias, x);
+    push(ORR_FN_ADD, last ? bias : r, sum);
+  } else {
+    push(ORR_FN_ADD, r, x);
+  }
+  c.stored = {int32_t(c.instrs.size()) - 1};
+  c.in.insert(c.in.end(), {w, w});
+  return c;
+}
+
+// 70,000 elements of f32 do not fit into shared memory.
 TEST(FakeNext, NormsOfRowsOfAnyLength) {
   for (int32_t dtype : {ORR_F32, ORR_BF16})
     for (int64_t n : {1024, 4099, 70000})
       for (bool biased : {false, true}) {
-        const orr_tensor x = tensor(dtype, {3, n}), w = tensor(dtype, {n}),
-                         s = tensor(ORR_F32, {3});
-        Case c;
-        c.kind = "pointwise_next", c.note = kernel_suite::shape_note({n, biased});
-        c.attrs = {text("next", "layernorm"), real("eps", 1e-5)};
-        c.in = {x, x}, c.out = {x, x, s, s};
-        c.instrs = {{ORR_FN_INPUT, dtype, 0, 0, 0, 0, 0}, {ORR_FN_INPUT, dtype, 1, 0, 0, 0, 0}};
-        if (biased) {
-          c.in.push_back(strided(dtype, {3, n}, {0, 1}));
-          c.instrs.push_back({ORR_FN_INPUT, dtype, 2, 0, 0, 0, 0});
-          c.instrs.push_back({ORR_FN_ADD, dtype, 2, 0, 0, 0, 0});
-          c.instrs.push_back({ORR_FN_ADD, dtype, 1, 3, 0, 0, 0});
-        } else {
-          c.instrs.push_back({ORR_FN_ADD, dtype, 0, 1, 0, 0, 0});
-        }
-        c.stored = {int32_t(c.instrs.size()) - 1};
-        c.in.insert(c.in.end(), {w, w});
-        expect_reference(c);
-        expect_reference(c, {.misalign = 1});
+        expect_reference(norm_of_sum(dtype, n, biased));
+        expect_reference(norm_of_sum(dtype, n, biased), {.misalign = 1});
       }
+}
+
+// It rounds in another order.
+TEST(FakeNext, ABiasThatIsAddedLastIsLeftToTwoOps) {
+  const Case c = norm_of_sum(ORR_BF16, 64, true, true);
+  EXPECT_NE(kernel_suite::run("cuda", c, kernel_suite::make_inputs(c, false, 4)).unsupported, "");
 }
 
 }  // namespace

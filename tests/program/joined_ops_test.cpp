@@ -158,13 +158,17 @@ TEST(JoinedNext, OfSamplesKeepTheirLeaves) {
   expect_equal_bits(residual.p, three);
 }
 
-// A sum over some dims of the rows, or of all elements, is another kernel form.
+// A sum over some dims of the rows, of all elements, or of rows of one element, is another kernel
+// form.
 TEST(JoinedNext, AreSumsOverAllRowsAlone) {
-  for (const Dims& over : {Dims{0, 1}, Dims{1}}) {
+  const std::vector<std::pair<Dims, Dims>> sums = {
+      {{4, 6, 5}, {1}}, {{4, 6, 5}, {2}}, {{4, 6, 5}, {0, 1, 2}}, {{24, 1}, {0}}};
+  for (const auto& [dims, over] : sums) {
     Program p;
-    const ValueId x = p.input("x", {ORR_F32, {24, 20}});
+    const ValueId x = p.input("x", {ORR_F32, dims});
     give(p, "y", build::reduce(p, "sum", p.pointwise(ORR_FN_MUL, {x, x}), over, false));
-    EXPECT_EQ(count(kinds(p), "pointwise_next"), 0);
+    EXPECT_EQ(count(kinds(p), "pointwise_next"), 0) << to_string(dims) << to_string(over);
+    expect_equal_bits(p);
   }
 }
 

@@ -85,7 +85,7 @@ Added read_added(const orr_op& op) {
     }
     const bool row = is_row(op, op.in[i.a]), behind = k == last.a || k == last.b;
     int& place = row ? found.bias : behind && found.added < 0 ? found.added : found.x;
-    require(place < 0 && !(row && behind), "two of one kind");
+    require(place < 0, "two of one kind");
     place = i.a;
   }
   require(std::all_of(used, used + e.n_instrs - 1, [](int n) { return n == 1; }) &&

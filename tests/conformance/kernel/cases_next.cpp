@@ -75,11 +75,15 @@ Rows product(int32_t dtype, std::vector<int64_t> dims) {
   return r;
 }
 
-Rows residual(int32_t dtype, std::vector<int64_t> dims, bool bias) {
-  Rows r(dtype, std::move(dims), bias ? "residual_bias" : "residual");
+// `bias`: added to a tensor first, or last, to the sum of both tensors, or not at all.
+enum Bias { kNoBias, kFirst, kLast };
+Rows residual(int32_t dtype, std::vector<int64_t> dims, Bias bias) {
+  const char* const notes[] = {"residual", "residual_bias", "bias_of_sum"};
+  Rows r(dtype, std::move(dims), notes[bias]);
   const int x = r.whole();
-  const int y = bias ? r.op(ORR_FN_ADD, r.bias(), r.whole()) : r.whole();
-  r.store(r.op(ORR_FN_ADD, x, y));
+  const int y = bias == kFirst ? r.op(ORR_FN_ADD, r.bias(), r.whole()) : r.whole();
+  const int sum = r.op(ORR_FN_ADD, x, y);
+  r.store(bias == kLast ? r.op(ORR_FN_ADD, sum, r.bias()) : sum);
   return r;
 }
 
@@ -94,13 +98,13 @@ void add_sums(int32_t dtype, std::vector<Case>& cases) {
 }
 
 void add_norms(int32_t dtype, std::vector<Case>& cases) {
-  for (bool bias : {false, true})
+  for (Bias bias : {kNoBias, kFirst, kLast})
     for (bool rms : {false, true}) {
       for (int64_t columns : {1, 67, 768, 2100})
         cases.push_back(residual(dtype, {2, 3, columns}, bias).norm(rms));
       Case rows = residual(dtype, {256, 1, 65}, bias).norm(rms);
       std::vector<int> cut(rows.in.size(), -1);
-      cut[0] = cut[bias ? 2 : 1] = 0;
+      cut[0] = cut[bias == kFirst ? 2 : 1] = 0;
       rows.axes = {{cut, std::vector<int>(rows.out.size(), 0)}};
       cases.push_back(rows);
     }

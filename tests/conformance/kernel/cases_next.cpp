@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // pointwise_next: expressions of rows [a, b, C], and the sum over these rows or a norm of them.
+#include <algorithm>
+
 #include "conformance/kernel/cases.h"
 #include "conformance/kernel/pointwise_oracle.h"
 
@@ -104,7 +106,7 @@ void add_norms(int32_t dtype, std::vector<Case>& cases) {
         cases.push_back(residual(dtype, {2, 3, columns}, bias).norm(rms));
       Case rows = residual(dtype, {256, 1, 65}, bias).norm(rms);
       std::vector<int> cut(rows.in.size(), -1);
-      cut[0] = cut[bias == kFirst ? 2 : 1] = 0;
+      std::fill_n(cut.begin(), bias == kNoBias ? 2 : 3, 0);  // all but the norm's own
       rows.axes = {{cut, std::vector<int>(rows.out.size(), 0)}};
       cases.push_back(rows);
     }

@@ -127,6 +127,19 @@ inline void require_reduce(const orr_op& op) {
   require_nodes(op, y, {x.dims[2]}, "y");
 }
 
+inline void require_reduce_each(const orr_op& op) {
+  require(op.n_in >= 1 && op.n_in == op.n_out, "as many outputs as inputs are needed");
+  require_real(op.in[0], "x");
+  const std::string_view fn = attr_text(op, "fn", "");
+  require(fn == "sum" || fn == "sumsq", "fn must be \"sum\" or \"sumsq\"");
+  for (int i = 0; i < op.n_in; ++i) {
+    require_rank(op.in[i], 1, "x");
+    require_dtype(op.in[i], op.in[0].dtype, "x");
+    require_sum(op.out[i], op.in[0].dtype, "y");
+    require_shape(op.out[i], {}, "y");
+  }
+}
+
 inline void require_filled_rows(const orr_op& op) {
   require_rank(op.in[0], 2, "x");
   require(op.in[0].dims[1] > 0, "rows must not be empty");
@@ -157,6 +170,42 @@ inline void require_categorical(const orr_op& op) {
   require_scalar(op.in[2], "step");
   require_scalar(op.in[3], "base");
   require_vector(op.out[0], ORR_I64, op.in[0].dims[0], "y");
+}
+
+// The windows of fold: one to three windowed dims as three, of which the first may have the extent
+// 1. REQUIRES: the op has the attributes and ranks.
+struct Windows {
+  explicit Windows(const orr_op& op) {
+    const orr_attr &strides = *attr(op, "stride"), &dilations = *attr(op, "dilation");
+    const int n = strides.count, shift = 3 - n;
+    for (int i = 0; i < n; ++i) {
+      count[shift + i] = op.in[0].dims[1 + i], size[shift + i] = op.in[0].dims[1 + n + i];
+      length[shift + i] = op.out[0].dims[1 + i];
+      stride[shift + i] = strides.ints[i], dilation[shift + i] = dilations.ints[i];
+    }
+    lead = op.in[0].dims[0], width = op.in[0].dims[1 + 2 * n];
+  }
+  int64_t lead, width;
+  int64_t count[3] = {1, 1, 1}, size[3] = {1, 1, 1}, length[3] = {1, 1, 1};
+  int64_t stride[3] = {1, 1, 1}, dilation[3] = {1, 1, 1};
+};
+
+inline void require_fold(const orr_op& op) {
+  require_counts(op, 1, 1);
+  const orr_attr *stride = attr(op, "stride"), *dilation = attr(op, "dilation");
+  require(stride && dilation && stride->count >= 1 && stride->count <= 3 &&
+              dilation->count == stride->count,
+          "stride and dilation must have one to three numbers each");
+  require_rank(op.in[0], 2 * stride->count + 2, "x");
+  require_rank(op.out[0], stride->count + 2, "y");
+  require_dtype(op.out[0], op.in[0].dtype, "y");
+  require(op.in[0].dtype != ORR_BOOL, "x must not be bool");
+  const Windows g(op);
+  bool fits = op.out[0].dims[0] == g.lead && op.out[0].dims[stride->count + 1] == g.width;
+  for (int d = 0; d < 3; ++d)
+    fits = fits && g.stride[d] > 0 && g.dilation[d] > 0 && g.count[d] > 0 && g.size[d] > 0 &&
+           (g.count[d] - 1) * g.stride[d] + (g.size[d] - 1) * g.dilation[d] < g.length[d];
+  require(fits, "the windows do not fit into y");
 }
 
 }  // namespace orr

@@ -146,6 +146,7 @@ void fuse_ops(LocalProgram& local, const std::vector<std::string>& kernels) {
   join_sums(local, kernels);
   join_losses(local, kernels);
   recompute_cheap(local);
+  fuse_next(local, kernels);
 }
 
 RankPlan lower(const LowerRequest& request) {

@@ -37,7 +37,7 @@ Share share_of(const LowerRequest& request);
 
 // The passes of lower(), in their order. Tests call them one by one.
 
-// Runs the seven passes below.
+// Runs the eight passes below.
 void fuse_ops(LocalProgram& local, const std::vector<std::string>& kernels);
 // Puts the casts of states before all other ops.
 void cast_first(LocalProgram& local);
@@ -57,6 +57,9 @@ void join_losses(LocalProgram& local, const std::vector<std::string>& kernels);
 // Drops values that pointwise ops store for others, where these can compute them from as little.
 // Not where microbatches run in a call each.
 void recompute_cheap(LocalProgram& local);
+// Joins each pointwise op with a norm that reads it, or a sum over its rows, where one of these
+// plugins takes both. Not where microbatches run in a call each.
+void fuse_next(LocalProgram& local, const std::vector<std::string>& kernels);
 // Gives every value a storage and a place in it, and makes a launch of every op.
 void place_values(RankPlan& plan);
 // Puts totals into buckets; `dealt` as in localize.

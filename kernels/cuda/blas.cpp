@@ -3,11 +3,7 @@
 
 #include <orrery/sdk/plugin.hpp>
 
-#include "library.h"
-
 namespace orr_cuda {
-
-#define ORR_NEED(name) need(library, #name, name);
 
 Blas::Blas() {
   void* library =

@@ -8,6 +8,8 @@
 
 #include <utility>
 
+#include "library.h"
+
 namespace orr_cuda {
 
 // clang-format off
@@ -25,9 +27,7 @@ struct Blas {
   Blas();
   Blas(const Blas&) = delete;
 
-#define ORR_MEMBER(name) decltype(&::name) name = nullptr;
   ORR_BLAS_FUNCTIONS(ORR_MEMBER)
-#undef ORR_MEMBER
 
   cublasLtHandle_t handle = nullptr;  // of the process, for the open device
 };

@@ -29,16 +29,13 @@ namespace {
 
 struct Library {
   Library() {
-    void* handle = open_library("ORRERY_NVRTC_LIBRARY", {"libnvrtc.so.13", "libnvrtc.so.12"},
-                                "libnvrtc.so.13 was not found: install the CUDA toolkit's run-time "
-                                "compiler, or name it with ORRERY_NVRTC_LIBRARY");
-#define ORR_NEED(name) need(handle, #name, name);
+    void* library =
+        open_library("ORRERY_NVRTC_LIBRARY", {"libnvrtc.so.13", "libnvrtc.so.12"},
+                     "libnvrtc.so.13 was not found: install the CUDA toolkit's run-time "
+                     "compiler, or name it with ORRERY_NVRTC_LIBRARY");
     ORR_NVRTC_FUNCTIONS(ORR_NEED)
-#undef ORR_NEED
   }
-#define ORR_MEMBER(name) decltype(&::name) name = nullptr;
   ORR_NVRTC_FUNCTIONS(ORR_MEMBER)
-#undef ORR_MEMBER
 };
 
 const Library& library() {
@@ -145,6 +142,12 @@ CUmodule module_of(const std::string& source) {
   const std::string image = image_of(source, arch, arch != opened().arch);
   check(driver().cuModuleLoadData(&module, image.data()), "cuModuleLoadData");
   return module;
+}
+
+CUfunction function_of(CUmodule module, const char* name) {
+  CUfunction found = nullptr;
+  check(driver().cuModuleGetFunction(&found, module, name), "cuModuleGetFunction");
+  return found;
 }
 
 }  // namespace orr_cuda

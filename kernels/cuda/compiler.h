@@ -26,5 +26,6 @@ std::string image_key(const std::string& source, int arch, bool ptx);
 // The module of this source on the open device. It is made at the first call, and kept. [main
 // thread]
 CUmodule module_of(const std::string& source);
+CUfunction function_of(CUmodule module, const char* name);
 
 }  // namespace orr_cuda

@@ -6,7 +6,6 @@
 
 #include <orrery/sdk/plugin.hpp>
 
-#include "facts.h"
 #include "graph.h"
 #include "late.h"
 #include "memory.h"
@@ -20,12 +19,6 @@ Opened& state() {
   return device;
 }
 
-int attribute(CUdevice device, CUdevice_attribute which) {
-  int value = 0;
-  check(driver().cuDeviceGetAttribute(&value, which, device), "cuDeviceGetAttribute");
-  return value;
-}
-
 void open_device(int32_t local_rank) {
   Opened& o = state();
   if (o.context) throw orr::Error(ORR_INVALID, "the device 'cuda' is open already");
@@ -34,9 +27,9 @@ void open_device(int32_t local_rank) {
   int devices = 0;
   check(driver().cuDeviceGetCount(&devices), "cuDeviceGetCount");
   check(driver().cuDeviceGet(&o.device, local_rank % devices), "cuDeviceGet");
-  o.arch = attribute(o.device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) * 10 +
-           attribute(o.device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
-  o.multiprocessors = attribute(o.device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+  o.arch = attribute_of(o.device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) * 10 +
+           attribute_of(o.device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+  o.multiprocessors = attribute_of(o.device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
   check(driver().cuDevicePrimaryCtxRetain(&o.context, o.device), "cuDevicePrimaryCtxRetain");
   enter();
   open_late();

@@ -25,6 +25,11 @@ struct Opened {
 // [any thread]
 const Opened& opened();
 
+// The facts of this device that planning needs; without a driver those that are the same for all.
+// [any thread]
+orr_device_facts facts_of(CUdevice device);
+int attribute_of(CUdevice device, CUdevice_attribute which);
+
 // Makes the device's context current on the calling thread. A thread must call this before it calls
 // the driver for anything else. REQUIRES: the device is open.
 void enter();

@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver.h"
 
-#include "library.h"
-
 #include <orrery/sdk/plugin.hpp>
 
 namespace orr_cuda {
 
-#define ORR_NEED(name) need(handle, ORR_TEXT(name), name);
-
 Driver::Driver() {
-  void* handle = open_library("ORRERY_CUDA_LIBRARY", {"libcuda.so.1"},
-                              "no NVIDIA driver here (libcuda.so.1 was not found)");
+  void* library = open_library("ORRERY_CUDA_LIBRARY", {"libcuda.so.1"},
+                               "no NVIDIA driver here (libcuda.so.1 was not found)");
   ORR_CUDA_FUNCTIONS(ORR_NEED)
   ORR_NEED(cuStreamGetCaptureInfo_v2)
 }

@@ -9,6 +9,8 @@
 
 #include <string>
 
+#include "library.h"
+
 namespace orr_cuda {
 
 // Some names are macros for the version of the function that this header describes.
@@ -31,9 +33,7 @@ struct Driver {
   Driver();
   Driver(const Driver&) = delete;
 
-#define ORR_MEMBER(name) decltype(&::name) name = nullptr;
   ORR_CUDA_FUNCTIONS(ORR_MEMBER)
-#undef ORR_MEMBER
   // Which version a header describes depends on the toolkit; every driver since 11.3 has this one.
   CUresult (*cuStreamGetCaptureInfo_v2)(CUstream, CUstreamCaptureStatus*, cuuint64_t* id, CUgraph*,
                                         const CUgraphNode** dependencies, size_t* count) = nullptr;

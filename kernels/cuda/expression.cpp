@@ -1,86 +1,66 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "expression.h"
 
-#include <cmath>
 #include <cstdio>
 #include <cstring>
+
+#include <orrery/sdk/expression_checks.hpp>
 
 #include "op.h"
 
 namespace orr_cuda {
 namespace {
 
-// A function of the prelude and how many registers it takes; null: written out below.
+// A function and its name in the prelude.
 struct Word {
   int32_t fn;
   const char* name;
-  int arity;
 };
 const Word words[] = {
-    {ORR_FN_CAST, nullptr, 1},
-    {ORR_FN_RAND, nullptr, 3},
-    {ORR_FN_ADD, "add", 2},
-    {ORR_FN_SUB, "subtract", 2},
-    {ORR_FN_MUL, "multiply", 2},
-    {ORR_FN_DIV, "divide", 2},
-    {ORR_FN_MIN, "smaller", 2},
-    {ORR_FN_MAX, "larger", 2},
-    {ORR_FN_POW, "power", 2},
-    {ORR_FN_FMA, "multiply_add", 3},
-    {ORR_FN_MOD, "modulo", 2},
-    {ORR_FN_NEG, "negative", 1},
-    {ORR_FN_ABS, "absolute", 1},
-    {ORR_FN_SIGN, "sign", 1},
-    {ORR_FN_SQRT, "square_root", 1},
-    {ORR_FN_RSQRT, "reciprocal_root", 1},
-    {ORR_FN_RECIP, "reciprocal", 1},
-    {ORR_FN_EXP, "exponential", 1},
-    {ORR_FN_LOG, "logarithm", 1},
-    {ORR_FN_TANH, "hyperbolic_tangent", 1},
-    {ORR_FN_SIGMOID, "sigmoid", 1},
-    {ORR_FN_ERF, "error_function", 1},
-    {ORR_FN_SIN, "sine", 1},
-    {ORR_FN_COS, "cosine", 1},
-    {ORR_FN_FLOOR, "round_down", 1},
-    {ORR_FN_CEIL, "round_up", 1},
-    {ORR_FN_ROUND, "round_even", 1},
-    {ORR_FN_GELU, "gelu", 1},
-    {ORR_FN_GELU_GRAD, "gelu_grad", 1},
-    {ORR_FN_EQ, "equal", 2},
-    {ORR_FN_NE, "unequal", 2},
-    {ORR_FN_LT, "less", 2},
-    {ORR_FN_LE, "at_most", 2},
-    {ORR_FN_GT, "greater", 2},
-    {ORR_FN_GE, "at_least", 2},
-    {ORR_FN_AND, "both", 2},
-    {ORR_FN_OR, "either", 2},
-    {ORR_FN_NOT, "opposite", 1},
-    {ORR_FN_ISFINITE, "is_finite", 1},
-    {ORR_FN_SELECT, "select", 3},
+    {ORR_FN_ADD, "add"},
+    {ORR_FN_SUB, "subtract"},
+    {ORR_FN_MUL, "multiply"},
+    {ORR_FN_DIV, "divide"},
+    {ORR_FN_MIN, "smaller"},
+    {ORR_FN_MAX, "larger"},
+    {ORR_FN_POW, "power"},
+    {ORR_FN_FMA, "multiply_add"},
+    {ORR_FN_MOD, "modulo"},
+    {ORR_FN_NEG, "negative"},
+    {ORR_FN_ABS, "absolute"},
+    {ORR_FN_SIGN, "sign"},
+    {ORR_FN_SQRT, "square_root"},
+    {ORR_FN_RSQRT, "reciprocal_root"},
+    {ORR_FN_RECIP, "reciprocal"},
+    {ORR_FN_EXP, "exponential"},
+    {ORR_FN_LOG, "logarithm"},
+    {ORR_FN_TANH, "hyperbolic_tangent"},
+    {ORR_FN_SIGMOID, "sigmoid"},
+    {ORR_FN_ERF, "error_function"},
+    {ORR_FN_SIN, "sine"},
+    {ORR_FN_COS, "cosine"},
+    {ORR_FN_FLOOR, "round_down"},
+    {ORR_FN_CEIL, "round_up"},
+    {ORR_FN_ROUND, "round_even"},
+    {ORR_FN_GELU, "gelu"},
+    {ORR_FN_GELU_GRAD, "gelu_grad"},
+    {ORR_FN_EQ, "equal"},
+    {ORR_FN_NE, "unequal"},
+    {ORR_FN_LT, "less"},
+    {ORR_FN_LE, "at_most"},
+    {ORR_FN_GT, "greater"},
+    {ORR_FN_GE, "at_least"},
+    {ORR_FN_AND, "both"},
+    {ORR_FN_OR, "either"},
+    {ORR_FN_NOT, "opposite"},
+    {ORR_FN_ISFINITE, "is_finite"},
+    {ORR_FN_SELECT, "select"},
 };
 
-const Word& word_of(int32_t fn, const std::string& at) {
-  for (const Word& w : words)
-    if (w.fn == fn) return w;
-  throw Unsupported(at + " has unknown function " + std::to_string(fn));
-}
-
-bool is_comparison(int32_t fn) { return fn >= ORR_FN_EQ && fn <= ORR_FN_GE; }
-bool is_logic(int32_t fn) { return fn >= ORR_FN_AND && fn <= ORR_FN_NOT; }
-bool needs_real(int32_t fn) {
-  return fn == ORR_FN_RAND || (fn >= ORR_FN_SQRT && fn <= ORR_FN_GELU_GRAD);
-}
-
-// What a register of this dtype is: reals of 16 bits are computed in f32, integers in 64 bits.
-const char* register_type(int32_t dtype) {
-  switch (dtype) {
-    case ORR_F64: return "double";
-    case ORR_BOOL: return "bool";
-    case ORR_F32:
-    case ORR_BF16:
-    case ORR_F16: return "float";
-    default: return "long long";
-  }
+const char* name_of(int32_t fn) {
+  const Word* word = words;
+  while (word->fn != fn) ++word;
+  return word->name;
 }
 
 // The value of a constant, exactly, rounded by the prelude as any other result.
@@ -96,7 +76,7 @@ std::string literal(double value, int32_t dtype) {
 
 class Writer {
  public:
-  explicit Writer(const orr_op& op) : op_(op), e_(*op.expr) {}
+  explicit Writer(const orr_expr& e) : e_(e) {}
 
   std::string run() {
     for (int k = 0; k < e_.n_instrs; ++k) instruction(k);
@@ -108,53 +88,20 @@ class Writer {
 
   void instruction(int k) {
     const orr_instr& e = e_.instrs[k];
-    const std::string at = "instruction " + std::to_string(k);
-    require(orr_dtype_bytes(e.dtype) > 0, at + " has unknown dtype");
     text_ += std::string("  ") + register_type(e.dtype) + " " + reg(k) + "[V];\n  ";
-    if (e.fn == ORR_FN_INPUT) return input(k, at);
+    if (e.fn == ORR_FN_INPUT) return input(k);
     if (e.fn == ORR_FN_CONST) return each(k, literal(e.imm, e.dtype));
-    const Word& word = word_of(e.fn, at);
-    check_operands(k, word.arity, at);
     if (e.fn == ORR_FN_RAND) return random(k);
     if (e.fn == ORR_FN_CAST)
       return each(k, std::string("cast<") + register_type(e.dtype) + ">(" + reg(e.a) + "[v])");
     const int32_t operands[] = {e.a, e.b, e.c};
-    std::string call = std::string(word.name) + "(";
-    for (int i = 0; i < word.arity; ++i) call += (i ? ", " : "") + reg(operands[i]) + "[v]";
+    std::string call = std::string(name_of(e.fn)) + "(";
+    for (int i = 0; i < arity(e.fn); ++i) call += (i ? ", " : "") + reg(operands[i]) + "[v]";
     each(k, call + ")");
   }
 
-  void check_operands(int k, int arity, const std::string& at) const {
-    const orr_instr& e = e_.instrs[k];
-    const int32_t operands[] = {e.a, e.b, e.c};
-    for (int i = 0; i < arity; ++i)
-      require(operands[i] >= 0 && operands[i] < k,
-              at + " uses a register that is not computed before it");
-    if (e.fn == ORR_FN_CAST) return;
-    const bool gives_bool = is_comparison(e.fn) || is_logic(e.fn) || e.fn == ORR_FN_ISFINITE;
-    require(!gives_bool || e.dtype == ORR_BOOL, at + " must give bool");
-    require(gives_bool || e.dtype != ORR_BOOL || e.fn == ORR_FN_SELECT || e.fn == ORR_FN_MIN ||
-                e.fn == ORR_FN_MAX,
-            at + " is arithmetic on bool");
-    require(!needs_real(e.fn) || is_real(e.dtype), at + " needs a real dtype");
-    if (e.fn == ORR_FN_ISFINITE)
-      return require(is_real(e_.instrs[e.a].dtype), at + " needs a real operand");
-    for (int i = 0; i < arity; ++i)
-      require(e_.instrs[operands[i]].dtype == wanted(e, i),
-              at + " has an operand of another dtype");
-  }
-
-  int32_t wanted(const orr_instr& e, int operand) const {
-    if (e.fn == ORR_FN_RAND) return ORR_I64;
-    if (is_logic(e.fn) || (e.fn == ORR_FN_SELECT && operand == 0)) return ORR_BOOL;
-    return is_comparison(e.fn) ? e_.instrs[e.a].dtype : e.dtype;
-  }
-
-  void input(int k, const std::string& at) {
-    const orr_instr& e = e_.instrs[k];
-    require(e.a >= 0 && e.a < op_.n_in && op_.in[e.a].dtype == e.dtype,
-            at + " reads an input that is missing or of another dtype");
-    const std::string i = std::to_string(e.a);
+  void input(int k) {
+    const std::string i = std::to_string(e_.instrs[k].a);
     text_ += "load(p" + i + ", s" + i + ", " + reg(k) + ");\n";
   }
 
@@ -177,12 +124,22 @@ class Writer {
                     : value + ";\n";
   }
 
-  const orr_op& op_;
   const orr_expr& e_;
   std::string text_;
 };
 
 }  // namespace
+
+const char* register_type(int32_t dtype) {
+  switch (dtype) {
+    case ORR_F64: return "double";
+    case ORR_BOOL: return "bool";
+    case ORR_F32:
+    case ORR_BF16:
+    case ORR_F16: return "float";
+    default: return "long long";
+  }
+}
 
 const char* memory_type(int32_t dtype) {
   static const char* const types[] = {nullptr, "float",     "double",        "Bf16",         "F16",
@@ -190,17 +147,6 @@ const char* memory_type(int32_t dtype) {
   return types[dtype];
 }
 
-std::string expression_statements(const orr_op& op) {
-  require(op.expr != nullptr, "a pointwise op needs an expression");
-  require(op.expr->n_outputs == op.n_out,
-          "the expression has another number of outputs than the op");
-  const std::string text = Writer(op).run();
-  for (int j = 0; j < op.n_out; ++j) {
-    const int32_t r = op.expr->outputs[j];
-    require(r >= 0 && r < op.expr->n_instrs && op.expr->instrs[r].dtype == op.out[j].dtype,
-            "output " + std::to_string(j) + " is no register of its dtype");
-  }
-  return text;
-}
+std::string expression_statements(const orr_op& op) { return Writer(*op.expr).run(); }
 
 }  // namespace orr_cuda

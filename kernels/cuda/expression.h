@@ -14,11 +14,12 @@ namespace orr_cuda {
 extern const char pointwise_prelude[];
 
 // The statements that compute every register r<k>[V]; `e` is the index of the first element, p<i>
-// the address of input i for it, s<i> its step (0 or 1). Throws Unsupported if an instruction does
-// not follow ops.h.
+// the address of input i for it, s<i> its step (0 or 1). REQUIRES: the expression is checked.
 std::string expression_statements(const orr_op& op);
 
 // The C++ type of an element in memory: "Bf16".
 const char* memory_type(int32_t dtype);
+// That of a register: reals of 16 bits are computed in f32, integers in 64 bits.
+const char* register_type(int32_t dtype);
 
 }  // namespace orr_cuda

@@ -48,7 +48,7 @@ LateSource::~LateSource() {
 }
 
 // Pinned memory has one address, the host's, on both sides.
-CUdeviceptr LateSource::word() const { return reinterpret_cast<CUdeviceptr>(reports().word); }
+LateArgs LateSource::args() const { return {reports().word, id_}; }
 
 void throw_late() {
   Reports& all = reports();

@@ -14,16 +14,21 @@ struct LateWord {
   long long value;
 };
 
+// Where a kernel reports, and as which op; the host's LateSource makes it.
+struct LateArgs {
+  LateWord* word;
+  unsigned op;
+};
+
 #if defined(__CUDACC__) || defined(ORR_EMULATED)
-// Reports once for all threads; later reports are dropped. `op` and `word` come from the host's
-// LateSource.
-__device__ inline void report_late(LateWord* word, unsigned op, long long row, long long value) {
-  if (atomicCAS(&word->state, 0u, 1u) != 0u) return;
-  word->op = op;
-  word->row = row;
-  word->value = value;
+// Reports once for all threads; later reports are dropped.
+__device__ inline void report_late(const LateArgs& to, long long row, long long value) {
+  if (atomicCAS(&to.word->state, 0u, 1u) != 0u) return;
+  to.word->op = to.op;
+  to.word->row = row;
+  to.word->value = value;
   __threadfence_system();
-  atomicExch(&word->state, 2u);
+  atomicExch(&to.word->state, 2u);
 }
 #endif
 

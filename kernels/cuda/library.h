@@ -26,4 +26,8 @@ void need(void* library, const char* name, F*& to) {
   to = reinterpret_cast<F*>(find_symbol(library, name));
 }
 
+// A member for a function of `library`, and how a constructor finds it.
+#define ORR_MEMBER(name) decltype(&::name) name = nullptr;
+#define ORR_NEED(name) need(library, ORR_TEXT(name), name);
+
 }  // namespace orr_cuda

@@ -5,7 +5,6 @@
 #include <numeric>
 
 #include "op.h"
-#include "ops/require_nodes.h"
 
 namespace orr_cuda {
 namespace {

@@ -1,29 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The functions of an op family for the plugin's table, and checks that all families share.
+// The op families of the plugin: each has its name in the list, and is defined in a file of ops/.
 // `supports` and `measure` are pure: they run without a driver. A prepared op keeps a copy of what
 // it needs of the op.
 #pragma once
 
 #include <cuda.h>
-#include <orrery/kernel.h>
-#include <orrery/ops.h>
-#include <orrery/sdk/plugin.hpp>
-
-#include <initializer_list>
 #include <memory>
-#include <stdexcept>
+#include <orrery/sdk/op_checks.hpp>
 #include <string>
+
+// clang-format off
+#define ORR_FAMILIES(X)                                                                           \
+  X(argmax) X(attention) X(attention_grad) X(categorical) X(cross_entropy) X(cross_entropy_grad)  \
+  X(fold) X(gather) X(iota) X(layernorm) X(layernorm_grad) X(matmul) X(matmul_pointwise)          \
+  X(norm_grad) X(norm_param_grad) X(pointwise) X(pointwise_next) X(reduce) X(reduce_each)         \
+  X(rmsnorm) X(rmsnorm_grad) X(scatter_add) X(slice_at) X(softmax) X(softmax_grad) X(topk)        \
+  X(update_slice)
+// clang-format on
 
 namespace orr_cuda {
 
-// Thrown with the reason why an op is not supported; it becomes orr_support.reason (95 characters).
-struct Unsupported : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
-inline void require(bool ok, const std::string& reason) {
-  if (!ok) throw Unsupported(reason);
-}
+using namespace orr;  // op_checks.hpp
 
 // Device addresses of one launch, one per tensor of the op.
 struct Buffers {
@@ -49,33 +47,17 @@ struct Family {
   std::unique_ptr<Prepared> (*prepare)(const orr_op&);  // the device is open and current
 };
 
-// Every family, in families.cpp; null ends the list.
-extern const Family* const families[];
+#define ORR_DECLARE(kind) extern const Family kind##_family;
+ORR_FAMILIES(ORR_DECLARE)
+#undef ORR_DECLARE
 
-// Tensors, in elements.
-bool is_contiguous(const orr_tensor& t);
-inline bool is_real(int32_t dtype) { return dtype >= ORR_F32 && dtype <= ORR_F16; }
-inline bool is_index(int32_t dtype) { return dtype == ORR_I32 || dtype == ORR_I64; }
-// The dtype of statistics (mean, lse, loss) and of weights beside a tensor of `dtype`.
-inline int32_t wide_dtype(int32_t dtype) { return dtype == ORR_F64 ? ORR_F64 : ORR_F32; }
+// Family::prepare of a Prepared that is made of an op.
+template <class Op>
+std::unique_ptr<Prepared> prepare_as(const orr_op& op) {
+  return std::make_unique<Op>(op);
+}
+
 // "f32", "bool", as in the names of device functions: "softmax_f32".
 const char* dtype_name(int32_t dtype);
-
-// Checks for `supports`; `name` is the tensor's name in messages.
-void require_counts(const orr_op& op, int n_in, int n_out);
-void require_rank(const orr_tensor& t, int rank, const char* name);
-void require_shape(const orr_tensor& t, std::initializer_list<int64_t> dims, const char* name);
-void require_dtype(const orr_tensor& t, int32_t dtype, const char* name);
-void require_real(const orr_tensor& t, const char* name);
-void require_index(const orr_tensor& t, const char* name);
-
-// The leaves of an op that sums over the batch (ops.h, LEAVES).
-struct Leaves {
-  explicit Leaves(const orr_op& op);
-  int64_t nodes() const { return orr_tree_nodes(lo, lo + n, total); }
-  int64_t lo, n, total;
-};
-// Throws Unsupported unless the leaves are well formed and cut a summed dim of `length` evenly.
-void require_leaves(const orr_op& op, int64_t length);
 
 }  // namespace orr_cuda

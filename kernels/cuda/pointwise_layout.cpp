@@ -85,8 +85,17 @@ int64_t Walk::last(const std::vector<int64_t>& strides) const {
   return offset;
 }
 
+bool Walk::aligned(const std::vector<CUdeviceptr>& addresses) const {
+  for (size_t t = 0; t < addresses.size(); ++t) {
+    const int64_t load = strides[t].back() == 0 ? 1 : std::min<int64_t>(16, vector * bytes[t]);
+    if (addresses[t] % static_cast<CUdeviceptr>(load) != 0) return false;
+  }
+  return true;
+}
+
 Walk::Walk(const orr_op& op) : strides(static_cast<size_t>(op.n_in + op.n_out)) {
   check_shapes(op, strides.size());
+  for (size_t t = 0; t < strides.size(); ++t) bytes.push_back(orr_dtype_bytes(tensor(op, t).dtype));
   elements = orr::elements(op.out[0]);
   for (int d = 0; d < op.out[0].rank; ++d)
     if (op.out[0].dims[d] != 1) append(*this, op, d);
@@ -96,6 +105,10 @@ Walk::Walk(const orr_op& op) : strides(static_cast<size_t>(op.n_in + op.n_out)) 
   }
   vector = vector_of(*this, widest_vector(op, strides.size()));
   wide = needs_64_bits(*this);
+}
+
+Walk::Walk(const orr_op& op, int64_t columns) : Walk(op) {
+  while (columns % vector != 0) vector /= 2;
 }
 
 }  // namespace orr_cuda

@@ -4,6 +4,7 @@
 // joined if every tensor allows it, and how many elements a thread handles at a time.
 #pragma once
 
+#include <cuda.h>
 #include <orrery/kernel.h>
 
 #include <vector>
@@ -13,12 +14,17 @@ namespace orr_cuda {
 struct Walk {
   // Throws Unsupported if the tensors do not fit together.
   explicit Walk(const orr_op& op);
+  // With vectors that do not reach over the end of a row of `columns`.
+  Walk(const orr_op& op, int64_t columns);
   bool is_flat() const { return dims.size() == 1; }
   int64_t last(const std::vector<int64_t>& strides) const;  // offset of a tensor's last element
+  // Whether one load or store of `vector` elements fits the address of every tensor.
+  bool aligned(const std::vector<CUdeviceptr>& addresses) const;
 
   int64_t elements;                           // of the output
   std::vector<int64_t> dims;                  // at least one
   std::vector<std::vector<int64_t>> strides;  // [tensor][dim], inputs first; 0 repeats
+  std::vector<int64_t> bytes;                 // of an element of each tensor
   int vector;                                 // elements per thread; 1 if strides forbid more
   bool wide;                                  // offsets need 64 bits
 };

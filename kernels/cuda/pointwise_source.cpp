@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pointwise_source.h"
 
+#include <orrery/sdk/expression_checks.hpp>
 #include <set>
 
+#include "device/fold.h"
 #include "expression.h"
 #include "op.h"
 
@@ -42,21 +44,48 @@ std::string address(const Walk& walk, const orr_tensor& t, size_t tensor, const 
          number(static_cast<int64_t>(tensor)) + "]) + (" + offset(walk, tensor) + ");\n";
 }
 
-std::string piece(const orr_op& op, const Walk& walk) {
+// What a piece does with its outputs: stores them, and folds the first `summed` into sums by a
+// function of the prelude.
+struct Outputs {
+  bool stored = true;
+  int summed = 0;
+  const char* fold = "add";
+};
+
+std::string sum(int j) { return "sum" + number(j); }
+
+// Of a fold, by its number in device/fold.h: the function of the prelude, and where it begins.
+const char* fold_name(int32_t fn) {
+  return fn == kFoldMax ? "larger" : fn == kFoldMin ? "smaller" : "add";
+}
+std::string fold_start(int32_t fn, int32_t dtype) {
+  if (fn < kFoldMax) return "0";
+  const bool max = fn == kFoldMax;
+  if (!is_real(dtype)) return max ? "(i64)(1ull << 63)" : "(i64)~(1ull << 63)";
+  return std::string(max ? "-" : "") + "bits_f64(0x7ff0000000000000ull)";
+}
+
+std::string piece(const orr_op& op, const Walk& walk, const Outputs& outputs) {
   std::set<int32_t> read;
   for (int k = 0; k < op.expr->n_instrs; ++k)
     if (op.expr->instrs[k].fn == ORR_FN_INPUT) read.insert(op.expr->instrs[k].a);
   const std::string statements = expression_statements(op);
   std::string text =
-      "template <int V>\nstatic __device__ void piece(const Args& a, const index_t e) {\n";
-  if (walk.elements > 1) text += indices(walk);
+      "template <int V>\nstatic __device__ void piece(const Args& a, const index_t e";
+  for (int j = 0; j < outputs.summed; ++j)
+    text += std::string(", ") + register_type(op.out[j].dtype) + " (&" + sum(j) + ")[V]";
+  text += ") {\n";
+  if (walk.elements != 1) text += indices(walk);
   for (int32_t i : read) {
     const auto t = static_cast<size_t>(i);
     text += address(walk, op.in[i], t, ("p" + number(i)).c_str(), "const ");
     text += "  constexpr int s" + number(i) + " = " + number(walk.strides[t].back() != 0) + ";\n";
   }
   text += statements;
-  for (int j = 0; j < op.n_out; ++j) {
+  for (int j = 0; j < outputs.summed; ++j)
+    text += "  ORR_EACH " + sum(j) + "[v] = " + outputs.fold + "(" + sum(j) + "[v], r" +
+            number(op.expr->outputs[j]) + "[v]);\n";
+  for (int j = 0; outputs.stored && j < op.n_out; ++j) {
     const std::string name = "q" + number(j);
     text += address(walk, op.out[j], static_cast<size_t>(op.n_in + j), name.c_str(), "");
     text += "  store(" + name + ", r" + number(op.expr->outputs[j]) + ");\n";
@@ -99,14 +128,30 @@ std::string table_entry(int vector) {
 )" + elements("block", vector, true);
 }
 
-std::string common(const orr_op& op, const Walk& walk) {
+std::string common(const orr_op& op, const Walk& walk, const Outputs& outputs = {}) {
+  check_expression(op);
   require(op.n_in + op.n_out <= 256, "more than 256 tensors");
-  require(op.expr != nullptr, "a pointwise op needs an expression");
   std::string text = pointwise_prelude;
   text += walk.wide ? "typedef u64 index_t;\n" : "typedef unsigned index_t;\n";
   text += "struct Args { void* p[" + number(op.n_in + op.n_out) + "]; };\n";
-  return text + piece(op, walk);
+  return text + piece(op, walk, outputs);
 }
+
+// A thread adds the rows of one block, in some neighbouring columns.
+const char* const sums_text = R"(
+struct SumRows { void* to[3]; u64 segments, length, entries, rounded; };
+template <class T, class A>
+static __device__ void put_sum(void* to, u64 rounded, u64 at, A x) {
+  if (rounded) put(static_cast<T*>(to)[at], x);
+  else static_cast<A*>(to)[at] = x;
+}
+template <int V> static __device__ void sum_rows(const Args& a, const SumRows& s) {
+  const u64 thread = blockIdx.x * threads + threadIdx.x;
+  const u64 block = thread / (columns / V), segment = block / s.entries;
+  if (segment >= s.segments) return;
+  const u64 column = thread % (columns / V) * V, first = block % s.entries * rows;
+  const u64 end = first + rows < s.length ? first + rows : s.length;
+)";
 
 }  // namespace
 
@@ -118,6 +163,29 @@ std::string pointwise_source(const orr_op& op, const Walk& walk) {
 
 std::string pointwise_table_source(const orr_op& op, const Walk& walk) {
   return common(op, walk) + table_entry(walk.vector);
+}
+
+std::string sums_source(const orr_op& op, const Walk& walk, const ColumnSumsText& sums) {
+  std::string text = common(op, walk, {sums.stores, sums.summed, fold_name(sums.fn)});
+  std::string declared, given, put;
+  for (int j = 0; j < sums.summed; ++j) {
+    declared += std::string("  ") + register_type(op.out[j].dtype) + " " + sum(j) +
+                "[V];\n  ORR_EACH " + sum(j) + "[v] = " + fold_start(sums.fn, sums.dtype) + ";\n";
+    given += ", " + sum(j);
+    put += std::string("  ORR_EACH put_sum<") + memory_type(sums.dtype) + ">(s.to[" + number(j) +
+           "], s.rounded, block * columns + column + v, " + sum(j) + "[v]);\n";
+  }
+  text += "constexpr u64 columns = " + number(sums.columns) + ", rows = " + number(ORR_SUM_ROWS) +
+          ", threads = " + number(pointwise_block) + ";\n" + sums_text + declared +
+          (sums.stores ? "" : "  _Pragma(\"unroll 8\")\n") +
+          "  for (u64 row = first; row < end; ++row)\n    piece<V>(a, " +
+          "(index_t)((segment * s.length + row) * columns + column)" + given + ");\n" + put + "}\n";
+  const auto entry_of = [](const char* name, int vector) {
+    return head(name, "const Args a, const SumRows s") + "  sum_rows<" + number(vector) +
+           ">(a, s);\n}\n";
+  };
+  if (walk.vector > 1) text += entry_of("sums_vector", walk.vector);
+  return text + entry_of("sums_single", 1);
 }
 
 }  // namespace orr_cuda

@@ -24,4 +24,24 @@ std::string pointwise_source(const orr_op& op, const Walk& walk);
 // block) in a table on the device. REQUIRES: the walk is flat.
 std::string pointwise_table_source(const orr_op& op, const Walk& walk);
 
+// Folds over the rows of a pointwise op's first `summed` outputs, whose last dim has `columns`, by
+// the function `fn` of device/fold.h. `dtype` is that of rounded results. The outputs are stored as
+// well if `stores`.
+struct ColumnSumsText {
+  int64_t columns;
+  int summed;
+  int32_t dtype, fn;
+  bool stores;
+};
+// The source of sums_vector and sums_single, which fold each block of ORR_SUM_ROWS rows (ops.h).
+// Their parameters are Args and SumRows.
+std::string sums_source(const orr_op& op, const Walk& walk, const ColumnSumsText& sums);
+
+// Where the sums of each block go: accumulators, or rounded. A segment has `length` rows in
+// `entries` blocks.
+struct SumRows {
+  void* to[3];
+  uint64_t segments, length, entries, rounded;
+};
+
 }  // namespace orr_cuda

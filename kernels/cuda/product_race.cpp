@@ -30,37 +30,37 @@ constexpr float hopeless = 1.5f;
 // The fastest heat counts. A heat lasts about this long.
 constexpr int heats = 2, most_laps = 8;
 constexpr float heat_ms = 0.5f;
-// A prime number, so that rows of a matrix, whose lengths are rarely multiples of it, differ.
-constexpr size_t pattern_words = 8191;
+// A prime number of f64, so that rows of a matrix, whose lengths are rarely multiples of it,
+// differ.
+constexpr size_t pattern_bytes = 8191 * 8;
 
-template <class T, class Make>
-std::vector<uint64_t> normal_as(unsigned seed, Make make) {
+std::vector<char> normal(int32_t dtype, unsigned seed) {
   std::mt19937 bits(seed);
   std::normal_distribution<float> normal;
-  std::vector<uint64_t> words(pattern_words);
-  T* const to = reinterpret_cast<T*>(words.data());
-  std::generate_n(to, pattern_words * sizeof(uint64_t) / sizeof(T),
-                  [&] { return make(normal(bits)); });
-  return words;
-}
-
-std::vector<uint64_t> normal(int32_t dtype, unsigned seed) {
-  switch (dtype) {
-    case ORR_F64: return normal_as<double>(seed, [](float x) { return double{x}; });
-    case ORR_BF16: return normal_as<__nv_bfloat16>(seed, __float2bfloat16_rn);
-    case ORR_F16: return normal_as<__half>(seed, __float2half_rn);
-    default: return normal_as<float>(seed, [](float x) { return x; });
+  const auto size = static_cast<size_t>(orr_dtype_bytes(dtype));
+  std::vector<char> pattern(pattern_bytes);
+  for (size_t at = 0; at < pattern_bytes; at += size) {
+    const float x = normal(bits);
+    const double wide = x;
+    const __nv_bfloat16 bf16 = __float2bfloat16_rn(x);
+    const __half f16 = __float2half_rn(x);
+    const void* from = &x;
+    if (dtype == ORR_F64) from = &wide;
+    if (dtype == ORR_BF16) from = &bf16;
+    if (dtype == ORR_F16) from = &f16;
+    std::memcpy(&pattern[at], from, size);
   }
+  return pattern;
 }
 
 // Memory with normal numbers: zeros would flatter, and hide the order of sums.
 class Filled : public OwnMemory {
  public:
   Filled(size_t bytes, int32_t dtype, unsigned seed, const OwnStream& stream) : OwnMemory(bytes) {
-    const std::vector<uint64_t> pattern = normal(dtype, seed);
+    const std::vector<char> pattern = normal(dtype, seed);
     auto from = reinterpret_cast<CUdeviceptr>(pattern.data());
     // Each copy doubles what is there.
-    for (size_t at = 0, n = pattern_words * sizeof(uint64_t); at < bytes; at += n) {
+    for (size_t at = 0, n = pattern_bytes; at < bytes; at += n) {
       if (at > 0) from = get(), n = at;
       n = std::min(n, bytes - at);
       check(driver().cuMemcpyAsync(get() + at, from, n, stream.get()), "cuMemcpyAsync");

@@ -25,6 +25,19 @@ constexpr std::chrono::milliseconds longest_look{50};
 CUstream of(orr_stream* stream) { return reinterpret_cast<CUstream>(stream); }
 CUevent of(orr_event* event) { return reinterpret_cast<CUevent>(event); }
 
+CUstream new_stream(int priority) {
+  CUstream stream = nullptr;
+  check(driver().cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, priority),
+        "cuStreamCreateWithPriority");
+  return stream;
+}
+
+CUevent new_event() {
+  CUevent event = nullptr;
+  check(driver().cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), "cuEventCreate");
+  return event;
+}
+
 }  // namespace
 
 void await(CUevent event, int64_t deadline_ns) {
@@ -49,21 +62,16 @@ void await(CUevent event, int64_t deadline_ns) {
 orr_status* stream_create(void*, orr_stream** out) {
   return orr::guard([&] {
     enter();
-    CUstream stream = nullptr;
-    check(driver().cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
-    *out = reinterpret_cast<orr_stream*>(stream);
+    *out = reinterpret_cast<orr_stream*>(new_stream(0));
   });
 }
 
 orr_status* stream_create_urgent(void*, orr_stream** out) {
   return orr::guard([&] {
     enter();
-    CUstream stream = nullptr;
     int lowest = 0, highest = 0;
     check(driver().cuCtxGetStreamPriorityRange(&lowest, &highest), "cuCtxGetStreamPriorityRange");
-    check(driver().cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, highest),
-          "cuStreamCreateWithPriority");
-    *out = reinterpret_cast<orr_stream*>(stream);
+    *out = reinterpret_cast<orr_stream*>(new_stream(highest));
   });
 }
 
@@ -74,9 +82,7 @@ void stream_destroy(void*, orr_stream* stream) {
 orr_status* event_create(void*, orr_event** out) {
   return orr::guard([&] {
     enter();
-    CUevent event = nullptr;
-    check(driver().cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), "cuEventCreate");
-    *out = reinterpret_cast<orr_event*>(event);
+    *out = reinterpret_cast<orr_event*>(new_event());
   });
 }
 
@@ -106,10 +112,7 @@ orr_status* event_sync(void*, orr_event* event, int64_t deadline_ns) {
   });
 }
 
-OwnStream::OwnStream() {
-  check(driver().cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
-  check(driver().cuEventCreate(&event_, CU_EVENT_DISABLE_TIMING), "cuEventCreate");
-}
+OwnStream::OwnStream() : stream_(new_stream(0)), event_(new_event()) {}
 
 OwnStream::~OwnStream() {
   driver().cuEventDestroy(event_);

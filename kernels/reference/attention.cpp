@@ -6,7 +6,7 @@
 #include <limits>
 #include <optional>
 
-#include <orrery/sdk/attention.hpp>
+#include <orrery/sdk/attention_checks.hpp>
 
 #include "op.h"
 #include "rows.h"
@@ -49,67 +49,6 @@ struct Head {
   T* data;
   int64_t stride;
 };
-
-void require_dense_rows(const orr_tensor* t, int n) {
-  for (int i = 0; i < n; ++i)
-    require(t[i].rank != 4 || t[i].dims[3] <= 1 || t[i].strides[3] == 1,
-            "the last stride must be 1");
-}
-
-void check_operands(const orr_op& op, int operands) {
-  const orr_tensor* q = op.in + (operands == orr::attention_operands ? 0 : 1);
-  require_rank(q[0], 4, "q");
-  require_rank(q[1], 4, "k");
-  require_real(q[0], "q");
-  const Shape s(op, operands);
-  for (int i = 1; i < 3; ++i) {
-    require_dtype(q[i], q[0].dtype, "k or v");
-    require_shape(q[i], {s.b, s.h, s.s, s.d}, "k or v");
-  }
-  if (!s.biased) return;
-  const orr_tensor& bias = op.in[s.bias];
-  require_dtype(bias, q[0].dtype, "the bias");
-  require_shape(bias, {s.b, s.h, s.t, s.s}, "the bias");
-  require_dense_rows(&bias, 1);
-}
-
-void require_like(const orr_tensor& t, const orr_tensor& x, const char* name) {
-  require_dtype(t, x.dtype, name);
-  require_shape(t, {x.dims[0], x.dims[1], x.dims[2], x.dims[3]}, name);
-}
-
-// f32; for f64 operands f64 is taken too, so that gradients can be checked in full precision.
-void require_lse(const orr_tensor& t, const orr_tensor& q) {
-  require(t.dtype == ORR_F32 || t.dtype == wide_dtype(q.dtype), "the dtype of lse must be f32");
-  require_shape(t, {q.dims[0], q.dims[1], q.dims[2]}, "lse");
-}
-
-void require_tensors(const orr_op& op, int operands, int n_out) {
-  require(orr::AttentionDropout::fits(op, operands + orr::attention_has_bias(op, operands)),
-          orr::attention_inputs);
-  require_counts(op, op.n_in, n_out);
-}
-
-void check_forward(const orr_op& op) {
-  require_tensors(op, orr::attention_operands, 2);
-  check_operands(op, orr::attention_operands);
-  require_like(op.out[0], op.in[0], "o");
-  require_lse(op.out[1], op.in[0]);
-  require_dense_rows(op.in, 3);
-  require_dense_rows(op.out, 1);
-}
-
-void check_grad(const orr_op& op) {
-  require_tensors(op, orr::attention_grad_operands, op.n_out == 4 ? 4 : 3);
-  check_operands(op, orr::attention_grad_operands);
-  require_like(op.in[0], op.in[1], "do");
-  require_like(op.in[4], op.in[1], "o");
-  require_lse(op.in[5], op.in[1]);
-  for (int i = 0; i < 3; ++i) require_like(op.out[i], op.in[1 + i], "a gradient");
-  if (op.n_out == 4) require_like(op.out[3], op.in[orr::attention_grad_operands], "a gradient");
-  require_dense_rows(op.in, 5);
-  require_dense_rows(op.out, op.n_out);
-}
 
 uint64_t accumulator_bytes(const orr_op& op) { return op.in[1].dtype == ORR_F64 ? 8 : 4; }
 
@@ -261,11 +200,21 @@ void run_grad(const Call& call) {
 
 }  // namespace
 
-const Family attention_family = {
-    "attention", "reference.attention.1", check_forward, run_forward, forward_workspace, 15, 1,
-    nullptr};
-const Family attention_grad_family = {
-    "attention_grad", "reference.attention.1", check_grad, run_grad, grad_workspace, 95, 7,
-    nullptr};
+const Family attention_family = {"attention",
+                                 "reference.attention.1",
+                                 orr::require_attention,
+                                 run_forward,
+                                 forward_workspace,
+                                 15,
+                                 1,
+                                 nullptr};
+const Family attention_grad_family = {"attention_grad",
+                                      "reference.attention.1",
+                                      orr::require_attention_grad,
+                                      run_grad,
+                                      grad_workspace,
+                                      95,
+                                      7,
+                                      nullptr};
 
 }  // namespace reference

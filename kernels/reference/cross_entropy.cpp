@@ -2,55 +2,14 @@
 //
 // cross_entropy and its gradient. Labels are checked before any row is computed, so that the first
 // bad row is named whatever the threads do; a row of weight 0 is padding and its label is not read.
+#include <orrery/sdk/kind_checks.hpp>
+
 #include "op.h"
 #include "rows.h"
 #include "sums.h"
 
 namespace reference {
 namespace {
-
-// Elements of a row are neighbours.
-void require_rows(const orr_tensor& t, const char* name) {
-  require(t.dims[1] == 1 || t.strides[1] == 1, std::string("the last stride of ") + name + " is 1");
-}
-
-void check_inputs(const orr_op& op, int logits, int lse) {
-  require_rank(op.in[logits], 2, "logits");
-  require_rows(op.in[logits], "logits");
-  require_real(op.in[logits], "logits");
-  int64_t rows = op.in[logits].dims[0];
-  int32_t wide = wide_dtype(op.in[logits].dtype);
-  require(op.in[logits].dims[1] > 0, "there must be a class");
-  require_index(op.in[logits + 1], "labels");
-  require_shape(op.in[logits + 1], {rows}, "labels");
-  require_vector(op.in[logits + 2], wide, rows, "w");
-  if (lse) require_vector(op.in[lse], wide, rows, "lse");
-}
-
-void check_slope(const orr_tensor& dlogits, const orr_tensor& x) {
-  require_dtype(dlogits, x.dtype, "dlogits");
-  require_shape(dlogits, {x.dims[0], x.dims[1]}, "dlogits");
-  require_rows(dlogits, "dlogits");
-}
-
-void check_forward(const orr_op& op) {
-  const bool both = op.n_in == 4;
-  require_counts(op, both ? 4 : 3, both ? 3 : 2);
-  check_inputs(op, 0, 0);
-  const int32_t wide = wide_dtype(op.in[0].dtype);
-  for (int i = 0; i < 2; ++i) require_vector(op.out[i], wide, op.in[0].dims[0], "loss or lse");
-  if (!both) return;
-  require_vector(op.in[3], wide, op.in[0].dims[0], "dloss");
-  check_slope(op.out[2], op.in[0]);
-}
-
-void check_grad(const orr_op& op) {
-  require_counts(op, 5, 1);
-  check_inputs(op, 1, 4);
-  const orr_tensor& x = op.in[1];
-  require_vector(op.in[0], wide_dtype(x.dtype), x.dims[0], "dloss");
-  check_slope(op.out[0], x);
-}
 
 template <class A>
 void check_labels(const Call& call, int labels, const A* w, int64_t rows, int64_t classes) {
@@ -110,10 +69,15 @@ int32_t inplace_logits(const orr_op&) { return 2; }
 }  // namespace
 
 const Family cross_entropy_family = {
-    "cross_entropy", "reference.cross_entropy.1", check_forward, run_forward, nullptr, 1, 4,
+    "cross_entropy", "reference.cross_entropy.1", require_cross_entropy, run_forward, nullptr, 1, 4,
     nullptr};
-const Family cross_entropy_grad_family = {
-    "cross_entropy_grad", "reference.cross_entropy.1", check_grad, run_grad, nullptr, 2, 1,
-    inplace_logits};
+const Family cross_entropy_grad_family = {"cross_entropy_grad",
+                                          "reference.cross_entropy.1",
+                                          require_cross_entropy_grad,
+                                          run_grad,
+                                          nullptr,
+                                          2,
+                                          1,
+                                          inplace_logits};
 
 }  // namespace reference

@@ -4,14 +4,15 @@
 // ABI dtype to a C++ type. 16-bit values live as bit patterns; arithmetic is never done in them.
 #pragma once
 
-#include <orrery/types.h>
-
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <orrery/sdk/op_checks.hpp>
 #include <type_traits>
 
 namespace reference {
+
+using namespace orr;  // op_checks.hpp
 
 struct Bf16 {
   uint16_t bits;
@@ -95,11 +96,6 @@ inline float plus(float a, float b) { return a + b; }
 inline double plus(double a, double b) { return a + b; }
 inline int64_t plus(int64_t a, int64_t b) { return int64_t(uint64_t(a) + uint64_t(b)); }
 
-inline bool is_real(int32_t dtype) { return dtype >= ORR_F32 && dtype <= ORR_F16; }
-inline bool is_index(int32_t dtype) { return dtype == ORR_I32 || dtype == ORR_I64; }
-// The dtype of statistics (mean, lse, loss) and weights beside a tensor of `dtype`.
-inline int32_t wide_dtype(int32_t dtype) { return dtype == ORR_F64 ? ORR_F64 : ORR_F32; }
-
 template <class T>
 struct Type {};
 
@@ -124,15 +120,6 @@ void with_any(int32_t dtype, F&& f) {
     case ORR_BOOL: return f(Type<uint8_t>{});
     default: return with_real(dtype, f);
   }
-}
-
-// Whether sums of elements of one dtype may be stored as the other (ops.h, ANOTHER DTYPE); those of
-// integers also as what they are added in.
-inline bool sums_into(int32_t from, int32_t to) {
-  const bool from_short = from == ORR_BF16 || from == ORR_F16;
-  const bool to_short = to == ORR_BF16 || to == ORR_F16;
-  return from == to || (from_short && to == ORR_F32) || (from == ORR_F32 && to_short) ||
-         (!is_real(from) && to == ORR_I64);
 }
 
 // Calls f(Type<T>{}, Type<Y>{}) with the T of `from` and the Y of `to`. REQUIRES: sums_into(from,

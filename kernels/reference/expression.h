@@ -34,9 +34,6 @@ struct Tile {
   int n;          // elements, at most kTileElements
 };
 
-// Throws Unsupported if an instruction does not follow ops.h.
-void check_expression(const orr_op& op);
-
 // Computes every register of the tile, then stores the outputs.
 void evaluate(const orr_expr& expr, const Tile& tile, Register* registers);
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Rows and slices at run-time indices: gather, scatter_add, slice_at, update_slice; and iota.
+#include <cstring>
+#include <orrery/sdk/kind_checks.hpp>
+#include <vector>
+
 #include "leaves.h"
 #include "op.h"
-
-#include <cstring>
-#include <vector>
 
 namespace reference {
 namespace {
@@ -24,15 +25,6 @@ void check_indices(const Call& call, int input, const char* kind, int64_t n, int
   }
 }
 
-void check_gather(const orr_op& op) {
-  require_counts(op, 2, 1);
-  require_rank(op.in[0], 2, "table");
-  require_rank(op.in[1], 1, "index");
-  require_index(op.in[1], "index");
-  require_dtype(op.out[0], op.in[0].dtype, "y");
-  require_shape(op.out[0], {op.in[1].dims[0], op.in[0].dims[1]}, "y");
-}
-
 void run_gather(const Call& call) {
   const orr_tensor& table = call.op.in[0];
   int64_t n = call.op.in[1].dims[0], bytes = table.dims[1] * orr_dtype_bytes(table.dtype);
@@ -41,24 +33,6 @@ void run_gather(const Call& call) {
     std::memcpy(call.output<char>(0) + i * bytes, call.input<char>(0) + call.integer(1, i) * bytes,
                 size_t(bytes));
   });
-}
-
-void check_scatter_add(const orr_op& op) {
-  require_counts(op, op.n_in == 3 ? 3 : 2, 1);
-  require_rank(op.in[0], 1, "index");
-  require_index(op.in[0], "index");
-  require_rank(op.in[1], 2, "dy");
-  if (op.n_in == 3) {
-    require_dtype(op.in[2], op.out[0].dtype, "base");
-    require_shape(op.in[2], {orr::attr_int(op, "rows", 0), op.in[1].dims[1]}, "base");
-    require(Leaves(op).nodes() == 1, "with a base all leaves must be there");
-  }
-  require(op.in[1].dtype != ORR_BOOL, "dy must not be bool");
-  require_sum(op.out[0], op.in[1].dtype, "y");
-  require_shape(op.in[1], {op.in[0].dims[0], op.in[1].dims[1]}, "dy");
-  require(orr::attr_int(op, "rows", -1) >= 0, "rows must be given");
-  require_leaves(op, op.in[0].dims[0]);
-  require_nodes(op, op.out[0], {orr::attr_int(op, "rows", 0), op.in[1].dims[1]}, "y");
 }
 
 uint64_t scatter_elements(const orr_op& op) {
@@ -121,29 +95,6 @@ void run_scatter_add(const Call& call) {
   });
 }
 
-// The tensors x[O,D,I] and its part [O,n,I].
-void check_part(const orr_op& op, const orr_tensor& part, const orr_tensor& at) {
-  const orr_tensor& x = op.in[0];
-  require_rank(x, 3, "x");
-  require_rank(part, 3, "the slice");
-  require_dtype(part, x.dtype, "the slice");
-  require_shape(part, {x.dims[0], part.dims[1], x.dims[2]}, "the slice");
-  require(part.dims[1] <= x.dims[1], "the slice is longer than the dim it is cut from");
-  require_scalar(at, "at");
-}
-
-void check_slice_at(const orr_op& op) {
-  require_counts(op, 2, 1);
-  check_part(op, op.out[0], op.in[1]);
-}
-
-void check_update_slice(const orr_op& op) {
-  require_counts(op, 3, 1);
-  check_part(op, op.in[1], op.in[2]);
-  require_dtype(op.out[0], op.in[0].dtype, "y");
-  require_shape(op.out[0], {op.in[0].dims[0], op.in[0].dims[1], op.in[0].dims[2]}, "y");
-}
-
 // Sizes in bytes of one outer slab of x and of its part, and where the part begins in it.
 struct Part {
   Part(const Call& call, const orr_tensor& part, int at_input, const char* kind) {
@@ -176,12 +127,6 @@ void run_update_slice(const Call& call) {
     std::memcpy(y + o * p.slab + p.offset, u + o * p.bytes, p.bytes);
 }
 
-void check_iota(const orr_op& op) {
-  require_counts(op, 0, 1);
-  require_rank(op.out[0], 1, "y");
-  require(op.out[0].dtype != ORR_BOOL, "y must not be bool");
-}
-
 void run_iota(const Call& call) {
   int64_t start = orr::attr_int(call.op, "start", 0), n = call.op.out[0].dims[0];
   with_any(call.op.out[0].dtype, [&]<class T>(Type<T>) {
@@ -195,21 +140,26 @@ int32_t inplace_base(const orr_op& op) { return op.n_in == 3 ? 3 : 0; }
 }  // namespace
 
 const Family gather_family = {
-    "gather", "reference.gather.1", check_gather, run_gather, nullptr, 0, 0, nullptr};
+    "gather", "reference.gather.1", require_gather, run_gather, nullptr, 0, 0, nullptr};
 const Family scatter_add_family = {"scatter_add",
                                    "reference.scatter_add.1",
-                                   check_scatter_add,
+                                   require_scatter_add,
                                    run_scatter_add,
                                    scatter_workspace,
                                    0,
                                    0,
                                    inplace_base};
 const Family slice_at_family = {
-    "slice_at", "reference.slice_at.1", check_slice_at, run_slice_at, nullptr, 0, 0, nullptr};
-const Family update_slice_family = {
-    "update_slice", "reference.update_slice.1", check_update_slice, run_update_slice, nullptr, 0, 0,
-    inplace_first};
-const Family iota_family = {"iota", "reference.iota.1", check_iota, run_iota, nullptr, 0, 0,
+    "slice_at", "reference.slice_at.1", require_slice_at, run_slice_at, nullptr, 0, 0, nullptr};
+const Family update_slice_family = {"update_slice",
+                                    "reference.update_slice.1",
+                                    require_update_slice,
+                                    run_update_slice,
+                                    nullptr,
+                                    0,
+                                    0,
+                                    inplace_first};
+const Family iota_family = {"iota", "reference.iota.1", require_iota, run_iota, nullptr, 0, 0,
                             nullptr};
 
 }  // namespace reference

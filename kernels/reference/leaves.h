@@ -11,38 +11,6 @@
 
 namespace reference {
 
-struct Leaves {
-  explicit Leaves(const orr_op& op)
-      : lo(orr::attr_int(op, "leaf_lo", 0)),
-        n(orr::attr_int(op, "leaf_n", 1)),
-        total(orr::attr_int(op, "leaf_total", 1)) {}
-
-  int64_t nodes() const { return orr_tree_nodes(lo, lo + n, total); }
-
-  int64_t lo, n, total;
-};
-
-// REQUIRES of every op with leaves, over a summed dim of `length`.
-inline void require_leaves(const orr_op& op, int64_t length) {
-  Leaves leaves(op);
-  require(leaves.lo >= 0 && leaves.n >= 1 && leaves.lo + leaves.n <= leaves.total,
-          "leaf_lo, leaf_n do not lie in [0, leaf_total)");
-  require(length % leaves.n == 0, "leaf_n does not divide the summed dim");
-}
-
-// The output of an op with leaves: ends in `dims`; what stands before is the number of nodes, or 1
-// where the op is declared as it would be without leaves.
-inline void require_nodes(const orr_op& op, const orr_tensor& t,
-                          std::initializer_list<int64_t> dims, const char* name) {
-  int at = t.rank - int(dims.size());
-  bool ok = at >= 0;
-  int64_t lead = 1;
-  for (int i = 0; i < at; ++i) lead *= t.dims[i];
-  for (int64_t d : dims) ok = ok && t.dims[at++] == d;
-  ok = ok && (lead == 1 || lead == Leaves(op).nodes());
-  require(ok, std::string("the shape of ") + name + " is not [nodes, ..] of the other tensors");
-}
-
 // Bytes of scratch for one output of `count` elements: a partial sum for each level below the root.
 inline uint64_t leaves_workspace(const orr_op& op, int64_t count, int32_t dtype) {
   int levels = std::bit_width(uint64_t(Leaves(op).n - 1));

@@ -4,6 +4,7 @@
 // compute each tile. Neighbouring dims are joined if every tensor's strides allow it, so that tiles
 // are long.
 #include <algorithm>
+#include <orrery/sdk/expression_checks.hpp>
 #include <vector>
 
 #include "expression.h"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // reduce: sums, sums of squares, maxima and minima over the middle dim of x[O,K,I].
+#include <orrery/sdk/kind_checks.hpp>
+
 #include "leaves.h"
 #include "op.h"
 #include "sums.h"
@@ -9,25 +11,6 @@
 
 namespace reference {
 namespace {
-
-void check(const orr_op& op) {
-  require_counts(op, 1, 1);
-  const orr_tensor &x = op.in[0], &y = op.out[0];
-  require_rank(x, 3, "x");
-  std::string_view fn = orr::attr_text(op, "fn", "");
-  const bool adds = fn == "sum" || fn == "sumsq";
-  require(adds || fn == "max" || fn == "min", "fn must be \"sum\", \"sumsq\", \"max\" or \"min\"");
-  if (adds)
-    require_sum(y, x.dtype, "y");
-  else
-    require_dtype(y, x.dtype, "y");
-  require(x.dtype != ORR_BOOL || y.dtype != ORR_BOOL || !adds, "a sum of BOOL must be i64");
-  require(adds || x.dims[1] > 0, "nothing has no largest or smallest element");
-  if (!orr::attr(op, "leaf_n")) return require_shape(y, {x.dims[0], x.dims[2]}, "y");
-  require(fn == "sum" && x.dims[0] == 1, "leaves need a sum with O = 1");
-  require_leaves(op, x.dims[1]);
-  require_nodes(op, y, {x.dims[2]}, "y");
-}
 
 uint64_t workspace(const orr_op& op) {
   return leaves_workspace(op, op.in[0].dims[2], op.out[0].dtype);
@@ -105,6 +88,7 @@ void run(const Call& call) {
 
 }  // namespace
 
-const Family reduce_family = {"reduce", "reference.reduce.1", check, run, workspace, 0, 0, nullptr};
+const Family reduce_family = {"reduce", "reference.reduce.1", require_reduce, run, workspace, 0, 0,
+                              nullptr};
 
 }  // namespace reference

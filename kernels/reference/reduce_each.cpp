@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // reduce_each: a reduce after the other.
+#include <orrery/sdk/kind_checks.hpp>
+
 #include "op.h"
 
 namespace reference {
@@ -21,19 +23,6 @@ struct One {
   orr_op reduce;
 };
 
-void check(const orr_op& op) {
-  require(op.n_in >= 1 && op.n_in == op.n_out, "as many outputs as inputs are needed");
-  require_real(op.in[0], "x");
-  const std::string_view fn = orr::attr_text(op, "fn", "");
-  require(fn == "sum" || fn == "sumsq", "fn must be \"sum\" or \"sumsq\"");
-  for (int i = 0; i < op.n_in; ++i) {
-    require_rank(op.in[i], 1, "x");
-    require_dtype(op.in[i], op.in[0].dtype, "x");
-    require_sum(op.out[i], op.in[0].dtype, "y");
-    require_shape(op.out[i], {}, "y");
-  }
-}
-
 void run(const Call& call) {
   for (int i = 0; i < call.op.n_in; ++i) {
     const One one(call.op, i);
@@ -43,7 +32,7 @@ void run(const Call& call) {
 
 }  // namespace
 
-const Family reduce_each_family = {"reduce_each", "reference.reduce.1", check, run, nullptr, 0, 0,
-                                   nullptr};
+const Family reduce_each_family = {
+    "reduce_each", "reference.reduce.1", require_reduce_each, run, nullptr, 0, 0, nullptr};
 
 }  // namespace reference

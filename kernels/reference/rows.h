@@ -23,10 +23,4 @@ inline void require_same(const orr_op& op, const orr_tensor& t, const char* name
   require_shape(t, {x.dims[0], x.dims[1]}, name);
 }
 
-// `t` is a vector of `n` elements of `dtype`.
-inline void require_vector(const orr_tensor& t, int32_t dtype, int64_t n, const char* name) {
-  require_dtype(t, dtype, name);
-  require_shape(t, {n}, name);
-}
-
 }  // namespace reference

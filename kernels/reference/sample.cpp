@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Ops that choose from rows: argmax, topk, categorical. A NaN counts as the largest, as in reduce.
+#include <orrery/sdk/kind_checks.hpp>
+
 #include "op.h"
 #include "rows.h"
 
@@ -11,17 +13,6 @@ namespace {
 template <class A>
 bool above(A a, A b) {
   return a > b || (a != a && b == b);
-}
-
-void check_rows(const orr_op& op) {
-  require_rank(op.in[0], 2, "x");
-  require(op.in[0].dims[1] > 0, "rows must not be empty");
-}
-
-void check_argmax(const orr_op& op) {
-  require_counts(op, 1, 1);
-  check_rows(op);
-  require_vector(op.out[0], ORR_I64, op.in[0].dims[0], "y");
 }
 
 void run_argmax(const Call& call) {
@@ -35,17 +26,6 @@ void run_argmax(const Call& call) {
       call.output<int64_t>(0)[r] = best;
     });
   });
-}
-
-void check_topk(const orr_op& op) {
-  require_counts(op, 1, 2);
-  check_rows(op);
-  int64_t k = orr::attr_int(op, "k", 0);
-  require(k >= 1 && k <= op.in[0].dims[1], "k must lie in 1..C");
-  require_dtype(op.out[0], op.in[0].dtype, "values");
-  require_shape(op.out[0], {op.in[0].dims[0], k}, "values");
-  require_dtype(op.out[1], ORR_I64, "indices");
-  require_shape(op.out[1], {op.in[0].dims[0], k}, "indices");
 }
 
 // Insertion into the k best so far; an equal element goes behind, so that ties stay in index order.
@@ -67,16 +47,6 @@ void run_topk(const Call& call) {
       }
     });
   });
-}
-
-void check_categorical(const orr_op& op) {
-  require_counts(op, 4, 1);
-  check_rows(op);
-  require_real(op.in[0], "logits");
-  require_scalar(op.in[1], "seed");
-  require_scalar(op.in[2], "step");
-  require_scalar(op.in[3], "base");
-  require_vector(op.out[0], ORR_I64, op.in[0].dims[0], "y");
 }
 
 void run_categorical(const Call& call) {
@@ -104,11 +74,11 @@ void run_categorical(const Call& call) {
 }  // namespace
 
 const Family argmax_family = {
-    "argmax", "reference.argmax.1", check_argmax, run_argmax, nullptr, 0, 0, nullptr};
-const Family topk_family = {"topk", "reference.topk.1", check_topk, run_topk, nullptr, 0, 0,
+    "argmax", "reference.argmax.1", require_argmax, run_argmax, nullptr, 0, 0, nullptr};
+const Family topk_family = {"topk", "reference.topk.1", require_topk, run_topk, nullptr, 0, 0,
                             nullptr};
 const Family categorical_family = {
-    "categorical", "reference.categorical.1", check_categorical, run_categorical, nullptr, 0, 0,
+    "categorical", "reference.categorical.1", require_categorical, run_categorical, nullptr, 0, 0,
     nullptr};
 
 }  // namespace reference

@@ -25,31 +25,13 @@ const Family* const kFamilies[] = {
     &cross_entropy_grad_family, &gather_family,             &scatter_add_family,
     &slice_at_family,           &update_slice_family,       &iota_family,
     &categorical_family,        &matmul_pointwise_family,   &fold_family,
-    &norm_grad_family,          &reduce_each_family};
+    &norm_grad_family,          &reduce_each_family,        &pointwise_next_family};
 // clang-format on
 
 const Family& family_of(const orr_op& op) {
   for (const Family* f : kFamilies)
     if (std::string_view(op.kind) == f->kind) return *f;
   throw Unsupported(std::string("no such op: ") + op.kind);
-}
-
-bool is_contiguous(const orr_tensor& t) {
-  int64_t expected = 1;
-  for (int i = t.rank - 1; i >= 0; --i) {
-    if (t.dims[i] == 0) return true;
-    if (t.dims[i] != 1 && t.strides[i] != expected) return false;
-    expected *= t.dims[i];
-  }
-  return true;
-}
-
-void require_layout(const orr_tensor* tensors, int n, uint32_t strided, const char* what) {
-  for (int i = 0; i < n; ++i) {
-    require(orr_dtype_bytes(tensors[i].dtype) > 0, std::string(what) + " has an unknown dtype");
-    require((strided >> std::min(i, 31) & 1) || is_contiguous(tensors[i]),
-            std::string(what) + " " + std::to_string(i) + " must be contiguous");
-  }
 }
 
 const Family& checked_family(const orr_op& op) {

@@ -120,22 +120,31 @@ void leaves(const Subject& subject, const Case& c) {
              leaves_of_ranks(subject.name(), c, total, ranks, seed));
 }
 
+// The ops that a joined one stands for.
+std::pair<Case, Case> apart(const Case& both) {
+  if (both.kind == "pointwise_next") return {first_of(both), next_of(both)};
+  return {matmul_of(both), pointwise_of(both)};
+}
+
 bool takes_apart(const Subject& subject, const Case& c) {
-  return takes(kernel_of(subject), matmul_of(c)) && takes(kernel_of(subject), pointwise_of(c));
+  const auto [first, second] = apart(c);
+  return takes(kernel_of(subject), first) && takes(kernel_of(subject), second);
 }
 
 void is_as_two(const Subject& subject, const Case& c) {
-  const Case product = matmul_of(c), rest = pointwise_of(c);
+  const auto [first, second] = apart(c);
   std::vector<Values> inputs = inputs_of(subject, c, false);
   const RunResult one = run_clean(subject, c, inputs);
-  const RunResult first = run_clean(subject, product, {inputs[0], inputs[1]});
-  inputs.erase(inputs.begin(), inputs.begin() + 2);
-  inputs.insert(inputs.begin(), first.values[0]);
-  const RunResult second = run_clean(subject, rest, inputs);
-  if (one.bits != second.bits)
-    throw Fault("ops.h: matmul_pointwise, \"The bits are those of the two ops\"",
-                c.name() + ": the bits of a matmul and a pointwise op",
-                "other bits: " + difference(one.values, second.values));
+  const auto own = inputs.begin() + long(first.in.size());
+  RunResult two = run_clean(subject, first, {inputs.begin(), own});
+  inputs.erase(inputs.begin(), own);
+  inputs.insert(inputs.begin(), two.values[0]);
+  const RunResult last = run_clean(subject, second, inputs);
+  if (c.kind != "pointwise_next") two.bits.clear();  // the product is not stored
+  two.bits.insert(two.bits.end(), last.bits.begin(), last.bits.end());
+  if (one.bits != two.bits)
+    throw Fault("ops.h: " + c.kind + ", \"The bits are those of the two ops\"",
+                c.name() + ": the bits of the two ops", "other bits");
 }
 
 // All cases of one op that the plugin claims; Skip if there are none.
@@ -162,13 +171,15 @@ std::function<void(const Subject&)> over_cases(const std::string& kind, bool (*w
   };
 }
 
-// A plugin that claims a product with what follows it gives the bits that it gives them apart.
-void as_two(const Subject& subject) {
-  require_device(subject);
-  std::vector<Case> cases = claimed(subject, "matmul_pointwise", any);
-  std::erase_if(cases, [&](const Case& c) { return !takes_apart(subject, c); });
-  if (cases.empty()) throw Skip("it takes no such case apart");
-  for (const Case& c : cases) is_as_two(subject, c);
+// A plugin that claims a joined op gives the bits that it gives the two that it stands for.
+std::function<void(const Subject&)> as_two(const std::string& kind) {
+  return [=](const Subject& subject) {
+    require_device(subject);
+    std::vector<Case> cases = claimed(subject, kind, any);
+    std::erase_if(cases, [&](const Case& c) { return !takes_apart(subject, c); });
+    if (cases.empty()) throw Skip("it takes no such case apart");
+    for (const Case& c : cases) is_as_two(subject, c);
+  };
 }
 
 // What a newer host may ask for.
@@ -269,7 +280,8 @@ std::vector<Test> kernel_tests() {
                              {"kernel.claims", 60, claims},
                              {"kernel.answers", 60, answers},
                              {"kernel.refusals", 30, refusals},
-                             {"kernel.as_two.matmul_pointwise", 120, as_two}};
+                             {"kernel.as_two.matmul_pointwise", 120, as_two("matmul_pointwise")},
+                             {"kernel.as_two.pointwise_next", 120, as_two("pointwise_next")}};
   for (Test& test : kernel_contract_tests()) tests.push_back(std::move(test));
   struct Has {
     bool rows = false, leaves = false;

@@ -18,4 +18,8 @@ kernel_suite::RunResult run(const kernel_suite::Case& c,
 // by design: it has those of 16 bits in f32 by reduce alone.
 bool is_left_to_the_core(const kernel_suite::Case& c);
 
+// Whether the plugin makes a kernel for the case at run time; such are not emulated (next_test.cpp
+// has them on the fake).
+bool is_generated(const kernel_suite::Case& c);
+
 }  // namespace emulated

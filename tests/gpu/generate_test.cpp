@@ -15,6 +15,7 @@
 
 #include "compiler.h"
 #include "conformance/kernel/cases.h"
+#include "device/fold.h"
 #include "disk_cache.h"
 #include "plugin/host.h"
 #include "pointwise_source.h"
@@ -33,6 +34,16 @@ std::map<std::string, std::string> sources() {
     all.try_emplace(orr_cuda::pointwise_source(abi.op, walk), c.name());
     if (walk.is_flat())
       all.try_emplace(orr_cuda::pointwise_table_source(abi.op, walk), c.name() + ", table");
+  }
+  for (const Case& both : kernel_suite::pointwise_next_cases()) {
+    const Case c = kernel_suite::first_of(both);
+    const kernel_suite::AbiOp abi(c);
+    const orr_tensor& y = c.out[0];
+    if (both.attrs[0].text == "reduce" && kernel_suite::elements(y) > 0)
+      all.try_emplace(
+          orr_cuda::sums_source(abi.op, orr_cuda::Walk(abi.op, y.dims[y.rank - 1]),
+                                {y.dims[y.rank - 1], 1, y.dtype, orr_cuda::kFoldSum, true}),
+          both.name());
   }
   return all;
 }

@@ -102,7 +102,8 @@ TEST(JoinedNorms, LeaveAnInputGradientThatOthersRead) {
   norm.dx = before, norm.read();
   const Kinds found = kinds(norm.p);
   EXPECT_EQ(count(found, "norm_grad"), 1);
-  EXPECT_EQ(count(found, "reduce"), 2);
+  EXPECT_EQ(count(found, "reduce"), 1);
+  EXPECT_EQ(count(found, "pointwise_next"), 1);  // what is added, and the sum
   expect_equal_bits(norm.p);
 }
 
@@ -110,6 +111,80 @@ TEST(JoinedNorms, StayApartWhereTheKernelsTakeThemBetterSo) {
   Norm norm;
   norm.read();
   EXPECT_EQ(count(kinds(norm.p, {"reference", "cpu"}), "norm_grad"), 0);  // cpu has no such op
+}
+
+// Two samples' tensors added, with a bias, and what reads the sum: a norm, as in a block of a
+// transformer, or the sum over all rows, as the gradient of a bias.
+struct Residual {
+  explicit Residual(const std::string& next, bool samples = false) : samples(samples) {
+    const auto rows = [&](const std::string& name) {
+      return samples ? p.batch_input(name, {ORR_F32, {24, 20}})
+                     : p.input(name, {ORR_F32, {24, 20}});
+    };
+    const ValueId w = p.input("w", {ORR_F32, {20}}), b = p.input("b", {ORR_F32, {20}});
+    sum = p.pointwise(ORR_FN_ADD, {rows("x"), p.pointwise(ORR_FN_ADD, {rows("y"), b})});
+    if (next == "reduce")
+      found = build::reduce(p, "sum", sum, {0}, false);
+    else
+      found = p.add(next, next == "rmsnorm" ? Ids{sum, w} : Ids{sum, w, b}, {{"eps", 1e-5}})[0];
+    if (next != "reduce") found = p.add1("softmax", {found});
+    tell("found", next == "reduce" ? found : build::reduce(p, "sum", found, {0}, false));
+    tell("more", build::reduce(p, "sum", p.add1("softmax", {sum}), {0}, false));
+  }
+  void tell(const std::string& name, ValueId v) {
+    give(p, name, samples ? p.add1("total", {v}) : v);
+  }
+
+  Program p;
+  bool samples;
+  ValueId sum = kNone, found = kNone;
+};
+
+TEST(JoinedNext, AreWhatIsAddedAndItsNormOrSum) {
+  for (const char* next : {"layernorm", "rmsnorm", "reduce"}) {
+    const Residual residual(next);
+    const Kinds found = kinds(residual.p);
+    EXPECT_EQ(count(found, "pointwise_next"), 1) << next;
+    EXPECT_EQ(count(found, next), next == std::string("reduce")) << next;  // that of the softmax
+    expect_equal_bits(residual.p);
+  }
+}
+
+TEST(JoinedNext, OfSamplesKeepTheirLeaves) {
+  const Residual residual("reduce", true);
+  Microbatches three;
+  three.total = three.last = 3, three.rows = 8;
+  EXPECT_EQ(count(kinds(residual.p, {"reference"}, three), "pointwise_next"), 1);
+  expect_equal_bits(residual.p, three);
+}
+
+// A sum over some dims of the rows, of all elements, or of rows of one element, is another kernel
+// form.
+TEST(JoinedNext, AreSumsOverAllRowsAlone) {
+  const std::vector<std::pair<Dims, Dims>> sums = {
+      {{4, 6, 5}, {1}}, {{4, 6, 5}, {2}}, {{4, 6, 5}, {0, 1, 2}}, {{24, 1}, {0}}};
+  for (const auto& [dims, over] : sums) {
+    Program p;
+    const ValueId x = p.input("x", {ORR_F32, dims});
+    give(p, "y", build::reduce(p, "sum", p.pointwise(ORR_FN_MUL, {x, x}), over, false));
+    EXPECT_EQ(count(kinds(p), "pointwise_next"), 0) << to_string(dims) << to_string(over);
+    expect_equal_bits(p);
+  }
+}
+
+// The norm's weight is known only after the sum: it would be read before it is made.
+TEST(JoinedNext, StayApartWhereTheNormReadsWhatIsMadeLater) {
+  Program p;
+  const ValueId x = p.input("x", {ORR_F32, {24, 20}}), b = p.input("b", {ORR_F32, {20}});
+  const ValueId sum = p.pointwise(ORR_FN_ADD, {x, x});
+  const ValueId w = p.add1("softmax", {p.add1("softmax", {b})});
+  give(p, "y", p.add("layernorm", {sum, w, b}, {{"eps", 1e-5}})[0]);
+  EXPECT_EQ(count(kinds(p), "layernorm"), 1);
+  expect_equal_bits(p);
+}
+
+TEST(JoinedNext, StayApartWhereNoKernelTakesBoth) {
+  EXPECT_EQ(count(kinds(Residual("layernorm").p, {"reference", "cpu"}), "pointwise_next"), 0);
 }
 
 // The mean loss of rows over 11 classes, and the gradient of the logits, which are a product.

@@ -65,7 +65,7 @@ typedef struct orr_op {
   const orr_tensor* in;  /* n_in of them, in the order of ops.h */
   const orr_tensor* out; /* n_out */
   const orr_attr* attrs;
-  const orr_expr* expr; /* pointwise, matmul_pointwise; else NULL */
+  const orr_expr* expr; /* pointwise, matmul_pointwise, pointwise_next; else NULL */
   const char* where;    /* module path and Lua line, for messages */
 } orr_op;
 

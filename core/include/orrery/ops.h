@@ -58,6 +58,12 @@
  *                   the two ops. With "numerics" = "fast" the product need not be rounded, and
  *                   functions of the expression may have the rounding of the kernel's library.
  *                   If no kernel has as high a score for it as for the matmul, two ops are run.
+ * pointwise_next    x... (, w...) -> y..., z...: a pointwise op and one that reads its output 0 as
+ *                   rows [R,C] of its last dim. Text "next" says which: "reduce", which is "sum"
+ *                   over the rows (C > 1; z is s[C]), "layernorm" or "rmsnorm". w... and z... are
+ *                   its other inputs and its outputs, and like y... contiguous. Attributes and bits
+ *                   are those of the two ops. If no kernel has as high a score for it as for each
+ *                   of them, two ops are run.
  * reduce            x[O,K,I] -> y[O,I]; text "fn": "sum", "sumsq" (sum of x*x), "max",
  *                   "min". Leaves over K (sum, O = 1). I = 1: row sums, else column sums. NaN wins
  *                   in max and min. O = 1, I = 1, K in the tens of millions is common.

@@ -65,16 +65,7 @@ __device__ void attention(const AttentionArgs& a) {
 
 }  // namespace
 
-template <class T>
-__device__ void attention_16(const AttentionArgs& a) {
-  attention<T, 16>(a);
-}
-template <class T>
-__device__ void attention_32(const AttentionArgs& a) {
-  attention<T, 32>(a);
-}
-
-ORR_REAL_KERNELS(attention_16, kPlainThreads, AttentionArgs)
-ORR_REAL_KERNELS(attention_32, kPlainThreads, AttentionArgs)
+ORR_TILED(attention, 16)
+ORR_TILED(attention, 32)
 
 }  // namespace orr_cuda

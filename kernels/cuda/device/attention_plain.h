@@ -9,6 +9,14 @@
 
 namespace orr_cuda {
 
+// Defines name_<tile>_f32 and so on for a template of element and tile.
+#define ORR_TILED(name, tile)                             \
+  template <class T>                                      \
+  __device__ void name##_##tile(const AttentionArgs& a) { \
+    name<T, tile>(a);                                     \
+  }                                                       \
+  ORR_REAL_KERNELS(name##_##tile, kPlainThreads, AttentionArgs)
+
 // The layout of shared memory: first tiles of rows, then tiles of scores.
 template <class Number, int tile_rows>
 struct PlainTiles {

@@ -151,12 +151,6 @@ __device__ void attention_grad_kv(const AttentionArgs& a) {
 }  // namespace
 
 ORR_REAL_KERNELS(attention_delta, kPlainThreads, AttentionArgs)
-#define ORR_TILED(name, tile)                             \
-  template <class T>                                      \
-  __device__ void name##_##tile(const AttentionArgs& a) { \
-    name<T, tile>(a);                                     \
-  }                                                       \
-  ORR_REAL_KERNELS(name##_##tile, kPlainThreads, AttentionArgs)
 ORR_TILED(attention_grad_q, 16)
 ORR_TILED(attention_grad_q, 32)
 ORR_TILED(attention_grad_kv, 16)

@@ -14,7 +14,7 @@ __device__ int checked_label(const Team& team, const CrossEntropyArgs& a, bool c
   if (!counts) return 0;
   const int64_t label = index_at(a.labels, a.wide_labels, team.row);
   if (label >= 0 && label < a.rows.columns) return int(label);
-  if (team.rank == 0) report_late(a.late, a.op, team.row, label);
+  if (team.rank == 0) report_late(a.late, team.row, label);
   return 0;
 }
 

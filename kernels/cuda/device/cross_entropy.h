@@ -13,8 +13,7 @@ struct CrossEntropyArgs {
   const void *logits, *labels, *w, *dloss;
   void *loss, *lse, *dlogits;  // null: not wanted
   int64_t step, step_out;      // from a row of logits, or of dlogits, to the next, in elements
-  LateWord* late;
-  unsigned op;
+  LateArgs late;
   bool wide_labels;  // i64
 };
 

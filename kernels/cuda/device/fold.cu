@@ -52,11 +52,10 @@ __device__ A fold_block(const FoldPlace<side>& place, const A* from, int64_t lef
                         int64_t columns) {
   constexpr int all = kFoldThreads / side;
   const int64_t mine = left - place.y * run, rows = (left + run - 1) / run;
-  A sum[1] = {Fn::template start<A>()};
+  A sum = Fn::template start<A>();
   if (mine > 0 && place.column < columns)
-    sum[0] = fold_run<Fn>(from + place.y * run * columns, mine < run ? int(mine) : run, columns);
-  fold_rows<Fn>(place, fold_memory<A, kFoldThreads>(), sum, rows < all ? int(rows) : all);
-  return sum[0];
+    sum = fold_run<Fn>(from + place.y * run * columns, mine < run ? int(mine) : run, columns);
+  return fold_rows<Fn>(place, sum, rows < all ? int(rows) : all);
 }
 
 template <class T, class Fn, int side>

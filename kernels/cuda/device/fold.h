@@ -44,14 +44,13 @@ struct LeafTreeArgs {
   LeafNode node[kMaxNodes];
 };
 
-// The first stage of reduce: makes of the elements x[segments, length, columns] one entry for each
-// block of ORR_SUM_BLOCK elements (columns = 1), or for every eight blocks of ORR_SUM_ROWS rows.
+// The first stage of a reduce of rows: makes of the elements x[segments, length] one entry for each
+// block of ORR_SUM_BLOCK elements.
 struct ReduceArgs {
   const void* x;
   FoldOutput out;
-  int64_t segments, length, columns, entries;
+  int64_t segments, length, entries;
   int32_t fn;
-  bool packets;  // a thread adds 16 bytes of columns, which then must be aligned
 };
 
 // reduce_each: one launch makes the entries of the blocks of all tensors, a second one folds those
@@ -67,14 +66,6 @@ struct ReduceEachArgs {
   EachTensor tensor[kEachTensors];
   void* work;
   int32_t tensors, entries, fn;
-};
-
-// The first stage of norm_param_grad: array 0 is dw, array 1 db; without mean (rms) there is no db.
-struct NormParamArgs {
-  const void *dy, *x, *mean, *rstd;
-  FoldOutput out;
-  int64_t segments, length, columns, entries;
-  bool packets;
 };
 
 }  // namespace orr_cuda

@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A block of threads that folds the partial results of its rows of threads: 32 threads stand side
-// by side in 8 rows, or where there is one column only, 1 in 256 rows. A thread has one column, or
-// a packet of them. And the functions of reduce.
+// by side in 8 rows, or where there is one column only, 1 in 256 rows. And the functions of reduce.
 #pragma once
 
 #include <orrery/ops.h>
 
-#include <type_traits>
-
 #include "fold.h"
 #include "kernel.h"
-#include "packet.h"
 
 namespace orr_cuda {
 
@@ -85,66 +81,35 @@ __device__ void store_fold(const FoldOutput& out, int array, int64_t at, Acc<T> 
     static_cast<Acc<T>*>(out.array[array])[at] = x;
 }
 
-// How many columns 16 bytes of elements have; 1 for integers, whose sums take 8 bytes each.
-template <class T>
-constexpr int packet_columns = std::is_same_v<Acc<T>, int64_t> ? 1 : 16 / int(sizeof(T));
-
-// The place of a thread in [segments, entries, columns]; `side` threads stand side by side, each
-// with `width` columns.
-template <int side = kFoldColumns, int width = 1>
+// The place of a thread in [segments, entries, columns]; `side` threads stand side by side.
+template <int side>
 struct FoldPlace {
   int64_t segment, entry, column;
   int x, y;
 
   __device__ FoldPlace(int64_t entries, int64_t columns) {
-    const int64_t tiles = (columns + side * width - 1) / (side * width);
-    const int64_t block = blockIdx.x;
+    const int64_t tiles = (columns + side - 1) / side, block = blockIdx.x;
     segment = block / tiles / entries;
     entry = block / tiles % entries;
     x = int(threadIdx.x) % side;
     y = int(threadIdx.x) / side;
-    column = (block % tiles * side + x) * width;
+    column = block % tiles * side + x;
   }
 };
 
-// Shared memory for n accumulators, the same in every call of one type and n.
-template <class A, int n>
-__device__ A* fold_memory() {
-  __shared__ A memory[n];
-  return memory;
-}
-
-// Folds the values of the first `count` rows of threads in the tree; row 0 gets the results. `part`
-// has room for those of all threads. All threads of the block must call it.
-template <class Fn, int side, int width, class A>
-__device__ void fold_rows(const FoldPlace<side, width>& place, A* part, A (&mine)[width],
-                          int count) {
-  A* own = part + place.y * width * side + place.x;
-  __syncthreads();
-  for (int j = 0; j < width; ++j) own[j * side] = mine[j];
+// Folds the values of the first `count` rows of threads in the tree; row 0 gets the result. All
+// threads of the block must call it.
+template <class Fn, int side, class A>
+__device__ A fold_rows(const FoldPlace<side>& place, A mine, int count) {
+  __shared__ A part[kFoldThreads];
+  A* own = part + place.y * side + place.x;
+  *own = mine;
   for (int step = 1; step < kFoldThreads / side; step *= 2) {
     __syncthreads();
-    if (place.y % (2 * step) != 0 || place.y + step >= count) continue;
-    const A* other = own + step * width * side;
-    for (int j = 0; j < width; ++j) own[j * side] = Fn::fold(own[j * side], other[j * side]);
+    if (place.y % (2 * step) == 0 && place.y + step < count)
+      *own = Fn::fold(*own, own[step * side]);
   }
-  for (int j = 0; j < width; ++j) mine[j] = own[j * side];
+  return *own;
 }
-
-// The rows [first, end) of a segment that this row of threads adds in the first stage, and how many
-// rows of threads have any.
-struct ColumnRows {
-  int64_t first, end;
-  int count;
-
-  template <class Place>
-  __device__ ColumnRows(const Place& place, int64_t length) {
-    const int64_t blocks = (length + ORR_SUM_ROWS - 1) / ORR_SUM_ROWS;
-    const int64_t left = blocks - place.entry * kFoldRows;
-    first = (place.entry * kFoldRows + place.y) * ORR_SUM_ROWS;
-    end = first + ORR_SUM_ROWS < length ? first + ORR_SUM_ROWS : length;
-    count = left < kFoldRows ? int(left) : kFoldRows;
-  }
-};
 
 }  // namespace orr_cuda

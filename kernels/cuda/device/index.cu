@@ -24,7 +24,7 @@ __device__ void gather(const GatherArgs& a) {
     if (index >= 0 && index < a.rows)
       static_cast<Unit*>(a.y)[i] = static_cast<const Unit*>(a.table)[index * a.units + unit];
     else if (unit == 0)
-      report_late(a.late.word, a.late.op, row, index);
+      report_late(a.late, row, index);
   }
 }
 
@@ -32,7 +32,7 @@ __device__ void gather(const GatherArgs& a) {
 __device__ bool checked_at(const SliceArgs& a) {
   const int64_t at = *a.at;
   if (at >= 0 && at <= a.dim - a.length) return true;
-  if (thread_number() == 0) report_late(a.late.word, a.late.op, 0, at);
+  if (thread_number() == 0) report_late(a.late, 0, at);
   return false;
 }
 

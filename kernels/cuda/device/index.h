@@ -9,12 +9,6 @@ namespace orr_cuda {
 
 enum { kIndexThreads = 256 };
 
-// Where an op on indices reports a bad index.
-struct LateArgs {
-  LateWord* word;
-  unsigned op;
-};
-
 // y[n, units] = table[index[n], units], in units of 1 to 16 bytes.
 struct GatherArgs {
   const void *table, *index;

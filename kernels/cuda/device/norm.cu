@@ -2,25 +2,55 @@
 //
 // layernorm and rmsnorm with their gradients, one team for each row. The bits are those of
 // kernels/reference.
-#include "norm.h"
+#include "row_args.h"
 #include "row_team.h"
 
 namespace orr_cuda {
 namespace {
 
 template <class T>
-__device__ const T* staged_row(const Team& team, const NormArgs& a, int slot, const void* x) {
+__device__ const T* staged_row(const Team& team, const RowArgs& a, int slot, const void* x) {
   return stage(team, a.rows, slot, static_cast<const T*>(x) + team.row * a.rows.columns);
 }
 
+// The team's row, which is normalised: of x, or of a sum. The sum is made where x would be staged,
+// and copied from there, or in its place in memory if rows are not staged.
 template <class T>
-__device__ void layernorm(const NormArgs& a) {
+__device__ const T* row_of(const Team& team, const RowArgs& a) {
+  using A = Acc<T>;
+  if (!a.added) {
+    const T* row = staged_row<T>(team, a, 0, a.x);
+    team.sync();
+    return row;
+  }
+  const int n = a.rows.columns;
+  const int64_t at = team.row * n;
+  const T *x = static_cast<const T*>(a.x) + at, *added = static_cast<const T*>(a.added) + at;
+  T* const sum = static_cast<T*>(a.sum) + at;
+  T* const to = a.rows.slot_bytes == 0
+                    ? sum
+                    : const_cast<T*>(place_of(a.rows, int(threadIdx.x) / team.size, 0, x));
+  if (a.bias)
+    map_row(
+        team, n, to, [](int, A v, A r, A bias) { return get(rounded<T>(v + bias)) + r; }, x, added,
+        static_cast<const T*>(a.bias));
+  else
+    map_row(
+        team, n, to, [](int, A v, A r) { return v + r; }, x, added);
+  team.sync();
+  if (to != sum)
+    map_row(
+        team, n, sum, [](int, A v) { return v; }, const_cast<const T*>(to));
+  return to;
+}
+
+template <class T>
+__device__ void layernorm(const RowArgs& a) {
   using A = Acc<T>;
   const Team team(a.rows);
   if (team.row >= a.rows.rows) return;
   const int n = a.rows.columns;
-  const T* x = staged_row<T>(team, a, 0, a.x);
-  team.sync();
+  const T* x = row_of<T>(team, a);
   const A inverse = A(1) / A(n);
   const A mean = row_sum<A>(team, n, [=](int c) { return get(x[c]); }) * inverse;
   const A squares =
@@ -36,13 +66,12 @@ __device__ void layernorm(const NormArgs& a) {
 }
 
 template <class T>
-__device__ void rmsnorm(const NormArgs& a) {
+__device__ void rmsnorm(const RowArgs& a) {
   using A = Acc<T>;
   const Team team(a.rows);
   if (team.row >= a.rows.rows) return;
   const int n = a.rows.columns;
-  const T* x = staged_row<T>(team, a, 0, a.x);
-  team.sync();
+  const T* x = row_of<T>(team, a);
   const A squares = row_sum<A>(team, n, [=](int c) { return get(x[c]) * get(x[c]); });
   const A rstd = A(1) / root_of(squares / A(n) + A(a.eps));
   map_row(
@@ -54,7 +83,7 @@ __device__ void rmsnorm(const NormArgs& a) {
 // The input gradient of the team's row, into y: plus `added` if there is such a row. With a mean
 // and a sum of g that are 0 the formula of layernorm gives the bits of rmsnorm's.
 template <class T>
-__device__ void grad_of_row(const Team& team, const NormArgs& a, const T* dy, const T* x, T* y,
+__device__ void grad_of_row(const Team& team, const RowArgs& a, const T* dy, const T* x, T* y,
                             const T* added) {
   using A = Acc<T>;
   const int n = a.rows.columns;
@@ -82,7 +111,7 @@ __device__ void grad_of_row(const Team& team, const NormArgs& a, const T* dy, co
 
 // layernorm_grad and rmsnorm_grad.
 template <class T>
-__device__ void input_grad(const NormArgs& a) {
+__device__ void input_grad(const RowArgs& a) {
   const Team team(a.rows);
   if (team.row >= a.rows.rows) return;
   const T* dy = staged_row<T>(team, a, 0, a.dy);
@@ -156,9 +185,9 @@ __device__ void norm_grad(const NormGradArgs& a) {
 
 }  // namespace
 
-ORR_REAL_KERNELS(layernorm, kRowThreads, NormArgs)
-ORR_REAL_KERNELS(rmsnorm, kRowThreads, NormArgs)
-ORR_REAL_KERNELS(input_grad, kRowThreads, NormArgs)
+ORR_REAL_KERNELS(layernorm, kRowThreads, RowArgs)
+ORR_REAL_KERNELS(rmsnorm, kRowThreads, RowArgs)
+ORR_REAL_KERNELS(input_grad, kRowThreads, RowArgs)
 ORR_REAL_KERNELS(norm_grad, kRowThreads, NormGradArgs)
 
 }  // namespace orr_cuda

@@ -1,49 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The first stage of reduce: half a warp computes one block of a row sum, a thread one block of
-// column sums.
+// The first stage of sums of neighbours: half a warp computes one block.
 #include "fold_block.h"
 #include "row_sum.h"
 
 namespace orr_cuda {
 namespace {
 
+// The fold of a block of the elements x[length].
 template <class T, class Fn>
-__device__ void reduce_rows_with(const ReduceArgs& a) {
-  using A = Acc<T>;
-  const int64_t half = (int64_t(blockIdx.x) * blockDim.x + threadIdx.x) / 16;
-  if (half >= a.segments * a.entries) return;
-  const int64_t first = half % a.entries * ORR_SUM_BLOCK, end = first + ORR_SUM_BLOCK;
-  const T* x = static_cast<const T*>(a.x) + half / a.entries * a.length;
-  const A sum = block_fold<Fn, A>(first, end < a.length ? end : a.length,
-                                  [=](int64_t i) { return Fn::term(get(x[i])); });
-  if (threadIdx.x % 16 == 0) store_fold<T>(a.out, 0, half, sum);
+__device__ Acc<T> fold_block(const void* x, int64_t block, int64_t length) {
+  const int64_t first = block * ORR_SUM_BLOCK, end = first + ORR_SUM_BLOCK;
+  return block_fold<Fn, Acc<T>>(first, end < length ? end : length, [=](int64_t i) {
+    return Fn::term(get(static_cast<const T*>(x)[i]));
+  });
 }
 
-template <class T, class Fn, int width>
-__device__ void reduce_columns_with(const ReduceArgs& a) {
-  using A = Acc<T>;
-  const FoldPlace<kFoldColumns, width> place(a.entries, a.columns);
-  const ColumnRows rows(place, a.length);
-  const T* x = static_cast<const T*>(a.x) + place.segment * a.length * a.columns + place.column;
-  A mine[width];
-  for (A& m : mine) m = Fn::template start<A>();
-  if (place.column < a.columns) {
-#pragma unroll 8
-    for (int64_t r = rows.first; r < rows.end; ++r) {
-      const auto row = *reinterpret_cast<const Packet<T, width>*>(x + r * a.columns);
-      for (int j = 0; j < width; ++j) mine[j] = Fn::fold(mine[j], Fn::term(get(row.v[j])));
-    }
-  }
-  fold_rows<Fn>(place, fold_memory<A, kFoldThreads * packet_columns<T>>(), mine, rows.count);
-  if (place.y != 0 || place.column >= a.columns) return;
-  const int64_t to = (place.segment * a.entries + place.entry) * a.columns + place.column;
-  for (int j = 0; j < width; ++j) store_fold<T>(a.out, 0, to + j, mine[j]);
+template <class T, class Fn>
+__device__ void reduce_rows_with(const ReduceArgs& a) {
+  const int64_t half = (int64_t(blockIdx.x) * blockDim.x + threadIdx.x) / 16;
+  if (half >= a.segments * a.entries) return;
+  const T* x = static_cast<const T*>(a.x) + half / a.entries * a.length;
+  const Acc<T> sum = fold_block<T, Fn>(x, half % a.entries, a.length);
+  if (threadIdx.x % 16 == 0) store_fold<T>(a.out, 0, half, sum);
 }
 
 template <class T, class Fn>
 __device__ void reduce_each_with(const ReduceEachArgs& a) {
-  using A = Acc<T>;
   const int entry = int(blockIdx.x * blockDim.x + threadIdx.x) / 16;
   if (entry >= a.entries) return;
   int k = 0;
@@ -52,11 +35,8 @@ __device__ void reduce_each_with(const ReduceEachArgs& a) {
     (a.tensor[middle].first > entry ? end : k) = middle;
   }
   const EachTensor& t = a.tensor[k];
-  const int64_t first = int64_t(entry - t.first) * ORR_SUM_BLOCK, end = first + ORR_SUM_BLOCK;
-  const T* x = static_cast<const T*>(t.x);
-  const A sum = block_fold<Fn, A>(first, end < t.length ? end : t.length,
-                                  [=](int64_t i) { return Fn::term(get(x[i])); });
-  if (threadIdx.x % 16 == 0) static_cast<A*>(a.work)[entry] = sum;
+  const Acc<T> sum = fold_block<T, Fn>(t.x, entry - t.first, t.length);
+  if (threadIdx.x % 16 == 0) static_cast<Acc<T>*>(a.work)[entry] = sum;
 }
 
 template <class T>
@@ -70,18 +50,9 @@ __device__ void reduce_rows(const ReduceArgs& a) {
   with_fold(a.fn, [&](auto fn) { reduce_rows_with<T, decltype(fn)>(a); });
 }
 
-template <class T>
-__device__ void reduce_columns(const ReduceArgs& a) {
-  with_fold(a.fn, [&](auto fn) {
-    if (a.packets) return reduce_columns_with<T, decltype(fn), packet_columns<T>>(a);
-    reduce_columns_with<T, decltype(fn), 1>(a);
-  });
-}
-
 }  // namespace
 
 ORR_REAL_KERNELS(reduce_each, kFoldThreads, ReduceEachArgs)
 ORR_NUMBER_KERNELS(reduce_rows, kFoldThreads, ReduceArgs)
-ORR_NUMBER_KERNELS(reduce_columns, kFoldThreads, ReduceArgs)
 
 }  // namespace orr_cuda

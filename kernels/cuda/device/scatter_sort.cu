@@ -26,7 +26,7 @@ __device__ void scatter_count(const ScatterSortArgs& a) {
   if (in_table(a, index))
     atomicAdd(a.start + index, 1);
   else
-    report_late(a.late.word, a.late.op, i, index);
+    report_late(a.late, i, index);
 }
 
 // Counts to beginnings, by one block that goes over them.

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // softmax and its gradient, one team for each row.
+#include "row_args.h"
 #include "row_team.h"
-#include "softmax.h"
 
 namespace orr_cuda {
 namespace {
 
 template <class T>
-__device__ void softmax(const SoftmaxArgs& a) {
+__device__ void softmax(const RowArgs& a) {
   using A = Acc<T>;
   const Team team(a.rows);
   if (team.row >= a.rows.rows) return;
@@ -24,14 +24,14 @@ __device__ void softmax(const SoftmaxArgs& a) {
 }
 
 template <class T>
-__device__ void softmax_grad(const SoftmaxArgs& a) {
+__device__ void softmax_grad(const RowArgs& a) {
   using A = Acc<T>;
   const Team team(a.rows);
   if (team.row >= a.rows.rows) return;
   const int n = a.rows.columns;
   const int64_t at = team.row * n;
-  const T* dy = stage(team, a.rows, 0, static_cast<const T*>(a.x) + at);
-  const T* y = stage(team, a.rows, 1, static_cast<const T*>(a.other) + at);
+  const T* dy = stage(team, a.rows, 0, static_cast<const T*>(a.dy) + at);
+  const T* y = stage(team, a.rows, 1, static_cast<const T*>(a.x) + at);
   team.sync();
   const A sum = row_sum<A>(team, n, [=](int c) { return get(dy[c]) * get(y[c]); });
   map_row(
@@ -40,7 +40,7 @@ __device__ void softmax_grad(const SoftmaxArgs& a) {
 
 }  // namespace
 
-ORR_REAL_KERNELS(softmax, kRowThreads, SoftmaxArgs)
-ORR_REAL_KERNELS(softmax_grad, kRowThreads, SoftmaxArgs)
+ORR_REAL_KERNELS(softmax, kRowThreads, RowArgs)
+ORR_REAL_KERNELS(softmax_grad, kRowThreads, RowArgs)
 
 }  // namespace orr_cuda

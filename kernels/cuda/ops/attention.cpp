@@ -4,14 +4,13 @@
 // bias, plainly for all others.
 #include "../device/attention.h"
 
-#include <orrery/sdk/attention.hpp>
+#include <orrery/sdk/attention_checks.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "../function.h"
 #include "../op.h"
-#include "pointer.h"
 
 namespace orr_cuda {
 namespace {
@@ -60,45 +59,13 @@ struct Shape {
   bool biased;
 };
 
-void require_like(const orr_tensor& t, const orr_tensor& x, const char* name) {
-  require_dtype(t, x.dtype, name);
-  require_shape(t, {x.dims[0], x.dims[1], x.dims[2], x.dims[3]}, name);
-  require(t.dims[3] <= 1 || t.strides[3] == 1, "the last stride must be 1");
-}
-
-void require_lse(const orr_tensor& t, const orr_tensor& q) {
-  require(t.dtype == ORR_F32 || t.dtype == wide_dtype(q.dtype), "the dtype of lse must be f32");
-  require_shape(t, {q.dims[0], q.dims[1], q.dims[2]}, "lse");
-}
-
-void require_tensors(const orr_op& op, int operands, int n_out) {
-  require(orr::AttentionDropout::fits(op, operands + orr::attention_has_bias(op, operands)),
-          orr::attention_inputs);
-  require_counts(op, op.n_in, n_out);
-}
-
-// q, k and v from input `first` on.
-void require_operands(const orr_op& op, int first) {
-  const orr_tensor* q = op.in + first;
-  require_rank(q[0], 4, "q");
-  require_rank(q[1], 4, "k");
-  require_real(q[0], "q");
-  require_like(q[0], q[0], "q");
-  require_shape(q[1], {q[0].dims[0], q[0].dims[1], q[1].dims[2], q[0].dims[3]}, "k");
-  for (int i = 1; i < 3; ++i) {
-    require_like(q[i], q[1], "k or v");
-    require_dtype(q[i], q[0].dtype, "k or v");
-  }
+// Throws Unsupported if its tensors are too large: of plain kernels so many tiles of rows, and of
+// scores, must fit into shared memory.
+void require_room(const orr_op& op, int tiles, int squares) {
   const Shape s(op);
-  if (s.biased) {
-    const orr_tensor& bias = op.in[s.bias];
-    require_dtype(bias, q[0].dtype, "the bias");
-    require_shape(bias, {q[0].dims[0], q[0].dims[1], s.queries, s.keys}, "the bias");
-    require(s.keys <= 1 || bias.strides[3] == 1, "the last stride of the bias must be 1");
-  }
   require(s.heads < 1 << 16, "65,536 heads of the batch, or more");
   require(s.queries < 1 << 30 && s.keys < 1 << 30, "2^30 queries or keys, or more");
-  require(s.flash() || (first ? s.plain_shared(6, 2) : s.plain_shared(4, 1)) <= kSharedLimit,
+  require(s.flash() || s.plain_shared(tiles, squares) <= kSharedLimit,
           "heads of " + std::to_string(s.depth) + " elements do not fit into shared memory");
 }
 
@@ -109,23 +76,16 @@ void say_numerics(const orr_op& op, orr_support& out) {
 }
 
 void supports(const orr_op& op, orr_support& out) {
-  require_tensors(op, 3, 2);
-  require_operands(op, 0);
-  require_like(op.out[0], op.in[0], "o");
-  require_lse(op.out[1], op.in[0]);
+  require_attention(op);
+  require_room(op, 4, 1);
   out.strided_in = 15;
   out.strided_out = 1;
   say_numerics(op, out);
 }
 
 void supports_grad(const orr_op& op, orr_support& out) {
-  require_tensors(op, 6, op.n_out == 4 ? 4 : 3);
-  require_operands(op, 1);
-  require_like(op.in[0], op.in[1], "do");
-  require_like(op.in[4], op.in[1], "o");
-  require_lse(op.in[5], op.in[1]);
-  for (int i = 0; i < 3; ++i) require_like(op.out[i], op.in[1 + i], "a gradient");
-  if (op.n_out == 4) require_like(op.out[3], op.in[6], "the gradient of the bias");
+  require_attention_grad(op);
+  require_room(op, 6, 2);
   out.strided_in = 95;
   out.strided_out = 7;
   say_numerics(op, out);
@@ -268,15 +228,10 @@ struct AttentionGrad : AttentionBase {
   Step delta_, q_, kv_;
 };
 
-std::unique_ptr<Prepared> prepare(const orr_op& op) { return std::make_unique<Attention>(op); }
-std::unique_ptr<Prepared> prepare_grad(const orr_op& op) {
-  return std::make_unique<AttentionGrad>(op);
-}
-
 }  // namespace
 
-extern const Family attention_family, attention_grad_family;
-const Family attention_family = {"attention", supports, nullptr, prepare};
-const Family attention_grad_family = {"attention_grad", supports_grad, measure_grad, prepare_grad};
+const Family attention_family = {"attention", supports, nullptr, prepare_as<Attention>};
+const Family attention_grad_family = {"attention_grad", supports_grad, measure_grad,
+                                      prepare_as<AttentionGrad>};
 
 }  // namespace orr_cuda

@@ -3,55 +3,24 @@
 // cross_entropy and its gradient.
 #include "../device/cross_entropy.h"
 
+#include <orrery/sdk/kind_checks.hpp>
+
 #include "../late.h"
 #include "row_launch.h"
 
 namespace orr_cuda {
 namespace {
 
-// Rows may lie apart, but the elements of a row are neighbours.
-void require_neighbours(const orr_tensor& t, const char* name) {
-  require(t.dims[1] == 1 || t.strides[1] == 1, std::string("the last stride of ") + name + " is 1");
-}
-
-// Labels and w follow the logits.
-void require_inputs(const orr_op& op, int logits) {
-  const orr_tensor &x = op.in[logits], &labels = op.in[logits + 1];
-  require_rows(x);
-  require_neighbours(x, "logits");
-  require_real(x, "logits");
-  require(x.dims[1] > 0, "there must be a class");
-  require_index(labels, "labels");
-  require_shape(labels, {x.dims[0]}, "labels");
-  require_vector(op.in[logits + 2], wide_dtype(x.dtype), x.dims[0], "w");
-}
-
-void require_slope(const orr_tensor& dlogits, const orr_tensor& x) {
-  require_dtype(dlogits, x.dtype, "dlogits");
-  require_shape(dlogits, {x.dims[0], x.dims[1]}, "dlogits");
-  require_neighbours(dlogits, "dlogits");
-}
-
 void supports(const orr_op& op, orr_support& out) {
-  const bool both = op.n_in == 4;
-  require_counts(op, both ? 4 : 3, both ? 3 : 2);
-  require_inputs(op, 0);
-  const orr_tensor& x = op.in[0];
-  for (int i = 0; i < 2; ++i)
-    require_vector(op.out[i], wide_dtype(x.dtype), x.dims[0], "loss or lse");
-  if (both) require_vector(op.in[3], wide_dtype(x.dtype), x.dims[0], "dloss");
-  if (both) require_slope(op.out[2], x);
-  out.strided_in = 1, out.strided_out = both ? 4 : 0;
+  require_cross_entropy(op);
+  require_rows(op.in[0]);
+  out.strided_in = 1, out.strided_out = op.n_out == 3 ? 4 : 0;
   orr::copy_text(out.numerics, "cuda.cross_entropy.1: sums as in ops.h, exp of the device");
 }
 
 void supports_grad(const orr_op& op, orr_support& out) {
-  require_counts(op, 5, 1);
-  require_inputs(op, 1);
-  const orr_tensor& x = op.in[1];
-  require_vector(op.in[0], wide_dtype(x.dtype), x.dims[0], "dloss");
-  require_vector(op.in[4], wide_dtype(x.dtype), x.dims[0], "lse");
-  require_slope(op.out[0], x);
+  require_cross_entropy_grad(op);
+  require_rows(op.in[1]);
   out.inplace = 2, out.strided_in = 2, out.strided_out = 1;
   orr::copy_text(out.numerics, "cuda.cross_entropy_grad.1: exp of the device");
 }
@@ -86,8 +55,7 @@ struct CrossEntropy : Prepared {
     args.dloss = grad_ ? pointer(b.in[0]) : both_ ? pointer(b.in[3]) : nullptr;
     args.dlogits = grad_ ? pointer(b.out[0]) : both_ ? pointer(b.out[2]) : nullptr;
     args.step = step_, args.step_out = step_out_;
-    args.late = reinterpret_cast<LateWord*>(late_.word());
-    args.op = late_.id();
+    args.late = late_.args();
     args.wide_labels = wide_labels_;
     rows_(stream, args);
   }
@@ -100,12 +68,10 @@ struct CrossEntropy : Prepared {
   bool wide_labels_;
 };
 
-std::unique_ptr<Prepared> prepare(const orr_op& op) { return std::make_unique<CrossEntropy>(op); }
-
 }  // namespace
 
-extern const Family cross_entropy_family, cross_entropy_grad_family;
-const Family cross_entropy_family = {"cross_entropy", supports, nullptr, prepare};
-const Family cross_entropy_grad_family = {"cross_entropy_grad", supports_grad, nullptr, prepare};
+const Family cross_entropy_family = {"cross_entropy", supports, nullptr, prepare_as<CrossEntropy>};
+const Family cross_entropy_grad_family = {"cross_entropy_grad", supports_grad, nullptr,
+                                          prepare_as<CrossEntropy>};
 
 }  // namespace orr_cuda

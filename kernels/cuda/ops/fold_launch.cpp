@@ -54,18 +54,8 @@ int32_t FoldPlan::run(int64_t n) const {
 int64_t FoldPlan::after(int64_t n) const { return divide_up(n, run(n) * rows_of_threads()); }
 
 Extent FoldPlan::fold_grid(int64_t groups) const {
-  return columns == 1 ? Extent{unsigned(segments * groups)} : column_grid(groups);
-}
-
-Extent FoldPlan::column_grid(int64_t groups, int64_t width) const {
-  return {unsigned(segments * groups * divide_up(columns, kFoldColumns * width))};
-}
-
-int64_t FoldPlan::width(int32_t dtype, std::initializer_list<CUdeviceptr> rows) const {
-  const int64_t width = 16 / orr_dtype_bytes(dtype);
-  if (!is_real(dtype) || columns % width != 0) return 1;
-  const auto aligned = [](CUdeviceptr at) { return at % 16 == 0; };
-  return std::all_of(rows.begin(), rows.end(), aligned) ? width : 1;
+  const int64_t side = columns == 1 ? 1 : kFoldColumns;
+  return {unsigned(segments * groups * divide_up(columns, side))};
 }
 
 FoldLaunch::FoldLaunch(const FoldPlan& plan, int32_t dtype, int32_t fn, bool rounded)

@@ -4,18 +4,20 @@
 // partial results; the later stages fold them to one entry, and the leaves to their nodes.
 #pragma once
 
-#include <initializer_list>
-
 #include "../device/fold.h"
 #include "../function.h"
 #include "../op.h"
-#include "pointer.h"
 
 namespace orr_cuda {
 
 // "f32", "u8", as in the names of device functions for dtypes of numbers; BOOL is one byte like U8.
 inline const char* number_name(int32_t dtype) {
   return dtype_name(dtype == ORR_BOOL ? ORR_U8 : dtype);
+}
+
+// The dtype of the accumulators for values of this dtype.
+inline int32_t accumulator(int32_t dtype) {
+  return is_real(dtype) ? wide_dtype(dtype) : int32_t{ORR_I64};
 }
 
 // The number of blocks of kFoldThreads threads for `threads` threads.
@@ -25,9 +27,6 @@ inline Extent blocks_of(int64_t threads) {
 
 // The bytes of an accumulator in the workspace, whatever its type.
 constexpr int64_t kAccumulator = 8;
-
-// How many rows a block of threads folds.
-constexpr int64_t kColumnBlock = int64_t{ORR_SUM_ROWS} * kFoldRows;
 
 // The shapes of the stages; pure.
 struct FoldPlan {
@@ -42,10 +41,6 @@ struct FoldPlan {
   int32_t run(int64_t n) const;
   int64_t after(int64_t n) const;
   Extent fold_grid(int64_t groups) const;
-  // Of a first stage over columns, `width` of them for a thread.
-  Extent column_grid(int64_t groups, int64_t width = 1) const;
-  // How many columns of these elements a thread can take: 16 bytes if all rows are aligned, else 1.
-  int64_t width(int32_t dtype, std::initializer_list<CUdeviceptr> rows) const;
 
   Leaves leaves;
   int64_t segments, length, columns, entries;

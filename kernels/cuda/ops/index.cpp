@@ -4,13 +4,14 @@
 #include "../device/index.h"
 
 #include <algorithm>
-
-#include "late_args.h"
+#include <orrery/sdk/kind_checks.hpp>
 
 #include "../function.h"
-#include "pointer.h"
+#include "../late.h"
+#include "../op.h"
 
 namespace orr_cuda {
+
 namespace {
 
 // Enough blocks to fill any GPU; threads go over what is more.
@@ -33,13 +34,11 @@ struct Mover {
   Function functions[5];
 };
 
-void supports_gather(const orr_op& op, orr_support& out) {
-  require_counts(op, 2, 1);
-  require_rank(op.in[0], 2, "table");
-  require_rank(op.in[1], 1, "index");
-  require_index(op.in[1], "index");
-  require_dtype(op.out[0], op.in[0].dtype, "y");
-  require_shape(op.out[0], {op.in[1].dims[0], op.in[0].dims[1]}, "y");
+// What moves bytes is exact; `inplace` as in orr_support.
+template <auto require_op, int inplace = 0>
+void supports(const orr_op& op, orr_support& out) {
+  require_op(op);
+  out.inplace = inplace;
   orr::copy_text(out.numerics, "exact");
 }
 
@@ -57,7 +56,7 @@ struct Gather : Prepared {
     const GatherArgs args{pointer(b.in[0]),  pointer(b.in[1]),
                           pointer(b.out[0]), n_,
                           bytes_ >> power,   rows_,
-                          late_args(late_),  wide_};
+                          late_.args(),      wide_};
     enqueue(stream, move_.functions[power], grid_of(n_ * args.units), {kIndexThreads}, 0, args);
   }
 
@@ -66,32 +65,6 @@ struct Gather : Prepared {
   int64_t rows_, n_, bytes_;
   bool wide_;
 };
-
-// x[O,D,I] and its part [O,n,I].
-void require_part(const orr_op& op, const orr_tensor& part, const orr_tensor& at) {
-  const orr_tensor& x = op.in[0];
-  require_rank(x, 3, "x");
-  require_rank(part, 3, "the slice");
-  require_dtype(part, x.dtype, "the slice");
-  require_shape(part, {x.dims[0], part.dims[1], x.dims[2]}, "the slice");
-  require(part.dims[1] <= x.dims[1], "the slice is longer than the dim it is cut from");
-  require_scalar(at, "at");
-}
-
-void supports_slice_at(const orr_op& op, orr_support& out) {
-  require_counts(op, 2, 1);
-  require_part(op, op.out[0], op.in[1]);
-  orr::copy_text(out.numerics, "exact");
-}
-
-void supports_update_slice(const orr_op& op, orr_support& out) {
-  require_counts(op, 3, 1);
-  require_part(op, op.in[1], op.in[2]);
-  require_dtype(op.out[0], op.in[0].dtype, "y");
-  require_shape(op.out[0], {op.in[0].dims[0], op.in[0].dims[1], op.in[0].dims[2]}, "y");
-  out.inplace = 1;
-  orr::copy_text(out.numerics, "exact");
-}
 
 LateSource::Text bad_slice(const std::string& kind, int64_t length, int64_t dim) {
   return [=](long long, long long at) {
@@ -116,7 +89,7 @@ struct Slice : Prepared {
         pointer(b.out[0]), static_cast<const int64_t*>(pointer(b.in[update_ ? 2 : 1])),
         x_.dims[0],        x_.dims[1],
         length_,           bytes >> power,
-        late_args(late_)};
+        late_.args()};
     // A slice without elements is checked too.
     const bool whole = update_ && b.in[0] != b.out[0];
     const int64_t units = args.outer * args.units * (whole ? args.dim : args.length);
@@ -130,13 +103,6 @@ struct Slice : Prepared {
   Mover move_;
   LateSource late_;
 };
-
-void supports_iota(const orr_op& op, orr_support& out) {
-  require_counts(op, 0, 1);
-  require_rank(op.out[0], 1, "y");
-  require(op.out[0].dtype != ORR_BOOL, "y must not be bool");
-  orr::copy_text(out.numerics, "exact");
-}
 
 struct Iota : Prepared {
   explicit Iota(const orr_op& op)
@@ -153,17 +119,12 @@ struct Iota : Prepared {
   int64_t n_, start_;
 };
 
-template <class Op>
-std::unique_ptr<Prepared> prepare(const orr_op& op) {
-  return std::make_unique<Op>(op);
-}
-
 }  // namespace
 
-extern const Family gather_family, slice_at_family, update_slice_family, iota_family;
-const Family gather_family = {"gather", supports_gather, nullptr, prepare<Gather>};
-const Family slice_at_family = {"slice_at", supports_slice_at, nullptr, prepare<Slice>};
-const Family update_slice_family = {"update_slice", supports_update_slice, nullptr, prepare<Slice>};
-const Family iota_family = {"iota", supports_iota, nullptr, prepare<Iota>};
+const Family gather_family = {"gather", supports<require_gather>, nullptr, prepare_as<Gather>};
+const Family slice_at_family = {"slice_at", supports<require_slice_at>, nullptr, prepare_as<Slice>};
+const Family update_slice_family = {"update_slice", supports<require_update_slice, 1>, nullptr,
+                                    prepare_as<Slice>};
+const Family iota_family = {"iota", supports<require_iota>, nullptr, prepare_as<Iota>};
 
 }  // namespace orr_cuda

@@ -3,22 +3,26 @@
 // matmul by cuBLASLt. A pointwise kernel adds leaves in the order of the tree, and rounds each node
 // to the output's type.
 #include <algorithm>
+#include <bit>
 #include <numeric>
 #include <optional>
 
 #include "../driver.h"
-#include "../leaf_tree.h"
 #include "../op.h"
 #include "../padding.h"
 #include "../product.h"
+#include "fold_launch.h"
 
 namespace orr_cuda {
-
-extern const Family pointwise_family;
 
 namespace {
 
 constexpr uint64_t piece = 256;  // workspace is cut at multiples of this
+
+// How many nodes of scratch the tree over the leaves of a call takes at most.
+uint64_t levels_of(const orr_op& op) {
+  return std::bit_width(static_cast<uint64_t>(Leaves(op).n - 1));
+}
 
 uint64_t node_bytes(const MatmulShape& shape) {
   const auto bytes = static_cast<uint64_t>(shape.m * shape.n * orr_dtype_bytes(shape.dtype));
@@ -40,13 +44,12 @@ void supports(const orr_op& op, orr_support& out) {
   const MatmulShape shape(op);
   orr::copy_text(out.numerics, numerics_of(shape));
   out.strided_in = (shape.a ? 1u : 0u) | (shape.b ? 2u : 0u);
-  out.strided_out = shape.y && shape.k > 0 && LeafTree(Leaves(op)).levels == 0 ? 1u : 0u;
+  out.strided_out = shape.y && shape.k > 0 && levels_of(op) == 0 ? 1u : 0u;
 }
 
 // The workspace is the library's, then nodes of leaves, then the copies of a product with padding.
 uint64_t nodes_end(const orr_op& op, const MatmulShape& shape, const MatmulShape& grown) {
-  return blas_workspace(grown) +
-         static_cast<uint64_t>(LeafTree(Leaves(op)).levels) * node_bytes(shape);
+  return blas_workspace(grown) + levels_of(op) * node_bytes(shape);
 }
 
 uint64_t measure(const orr_op& op) {
@@ -85,11 +88,11 @@ class Matmul : public Prepared {
       : shape_(op),
         grown_(op),
         padding_(Padding::of(op, grown_)),
-        tree_(Leaves(op)),
-        depth_(grown_.k / Leaves(op).n),
+        leaves_(op),
+        depth_(grown_.k / leaves_.n),
         copies_at_(nodes_end(op, shape_, grown_)) {
     const int64_t bytes = orr_dtype_bytes(shape_.dtype);
-    node_step_ = op.out[0].strides[0] * bytes;
+    node_step_ = static_cast<uint64_t>(op.out[0].strides[0] * bytes);
     a_step_ = depth_ * op.in[0].strides[2] * bytes;
     b_step_ = depth_ * op.in[1].strides[1] * bytes;
     if (empty()) return;
@@ -101,20 +104,17 @@ class Matmul : public Prepared {
     // Rarely used: not worth a race.
     if (std::max({alignment_.a, alignment_.b, alignment_.y}) > bytes)
       unaligned_.emplace(grown_, depth_, Alignment{bytes, bytes, bytes}, false);
-    if (tree_.levels > 0) add_ = prepare_add(shape_, op.where);
+    if (leaves_.n > 1) add_ = prepare_add(shape_, op.where);
   }
 
   void launch(CUstream stream, const Buffers& buffers) override {
     if (shape_.m == 0 || shape_.n == 0 || shape_.g == 0) return;
     if (empty()) return clear(stream, buffers.out[0]);
     const Call call{stream, buffers.in[0], buffers.in[1], buffers.workspace};
-    for (const LeafStep& step : tree_.steps) {
-      const CUdeviceptr to = place(step.to, buffers);
-      if (step.leaf >= 0)
-        multiply(call, step.leaf, to);
-      else
-        add(stream, to, place(step.from, buffers));
-    }
+    LeafNode nodes[kMaxNodes];
+    CUdeviceptr y = buffers.out[0];
+    for (int k = 0, n = fill_nodes(leaves_, nodes); k < n; ++k, y += node_step_)
+      add_node(call, nodes[k].first, nodes[k].count, y, 0);
   }
 
  private:
@@ -128,15 +128,19 @@ class Matmul : public Prepared {
   // A sum of no terms.
   void clear(CUstream stream, CUdeviceptr y) const {
     const auto bytes = static_cast<size_t>(orr_dtype_bytes(shape_.dtype));
-    const int64_t rows = shape_.g * shape_.m * tree_.nodes;
+    const int64_t rows = shape_.g * shape_.m * leaves_.nodes();
     check(driver().cuMemsetD8Async(y, 0, static_cast<size_t>(rows * shape_.n) * bytes, stream),
           "cuMemsetD8Async");
   }
 
-  CUdeviceptr place(int at, const Buffers& buffers) const {
-    if (at < tree_.nodes) return buffers.out[0] + static_cast<CUdeviceptr>(at * node_step_);
-    return buffers.workspace + blas_workspace(grown_) +
-           static_cast<CUdeviceptr>(at - tree_.nodes) * node_bytes(shape_);
+  // The node over the call's leaves [first, first + n) into `to`; scratch from `level` on is free.
+  void add_node(const Call& call, int64_t first, int64_t n, CUdeviceptr to, uint64_t level) {
+    if (n == 1) return multiply(call, first, to);
+    const auto left = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(n)) / 2);
+    const CUdeviceptr beside = call.workspace + blas_workspace(grown_) + level * node_bytes(shape_);
+    add_node(call, first, left, to, level);
+    add_node(call, first + left, n - left, beside, level + 1);
+    add(call.stream, to, beside);
   }
 
   void multiply(const Call& call, int64_t leaf, CUdeviceptr y) const {
@@ -158,20 +162,18 @@ class Matmul : public Prepared {
 
   MatmulShape shape_, grown_;  // as it is, and with padding
   std::optional<Padding> padding_;
-  LeafTree tree_;
+  Leaves leaves_;
   int64_t depth_;
   uint64_t copies_at_;  // in the workspace
-  int64_t node_step_, a_step_, b_step_;
+  uint64_t node_step_;
+  int64_t a_step_, b_step_;
   Alignment alignment_{1, 1, 1};
   std::optional<Product> aligned_, unaligned_;
   std::unique_ptr<Prepared> add_;
 };
 
-std::unique_ptr<Prepared> prepare(const orr_op& op) { return std::make_unique<Matmul>(op); }
-
 }  // namespace
 
-extern const Family matmul_family;
-const Family matmul_family = {"matmul", supports, measure, prepare};
+const Family matmul_family = {"matmul", supports, measure, prepare_as<Matmul>};
 
 }  // namespace orr_cuda

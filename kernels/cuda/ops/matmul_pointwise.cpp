@@ -12,8 +12,6 @@
 
 namespace orr_cuda {
 
-extern const Family matmul_family, pointwise_family;
-
 namespace {
 
 constexpr int64_t whole_alignment = 16;  // of what an epilogue reads and writes beside
@@ -73,13 +71,9 @@ class MatmulPointwise : public Prepared {
   Alignment alignment_{1, 1, 1};
 };
 
-std::unique_ptr<Prepared> prepare(const orr_op& op) {
-  return std::make_unique<MatmulPointwise>(op);
-}
-
 }  // namespace
 
-extern const Family matmul_pointwise_family;
-const Family matmul_pointwise_family = {"matmul_pointwise", supports, measure, prepare};
+const Family matmul_pointwise_family = {"matmul_pointwise", supports, measure,
+                                        prepare_as<MatmulPointwise>};
 
 }  // namespace orr_cuda

@@ -28,12 +28,6 @@ void supports(const orr_op& op, orr_support& out) {
     if (equal_layout(op.in[i], op.out[0])) out.inplace = i + 1;
 }
 
-Function function(CUmodule module, const char* name) {
-  Function found = nullptr;
-  check(driver().cuModuleGetFunction(&found, module, name), "cuModuleGetFunction");
-  return found;
-}
-
 // What ops of one source share.
 struct Functions {
   Function single = nullptr, vector = nullptr;
@@ -46,10 +40,10 @@ Functions& functions_of(const orr_op& op, const Walk& walk) {
   static std::map<CUmodule, Functions> kept;
   const CUmodule module = module_of(pointwise_source(op, walk));
   Functions& f = kept[module];
-  if (!f.single) f.single = function(module, "pointwise_single");
-  if (!f.vector && walk.vector > 1) f.vector = function(module, "pointwise_vector");
+  if (!f.single) f.single = function_of(module, "pointwise_single");
+  if (!f.vector && walk.vector > 1) f.vector = function_of(module, "pointwise_vector");
   if (!f.many && walk.is_flat() && f.ops > 0)
-    f.many = function(module_of(pointwise_table_source(op, walk)), "pointwise_many");
+    f.many = function_of(module_of(pointwise_table_source(op, walk)), "pointwise_many");
   return f;
 }
 
@@ -63,7 +57,8 @@ class Pointwise : public Prepared {
     now_.inputs = static_cast<size_t>(op.n_in);
     now_.addresses.resize(walk_.strides.size());
     for (size_t t = 0; t < walk_.strides.size(); ++t)
-      add_tensor(t < now_.inputs ? op.in[t] : op.out[t - now_.inputs], walk_.strides[t]);
+      now_.bytes.push_back(
+          static_cast<uint64_t>((walk_.last(walk_.strides[t]) + 1) * walk_.bytes[t]));
   }
 
   ~Pointwise() override {
@@ -74,7 +69,7 @@ class Pointwise : public Prepared {
     if (walk_.elements == 0) return;
     const auto outputs = std::copy_n(buffers.in, now_.inputs, now_.addresses.begin());
     std::copy_n(buffers.out, now_.addresses.end() - outputs, outputs);
-    const bool vector = functions_->vector && aligned();
+    const bool vector = functions_->vector && walk_.aligned(now_.addresses);
     const int64_t per_block = int64_t{pointwise_block} * (vector ? walk_.vector : 1);
     now_.blocks = static_cast<unsigned>((walk_.elements + per_block - 1) / per_block);
     const auto alone = [&] {
@@ -89,30 +84,13 @@ class Pointwise : public Prepared {
   }
 
  private:
-  void add_tensor(const orr_tensor& x, const std::vector<int64_t>& strides) {
-    const int64_t size = orr_dtype_bytes(x.dtype),
-                  load = std::min<int64_t>(16, walk_.vector * size);
-    alignments_.push_back(static_cast<CUdeviceptr>(strides.back() == 0 ? 1 : load));
-    now_.bytes.push_back(static_cast<uint64_t>((walk_.last(strides) + 1) * size));
-  }
-  // For what one load or store of the vector kernel needs.
-  bool aligned() const {
-    for (size_t t = 0; t < alignments_.size(); ++t)
-      if (now_.addresses[t] % alignments_[t] != 0) return false;
-    return true;
-  }
-
   Walk walk_;
   Functions* functions_ = nullptr;
   PointwiseLaunch now_;
-  std::vector<CUdeviceptr> alignments_;
 };
-
-std::unique_ptr<Prepared> prepare(const orr_op& op) { return std::make_unique<Pointwise>(op); }
 
 }  // namespace
 
-extern const Family pointwise_family;
-const Family pointwise_family = {"pointwise", supports, nullptr, prepare};
+const Family pointwise_family = {"pointwise", supports, nullptr, prepare_as<Pointwise>};
 
 }  // namespace orr_cuda

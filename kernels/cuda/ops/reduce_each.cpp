@@ -2,6 +2,7 @@
 //
 // reduce_each: sums over whole tensors, two launches for many of them.
 #include <algorithm>
+#include <orrery/sdk/kind_checks.hpp>
 #include <vector>
 
 #include "fold_launch.h"
@@ -20,20 +21,14 @@ int64_t all_entries(const orr_op& op) {
 }
 
 void supports(const orr_op& op, orr_support& out) {
-  require(op.n_in >= 1 && op.n_in == op.n_out, "as many outputs as inputs are needed");
-  require_real(op.in[0], "x");
+  require_reduce_each(op);
   for (int i = 0; i < op.n_in; ++i) {
-    require_rank(op.in[i], 1, "x");
-    require_dtype(op.in[i], op.in[0].dtype, "x");
     require_dtype(op.out[i], op.out[0].dtype, "y");
-    require_shape(op.out[i], {}, "y");
     require(entries_of(op.in[i]) <= int64_t{kFoldLongest} * kFoldThreads, "a tensor is too long");
   }
   require(op.out[0].dtype == op.in[0].dtype || op.out[0].dtype == wide_dtype(op.in[0].dtype),
           "the dtype of y must be that of x or of its accumulator");
   require(all_entries(op) < int64_t{1} << 26, "too many elements");
-  const std::string_view fn = orr::attr_text(op, "fn", "");
-  require(fn == "sum" || fn == "sumsq", "fn must be \"sum\" or \"sumsq\"");
   orr::copy_text(out.numerics, "cuda.reduce_each.1: sums as in ops.h");
 }
 
@@ -72,11 +67,8 @@ struct ReduceEach : Prepared {
   std::vector<int32_t> entries_;
 };
 
-std::unique_ptr<Prepared> prepare(const orr_op& op) { return std::make_unique<ReduceEach>(op); }
-
 }  // namespace
 
-extern const Family reduce_each_family;
-const Family reduce_each_family = {"reduce_each", supports, measure, prepare};
+const Family reduce_each_family = {"reduce_each", supports, measure, prepare_as<ReduceEach>};
 
 }  // namespace orr_cuda

@@ -32,11 +32,6 @@ void require_rows(const orr_tensor& x) {
   require(x.dims[1] < int64_t{1} << 23, "rows of 8 million elements or more");
 }
 
-void require_vector(const orr_tensor& t, int32_t dtype, int64_t n, const char* name) {
-  require_dtype(t, dtype, name);
-  require_shape(t, {n}, name);
-}
-
 RowLaunch::RowLaunch(const std::string& name, const orr_tensor& x, int staged, bool in_parts,
                      int64_t more)
     : function(find_function(name)), rows{} {

@@ -9,14 +9,11 @@
 #include "../device/rows.h"
 #include "../function.h"
 #include "../op.h"
-#include "pointer.h"
 
 namespace orr_cuda {
 
 // Throws Unsupported for rows that a team cannot index.
 void require_rows(const orr_tensor& x);
-// Throws Unsupported unless `t` is a vector of n elements.
-void require_vector(const orr_tensor& t, int32_t dtype, int64_t n, const char* name);
 
 // "softmax_f32"
 inline std::string function_name(const std::string& kind, int32_t dtype) {

@@ -3,30 +3,23 @@
 // argmax, topk and categorical.
 #include "../device/sample.h"
 
+#include <orrery/sdk/kind_checks.hpp>
+
 #include "fold_launch.h"
-#include "late_args.h"
 #include "row_launch.h"
 
 namespace orr_cuda {
 namespace {
 
 void supports_argmax(const orr_op& op, orr_support& out) {
-  require_counts(op, 1, 1);
+  require_argmax(op);
   require_rows(op.in[0]);
-  require(op.in[0].dims[1] > 0, "rows must not be empty");
-  require_vector(op.out[0], ORR_I64, op.in[0].dims[0], "y");
   orr::copy_text(out.numerics, "exact");
 }
 
 void supports_topk(const orr_op& op, orr_support& out) {
-  require_counts(op, 1, 2);
+  require_topk(op);
   require_rows(op.in[0]);
-  const int64_t rows = op.in[0].dims[0], k = orr::attr_int(op, "k", 0);
-  require(k >= 1 && k <= op.in[0].dims[1], "k must lie in 1..C");
-  require_dtype(op.out[0], op.in[0].dtype, "values");
-  require_shape(op.out[0], {rows, k}, "values");
-  require_dtype(op.out[1], ORR_I64, "indices");
-  require_shape(op.out[1], {rows, k}, "indices");
   orr::copy_text(out.numerics, "exact");
 }
 
@@ -51,14 +44,8 @@ struct Best : Prepared {
 };
 
 void supports_categorical(const orr_op& op, orr_support& out) {
-  require_counts(op, 4, 1);
+  require_categorical(op);
   require_rows(op.in[0]);
-  require_real(op.in[0], "logits");
-  require(op.in[0].dims[1] > 0, "rows must not be empty");
-  require_scalar(op.in[1], "seed");
-  require_scalar(op.in[2], "step");
-  require_scalar(op.in[3], "base");
-  require_vector(op.out[0], ORR_I64, op.in[0].dims[0], "y");
   orr::copy_text(out.numerics, "cuda.categorical.1: as ops.h, exp in f64, rounded");
 }
 
@@ -88,17 +75,11 @@ struct Categorical : Prepared {
   uint32_t rng_id_;
 };
 
-template <class Op>
-std::unique_ptr<Prepared> prepare(const orr_op& op) {
-  return std::make_unique<Op>(op);
-}
-
 }  // namespace
 
-extern const Family argmax_family, topk_family, categorical_family;
-const Family argmax_family = {"argmax", supports_argmax, nullptr, prepare<Best>};
-const Family topk_family = {"topk", supports_topk, nullptr, prepare<Best>};
+const Family argmax_family = {"argmax", supports_argmax, nullptr, prepare_as<Best>};
+const Family topk_family = {"topk", supports_topk, nullptr, prepare_as<Best>};
 const Family categorical_family = {"categorical", supports_categorical, nullptr,
-                                   prepare<Categorical>};
+                                   prepare_as<Categorical>};
 
 }  // namespace orr_cuda

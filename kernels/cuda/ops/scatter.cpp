@@ -3,9 +3,10 @@
 // scatter_add.
 #include "../device/scatter.h"
 
+#include <orrery/sdk/kind_checks.hpp>
+
+#include "../late.h"
 #include "fold_launch.h"
-#include "late_args.h"
-#include "require_nodes.h"
 
 namespace orr_cuda {
 namespace {
@@ -15,25 +16,12 @@ constexpr int64_t kMost = int64_t{1} << 31;
 int64_t rows_of(const orr_op& op) { return orr::attr_int(op, "rows", 0); }
 
 void supports(const orr_op& op, orr_support& out) {
-  require_counts(op, op.n_in == 3 ? 3 : 2, 1);
-  require_rank(op.in[0], 1, "index");
-  require_index(op.in[0], "index");
+  require_scatter_add(op);
   const orr_tensor& dy = op.in[1];
-  require_rank(dy, 2, "dy");
-  require(dy.dtype != ORR_BOOL, "dy must not be bool");
-  require_shape(dy, {op.in[0].dims[0], dy.dims[1]}, "dy");
-  require(orr::attr_int(op, "rows", -1) >= 0, "rows must be given");
+  require_dtype(op.out[0], dy.dtype, "y");
   require(rows_of(op) < kMost && dy.dims[0] < kMost, "2^31 rows or tokens, or more");
   require(dy.dims[1] < 1 << 21, "rows of more than 2 million elements");
-  if (op.n_in == 3) {
-    require_dtype(op.in[2], dy.dtype, "base");
-    require_shape(op.in[2], {rows_of(op), dy.dims[1]}, "base");
-    require(Leaves(op).nodes() == 1, "with a base all leaves must be there");
-    out.inplace = 3;
-  }
-  require_leaves(op, op.in[0].dims[0]);
-  require_dtype(op.out[0], dy.dtype, "y");
-  require_nodes(op, op.out[0], {rows_of(op), dy.dims[1]}, "y");
+  if (op.n_in == 3) out.inplace = 3;
   orr::copy_text(out.numerics, "cuda.scatter_add.1: as ops.h");
 }
 
@@ -66,8 +54,8 @@ struct Scatter : Prepared {
     if (rows_ == 0 && tokens_ == 0) return;
     auto* start = static_cast<int32_t*>(pointer(b.workspace));
     int32_t *cursor = start + rows_ + 1, *loose = cursor + rows_, *order = loose + tokens_;
-    const ScatterSortArgs sort{pointer(b.in[0]), wide_, tokens_, rows_,           start,
-                               cursor,           loose, order,   late_args(late_)};
+    const ScatterSortArgs sort{pointer(b.in[0]), wide_, tokens_, rows_,       start,
+                               cursor,           loose, order,   late_.args()};
     const Extent grids[] = {
         threads(rows_ + 1), threads(tokens_), {1}, threads(tokens_), threads(tokens_)};
     for (int i = 0; i < 5; ++i)
@@ -109,11 +97,8 @@ struct Scatter : Prepared {
   ScatterArgs args_{};
 };
 
-std::unique_ptr<Prepared> prepare(const orr_op& op) { return std::make_unique<Scatter>(op); }
-
 }  // namespace
 
-extern const Family scatter_add_family;
-const Family scatter_add_family = {"scatter_add", supports, measure, prepare};
+const Family scatter_add_family = {"scatter_add", supports, measure, prepare_as<Scatter>};
 
 }  // namespace orr_cuda

@@ -4,40 +4,26 @@
 #include "../device/windows.h"
 
 #include <algorithm>
+#include <orrery/sdk/kind_checks.hpp>
 
 #include "../function.h"
 #include "../op.h"
-#include "pointer.h"
 
 namespace orr_cuda {
 namespace {
 
 WindowArgs geometry(const orr_op& op) {
-  const orr_attr &stride = *orr::attr(op, "stride"), &dilation = *orr::attr(op, "dilation");
-  const int n = stride.count, shift = 3 - n;
-  const int64_t *x = op.in[0].dims, *y = op.out[0].dims;
+  const Windows w(op);
   WindowArgs a{};
-  a.lead = x[0], a.width = x[1 + 2 * n];
-  for (int d = 0; d < 3; ++d) {
-    const int i = d - shift;
-    const bool there = i >= 0;
-    a.count[d] = there ? x[1 + i] : 1, a.size[d] = there ? x[1 + n + i] : 1;
-    a.length[d] = there ? y[1 + i] : 1;
-    a.stride[d] = there ? stride.ints[i] : 1, a.dilation[d] = there ? dilation.ints[i] : 1;
-  }
+  a.lead = w.lead, a.width = w.width;
+  std::copy_n(w.count, 3, a.count), std::copy_n(w.size, 3, a.size);
+  std::copy_n(w.length, 3, a.length), std::copy_n(w.stride, 3, a.stride);
+  std::copy_n(w.dilation, 3, a.dilation);
   return a;
 }
 
 void supports_fold(const orr_op& op, orr_support& out) {
-  require_counts(op, 1, 1);
-  const orr_attr *stride = orr::attr(op, "stride"), *dilation = orr::attr(op, "dilation");
-  require(stride && dilation && stride->count >= 1 && stride->count <= 3 &&
-              dilation->count == stride->count,
-          "stride and dilation must have one to three numbers each");
-  require_rank(op.in[0], 2 * stride->count + 2, "x");
-  require_rank(op.out[0], stride->count + 2, "y");
-  require_dtype(op.out[0], op.in[0].dtype, "y");
-  require(op.in[0].dtype != ORR_BOOL, "x must not be bool");
+  require_fold(op);
   orr::copy_text(out.numerics, "cuda.fold.1: as ops.h");
 }
 
@@ -59,11 +45,8 @@ struct WindowSum : Prepared {
   int64_t elements_;
 };
 
-std::unique_ptr<Prepared> prepare(const orr_op& op) { return std::make_unique<WindowSum>(op); }
-
 }  // namespace
 
-extern const Family fold_family;
-const Family fold_family = {"fold", supports_fold, nullptr, prepare};
+const Family fold_family = {"fold", supports_fold, nullptr, prepare_as<WindowSum>};
 
 }  // namespace orr_cuda

@@ -28,10 +28,18 @@ std::vector<Case> stored_otherwise(const Case& sums, int32_t summed);
 // The two ops that a matmul_pointwise stands for.
 Case matmul_of(const Case& both);
 Case pointwise_of(const Case& both);
+// The two ops that a pointwise_next stands for.
+Case first_of(const Case& both);
+Case next_of(const Case& both);
+
+// What reduces and norms give.
+std::vector<Values> reduce_oracle(const Case& c, const std::vector<Values>& x);
+std::vector<Values> norm_oracle(const Case& c, const std::vector<Values>& x);
 
 std::vector<Case> pointwise_cases();
 std::vector<Case> matmul_cases();
 std::vector<Case> matmul_pointwise_cases();
+std::vector<Case> pointwise_next_cases();
 std::vector<Case> reduce_cases();  // and argmax, topk
 std::vector<Case> norm_cases();    // and softmax
 std::vector<Case> attention_cases();

@@ -6,7 +6,6 @@
 #include "conformance/kernel/cases.h"
 
 namespace kernel_suite {
-namespace {
 
 std::vector<Values> reduce_oracle(const Case& c, const std::vector<Values>& x) {
   int64_t outer = c.in[0].dims[0], k = c.in[0].dims[1], inner = c.in[0].dims[2];
@@ -29,6 +28,8 @@ std::vector<Values> reduce_oracle(const Case& c, const std::vector<Values>& x) {
     }
   return {y};
 }
+
+namespace {
 
 Case reduce(int32_t dtype, const std::string& fn, int64_t o, int64_t k, int64_t i) {
   Case c;

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which pointwise expressions are well formed: operands come before use and have fitting dtypes.
-#include "expression.h"
-#include "op.h"
+// For authors of kernel plugins: which pointwise expressions are well formed. Operands come before
+// use and have fitting dtypes.
+#pragma once
 
-namespace reference {
-namespace {
+#include <orrery/sdk/op_checks.hpp>
+
+namespace orr {
 
 // Operands of a function that are registers, or -1 for an unknown function.
-int arity(int32_t fn) {
+inline int arity(int32_t fn) {
   switch (fn) {
     case ORR_FN_INPUT:
     case ORR_FN_CONST: return 0;
@@ -28,15 +29,15 @@ int arity(int32_t fn) {
   return -1;
 }
 
-bool is_comparison(int32_t fn) { return fn >= ORR_FN_EQ && fn <= ORR_FN_GE; }
-bool is_logic(int32_t fn) { return fn >= ORR_FN_AND && fn <= ORR_FN_NOT; }
+inline bool is_comparison(int32_t fn) { return fn >= ORR_FN_EQ && fn <= ORR_FN_GE; }
+inline bool is_logic(int32_t fn) { return fn >= ORR_FN_AND && fn <= ORR_FN_NOT; }
 
 // Functions that exist for reals only.
-bool needs_real(int32_t fn) {
+inline bool needs_real(int32_t fn) {
   return fn == ORR_FN_RAND || (fn >= ORR_FN_SQRT && fn <= ORR_FN_GELU_GRAD);
 }
 
-void check_instruction(const orr_op& op, int k) {
+inline void check_instruction(const orr_op& op, int k) {
   const orr_instr& e = op.expr->instrs[k];
   const int32_t operand[3] = {e.a, e.b, e.c};
   std::string at = "instruction " + std::to_string(k);
@@ -68,9 +69,8 @@ void check_instruction(const orr_op& op, int k) {
   }
 }
 
-}  // namespace
-
-void check_expression(const orr_op& op) {
+// Throws Unsupported unless the op's expression is as in ops.h.
+inline void check_expression(const orr_op& op) {
   require(op.expr != nullptr, "a pointwise op needs an expression");
   require(op.expr->n_outputs == op.n_out,
           "the expression has another number of outputs than the op");
@@ -82,4 +82,4 @@ void check_expression(const orr_op& op) {
   }
 }
 
-}  // namespace reference
+}  // namespace orr

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The softmax, the norms and their input gradients. Their tensors are said by letters: d (dy), x
+// and y are rows [R,C]; w and b are [C]; the statistics m (mean) and r (rstd) are [R]; n is a sum
+// over the rows, [nodes,C] if the op has leaves.
+#pragma once
+
+#include <string_view>
+
+#include "../device/row_args.h"
+#include "row_launch.h"
+
+namespace orr_cuda {
+
+// Throws Unsupported unless the op has these tensors, the first of which is rows.
+void require_tensors(const orr_op& op, std::string_view in, std::string_view out);
+// Sets the arguments of these letters.
+void point_to(RowArgs& args, std::string_view letters, const CUdeviceptr* tensors);
+
+// What a norm adds to its input first: a row (0: none) and a tensor. The result goes to `sum`.
+struct Residual {
+  CUdeviceptr bias = 0, added = 0, sum = 0;
+};
+
+class RowOp : public Prepared {
+ public:
+  explicit RowOp(const orr_op& op);
+  void launch(CUstream stream, const Buffers& b) override { launch(stream, b, {}); }
+  // REQUIRES: there is no residual, or the op is a norm.
+  void launch(CUstream stream, const Buffers& b, const Residual& residual);
+
+ private:
+  std::string_view in_, out_;  // letters
+  RowLaunch rows_;
+  double eps_;
+};
+
+}  // namespace orr_cuda

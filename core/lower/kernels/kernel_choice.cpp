@@ -40,7 +40,7 @@ KernelChoice::KernelChoice(const std::vector<std::string>& names) : names_(names
 
 KernelChoice::Found KernelChoice::find(const Launch& launch) const {
   std::optional<Launch> plain;
-  if (launch.op.attrs.count(permission)) plain = without_permission(launch);
+  if (launch.op.attrs.has(permission)) plain = without_permission(launch);
   const AbiOp op(launch), plain_op(plain ? *plain : launch);
   Found best{};
   for (size_t k = 0; k < tables_.size(); ++k) {

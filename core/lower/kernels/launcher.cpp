@@ -15,7 +15,7 @@ bool is_short(const Place& x) {
 }
 
 bool can_widen(const Op& op, const std::vector<Place>& in, const std::vector<Place>& out) {
-  return op.attrs.count("dtype") && out[0].layout.dtype == ORR_F32 &&
+  return op.attrs.has("dtype") && out[0].layout.dtype == ORR_F32 &&
          std::any_of(in.begin(), in.end(), is_short);
 }
 
@@ -169,7 +169,7 @@ void Launcher::note_padding(Launch& launch) const {
       if (plan_.storage(x.storage).padded) padded |= bit;
       bit *= 2;
     }
-  if (padded) launch.op.attrs["padded"] = padded;
+  if (padded) launch.op.attrs.set("padded", padded);
 }
 
 void Launcher::finish(Launch launch) {

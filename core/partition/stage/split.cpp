@@ -148,8 +148,9 @@ class Splitter {
   void move_together(const std::vector<Waiting>& scalars, int32_t dtype, int peer, bool away) {
     int64_t n = static_cast<int64_t>(scalars.size());
     Op all = message(scalars[0].maker, scalars[0].v, away ? "send" : "recv", peer);
+    const Site site = all.site;
     // Says that the op is not part of any tensor's update (partition/shard/chains.h).
-    all.attrs["moves_scalars"] = int64_t{1};
+    all.attrs.set("moves_scalars", int64_t{1});
     std::vector<ValueId> parts;
     for (size_t k = 0; k < scalars.size(); ++k)
       parts.push_back(to_.new_value({dtype, {1}}, Role::activation));
@@ -158,8 +159,8 @@ class Splitter {
                    std::vector<ValueId> out) {
       Op op;
       op.kind = kind, op.attrs = attrs, op.in = std::move(in), op.out = std::move(out);
-      op.attrs["moves_scalars"] = int64_t{1};
-      op.phase = Phase::update, op.site = all.site;
+      op.attrs.set("moves_scalars", int64_t{1});
+      op.phase = Phase::update, op.site = site;
       append(std::move(op));
     };
     auto shape = [&](ValueId from, ValueId to) {
@@ -171,8 +172,8 @@ class Splitter {
       all.in = {row};
       return append(std::move(all));
     }
-    all.attrs["dtype"] = int64_t{dtype};
-    all.attrs["dims"] = Dims{n};
+    all.attrs.set("dtype", int64_t{dtype});
+    all.attrs.set("dims", Dims{n});
     all.out = {row};
     append(std::move(all));
     add("split", {{"dim", int64_t{0}}, {"sizes", Dims(static_cast<size_t>(n), 1)}}, {row}, parts);
@@ -183,9 +184,9 @@ class Splitter {
   // in forward, and in reverse in backward.
   void receive(size_t i, ValueId v, int peer) {
     Op m = message(i, v, "recv", peer);
-    m.attrs["dtype"] = int64_t{value(v).type.dtype};
-    m.attrs["dims"] = value(v).type.dims;
-    if (gathered_[static_cast<size_t>(v)]) m.attrs["gathered"] = int64_t{1};
+    m.attrs.set("dtype", int64_t{value(v).type.dtype});
+    m.attrs.set("dims", value(v).type.dims);
+    if (gathered_[static_cast<size_t>(v)]) m.attrs.set("gathered", int64_t{1});
     m.out = {v};
     if (!stage_ranks_.is_late(i)) {
       int forward = INT32_MAX, backward = -1, made = from_.ops()[i].stage;

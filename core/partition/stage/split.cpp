@@ -60,20 +60,19 @@ class Splitter {
 
   void emit_now(size_t i) {
     const Op& op = from_.ops()[i];
-    bool mine = stage_ranks_.run_at(i).test(me_);
-    if (mine) {
+    const Ranks& at = stage_ranks_.run_at(i);
+    if (at.test(me_)) {
       Op copy = op;
       if (stage_ranks_.is_late(i)) copy.stage = 0;
       append(std::move(copy));
     }
-    if (stage_ranks_.run_at(i).none()) return;
-    for (ValueId v : op.out) move(i, v, stage_ranks_.run_at(i).find_first());
+    for (ValueId v : op.out)
+      if (stage_ranks_.travels(v) && at.any()) move(i, v, at.find_first());
   }
 
   // Emits this rank's part of moving v from `source`, the first coordinate that has it, to those
   // that need it and do not compute it.
   void move(size_t i, ValueId v, size_t source) {
-    if (!stage_ranks_.travels(v)) return;
     const bool together = stage_ranks_.is_late(i) && stage_ranks_.scalar(v);
     if (together) held_back_[static_cast<size_t>(v)] = true;
     auto to = [&](size_t there) {

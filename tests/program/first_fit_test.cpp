@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 
 #include "lower/lower.h"
@@ -12,49 +13,63 @@ namespace {
 
 constexpr uint64_t kAlignment = 64;
 
-// The lowest offset at which the storage meets none of the others, found by trying all that may be.
-uint64_t lowest(const Storage& s, const std::vector<Storage>& placed) {
-  std::vector<uint64_t> tried = {0};
-  const auto end = [](const Storage& x) {
-    return (x.offset + x.whole() + kAlignment - 1) / kAlignment * kAlignment;
-  };
-  for (const Storage& other : placed) tried.push_back(end(other));
-  std::sort(tried.begin(), tried.end());
-  for (uint64_t offset : tried)
-    if (std::none_of(placed.begin(), placed.end(), [&](const Storage& other) {
-          return other.meets(s) && offset < end(other) && other.offset < offset + s.whole();
-        }))
-      return offset;
-  return UINT64_MAX;
+uint64_t end_of(const Storage& s) {
+  return (s.offset + s.whole() + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-// Lifetimes as in a recurrence: short ones, and ones from forward to the same step of backward.
-std::vector<std::pair<int, int>> lifetimes(std::mt19937& random, int steps) {
-  const auto any = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
-  const int first = any(steps);
-  switch (any(4)) {
-    case 0: return {{first, 2 * steps - first}};
-    case 1: return {{first, first + 2}, {first + 4, first + 5}, {first + 9, first + 9}};
-    case 2: return {};
-    default: return {{first, first + any(4)}};
+// The lowest offset at which the storage meets none of the others, which are sorted by offset.
+uint64_t lowest(const Storage& s, const std::vector<Storage>& placed) {
+  uint64_t offset = 0;
+  for (const Storage& other : placed) {
+    if (offset + s.whole() <= other.offset) break;
+    if (other.meets(s)) offset = std::max(offset, end_of(other));
   }
+  return offset;
+}
+
+// Storages of two eras, and of both: of forward, of backward, and what waits for backward. In the
+// first era some are large, so that what lives in both leaves holes in the second. Some live
+// twice, and the last ones are short, as the steps of a recurrence have them.
+Storage drawn(std::mt19937& random, int i, int n) {
+  const auto any = [&](int most) { return static_cast<int>(random() % unsigned(most)); };
+  constexpr int kEra = 1000;
+  Storage s;
+  s.bytes = 1 + static_cast<uint64_t>(any(200));
+  const int a = 100 + any(300), kind = any(20);
+  if (i > n / 2 && kind > 5) {
+    const int first = any(2 * kEra);
+    s.alive = {{first, first + any(4)}};
+  } else if (kind < 4) {
+    s.alive = {{kEra + a, 2 * kEra - a}};
+  } else if (kind < 6) {
+    s.alive = {{a, kEra - 1 - a}};
+    if (any(8) == 0) s.bytes *= 100;
+  } else if (kind == 6) {
+    s.alive = {{a - 100, a - any(50)}, {2 * kEra - 150, 2 * kEra - a / 4}};
+  } else if (kind == 7 && any(20) == 0) {
+    s.alive = {};
+  } else {
+    s.alive = {{a, 2 * kEra - a}};
+  }
+  return s;
 }
 
 TEST(FirstFit, TakesTheLowestFreeOffset) {
-  for (unsigned seed = 0; seed < 6; ++seed) {
+  for (unsigned seed = 0; seed < 10; ++seed) {
     std::mt19937 random(seed);
-    std::vector<Storage> placed;
-    placed.reserve(700);
+    const int n = 1500;
+    std::vector<Storage> all, placed;
+    all.reserve(n);
     FirstFit fit(kAlignment);
     uint64_t bytes = 0;
-    for (int i = 0; i < 700; ++i) {
-      Storage s;
-      s.bytes = 1 + random() % (seed % 2 ? 64 : 1000);
-      s.alive = lifetimes(random, 200);
+    for (int i = 0; i < n; ++i) {
+      Storage& s = all.emplace_back(drawn(random, i, n));
       const uint64_t expected = lowest(s, placed);
-      fit.place(placed.emplace_back(std::move(s)));
-      ASSERT_EQ(placed.back().offset, expected) << "seed " << seed << ", storage " << i;
-      bytes = std::max(bytes, expected + (placed.back().bytes + 63) / 64 * 64);
+      fit.place(s);
+      ASSERT_EQ(s.offset, expected) << "seed " << seed << ", storage " << i;
+      bytes = std::max(bytes, end_of(s));
+      const auto before = [](const Storage& x, const Storage& y) { return x.offset < y.offset; };
+      placed.insert(std::upper_bound(placed.begin(), placed.end(), s, before), s);
     }
     EXPECT_EQ(fit.bytes(), bytes);
   }

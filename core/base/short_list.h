@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A list of plain elements, used as std::vector is. Up to N elements lie in the list itself and need
-// no other memory.
+// A list of plain elements, used as std::vector is. Up to N elements lie in the list itself and
+// need no other memory.
 #pragma once
 
 #include <algorithm>

@@ -117,14 +117,14 @@ class Verifier {
   // Goes through the steps with the storages that are alive, by offset: a new one may only meet its
   // neighbours.
   void overlaps(Region region) const {
-    std::vector<std::tuple<int, int, const Storage*>> lives;  // from, to
+    std::vector<std::tuple<int, int, const Storage*>> spans;  // from, to
     for (const Storage& s : plan_.storages)
       if (s.region == region && s.bytes)
-        for (auto [from, to] : s.alive) lives.emplace_back(from, to, &s);
-    std::sort(lives.begin(), lives.end());
+        for (auto [from, to] : s.alive) spans.emplace_back(from, to, &s);
+    std::sort(spans.begin(), spans.end());
     std::map<uint64_t, const Storage*> here;
     std::multimap<int, const Storage*> ends;
-    for (const auto& [from, to, s] : lives) {
+    for (const auto& [from, to, s] : spans) {
       for (; !ends.empty() && ends.begin()->first < from; ends.erase(ends.begin()))
         here.erase(ends.begin()->second->offset);
       const auto [at, alone] = here.emplace(s->offset, s);

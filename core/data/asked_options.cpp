@@ -11,9 +11,9 @@ template <class T>
 const T* AskedOptions::ask(const void* self, const char* name, const char* expected) {
   const auto& own = *static_cast<const AskedOptions*>(self);
   own.asked_.insert(name);
-  const auto given = own.options_.find(name);
-  if (given == own.options_.end()) return nullptr;
-  const T* value = std::get_if<T>(&given->second);
+  const Attr* given = own.options_.find(name);
+  if (!given) return nullptr;
+  const T* value = std::get_if<T>(given);
   if (!value) own.wrong_ = fmt::format("option '{}' must be {}", name, expected);
   return value;
 }
@@ -26,9 +26,8 @@ orr_options AskedOptions::table() const {
     return value ? *value : fallback;
   };
   table.real = [](const void* self, const char* name, double fallback) {
-    const Attrs& options = static_cast<const AskedOptions*>(self)->options_;
-    const auto given = options.find(name);
-    if (given != options.end() && std::holds_alternative<int64_t>(given->second))
+    const Attr* given = static_cast<const AskedOptions*>(self)->options_.find(name);
+    if (given && std::holds_alternative<int64_t>(*given))
       return static_cast<double>(*ask<int64_t>(self, name, "a number"));
     const auto* value = ask<double>(self, name, "a number");
     return value ? *value : fallback;
@@ -48,9 +47,9 @@ void AskedOptions::check_call(orr_status* status, const std::string& subject) co
   orrery::check(status);
   const std::vector<std::string> known(asked_.begin(), asked_.end());
   for (const auto& [name, value] : options_)
-    if (!asked_.count(name))
+    if (!asked_.count(name.str()))
       fail(ORR_INVALID, "{}: unknown option '{}'{}; it has {}", subject, name,
-           did_you_mean(name, known), known.empty() ? "none" : join(known, ", "));
+           did_you_mean(name.str(), known), known.empty() ? "none" : join(known, ", "));
 }
 
 }  // namespace orrery

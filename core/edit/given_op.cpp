@@ -82,10 +82,10 @@ Op op_of(orr_program* e, const orr_op_desc& desc) {
   for (int32_t i = 0; i < desc.n_attrs; ++i) {
     const orr_attr& attr = desc.attrs[i];
     if (!attr.name) fail(ORR_INVALID, "{}: attribute {} has no name", op.kind, i);
-    op.attrs[attr.name] = attr_of(attr);
+    op.attrs.set(attr.name, attr_of(attr));
   }
   if (is_exchange(op.kind)) {
-    op.attrs["origin"] = e->strategy;
+    op.attrs.set("origin", e->strategy);
     e->program->axis_size(attr_text(op.attrs, "axis", ""));
   }
   if (desc.expr) op.expr = expr_of(*desc.expr, desc.n_in);

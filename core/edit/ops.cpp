@@ -55,7 +55,7 @@ Type type_of(const orr_state_desc& how, const std::shared_ptr<State>& like) {
   Type type;
   type.dtype = like ? like->type.dtype : dtype_of(how);
   if (how.rank >= 0)
-    type.dims.assign(how.dims, how.dims + how.rank);
+    type.dims = Dims(how.dims, how.dims + how.rank);
   else
     type.dims = like->type.dims;
   return type;

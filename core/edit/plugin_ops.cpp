@@ -164,8 +164,8 @@ Call call_of(const PluginOp& op, const std::vector<Type>& in, const Attrs& attrs
     throw std::invalid_argument(fmt::format("takes {} inputs, not {}", op.n_in, in.size()));
   std::vector<Attr> options;
   for (const auto& [name, fallback] : op.options) {
-    const auto at = attrs.find(name);
-    options.push_back(at == attrs.end() ? fallback : at->second);
+    const Attr* given = attrs.find(name);
+    options.push_back(given ? *given : fallback);
   }
   return {op, in, std::move(options)};
 }
@@ -267,7 +267,7 @@ ValueId add_plugin_op(Program& p, const PluginOp& op, const std::vector<Attr>& o
                       const std::vector<ValueId>& in) {
   if (op.kernel) {
     Attrs attrs;
-    for (size_t i = 0; i < options.size(); ++i) attrs[op.options[i].first] = options[i];
+    for (size_t i = 0; i < options.size(); ++i) attrs.set(op.options[i].first, options[i]);
     return p.add1(op.name, in, attrs);
   }
   std::vector<Type> types;

@@ -4,8 +4,10 @@
 #pragma once
 
 #include <string>
+#include <unordered_map>
 #include <vector>
 
+#include "lower/abi_op.h"
 #include "lower/rank_plan.h"
 
 namespace orrery {
@@ -31,10 +33,13 @@ class KernelChoice {
     bool ignored;  // the plugin takes the op only without its attribute "numerics" (orrery/ops.h)
   };
   Found find(const Launch& launch) const;
+  Found ask_all(const Launch& launch, const AbiOp& op) const;
   [[noreturn]] void refuse(const Launch& launch) const;
 
   std::vector<std::string> names_;
   std::vector<const orr_kernel_api*> tables_;  // by name
+  // Answers, by all that plugins were asked: layers are alike, and asking takes long.
+  mutable std::unordered_map<std::string, Found> known_;
 };
 
 }  // namespace orrery

@@ -81,17 +81,20 @@ Program states_alone(const Program& from) {
   return p;
 }
 
+using ProgramPtr = std::shared_ptr<const Program>;
+ProgramPtr own(Program p) { return std::make_shared<const Program>(std::move(p)); }
+
 // The rank's program before its microbatches count.
-Program program_of(const LowerRequest& request, bool dedicated) {
+ProgramPtr program_of(const LowerRequest& request, bool dedicated) {
   const Mesh& mesh = *request.mesh;
   Share share = share_of(request);
   if (!share.sharded.empty() && mesh.gradient_ranks() > 1) {
     Mesh cut = mesh;
     cut.sharded = std::move(share.sharded);
-    return shard(share.program, cut, request.rank);
+    return own(shard(*share.program, cut, request.rank));
   }
-  if (mesh.alone && dedicated) return states_alone(share.program);
-  return std::move(share.program);
+  if (mesh.alone && dedicated) return own(states_alone(*share.program));
+  return share.program;
 }
 
 // Sets what the plan must know of the device that its kernels work on; nothing for the host.
@@ -120,20 +123,18 @@ Microbatches by_itself(Microbatches mine) {
 Share share_of(const LowerRequest& request) {
   const Mesh& mesh = *request.mesh;
   const int rank = request.rank;
-  Program p;
-  const Program* from = request.cut ? request.cut : request.logical;
-  if (!request.cut && !mesh.placed.empty()) {
-    p = cut_program(*request.logical, mesh, rank).program;
-    from = &p;
-  }
-  if (mesh.pipe_axis.empty()) return {from == &p ? std::move(p) : *from, mesh.sharded};
+  const Program* given = request.cut ? request.cut : request.logical;
+  ProgramPtr from(ProgramPtr(), given);  // without owning it
+  if (!request.cut && !mesh.placed.empty())
+    from = own(cut_program(*request.logical, mesh, rank).program);
+  if (mesh.pipe_axis.empty()) return {std::move(from), mesh.sharded};
   StageShare stage = request.stage_ranks ? split_stages(*from, mesh, *request.stage_ranks, rank)
                                          : split_stages(*from, mesh, StageRanks(*from, mesh), rank);
-  Share share{std::move(stage.program), mesh.sharded};
+  Share share{own(std::move(stage.program)), mesh.sharded};
   // States that several stages hold stay whole, because their gradients are added across stages.
   // States that other stages hold are not cut here.
   for (const std::string& name : stage.held_twice) share.sharded.erase(name);
-  for (const Value& v : share.program.values())
+  for (const Value& v : share.program->values())
     if (v.part.is_flat()) share.sharded.erase(v.name);
   return share;
 }
@@ -172,7 +173,7 @@ RankPlan lower(const LowerRequest& request) {
   ask_device(plan);
   plan.mesh = *request.mesh, plan.rank = request.rank;
   if (plan.mesh.alone) plan.mesh.batch_axis.clear(), plan.mesh.dedicated = 0;
-  plan.local = localize(program_of(request, mine.idle()), mine, plan.mesh, first, request.rank);
+  plan.local = localize(*program_of(request, mine.idle()), mine, plan.mesh, first, request.rank);
   merge_groups(plan.local.program);
   gather_rows(plan.local, plan.mesh, request.rank);
   if (request.fuse) fuse_ops(plan.local, request.kernels);

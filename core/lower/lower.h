@@ -5,6 +5,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -30,7 +31,7 @@ RankPlan lower(const LowerRequest& request);
 // The rank's share of the logical program by all axes that do not deal the batch, and which of its
 // parameters' training state is sharded over axes that do.
 struct Share {
-  Program program;
+  std::shared_ptr<const Program> program;  // may be the caller's, which outlives this
   std::map<std::string, Sharded> sharded;  // as Mesh::sharded
 };
 Share share_of(const LowerRequest& request);

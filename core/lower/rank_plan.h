@@ -90,10 +90,10 @@ struct Exchange {
   std::string axis;  // mesh axis whose ranks take part
   int32_t op = 0, dtype = ORR_F32, redop = ORR_RED_SUM, root_or_peer = 0, tag = 0;
   int64_t count = 0;
-  std::vector<int64_t> counts, begins, leaf_first;
+  Dims counts, begins, leaf_first;
   // Of a permutation: the coordinate that each coordinate's tensor goes to; `counts` is then what
   // this rank sends to each coordinate.
-  std::vector<int64_t> to;
+  Dims to;
   Place send, recv;         // storage kNone: this rank sends, or receives, nothing
   uint64_t bytes_sent = 0;  // by this rank, each time
   int64_t nodes = 1;

@@ -35,7 +35,7 @@ std::string read_file(const std::string& path) {
 Attrs options_in(const Table& options) {
   Attrs given;
   for (const std::string& name : sorted_keys(options.L, options.index))
-    given[name] = options.with(name, attr_at);
+    given.set(name, options.with(name, attr_at));
   return given;
 }
 

@@ -48,7 +48,7 @@ std::vector<int32_t> op(lua_State* L, Draft& d, Program&, const std::string& kin
   Attrs attrs;
   if (lua_istable(L, attributes))
     for (const std::string& name : sorted_keys(L, attributes))
-      attrs[name] = Table{L, attributes}.with(name, attr_at);
+      attrs.set(name, Table{L, attributes}.with(name, attr_at));
   std::vector<orr_attr> given;
   for (auto& [name, attr] : attrs) given.push_back(abi_attr(name, attr));
   const orr_op_desc desc = {sizeof desc,

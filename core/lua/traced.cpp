@@ -55,8 +55,8 @@ void refuse_untrained(const Program& program, ValueId loss,
 void refuse_unused_conditions(lua_State* L, const Program& program, size_t first,
                               const std::vector<ValueId>& results) {
   std::vector<char> used(program.values().size());
-  for (const Op& op : program.ops())
-    for (ValueId v : op.in) used[static_cast<size_t>(v)] = 1;
+  for (size_t i = first; i < program.ops().size(); ++i)
+    for (ValueId v : program.ops()[i].in) used[static_cast<size_t>(v)] = 1;
   for (ValueId v : results) used[static_cast<size_t>(v)] = 1;
   for (auto& [state, next] : program.updates()) used[static_cast<size_t>(next)] = 1;
   for (auto& [name, watched] : program.outputs()) used[static_cast<size_t>(watched)] = 1;

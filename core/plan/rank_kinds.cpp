@@ -95,7 +95,7 @@ void RankKinds::find_shards() {
                             stage_ranks_of(cut ? *cut : b_.program)});
     Mesh mesh = b_.mesh;
     mesh.sharded = std::move(share.sharded);
-    const std::vector<ShardShape> shapes = shard_shapes(share.program, mesh);
+    const std::vector<ShardShape> shapes = shard_shapes(*share.program, mesh);
     const auto most = std::max_element(shapes.begin(), shapes.end(),
                                        [](auto& a, auto& b) { return a.elements < b.elements; });
     std::map<std::string, int> known;

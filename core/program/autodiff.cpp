@@ -115,10 +115,11 @@ class Reverse : public Gradient {
     const OpId twin = p.twin();
     pass_ = pass;
     for (size_t i = n_ops; i-- > first_;) {
-      Op op = p.ops()[i];  // a copy: gradients append ops
-      bool reached =
-          std::any_of(op.out.begin(), op.out.end(), [&](ValueId v) { return get(v) != kNone; });
-      if (!reached || is_left_to_other_pass(op)) continue;
+      const std::vector<ValueId>& out = p.ops()[i].out;
+      if (std::all_of(out.begin(), out.end(), [&](ValueId v) { return get(v) == kNone; }) ||
+          is_left_to_other_pass(p.ops()[i]))
+        continue;
+      const Op op = p.ops()[i];  // a copy: gradients append ops
       const OpDef& def = op_def(op.kind);
       if (!def.gradient) {
         refuse(op);

@@ -120,7 +120,7 @@ ValueId concat(Program& p, const std::vector<ValueId>& xs, int64_t dim) {
 static ValueId repeated(Program& p, ValueId x, const Dims& dims) {
   Op op;
   op.kind = "pointwise", op.phase = p.phase(), op.site = p.site(), op.in = {x};
-  op.attrs["dims"] = dims;
+  op.attrs.set("dims", dims);
   op.expr.outputs = {op.expr.push(ORR_FN_INPUT, p.type(x).dtype, 0)};
   const Dims& from = p.type(x).dims;
   bool ok = from.size() <= dims.size();

@@ -112,7 +112,7 @@ ValueId attention(Program& p, ValueId q, ValueId k, ValueId v, const AttentionOp
               {"scale", o.scale.value_or(1 / std::sqrt(depth))}};
   if (o.dropout != 0) {
     in.insert(in.end(), {p.seed(), p.step(), p.constant(0, ORR_I64)});
-    attrs["dropout"] = o.dropout, attrs["rng_id"] = p.next_rng_id();
+    attrs.set("dropout", o.dropout), attrs.set("rng_id", p.next_rng_id());
   }
   return p.add1("attention", in, attrs);
 }

@@ -30,12 +30,12 @@ void check_varies(Program& p, const char* what, ValueId x, const std::string& ax
 
 Attrs over(Program& p, const std::string& axis) {
   Attrs attrs{{"axis", axis}};
-  if (!p.origin().empty()) attrs["origin"] = p.origin();
+  if (!p.origin().empty()) attrs.set("origin", p.origin());
   return attrs;
 }
 
 Attrs with(Attrs attrs, const std::string& name, Attr value) {
-  attrs[name] = std::move(value);
+  attrs.set(name, std::move(value));
   return attrs;
 }
 

@@ -84,8 +84,8 @@ ValueId matmul(Program& p, ValueId a, ValueId b, bool ta, bool tb) {
     }
   }
   Attrs attrs;
-  if (ta) attrs["ta"] = int64_t{1};
-  if (tb) attrs["tb"] = int64_t{1};
+  if (ta) attrs.set("ta", int64_t{1});
+  if (tb) attrs.set("tb", int64_t{1});
   return p.add1("matmul", {a, b}, attrs);
 }
 

@@ -8,14 +8,15 @@
 #include <orrery/ops.h>
 
 #include <string>
-#include <vector>
+
+#include "base/short_list.h"
 
 namespace orrery {
 
 // Instruction k defines register k; outputs[j] is the register of output j.
 struct Expr {
-  std::vector<orr_instr> instrs;
-  std::vector<int32_t> outputs;
+  ShortList<orr_instr, 3> instrs;
+  ShortList<int32_t, 2> outputs;
 
   int32_t push(int32_t fn, int32_t dtype, int32_t a = -1, int32_t b = -1, int32_t c = -1,
                double imm = 0);

@@ -25,7 +25,7 @@ std::vector<Way> linear_options(const OnParts&, const Op& op, const std::vector<
 constexpr PartsRule linear_parts{.options = linear_options};
 
 void fit_dims(Op& copy, const Program& p, const Way&, const Member&) {
-  if (copy.attrs.count("dims")) copy.attrs["dims"] = p.type(copy.out[0]).dims;
+  if (copy.attrs.has("dims")) copy.attrs.set("dims", p.type(copy.out[0]).dims);
 }
 
 PartIndex index_in_part(Program& p, ValueId index, int64_t extent, const Member& owner,

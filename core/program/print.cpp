@@ -10,7 +10,7 @@ std::string attr_string(const Attr& attr) {
   if (auto* i = std::get_if<int64_t>(&attr)) return std::to_string(*i);
   if (auto* f = std::get_if<double>(&attr)) return fmt::format("{}", *f);
   if (auto* s = std::get_if<std::string>(&attr)) return "\"" + *s + "\"";
-  return to_string(std::get<std::vector<int64_t>>(attr));
+  return to_string(std::get<Dims>(attr));
 }
 
 std::string value_string(const Program& p, ValueId id) {

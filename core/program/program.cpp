@@ -48,17 +48,20 @@ ValueId Program::new_value(const Type& type, Role role, const std::string& name)
   Value v;
   v.type = type, v.role = role, v.name = name, v.site = site_;
   values_.push_back(std::move(v));
-  return static_cast<ValueId>(values_.size()) - 1;
+  const ValueId id = static_cast<ValueId>(values_.size()) - 1;
+  if (role != Role::activation) given_.push_back(id);
+  return id;
 }
 
-ValueId Program::find(Role role, const std::string& name) const {
-  for (size_t i = 0; i < values_.size(); ++i)
-    if (values_[i].role == role && values_[i].name == name) return static_cast<ValueId>(i);
-  return kNone;
+ValueId Program::find_given(const std::function<bool(const Value&)>& is) const {
+  const auto at =
+      std::find_if(given_.begin(), given_.end(), [&](ValueId v) { return is(value(v)); });
+  return at == given_.end() ? kNone : *at;
 }
 
 ValueId Program::batch_input(const std::string& name, const Type& type) {
-  if (ValueId found = find(Role::batch, name); found != kNone) return found;
+  const auto is_it = [&](const Value& v) { return v.role == Role::batch && v.name == name; };
+  if (ValueId found = find_given(is_it); found != kNone) return found;
   if (type.dims.empty())
     fail_here(fmt::format("batch field '{}' has no dims: the first one is the batch", name));
   if (batch_size_ && type.dims[0] != batch_size_)
@@ -72,10 +75,10 @@ ValueId Program::batch_input(const std::string& name, const Type& type) {
 }
 
 ValueId Program::scalar_input(const std::string& name, int32_t dtype) {
-  for (size_t i = 0; i < values_.size(); ++i)
-    if (const Value& v = values_[i];
-        v.role == Role::scalar && v.name == name && v.type.dtype == dtype)
-      return static_cast<ValueId>(i);
+  const auto is_it = [&](const Value& v) {
+    return v.role == Role::scalar && v.name == name && v.type.dtype == dtype;
+  };
+  if (ValueId found = find_given(is_it); found != kNone) return found;
   return new_value({dtype, {}}, Role::scalar, name);
 }
 
@@ -84,8 +87,8 @@ ValueId Program::input(const std::string& name, const Type& type) {
 }
 
 ValueId Program::state_value(const std::shared_ptr<State>& state) {
-  for (size_t i = 0; i < values_.size(); ++i)
-    if (values_[i].state == state) return static_cast<ValueId>(i);
+  const auto is_it = [&](const Value& v) { return v.state == state; };
+  if (ValueId found = find_given(is_it); found != kNone) return found;
   ValueId id = new_value(state->type, state->role, state->name);
   values_.back().state = state, values_.back().tier = state->tier;
   return id;
@@ -150,6 +153,7 @@ Program Program::without_ops(const std::function<bool(ValueId)>& keep) const {
   p.values_.resize(values_.size());
   for (size_t v = 0; v < values_.size(); ++v)
     if (keep(static_cast<ValueId>(v))) p.values_[v] = values_[v];
+  p.given_ = given_;
   p.updates_ = updates_, p.outputs_ = outputs_, p.rng_ordinals_ = rng_ordinals_;
   p.stream_ = stream_;
   p.user_gradients_ = user_gradients_, p.site_ = site_, p.phase_ = phase_,
@@ -271,7 +275,7 @@ ValueId Program::cast(ValueId x, int32_t dtype) {
 ValueId Program::constant(double number, int32_t dtype, const Dims& dims) {
   Op op;
   op.kind = "pointwise", op.phase = phase_, op.site = site_;
-  op.attrs["dims"] = dims;
+  op.attrs.set("dims", dims);
   op.expr.outputs = {op.expr.push(ORR_FN_CONST, dtype, -1, -1, -1, number)};
   append(std::move(op));
   return ops_.back().out[0];
@@ -281,7 +285,7 @@ ValueId Program::random_uniform(const Type& type, ValueId like) {
   Op op;
   op.kind = "pointwise", op.phase = phase_, op.site = site_;
   op.in = {seed(), step()};
-  op.attrs["dims"] = type.dims;
+  op.attrs.set("dims", type.dims);
   int32_t s = op.expr.push(ORR_FN_INPUT, ORR_I64, 0), t = op.expr.push(ORR_FN_INPUT, ORR_I64, 1);
   int32_t base = op.expr.push(ORR_FN_CONST, ORR_I64, -1, -1, -1, 0);
   op.expr.outputs = {

@@ -50,7 +50,7 @@ struct Value {
   Tier tier = Tier::device;      // where a state is kept, or an activation waits for backward
   // Mesh axes, "a*b", on which every coordinate has a value of its own, each of the full shape
   // (program/varying.h). "": one value everywhere.
-  std::string varying;
+  Name varying;
   Site site;
 };
 
@@ -198,11 +198,13 @@ class Program {
   void append(Op op);
 
  private:
-  ValueId find(Role role, const std::string& name) const;
+  // The first given value for which `is` is true; kNone: there is none.
+  ValueId find_given(const std::function<bool(const Value&)>& is) const;
   void complete_for_samples(Op& op);
 
   std::vector<Op> ops_;
   std::vector<Value> values_;
+  std::vector<ValueId> given_;  // the values made with a role, among them all that no op makes
   std::vector<std::pair<ValueId, ValueId>> updates_;
   std::vector<Together> together_;
   std::vector<std::pair<std::string, ValueId>> outputs_;

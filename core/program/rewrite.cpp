@@ -172,7 +172,7 @@ void retype_op(Program& p, ValueId value, int32_t compute, int32_t store) {
   if (store && is_cast(op))
     op.expr.instrs.back().dtype = store;
   else if (store)
-    op.attrs["dtype"] = int64_t{store};
+    op.attrs.set("dtype", int64_t{store});
   const std::vector<Type> types = inferred(p, op);
   if (store && types[0].dtype != store)
     fail(ORR_INVALID, "{}{} cannot store {}", op.site.prefix(), op.kind, dtype_name(store));

@@ -53,7 +53,7 @@ void complete_among(Program& p, ValueId sum, const std::string& axis) {
   if (maker == kNone || p.value(sum).batch != Batch::partial) return;
   Op& op = p.mutable_ops()[static_cast<size_t>(maker)];
   if (reads_samples(p, op))
-    op.attrs["among"] = axis;
+    op.attrs.set("among", axis);
   else
     for (ValueId v : Op(op).in) complete_among(p, v, axis);
 }
@@ -65,7 +65,7 @@ ValueId raw_gradient(Program& p, const std::vector<ValueId>& uses, const State& 
   ValueId sum = kNone;
   for (ValueId use : uses) {
     Attrs attrs;
-    if (!varies.empty()) attrs["varies"] = varies;
+    if (!varies.empty()) attrs.set("varies", varies);
     ValueId total = p.cast(p.add1("total", {use}, attrs), param.type.dtype);
     sum = sum == kNone ? total : p.pointwise(ORR_FN_ADD, {sum, total});
   }

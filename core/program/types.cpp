@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "program/types.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -19,9 +20,9 @@ constexpr std::array<std::pair<int32_t, const char*>, 8> kDtypes = {{{ORR_F32, "
                                                                      {ORR_BOOL, "bool"}}};
 
 template <class T>
-const T* find(const Attrs& attrs, const std::string& name) {
-  auto it = attrs.find(name);
-  return it == attrs.end() ? nullptr : std::get_if<T>(&it->second);
+const T* find(const Attrs& attrs, std::string_view name) {
+  const Attr* found = attrs.find(name);
+  return found ? std::get_if<T>(found) : nullptr;
 }
 
 }  // namespace
@@ -62,23 +63,58 @@ std::string to_string(const Dims& dims) {
 
 std::string to_string(const Type& type) { return dtype_name(type.dtype) + to_string(type.dims); }
 
-int64_t attr_int(const Attrs& attrs, const std::string& name, int64_t fallback) {
+Attrs::Attrs(std::initializer_list<Item> items) {
+  std::vector<Item> sorted(items);
+  std::sort(sorted.begin(), sorted.end(),
+            [](const Item& a, const Item& b) { return a.first.str() < b.first.str(); });
+  items_ = std::make_shared<const std::vector<Item>>(std::move(sorted));
+}
+
+const Attr* Attrs::find(std::string_view name) const {
+  for (const auto& [known, value] : *this)
+    if (known.str() == name) return &value;
+  return nullptr;
+}
+
+void Attrs::set(const Name& name, Attr value) {
+  std::vector<Item> items(begin(), end());
+  const auto at = std::find_if(items.begin(), items.end(),
+                               [&](const Item& i) { return i.first.str() >= name.str(); });
+  if (at != items.end() && at->first == name)
+    at->second = std::move(value);
+  else
+    items.emplace(at, name, std::move(value));
+  items_ = std::make_shared<const std::vector<Item>>(std::move(items));
+}
+
+void Attrs::erase(std::string_view name) {
+  if (!has(name)) return;
+  std::vector<Item> items(begin(), end());
+  std::erase_if(items, [&](const Item& i) { return i.first.str() == name; });
+  items_ = std::make_shared<const std::vector<Item>>(std::move(items));
+}
+
+bool Attrs::operator==(const Attrs& other) const {
+  return items_ == other.items_ || std::equal(begin(), end(), other.begin(), other.end());
+}
+
+int64_t attr_int(const Attrs& attrs, std::string_view name, int64_t fallback) {
   auto* v = find<int64_t>(attrs, name);
   return v ? *v : fallback;
 }
 
-double attr_real(const Attrs& attrs, const std::string& name, double fallback) {
+double attr_real(const Attrs& attrs, std::string_view name, double fallback) {
   auto* v = find<double>(attrs, name);
   return v ? *v : fallback;
 }
 
-std::string attr_text(const Attrs& attrs, const std::string& name, const std::string& fallback) {
+std::string attr_text(const Attrs& attrs, std::string_view name, const std::string& fallback) {
   auto* v = find<std::string>(attrs, name);
   return v ? *v : fallback;
 }
 
-Dims attr_ints(const Attrs& attrs, const std::string& name) {
-  auto* v = find<std::vector<int64_t>>(attrs, name);
+Dims attr_ints(const Attrs& attrs, std::string_view name) {
+  auto* v = find<Dims>(attrs, name);
   return v ? *v : Dims{};
 }
 

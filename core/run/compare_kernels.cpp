@@ -27,10 +27,10 @@ void add_tensors(Digest& digest, const std::vector<orr_tensor>& tensors) {
 
 void add_attributes(Digest& digest, const Attrs& attrs) {
   for (auto& [name, attr] : attrs) {
-    digest.add(name.data(), name.size() + 1);
+    digest.add(name.c_str(), name.str().size() + 1);
     if (auto* text = std::get_if<std::string>(&attr))
       digest.add(text->data(), text->size() + 1);
-    else if (auto* list = std::get_if<std::vector<int64_t>>(&attr))
+    else if (auto* list = std::get_if<Dims>(&attr))
       digest.add(list->data(), list->size() * sizeof(int64_t));
     else if (auto* real = std::get_if<double>(&attr))
       digest.add(real, sizeof *real);
@@ -42,7 +42,7 @@ void add_attributes(Digest& digest, const Attrs& attrs) {
 Kernels kernels_of(const RankPlan& plan) {
   Kernels found;
   for (const Launch& launch : plan.launches) {
-    if (launch.op.attrs.count("numerics")) continue;
+    if (launch.op.attrs.has("numerics")) continue;
     Digest digest;
     digest.add(launch.op.kind.data(), launch.op.kind.size());
     add_attributes(digest, launch.op.attrs);

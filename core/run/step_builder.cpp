@@ -18,7 +18,7 @@ namespace {
 // of them keep the permission.
 void allow_fast_products(Program& p) {
   for (Op& op : p.mutable_ops())
-    if (op.kind == "matmul") op.attrs.insert_or_assign("numerics", std::string("fast"));
+    if (op.kind == "matmul") op.attrs.set("numerics", std::string("fast"));
 }
 
 void allow_fast_sums(Mesh& mesh) {

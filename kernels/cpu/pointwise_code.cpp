@@ -7,6 +7,7 @@
 #include <xbyak/xbyak.h>
 
 #include <map>
+#include <mutex>
 
 namespace orr_cpu::pointwise {
 namespace {
@@ -358,14 +359,34 @@ struct Translator : Xbyak::CodeGenerator {
   }
 };
 
+// All that the code depends on.
+std::vector<int32_t> inputs_of(const Trace& trace, const Compiled& code, int stride,
+                               const Isa& isa) {
+  std::vector<int32_t> all = {
+      code.slots, stride, isa.block, isa.wide, int32_t(code.in.size()), int32_t(code.out.size())};
+  for (const Walk& w : code.in) all.insert(all.end(), {w.slot, w.inner == 0});
+  for (const Walk& w : code.out) all.push_back(w.slot);
+  for (const Node& n : trace) {
+    all.insert(all.end(), {n.kind, n.operand[0], n.operand[1], n.operand[2]});
+    all.push_back(int32_t(n.number));
+  }
+  return all;
+}
+
 }  // namespace
 
 MachineCode translate(const Compiled& code, int stride, const Isa& isa) {
+  // A recurrence has the same few expressions in each of its steps.
+  static std::mutex mutex;
+  static std::map<std::vector<int32_t>, MachineCode> known;
   const Trace notes = trace(code);
   if (notes.empty()) return {};
+  const std::lock_guard lock(mutex);
+  const std::vector<int32_t> inputs = inputs_of(notes, code, stride, isa);
+  if (const auto at = known.find(inputs); at != known.end()) return at->second;
   std::vector<Line> buffer(64 + notes.size() * 4);
   Translator t(buffer, notes, code, stride, isa);
-  return {{t.getCode<const char*>(), t.getSize()}, t.spills * 2 * t.lanes * 4};
+  return known[inputs] = {{t.getCode<const char*>(), t.getSize()}, t.spills * 2 * t.lanes * 4};
 }
 
 }  // namespace orr_cpu::pointwise

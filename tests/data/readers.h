@@ -64,10 +64,10 @@ inline DatasetPtr csv_file(const std::string& path, const std::vector<CsvField>&
   Attrs options;
   for (size_t i = 0; i < fields.size(); ++i) {
     const std::string at = "fields." + std::to_string(i + 1) + ".";
-    options[at + "name"] = fields[i].name, options[at + "dtype"] = fields[i].dtype;
-    options[at + "list"] = int64_t{fields[i].is_list};
+    options.set(at + "name", fields[i].name), options.set(at + "dtype", fields[i].dtype);
+    options.set(at + "list", int64_t{fields[i].is_list});
     for (size_t k = 0; k < fields[i].columns.size(); ++k)
-      options[at + "columns." + std::to_string(k + 1)] = fields[i].columns[k];
+      options.set(at + "columns." + std::to_string(k + 1), fields[i].columns[k]);
   }
   return open_data("csv", path, options, {});
 }

@@ -232,7 +232,7 @@ void add_attention_bias(std::vector<Entry>& rows) {
   In q = real({6, 3, 4}), k = real({6, 5, 4});
   Type o = same({6, 3, 4}), kv = same({6, 5, 4}), lse = same({6, 2, 3});
   Attrs attrs{{"heads", int64_t{2}}, {"causal", int64_t{1}}, {"scale", 0.7}}, grad = attrs;
-  grad["bias_grad"] = int64_t{1};
+  grad.set("bias_grad", int64_t{1});
   for (const Dims& dims :
        {Dims{6, 2, 3, 5}, Dims{1, 2, 3, 5}, Dims{6, 1, 1, 5}, Dims{1, 2, 1, 5}}) {
     const std::string note = " bias " + to_string(dims);

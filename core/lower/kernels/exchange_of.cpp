@@ -22,7 +22,7 @@ Exchange described(const Op& op) {
   e.op = ops.at(op.kind), e.redop = redops.at(attr_text(op.attrs, "fn", "sum"));
   e.axis = attr_text(op.attrs, "axis", ""), e.origin = attr_text(op.attrs, "origin", "");
   e.where = op.site.line;
-  e.name = op.site.region.empty() ? op.kind : op.site.region;
+  e.name = op.site.region.empty() ? op.kind : op.site.region.str();
   bool paired = op.kind == "send" || op.kind == "recv";
   e.root_or_peer = static_cast<int32_t>(attr_int(op.attrs, paired ? "peer" : "root", 0));
   e.tag = static_cast<int32_t>(attr_int(op.attrs, "tag", 0));
@@ -57,7 +57,7 @@ Exchange exchange_of(const Program& p, const Op& op, const Mesh& mesh, int rank)
   e.dtype = p.type(op.out.empty() ? op.in[0] : op.out[0]).dtype;
   e.count = type.elements();
   const int ranks = mesh.size_of(e.axis), me = mesh.coordinate(e.axis, rank);
-  if (op.attrs.count("counts")) {
+  if (op.attrs.has("counts")) {
     e.counts = attr_ints(op.attrs, "counts");
     e.count =
         std::accumulate(e.counts.begin(), e.counts.end(), int64_t{0});  // the same on all ranks

@@ -125,7 +125,7 @@ class Fuser {
     Op fused;
     fused.kind = last.kind, fused.attrs = std::move(last.attrs), fused.phase = last.phase;
     fused.site = last.site, fused.twin = last.twin, fused.stage = last.stage;
-    fused.attrs["dims"] = dims(members.back());
+    fused.attrs.set("dims", dims(members.back()));
     for (size_t i : members) emit(op(i), fused);
     for (size_t i : members)
       for (ValueId v : op(i).out) {

@@ -65,7 +65,7 @@ class NormFuser {
       const Op& op = p_.ops()[j];
       Attrs leaves = op.attrs;
       for (const char* own : {"fn", "begin", "end"}) leaves.erase(own);
-      if (attr_int(params.attrs, "rms", 0)) leaves["rms"] = int64_t{1};
+      if (attr_int(params.attrs, "rms", 0)) leaves.set("rms", int64_t{1});
       if (op.kind == "reduce" && attr_text(op.attrs, "fn", "") == "sum" && !gone_[j] &&
           leaves == params.attrs && op.stage == params.stage && op.phase == params.phase &&
           attr_int(op.attrs, "begin", 0) == 0 && p_.type(op.out[0]) == p_.type(params.out[0]))

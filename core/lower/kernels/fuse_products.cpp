@@ -58,7 +58,7 @@ class ProductFuser {
   }
 
   bool fits(const Op& product, const Op& op) const {
-    if (product.kind != "matmul" || product.attrs.count("leaf_n")) return false;
+    if (product.kind != "matmul" || product.attrs.has("leaf_n")) return false;
     const Value &y = p_.value(product.out[0]), &z = p_.value(op.out[0]);
     if (product.phase != op.phase || product.stage != op.stage || copies(op)) return false;
     if (y.batch != z.batch || y.batch == Batch::partial || y.type.dims != z.type.dims) return false;
@@ -73,7 +73,7 @@ class ProductFuser {
     const ValueId y = product.out[0];
     Op both = op;
     both.kind = "matmul_pointwise", both.in = product.in;
-    for (auto& [name, attr] : product.attrs) both.attrs.insert_or_assign(name, attr);
+    for (auto& [name, attr] : product.attrs) both.attrs.set(name, attr);
     std::vector<int32_t> number;  // by input of the op: its index among the expression's inputs
     for (ValueId v : op.in) {
       number.push_back(v == y ? 0 : static_cast<int32_t>(both.in.size()) - 1);

@@ -29,7 +29,7 @@ class SumJoiner {
     const Op& op = p_.ops()[i];
     if (gone_[i] || op.kind != "reduce" || op.phase != Phase::update) return false;
     const Type &x = p_.type(op.in[0]), &y = p_.type(op.out[0]);
-    return attr_text(op.attrs, "fn", "").starts_with("sum") && !op.attrs.count("leaf_n") &&
+    return attr_text(op.attrs, "fn", "").starts_with("sum") && !op.attrs.has("leaf_n") &&
            y.dims.empty() && is_real(x.dtype) && (x.dtype == y.dtype || y.dtype == ORR_F32);
   }
 

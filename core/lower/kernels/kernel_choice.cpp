@@ -27,6 +27,33 @@ orr_support ask(const AbiOp& op, const orr_kernel_api& api) {
   return s;
 }
 
+// All of the op that the answer may depend on.
+std::string question(const orr_op& op) {
+  std::string all = op.kind;
+  const auto add = [&](const auto& number) {
+    all.append(reinterpret_cast<const char*>(&number), sizeof number);
+  };
+  const auto add_tensors = [&](const orr_tensor* tensors, int32_t n) {
+    add(n);
+    for (int32_t i = 0; i < n; ++i) {
+      add(tensors[i].dtype), add(tensors[i].rank);
+      for (int32_t d = 0; d < tensors[i].rank; ++d)
+        add(tensors[i].dims[d]), add(tensors[i].strides[d]);
+    }
+  };
+  add_tensors(op.in, op.n_in), add_tensors(op.out, op.n_out), add(op.n_attrs);
+  for (int32_t i = 0; i < op.n_attrs; ++i) {
+    const orr_attr& a = op.attrs[i];
+    (all += a.name) += '=', all += a.text ? a.text : "";
+    add(a.type), add(a.i), add(a.f), add(a.count);
+    for (int32_t n = 0; n < a.count; ++n) add(a.ints[n]);
+  }
+  if (op.expr) add(op.expr->n_instrs);
+  for (int32_t i = 0; op.expr && i < op.expr->n_instrs; ++i) add(op.expr->instrs[i]);
+  for (int32_t j = 0; op.expr && j < op.expr->n_outputs; ++j) add(op.expr->outputs[j]);
+  return all;
+}
+
 Launch without_permission(Launch launch) {
   launch.op.attrs.erase(permission);
   return launch;
@@ -39,9 +66,16 @@ KernelChoice::KernelChoice(const std::vector<std::string>& names) : names_(names
 }
 
 KernelChoice::Found KernelChoice::find(const Launch& launch) const {
+  const AbiOp op(launch);
+  const std::string asked = question(*op.get());
+  if (const auto at = known_.find(asked); at != known_.end()) return at->second;
+  return known_[asked] = ask_all(launch, op);
+}
+
+KernelChoice::Found KernelChoice::ask_all(const Launch& launch, const AbiOp& op) const {
   std::optional<Launch> plain;
-  if (launch.op.attrs.count(permission)) plain = without_permission(launch);
-  const AbiOp op(launch), plain_op(plain ? *plain : launch);
+  if (launch.op.attrs.has(permission)) plain = without_permission(launch);
+  const AbiOp plain_op(plain ? *plain : launch);
   Found best{};
   for (size_t k = 0; k < tables_.size(); ++k) {
     orr_support s = ask(op, *tables_[k]);

@@ -15,7 +15,7 @@ bool is_short(const Place& x) {
 }
 
 bool can_widen(const Op& op, const std::vector<Place>& in, const std::vector<Place>& out) {
-  return op.attrs.count("dtype") && out[0].layout.dtype == ORR_F32 &&
+  return op.attrs.has("dtype") && out[0].layout.dtype == ORR_F32 &&
          std::any_of(in.begin(), in.end(), is_short);
 }
 
@@ -45,8 +45,8 @@ Place Launcher::new_place(const Type& type) {
 }
 
 // Copies the inputs that have more dims than all kernels take, unless the best kernel takes them.
-void Launcher::copy_nested(const Op& op, std::vector<Place>& in, const std::vector<Place>& out) {
-  const KernelForm form = op_def(op.kind).form(op, layouts(in), layouts(out));
+void Launcher::copy_nested(const Op& op, KernelForm& form, std::vector<Place>& in,
+                           const std::vector<Place>& out) {
   if (form.nested.empty() || !form.copy.empty()) return;
   std::vector<Layout> dense = layouts(in);
   for (int i : form.nested) {
@@ -64,16 +64,17 @@ void Launcher::copy_nested(const Op& op, std::vector<Place>& in, const std::vect
     Place& x = in[static_cast<size_t>(i)];
     x = contiguous_copy(op, x);
   }
+  form = op_def(op.kind).form(op, layouts(in), layouts(out));
 }
 
 void Launcher::add(const Op& op, std::vector<Place> in, const std::vector<Place>& out) {
-  copy_nested(op, in, out);
+  KernelForm form = op_def(op.kind).form(op, layouts(in), layouts(out));
+  copy_nested(op, form, in, out);
   if (op.kind == "matmul_pointwise" && !taken_as_one(kernels_, op, layouts(in), layouts(out)))
     return add_apart(op, in, out);
   Launch launch;
   launch.op = op;
   for (int attempt = 0;; ++attempt) {
-    KernelForm form = op_def(op.kind).form(op, layouts(in), layouts(out));
     std::set<int> copies(form.copy.begin(), form.copy.end());
     if (copies.empty()) {
       launch.in = abi_tensors(form.in), launch.out = abi_tensors(form.out);
@@ -95,6 +96,7 @@ void Launcher::add(const Op& op, std::vector<Place> in, const std::vector<Place>
       fail(ORR_FAILED, "{}{}: no layout suits the kernel", op.site.prefix(), op.kind);
     for (int i : copies)
       in[static_cast<size_t>(i)] = contiguous_copy(op, in[static_cast<size_t>(i)]);
+    form = op_def(op.kind).form(op, layouts(in), layouts(out));
   }
   launch.in_at = std::move(in), launch.out_at = out;
   finish(std::move(launch));
@@ -169,7 +171,7 @@ void Launcher::note_padding(Launch& launch) const {
       if (plan_.storage(x.storage).padded) padded |= bit;
       bit *= 2;
     }
-  if (padded) launch.op.attrs["padded"] = padded;
+  if (padded) launch.op.attrs.set("padded", padded);
 }
 
 void Launcher::finish(Launch launch) {

@@ -37,7 +37,8 @@ class Launcher {
   void post(Exchange exchange);
 
  private:
-  void copy_nested(const Op& op, std::vector<Place>& in, const std::vector<Place>& out);
+  void copy_nested(const Op& op, KernelForm& form, std::vector<Place>& in,
+                   const std::vector<Place>& out);
   void add_beside(const Op& op, const std::vector<Place>& in, const std::vector<Place>& out);
   void add_apart(const Op& op, const std::vector<Place>& in, const std::vector<Place>& out);
   void add_widened(const Op& op, std::vector<Place> in, const std::vector<Place>& out);

@@ -8,6 +8,7 @@
 #include <span>
 
 #include "lower/lower.h"
+#include "lower/schedule/first_fit.h"
 #include "lower/schedule/touched.h"
 
 namespace orrery {
@@ -113,38 +114,11 @@ namespace {
 // As many of the largest storages are tried in the order of time; more would take long.
 constexpr size_t kTried = 1000;
 
-// Places each storage, in this order, at the lowest offset that is free during its whole life.
-// Returns how many bytes all take.
+// Places each storage in this order. Returns how many bytes all take.
 uint64_t place_in_order(std::span<Storage* const> storages, uint64_t alignment) {
-  // The span of all lifetimes stands here too: of two storages that live once each it tells all.
-  struct Placed {
-    uint64_t offset, end;
-    Lifetime span;
-    bool once;
-    const Storage* storage;
-  };
-  std::vector<Placed> placed;  // by offset
-  uint64_t peak = 0;
-  for (Storage* s : storages) {
-    const Lifetime span = s->alive.empty() ? Lifetime{0, -1}  // meets none
-                                           : Lifetime{s->alive.front().first, last_of(s->alive)};
-    Placed mine{0, 0, span, s->alive.size() < 2, s};
-    for (const Placed& other : placed) {
-      if (mine.offset + s->whole() <= other.offset) break;
-      if (mine.offset < other.end && mine.span.first <= other.span.second &&
-          other.span.first <= mine.span.second &&
-          ((mine.once && other.once) || other.storage->meets(*s)))
-        mine.offset = other.end;
-    }
-    s->offset = mine.offset;
-    mine.end = aligned(mine.offset + s->whole(), alignment);
-    peak = std::max(peak, mine.end);
-    placed.insert(
-        std::upper_bound(placed.begin(), placed.end(), mine,
-                         [](const Placed& a, const Placed& b) { return a.offset < b.offset; }),
-        mine);
-  }
-  return peak;
+  FirstFit fit(alignment);
+  for (Storage* s : storages) fit.place(*s);
+  return fit.bytes();
 }
 
 // Sorts storages of about equal size by time. REQUIRES: the largest come first.

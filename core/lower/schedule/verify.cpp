@@ -3,8 +3,10 @@
 // Checks a plan before its first step: nothing is read before it is written, storages that are
 // alive together share no bytes, every exchange is awaited and its memory not touched in between,
 // and every bucket is sent once.
+#include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 #include <vector>
 
 #include "base/error.h"
@@ -112,15 +114,26 @@ class Verifier {
     if (!known) fail(ORR_FAILED, "the plan waits for {} before it is posted", e.name);
   }
 
+  // Goes through the steps with the storages that are alive, by offset: a new one may only meet its
+  // neighbours.
   void overlaps(Region region) const {
-    std::multimap<uint64_t, const Storage*> by_offset;
+    std::vector<std::tuple<int, int, const Storage*>> spans;  // from, to
     for (const Storage& s : plan_.storages)
-      if (s.region == region && s.bytes && !s.alive.empty()) by_offset.emplace(s.offset, &s);
-    for (auto a = by_offset.begin(); a != by_offset.end(); ++a)
-      for (auto b = std::next(a); b != by_offset.end() && b->first < a->first + a->second->whole();
-           ++b)
-        if (a->second->meets(*b->second))
-          fail(ORR_FAILED, "the memory plan gives the same bytes to two living tensors");
+      if (s.region == region && s.bytes)
+        for (auto [from, to] : s.alive) spans.emplace_back(from, to, &s);
+    std::sort(spans.begin(), spans.end());
+    std::map<uint64_t, const Storage*> here;
+    std::multimap<int, const Storage*> ends;
+    for (const auto& [from, to, s] : spans) {
+      for (; !ends.empty() && ends.begin()->first < from; ends.erase(ends.begin()))
+        here.erase(ends.begin()->second->offset);
+      const auto [at, alone] = here.emplace(s->offset, s);
+      const auto next = std::next(at);
+      if (!alone || (next != here.end() && next->first < s->offset + s->whole()) ||
+          (at != here.begin() && s->offset < std::prev(at)->first + std::prev(at)->second->whole()))
+        fail(ORR_FAILED, "the memory plan gives the same bytes to two living tensors");
+      ends.emplace(to, s);
+    }
   }
 
   const RankPlan& plan_;

@@ -18,7 +18,7 @@ ValueId exchange(Program& p, const char* kind, ValueId x, Attrs attrs, const Mem
                  int shift) {
   Op op;
   op.kind = kind, op.attrs = std::move(attrs), op.in = {x};
-  op.attrs["axis"] = me.axis, op.attrs["origin"] = me.origin;
+  op.attrs.set("axis", me.axis), op.attrs.set("origin", me.origin);
   const Type type = op_def(kind).infer(args_of(p, op)).at(0);
   const ValueId y = append_op(p, std::move(op), type);
   const Value& from = p.value(x);
@@ -168,7 +168,7 @@ ValueId broadcast(Program& p, ValueId x, int root, const Member& me) {
 ValueId all_reduce(Program& p, ValueId x, const Member& me, const char* fn) {
   if (me.ranks == 1) return x;
   Attrs attrs = fn == std::string("sum") ? in_order(me) : Attrs{};
-  attrs["fn"] = std::string(fn);
+  attrs.set("fn", std::string(fn));
   return exchange(p, "all_reduce", x, std::move(attrs), me, 0);
 }
 

@@ -14,7 +14,7 @@
 namespace orrery {
 namespace {
 
-bool draws(const Op& op) { return op.attrs.count("rng_id") || draws(op.expr); }
+bool draws(const Op& op) { return op.attrs.has("rng_id") || draws(op.expr); }
 
 }  // namespace
 

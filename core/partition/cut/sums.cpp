@@ -38,7 +38,7 @@ ValueId CutPass::read_part(ValueId v, const Cut& to, const Member& part) {
   if (to.kind != Cut::parts || part.ranks == me.ranks) return x;
   const size_t first = p.ops().size();
   x = share(p, x, to, me, part);
-  if (p.phase() == Phase::update) p.mutable_ops()[first].attrs["whole"] = int64_t{1};
+  if (p.phase() == Phase::update) p.mutable_ops()[first].attrs.set("whole", int64_t{1});
   return x;
 }
 

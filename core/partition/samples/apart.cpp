@@ -100,7 +100,7 @@ class Separator {
       for (ValueId v : op.out) own_[v] = v;
     }
     for (ValueId& v : op.in) v = own(v);
-    if (sum) op.attrs["among"] = mesh_.gradient_axis();
+    if (sum) op.attrs.set("among", mesh_.gradient_axis());
     p_.append(std::move(op));
   }
 

@@ -33,7 +33,7 @@ ValueId add_part(Program& p, ValueId flat, int64_t begin, int64_t n) {
     op.out.push_back(p.new_value({type.dtype, {size}}, Role::activation));
     if (sizes.size() == 2) found = op.out.back();
   }
-  std::erase(sizes, 0);
+  sizes.erase(std::remove(sizes.begin(), sizes.end(), 0), sizes.end());
   op.kind = "split", op.in = {flat}, op.phase = p.phase(), op.site = p.site();
   op.attrs = {{"dim", int64_t{0}}, {"sizes", sizes}};
   p.append(std::move(op));
@@ -71,7 +71,7 @@ ValueId add_batch_slice(Program& p, const DealtSamples& samples, ValueId y, cons
 
 static ValueId repeated(Program& p, ValueId x, const Dims& dims) {
   Op op;
-  op.kind = "pointwise", op.in = {x}, op.attrs["dims"] = dims;
+  op.kind = "pointwise", op.in = {x}, op.attrs.set("dims", dims);
   op.expr.outputs = {op.expr.push(ORR_FN_INPUT, p.type(x).dtype, 0)};
   return of_samples(p, append_op(p, std::move(op), {p.type(x).dtype, dims}));
 }
@@ -106,7 +106,7 @@ ValueId add_sample_index(Program& p, const DealtSamples& samples, int64_t rows, 
 std::vector<char> find_gathered(const Program& p) {
   std::vector<char> found(p.values().size());
   for (const Op& op : p.ops()) {
-    bool all = op.attrs.count("gathered");
+    bool all = op.attrs.has("gathered");
     for (ValueId v : op.in) all = all || found[static_cast<size_t>(v)];
     if (op.kind == "sample_exchange") all = !all;
     for (ValueId v : op.out)
@@ -129,7 +129,7 @@ ValueId add_sample_exchange(Program& p, const Op& op, ValueId x, const Dims& tog
   };
   Attrs attrs = op.attrs;
   attrs.erase("ranks");
-  if (op.attrs.count("ranks")) {
+  if (op.attrs.has("ranks")) {
     std::rotate(perm.begin(), perm.begin() + batch_dim, perm.begin() + batch_dim + 1);
     add("reshape", {{"dims", apart}}, apart, batch_dim + 1);
     add("transpose", {{"perm", perm}}, front, batch_dim + 1);

@@ -112,7 +112,7 @@ class Localizer {
   bool reads_gathered(const Op& op) const {
     return std::any_of(op.in.begin(), op.in.end(), [&](ValueId v) { return is_gathered(v); });
   }
-  static bool is_cut(const Op& op) { return op.kind == "total" && op.attrs.count("count"); }
+  static bool is_cut(const Op& op) { return op.kind == "total" && op.attrs.has("count"); }
 
   // Declares the total of a sum over the batch of which this rank gets a piece.
   void cut_total(const Op& op) {
@@ -169,7 +169,7 @@ class Localizer {
   ValueId total_of(ValueId partial, bool early = false) {
     const Op& maker = maker_of(partial);
     if (!reads_any(from_, maker, Batch::sharded)) return value(partial);
-    if (early && maker.attrs.count("among"))
+    if (early && maker.attrs.has("among"))
       throw Error(
           ORR_INVALID,
           maker.site.prefix() +
@@ -177,7 +177,7 @@ class Localizer {
               "a strategy wants each rank's own part of its gradient: let samples meet "
               "the parameter first, or leave the strategy out");
     const Share share = share_of(maker);
-    const bool apart = maker.attrs.count("among") || !share.gathered.empty();
+    const bool apart = maker.attrs.has("among") || !share.gathered.empty();
     if (share.axis.empty() && !microbatches_.one_by_one && apart) return value(partial);
     auto [at, fresh] = totals_.emplace(partial, kNone);
     if (fresh && apart_.count(partial)) {
@@ -337,13 +337,13 @@ class Localizer {
   void fit_attributes(const Op& op, Op& copy) {
     if (op.out.empty()) return;
     const Value& out = from_.value(op.out[0]);
-    if (copy.attrs.count("dims")) copy.attrs["dims"] = to().type(copy.out[0]).dims;
+    if (copy.attrs.has("dims")) copy.attrs.set("dims", to().type(copy.out[0]).dims);
     if (out.batch == Batch::partial && reads_any(from_, op, Batch::sharded) &&
         !microbatches_.one_by_one) {
       const Share share = share_of(op);
-      copy.attrs["leaf_lo"] = share.lo;
-      copy.attrs["leaf_n"] = microbatches_.idle() ? 1 : share.n;
-      copy.attrs["leaf_total"] = std::max<int64_t>(share.total, 1);
+      copy.attrs.set("leaf_lo", share.lo);
+      copy.attrs.set("leaf_n", microbatches_.idle() ? 1 : share.n);
+      copy.attrs.set("leaf_total", std::max<int64_t>(share.total, 1));
     }
     copy.attrs.erase("among");
     if (out.batch != Batch::sharded) return;
@@ -371,7 +371,7 @@ class Localizer {
 
 bool is_awaited(const Op& op) {
   return op.kind == "send" || op.kind == "recv" || op.kind == "total" || op.kind == "batch_sum" ||
-         op.kind == "batch_gather" || op.attrs.count("always");
+         op.kind == "batch_gather" || op.attrs.has("always");
 }
 
 bool FlatBuffer::seated() const {

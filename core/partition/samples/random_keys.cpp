@@ -10,7 +10,7 @@ void RandomKeys::set(const Op& op, Op& copy) {
   const Value& out = from_.value(op.out[0]);
   for (const orr_instr& i : op.expr.instrs)
     if (i.fn == ORR_FN_RAND) key_random(copy, copy.expr.instrs[static_cast<size_t>(i.c)], out, op);
-  if (op.attrs.count("rng_id")) copy.in.back() = first_element(numbers_per_row(out, op), op);
+  if (op.attrs.has("rng_id")) copy.in.back() = first_element(numbers_per_row(out, op), op);
 }
 
 // How many random numbers the op draws for each row of `out`. It draws one for each element, but
@@ -46,7 +46,7 @@ ValueId RandomKeys::first_element(int64_t per_row, const Op& op) {
     int32_t width =
         times.expr.push(ORR_FN_CONST, ORR_I64, -1, -1, -1, static_cast<double>(per_row));
     times.expr.outputs = {times.expr.push(ORR_FN_MUL, ORR_I64, row, width)};
-    times.attrs["dims"] = Dims{};
+    times.attrs.set("dims", Dims{});
     first = append_op(to_, std::move(times), {ORR_I64, {}});
     to_.mutable_value(first).batch = Batch::sharded;  // it differs for every microbatch
   } else {

@@ -45,7 +45,14 @@ class Grouper {
   }
 
  private:
-  using Key = std::tuple<int, std::string, Attrs, int32_t>;  // level, kind, attributes, dtype
+  // The group being filled with ops that are alike.
+  struct Open {
+    std::string kind;
+    Attrs attrs;
+    int32_t dtype;
+    int group = kNone;
+    int64_t bytes = 0;
+  };
   struct Position {
     int level, group;  // group kNone: the op is in no group, and runs before those of its level
   };
@@ -60,14 +67,17 @@ class Grouper {
 
   int group_of(const Op& op, int level) {
     const Type& type = p_.type(op.in[0]);
-    auto& [group, bytes] =
-        open_.try_emplace({level, op.kind, op.attrs, type.dtype}, kNone, 0).first->second;
-    if (group == kNone || bytes + bytes_of(type) > kTogether) {
-      group = static_cast<int>(members_.size()), bytes = 0;
+    std::vector<Open>& known = open_[level];
+    auto open = std::find_if(known.begin(), known.end(), [&](const Open& o) {
+      return o.kind == op.kind && o.dtype == type.dtype && o.attrs == op.attrs;
+    });
+    if (open == known.end()) open = known.insert(open, {op.kind, op.attrs, type.dtype});
+    if (open->group == kNone || open->bytes + bytes_of(type) > kTogether) {
+      open->group = static_cast<int>(members_.size()), open->bytes = 0;
       members_.push_back(0);
     }
-    bytes += bytes_of(type), ++members_[at(group)];
-    return group;
+    open->bytes += bytes_of(type), ++members_[at(open->group)];
+    return open->group;
   }
 
   void sort() {
@@ -85,7 +95,7 @@ class Grouper {
       Op op = old[order[i]];
       if (op.twin != kNone && at(op.twin) >= first_) op.twin = moved[at(op.twin) - first_];
       const int group = positions_[order[i]].group;
-      if (group != kNone && members_[at(group)] > 1) op.attrs["group"] = int64_t{group};
+      if (group != kNone && members_[at(group)] > 1) op.attrs.set("group", int64_t{group});
       for (ValueId v : op.out) p_.mutable_value(v).producer = static_cast<OpId>(first_ + i);
       p_.mutable_ops()[first_ + i] = std::move(op);
     }
@@ -94,9 +104,9 @@ class Grouper {
   Program& p_;
   size_t first_ = 0;  // the first op that can join a group
   std::vector<int> ready_;
-  std::vector<Position> positions_;              // by op, from the first on
-  std::map<Key, std::pair<int, int64_t>> open_;  // the group being filled, and its bytes
-  std::vector<int> members_;                     // how many, by group
+  std::vector<Position> positions_;        // by op, from the first on
+  std::map<int, std::vector<Open>> open_;  // by level
+  std::vector<int> members_;               // how many, by group
 };
 
 class Merger {
@@ -106,11 +116,11 @@ class Merger {
   Program run() {
     for (const Op& op : from_.ops()) {
       if (is_exchange(op.kind) || reads_waiting(op)) {
-        const bool joins = op.attrs.count("group") && !waiting_.empty() &&
+        const bool joins = op.attrs.has("group") && !waiting_.empty() &&
                            attr_int(op.attrs, "group", 0) == group() && !reads_waiting(op);
         if (!joins) flush();
       }
-      if (op.attrs.count("group"))
+      if (op.attrs.has("group"))
         waiting_.push_back(op);
       else
         to_.append(op);
@@ -161,7 +171,7 @@ class Merger {
     for (size_t i = 0; i < members.size(); ++i) {
       Op back;
       back.kind = "reshape", back.in = {made[i]}, back.out = members[i].out;
-      back.attrs["dims"] = from_.type(members[i].out[0]).dims;
+      back.attrs.set("dims", from_.type(members[i].out[0]).dims);
       back.phase = members[i].phase, back.site = members[i].site;
       to_.append(std::move(back));
     }
@@ -178,7 +188,7 @@ void group_collectives(Program& p) { Grouper(p).run(); }
 
 void merge_groups(Program& p) {
   const bool any = std::any_of(p.ops().begin(), p.ops().end(),
-                               [](const Op& op) { return op.attrs.count("group") > 0; });
+                               [](const Op& op) { return op.attrs.has("group"); });
   if (any) p = Merger(p).run();
 }
 

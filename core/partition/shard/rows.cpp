@@ -99,8 +99,8 @@ class RowGatherer {
     if (mesh_.batch_ranks() > 1)
       for (ValueId& v : op.in) v = gathered(v, sum);
     op.phase = reader.phase;
-    op.attrs["leaf_lo"] = int64_t{0},
-    op.attrs["leaf_n"] = op.attrs["leaf_total"] = local_.microbatches.total;
+    op.attrs.set("leaf_lo", int64_t{0}), op.attrs.set("leaf_n", local_.microbatches.total),
+        op.attrs.set("leaf_total", local_.microbatches.total);
     op.out = {sum.base == kNone ? sum.whole : reader.out[0]};
     if (sum.base != kNone) op.in.push_back(sum.base);
     p_.append(std::move(op));

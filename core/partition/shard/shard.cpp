@@ -233,12 +233,12 @@ class Sharder {
     }
     Op cut = op;
     cut.twin = kNone;
-    cut.attrs["begin"] = begin, cut.attrs["count"] = count;
-    cut.attrs["unit"] = static_cast<int64_t>(c.unit),
-    cut.attrs["member"] = static_cast<int64_t>(c.member);
-    cut.attrs["use"] = uses_[{c.unit, c.member}]++;
-    cut.attrs["origin"] = unit.how.origin;
-    cut.attrs["free"] = int64_t{unit.how.what >= ORR_SHARD_GRADIENT};
+    cut.attrs.set("begin", begin), cut.attrs.set("count", count);
+    cut.attrs.set("unit", static_cast<int64_t>(c.unit)),
+        cut.attrs.set("member", static_cast<int64_t>(c.member));
+    cut.attrs.set("use", uses_[{c.unit, c.member}]++);
+    cut.attrs.set("origin", unit.how.origin);
+    cut.attrs.set("free", int64_t{unit.how.what >= ORR_SHARD_GRADIENT});
     const int64_t own = count[at(mesh_.coordinate(mesh_.gradient_axis(), rank_))];
     if (own < cuts.back())
       cut.out = {to_.new_value({from_.type(op.out[0]).dtype, {own}}, Role::activation)};
@@ -269,7 +269,7 @@ class Sharder {
     Op cut = op;
     cut.twin = kNone;
     for (ValueId& v : cut.in) v = from_.type(v).dims.empty() ? now(v) : part(v, c);
-    if (cut.attrs.count("dims")) cut.attrs["dims"] = Dims{r.size()};
+    if (cut.attrs.has("dims")) cut.attrs.set("dims", Dims{r.size()});
     for (const orr_instr& i : op.expr.instrs)
       if (i.fn == ORR_FN_RAND) cut.expr.instrs[at(i.c)].imm += static_cast<double>(r.begin);
     for (ValueId& v : cut.out)

@@ -26,7 +26,7 @@ int32_t block_dtype(const Program& p, const Op& op) {
 std::vector<ValueId> reduce_blocks(Program& p, const Op& op, ValueId x, bool each, int32_t dtype) {
   const auto reduced = [&](ValueId part, int64_t begin) {
     return p.add1("reduce", {part},
-                  {{"fn", op.attrs.at("fn")},
+                  {{"fn", attr_text(op.attrs, "fn", "")},
                    {"begin", begin},
                    {"end", static_cast<int64_t>(p.type(part).dims.size())},
                    {"dtype", int64_t{dtype}}});
@@ -47,9 +47,10 @@ ValueId combine_blocks(Program& p, const Op& op, ValueId blocks) {
   const int32_t dtype = p.type(op.out[0]).dtype;
   const int64_t n = p.type(blocks).elements();
   if (n == 1) return p.cast(build::reshape(p, blocks, {}), dtype);
-  Attrs attrs = {{"fn", op.attrs.at("fn")}, {"begin", int64_t{0}}, {"end", int64_t{1}}};
+  Attrs attrs = {{"fn", attr_text(op.attrs, "fn", "")}, {"begin", int64_t{0}}, {"end", int64_t{1}}};
   if (adds_up(op))
-    attrs["fn"] = "sum", attrs["leaf_lo"] = int64_t{0}, attrs["leaf_n"] = attrs["leaf_total"] = n;
+    attrs.set("fn", "sum"), attrs.set("leaf_lo", int64_t{0}), attrs.set("leaf_n", n),
+        attrs.set("leaf_total", n);
   return p.cast(p.add1("reduce", {blocks}, std::move(attrs)), dtype);  // rounded once
 }
 

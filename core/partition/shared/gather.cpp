@@ -34,7 +34,7 @@ std::vector<ValueId> gather_together(Program& p, const std::vector<Pieces>& tens
                  {"counts", counts},
                  {"me", int64_t{among.me}},
                  {"always", int64_t{1}}};
-  if (!row.empty()) attrs["home"] = row;
+  if (!row.empty()) attrs.set("home", row);
   if (!own.empty()) own = {build::concat(p, own, 0)};
   const int64_t n = std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
   const ValueId all = append_op(p, "all_gather", attrs, own, {dtype, {n}});

@@ -120,7 +120,7 @@ class Assigner {
   }
 
   int named_chunk(const Op& op) {
-    std::string path = orr::path::inside(op.site.region);
+    std::string path = orr::path::inside(op.site.region.str());
     if (path.empty()) return kNone;
     int found = kNone;
     for (size_t c = 0; c < patterns_.size(); ++c)
@@ -155,7 +155,7 @@ class Assigner {
   std::set<std::string> whole_modules() const {
     std::set<std::string> found;
     for (const Op& op : p_.ops())
-      if (const std::string path = orr::path::inside(op.site.region);
+      if (const std::string path = orr::path::inside(op.site.region.str());
           op.phase == Phase::forward && path.find('.') == path.npos)
         found.insert(path);
     return found;

@@ -60,20 +60,19 @@ class Splitter {
 
   void emit_now(size_t i) {
     const Op& op = from_.ops()[i];
-    bool mine = stage_ranks_.run_at(i).test(me_);
-    if (mine) {
+    const Ranks& at = stage_ranks_.run_at(i);
+    if (at.test(me_)) {
       Op copy = op;
       if (stage_ranks_.is_late(i)) copy.stage = 0;
       append(std::move(copy));
     }
-    if (stage_ranks_.run_at(i).none()) return;
-    for (ValueId v : op.out) move(i, v, stage_ranks_.run_at(i).find_first());
+    for (ValueId v : op.out)
+      if (stage_ranks_.travels(v) && at.any()) move(i, v, at.find_first());
   }
 
   // Emits this rank's part of moving v from `source`, the first coordinate that has it, to those
   // that need it and do not compute it.
   void move(size_t i, ValueId v, size_t source) {
-    if (!stage_ranks_.travels(v)) return;
     const bool together = stage_ranks_.is_late(i) && stage_ranks_.scalar(v);
     if (together) held_back_[static_cast<size_t>(v)] = true;
     auto to = [&](size_t there) {
@@ -148,8 +147,9 @@ class Splitter {
   void move_together(const std::vector<Waiting>& scalars, int32_t dtype, int peer, bool away) {
     int64_t n = static_cast<int64_t>(scalars.size());
     Op all = message(scalars[0].maker, scalars[0].v, away ? "send" : "recv", peer);
+    const Site site = all.site;
     // Says that the op is not part of any tensor's update (partition/shard/chains.h).
-    all.attrs["moves_scalars"] = int64_t{1};
+    all.attrs.set("moves_scalars", int64_t{1});
     std::vector<ValueId> parts;
     for (size_t k = 0; k < scalars.size(); ++k)
       parts.push_back(to_.new_value({dtype, {1}}, Role::activation));
@@ -158,8 +158,8 @@ class Splitter {
                    std::vector<ValueId> out) {
       Op op;
       op.kind = kind, op.attrs = attrs, op.in = std::move(in), op.out = std::move(out);
-      op.attrs["moves_scalars"] = int64_t{1};
-      op.phase = Phase::update, op.site = all.site;
+      op.attrs.set("moves_scalars", int64_t{1});
+      op.phase = Phase::update, op.site = site;
       append(std::move(op));
     };
     auto shape = [&](ValueId from, ValueId to) {
@@ -171,8 +171,8 @@ class Splitter {
       all.in = {row};
       return append(std::move(all));
     }
-    all.attrs["dtype"] = int64_t{dtype};
-    all.attrs["dims"] = Dims{n};
+    all.attrs.set("dtype", int64_t{dtype});
+    all.attrs.set("dims", Dims{n});
     all.out = {row};
     append(std::move(all));
     add("split", {{"dim", int64_t{0}}, {"sizes", Dims(static_cast<size_t>(n), 1)}}, {row}, parts);
@@ -183,9 +183,9 @@ class Splitter {
   // in forward, and in reverse in backward.
   void receive(size_t i, ValueId v, int peer) {
     Op m = message(i, v, "recv", peer);
-    m.attrs["dtype"] = int64_t{value(v).type.dtype};
-    m.attrs["dims"] = value(v).type.dims;
-    if (gathered_[static_cast<size_t>(v)]) m.attrs["gathered"] = int64_t{1};
+    m.attrs.set("dtype", int64_t{value(v).type.dtype});
+    m.attrs.set("dims", value(v).type.dims);
+    if (gathered_[static_cast<size_t>(v)]) m.attrs.set("gathered", int64_t{1});
     m.out = {v};
     if (!stage_ranks_.is_late(i)) {
       int forward = INT32_MAX, backward = -1, made = from_.ops()[i].stage;

@@ -153,7 +153,7 @@ void gradient(Gradient& g, const Op& op) {
   in.insert(in.end(), op.in.begin() + 3, op.in.end());
   Attrs attrs = op.attrs;
   const ValueId bias = bias_of(op);
-  if (bias != kNone && g.wanted(bias)) attrs["bias_grad"] = int64_t{1};
+  if (bias != kNone && g.wanted(bias)) attrs.set("bias_grad", int64_t{1});
   auto d = g.p.add("attention_grad", in, attrs);
   for (size_t i = 0; i < 3; ++i)
     if (g.wanted(op.in[i])) g.add(op.in[i], d[i]);

@@ -32,7 +32,7 @@ std::vector<Way> by_queries(const OnParts& s, const Op& op, const std::vector<Cu
   const Cut& rows = in[k - 1];
   const int64_t queries = attr_int(op.attrs, "queries", s.from.type(op.in[k - 1]).dims[1]);
   const bool blind = is_causal(op) && s.from.type(op.in[k]).dims[1] < queries;
-  if (op.attrs.count("rng_id") || !rows.is_plain(1) || blind) return {};
+  if (op.attrs.has("rng_id") || !rows.is_plain(1) || blind) return {};
   const Cut lse = Cut::of(2, rows.segments), sum = Cut::summand();
   Way way = k == 1 ? Way{{rows, Cut{}, Cut{}}, {rows, lse}, true}
                    : Way{{rows, rows, Cut{}, Cut{}, rows, lse}, {rows, sum, sum}, true};
@@ -81,15 +81,15 @@ void fit(Op& copy, const Program&, const Way& way, const Member& part) {
   const Cut& first = way.in[0];
   if (first.is_along(1) && is_causal(copy)) {
     const int64_t queries = first.segments[0];
-    copy.attrs["queries"] = attr_int(copy.attrs, "queries", queries);
-    copy.attrs["first_query"] = attr_int(copy.attrs, "first_query", 0) + part.begin(queries);
+    copy.attrs.set("queries", attr_int(copy.attrs, "queries", queries));
+    copy.attrs.set("first_query", attr_int(copy.attrs, "first_query", 0) + part.begin(queries));
   }
   if (!first.is_along(2)) return;
   const int64_t all = attr_int(copy.attrs, "heads", 1), share = all / part.ranks;
-  copy.attrs["heads"] = share;
-  if (!copy.attrs.count("rng_id")) return;
-  copy.attrs["head_total"] = attr_int(copy.attrs, "head_total", all);
-  copy.attrs["head_lo"] = attr_int(copy.attrs, "head_lo", 0) + part.rank * share;
+  copy.attrs.set("heads", share);
+  if (!copy.attrs.has("rng_id")) return;
+  copy.attrs.set("head_total", attr_int(copy.attrs, "head_total", all));
+  copy.attrs.set("head_lo", attr_int(copy.attrs, "head_lo", 0) + part.rank * share);
 }
 
 // The same op and outputs on the keys [0, n); the gradients of the others are 0.
@@ -116,7 +116,7 @@ void without_keys(Program& p, Op op, int64_t n) {
     const ValueId zeros = p.constant(0, whole.type.dtype, dims);
     p.mutable_value(zeros).batch = whole.batch, p.mutable_value(zeros).batch_dim = whole.batch_dim;
     Op join;
-    join.kind = "concat", join.attrs["dim"] = static_cast<int64_t>(keys_of(j));
+    join.kind = "concat", join.attrs.set("dim", static_cast<int64_t>(keys_of(j)));
     join.phase = op.phase, join.site = op.site, join.out = {out[j]}, join.in = {op.out[j], zeros};
     p.append(std::move(join));
   }
@@ -126,7 +126,7 @@ void settle(Program& p, Op op) {
   const size_t k = first_key(op);
   const int64_t keys = p.type(op.in[k]).dims[1];
   int64_t seen = keys;  // by the last query of the part
-  if (op.attrs.count("queries"))
+  if (op.attrs.has("queries"))
     seen += attr_int(op.attrs, "first_query", 0) + p.type(op.in[k - 1]).dims[1] -
             attr_int(op.attrs, "queries", 0);
   op.attrs.erase("queries"), op.attrs.erase("first_query");

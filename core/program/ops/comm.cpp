@@ -53,7 +53,7 @@ int64_t sum(const Dims& counts) {
 
 std::vector<Type> infer_gather(const OpArgs& args) {
   Type x = args.in.at(0);
-  if (args.attrs.count("counts")) return {{x.dtype, {sum(attr_ints(args.attrs, "counts"))}}};
+  if (args.attrs.has("counts")) return {{x.dtype, {sum(attr_ints(args.attrs, "counts"))}}};
   int64_t ranks = attr_int(args.attrs, "ranks", 0);
   if (ranks < 1) throw std::invalid_argument("the number of ranks is missing");
   x.dims.insert(x.dims.begin(), ranks);
@@ -62,7 +62,7 @@ std::vector<Type> infer_gather(const OpArgs& args) {
 
 std::vector<Type> infer_scatter(const OpArgs& args) {
   Type x = args.in.at(0);
-  if (args.attrs.count("counts")) {
+  if (args.attrs.has("counts")) {
     Dims counts = attr_ints(args.attrs, "counts");
     if (x.dims != Dims{sum(counts)})
       throw std::invalid_argument(to_string(x) + " is not the concatenation of the parts");
@@ -79,7 +79,7 @@ std::vector<Type> infer_exchange(const OpArgs& args) {
 }
 
 std::vector<Type> infer_samples(const OpArgs& args) {
-  return args.attrs.count("ranks") ? infer_gather(args) : infer_scatter(args);
+  return args.attrs.has("ranks") ? infer_gather(args) : infer_scatter(args);
 }
 
 std::vector<Type> infer_coordinate(const OpArgs&) { return {{ORR_I64, {}}}; }
@@ -94,7 +94,7 @@ std::vector<Type> infer_recv(const OpArgs& args) {
 // Dims keep their meaning; the axis' own dim in front, where there is one, cannot be split further.
 Sharding trailing(const OpArgs& args, const std::vector<Type>& out) {
   Sharding s;
-  bool flat = args.attrs.count("counts") > 0;
+  bool flat = args.attrs.has("counts");
   size_t rank = 0;
   for (const Type& t : args.in) rank = std::max(rank, t.dims.size());
   for (const Type& t : out) rank = std::max(rank, t.dims.size());
@@ -124,7 +124,7 @@ Cost no_flops(const OpArgs& args, const std::vector<Type>& out) {
 Attrs like(const Op& op, std::initializer_list<const char*> names) {
   Attrs attrs;
   for (const char* name : names)
-    if (auto at = op.attrs.find(name); at != op.attrs.end()) attrs.insert(*at);
+    if (const Attr* attr = op.attrs.find(name)) attrs.set(name, *attr);
   return attrs;
 }
 
@@ -173,7 +173,7 @@ void all_gather_gradient(Gradient& g, const Op& op) {
 void reduce_scatter_gradient(Gradient& g, const Op& op) {
   if (!g.wanted(op.in[0])) return;
   Attrs attrs = like(op, {"axis", "origin"});
-  attrs["ranks"] = g.p.type(op.in[0]).dims[0];
+  attrs.set("ranks", g.p.type(op.in[0]).dims[0]);
   g.add(op.in[0], varied(g, op, g.p.add1("all_gather", {g.dy()}, attrs)));
 }
 
@@ -188,7 +188,7 @@ void permute_gradient(Gradient& g, const Op& op) {
   Dims back(to.size());
   for (size_t c = 0; c < to.size(); ++c) back[static_cast<size_t>(to[c])] = static_cast<int64_t>(c);
   Attrs attrs = like(op, {"axis", "origin"});
-  attrs["to"] = back;
+  attrs.set("to", back);
   g.add(op.in[0], g.p.add1("permute", {g.dy()}, attrs));
 }
 
@@ -196,7 +196,7 @@ void permute_gradient(Gradient& g, const Op& op) {
 void broadcast_gradient(Gradient& g, const Op& op) {
   if (!g.wanted(op.in[0])) return;
   Attrs attrs = like(op, {"axis"});
-  attrs["ranks"] = int64_t{g.p.axis_size(attr_text(op.attrs, "axis", ""))};
+  attrs.set("ranks", int64_t{g.p.axis_size(attr_text(op.attrs, "axis", ""))});
   const ValueId me = g.p.add1("coordinate", {}, attrs);
   const double root = static_cast<double>(attr_int(op.attrs, "root", 0));
   const ValueId is_root = g.p.pointwise(ORR_FN_EQ, {me, Operand::number(root)});
@@ -205,7 +205,7 @@ void broadcast_gradient(Gradient& g, const Op& op) {
 
 // The ranks' own values, gathered into one, can lie in parts.
 bool gather_own(OnParts& s, const Op& op) {
-  if (attr_text(op.attrs, "axis", "") != s.me.axis || op.attrs.count("counts") ||
+  if (attr_text(op.attrs, "axis", "") != s.me.axis || op.attrs.has("counts") ||
       s.n_parts != s.me.ranks)
     return false;
   const ValueId x = s.read(op.in[0], Cut{});

@@ -94,7 +94,7 @@ bool scatter_rows(OnParts& s, const Op& op) {
   Op copy = op;
   copy.in = {masked(s.p, at.inside, at.index), masked(s.p, as_column(s.p, at.inside), rows)};
   s.p.mutable_value(op.out[0]).type = held(whole, table, s.me);
-  copy.attrs["rows"] = s.p.type(op.out[0]).dims[0];
+  copy.attrs.set("rows", s.p.type(op.out[0]).dims[0]);
   s.p.append(std::move(copy));
   s.become(op.out[0], op.out[0], table);
   return true;

@@ -36,7 +36,7 @@ Dims broadcast_dims(const std::vector<Type>& in) {
 }
 
 std::vector<Type> infer(const OpArgs& args) {
-  Dims dims = args.attrs.count("dims") ? attr_ints(args.attrs, "dims") : broadcast_dims(args.in);
+  Dims dims = args.attrs.has("dims") ? attr_ints(args.attrs, "dims") : broadcast_dims(args.in);
   std::vector<Type> out;
   for (int32_t o : args.expr.outputs)
     out.push_back({args.expr.instrs[static_cast<size_t>(o)].dtype, dims});

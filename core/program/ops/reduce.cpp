@@ -77,7 +77,7 @@ void gradient(Gradient& g, const Op& op) {
   // max, min: in equal parts to the elements that attain it.
   ValueId hit = p.pointwise(ORR_FN_EQ, {x, widen(op.out[0])});
   Attrs sum = op.attrs;
-  sum["fn"] = std::string("sum");
+  sum.set("fn", std::string("sum"));
   ValueId hits = widen(p.add1("reduce", {p.cast(hit, p.type(x).dtype)}, sum));
   ValueId share = p.pointwise(ORR_FN_DIV, {dy, hits});
   g.add(x, p.pointwise(ORR_FN_SELECT, {hit, share, Operand::number(0)}));

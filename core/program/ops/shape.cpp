@@ -163,7 +163,7 @@ std::vector<Way> concat_options(const OnParts& s, const Op& op, const std::vecto
 void fit_sizes(Op& copy, const Program& p, const Way&, const Member&) {
   Dims sizes;
   for (ValueId v : copy.out) sizes.push_back(p.type(v).dims[dim_of(copy.attrs)]);
-  copy.attrs["sizes"] = sizes;
+  copy.attrs.set("sizes", sizes);
 }
 
 // -- a first dim taken apart into its indices, such as a matrix for each expert -------------------

@@ -154,10 +154,10 @@ class Batches(unittest.TestCase):
             [whole] = rows("batches.lua", kernels, f"case={case}")
             self.assertLess(error(whole[0], wanted["loss"]), 1e-5)
             self.assertLess(error(whole[1], wanted["grad_norm"]), 1e-5)
-            for microbatches in (2, 3, 5, 7):
-                with self.subTest(kernels=kernels, microbatches=microbatches):
+            for microbatches, ranks in ((2, 1), (3, 1), (5, 1), (7, 1), (9, 1), (9, 3)):
+                with self.subTest(kernels=kernels, microbatches=microbatches, ranks=ranks):
                     [cut] = rows("batches.lua", kernels, f"case={case}",
-                                 f"microbatches={microbatches}")
+                                 f"microbatches={microbatches}", ranks=ranks)
                     self.assertLess(error(cut[0], whole[0]), 1e-6)
                     self.assertLess(error(cut[1], whole[1]), 1e-5)
 

@@ -3,6 +3,8 @@
 // Functions of tensors. They have no batch: every rank that calls one computes all of it. A
 // function reads states that ranks hold in parts from a whole copy, which all ranks refresh
 // together before a call.
+#include <algorithm>
+
 #include "base/error.h"
 #include "program/build.h"
 #include "run/replicas.h"
@@ -38,6 +40,9 @@ class CompiledFunction : public Function {
 
  private:
   Variant& variant_for(const std::vector<HostTensor>& inputs) {
+    if (std::any_of(copies_.begin(), copies_.end(),
+                    [](const Copy& c) { return c.of->bound && c.of->parts.empty(); }))
+      variants_.clear(), copies_.clear();  // what training holds whole is read where it lies
     std::string key;
     for (const HostTensor& t : inputs) key += to_string(t.type);
     auto& found = variants_[key];
@@ -57,7 +62,7 @@ class CompiledFunction : public Function {
     }
     for (size_t v = 0; v < b.program.values().size(); ++v)
       if (Value& value = b.program.mutable_value(static_cast<ValueId>(v));
-          value.state && !value.state->parts.empty())
+          value.state && (!value.state->parts.empty() || may_be_held_in_parts(value, b.program)))
         value.state = copy_of(value, b.program);
     found = std::make_unique<Variant>(b, 0, Runtime::get());
     return *found;
@@ -68,13 +73,26 @@ class CompiledFunction : public Function {
     uint64_t version = UINT64_MAX;  // of the original, when it was copied
   };
 
+  static bool is_updated(const Value& value, const Program& p) {
+    return std::any_of(p.updates().begin(), p.updates().end(),
+                       [&](auto& each) { return p.value(each.first).state == value.state; });
+  }
+
+  // Whether a training step, which is not compiled yet, may hold the state in parts.
+  static bool may_be_held_in_parts(const Value& value, const Program& p) {
+    const State& s = *value.state;
+    return world_info().size > 1 && s.trained && !s.bound && !is_updated(value, p);
+  }
+
   const std::shared_ptr<State>& copy_of(const Value& value, const Program& p) {
-    for (auto& [state, next] : p.updates())
-      if (p.value(state).state == value.state)
-        fail(ORR_INVALID, "{}'{}' is held in parts by the ranks: a function cannot change it",
-             line_ + ": ", value.name);
+    if (is_updated(value, p))
+      fail(ORR_INVALID,
+           "{}: '{}' is held in parts by the ranks: a function cannot change it; update it in the "
+           "loss, or give it a value by :write, on all ranks",
+           line_, value.name);
     for (const Copy& c : copies_)
       if (c.of == value.state) return c.whole;
+    materialize({value.state});
     auto whole = std::make_shared<State>();
     whole->name = value.state->name, whole->type = value.state->type,
     whole->role = value.state->role;

@@ -323,7 +323,7 @@ function orrery.einsum(equation, ...) end
 ---@return fun(...):orrery.Tensor
 function orrery.gradient(options) end
 
----The trained tensors of a module or of a table of modules, in natural order of their paths.
+---The trained tensors of a module or of a table of modules, in natural order of their paths. A table's keys become the first part of the paths.
 ---@param model orrery.Module|table
 ---@return orrery.State[]
 function orrery.parameters(model) end
@@ -1182,6 +1182,10 @@ function State:write(value) end
 ---In a trace: the state holds `value` after the step.
 ---@param value orrery.Tensor
 function State:update(value) end
+
+---In a trace: what the state will hold after the step, as far as an update has said so; else its value.
+---@return orrery.Tensor
+function State:updated() end
 
 ---Sets the path.
 ---@param name string

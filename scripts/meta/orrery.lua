@@ -805,25 +805,13 @@ function Tensor:sort(dim, options) end
 ---@return orrery.Tensor
 function Tensor:var(dims, options) end
 
----@class orrery.HostTensor
----@field shape integer[]
----@field dtype orrery.DType
-local HostTensor = {}
-
----The elements as nested lists.
----@return table
-function HostTensor:tolist() end
-
----The only element.
----@return number
-function HostTensor:item() end
-
----Writes a .npy file.
----@param path string
-function HostTensor:save(path) end
-
 ---@class orrery.engine
 orrery.engine = {}
+
+---Sets what orrery.training() says from here on, and returns what it said.
+---@param training boolean
+---@return boolean
+function orrery.engine.trace_as(training) end
 
 ---The elements as they lie in memory.
 ---@param x orrery.HostTensor
@@ -1162,6 +1150,23 @@ function orrery.engine.templates() end
 ---@param path string
 ---@return string
 function orrery.engine.make_directory(path) end
+
+---@class orrery.HostTensor
+---@field shape integer[]
+---@field dtype orrery.DType
+local HostTensor = {}
+
+---The elements as nested lists.
+---@return table
+function HostTensor:tolist() end
+
+---The only element.
+---@return number
+function HostTensor:item() end
+
+---Writes a .npy file.
+---@param path string
+function HostTensor:save(path) end
 
 ---@class orrery.State
 ---@field shape integer[]
@@ -2084,6 +2089,11 @@ function orrery.nn.embedding(count, dim, options) end
 ---@param options? orrery.nn.embedding_bag.Options
 ---@return orrery.Module
 function orrery.nn.embedding_bag(count, dim, options) end
+
+---The model as run:eval computes it, also in a training step: without dropout, by running statistics that stay. For teachers and other networks that a loss only reads; nn.freeze alone does not change what they compute.
+---@param model orrery.Module|fun(...):...
+---@return fun(...):...
+function orrery.nn.evaluated(model) end
 
 ---Each sample's elements as one row, [batch, -1]; a function to put into nn.sequential.
 ---@param x orrery.Tensor

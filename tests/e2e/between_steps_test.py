@@ -25,12 +25,12 @@ def run(ranks, *arguments):
 
 
 class BetweenSteps(unittest.TestCase):
-    def agree(self, also=""):
-        alone = run(1, f"stack={also}")
+    def agree(self, also="", stacks=STACKS, judged="false"):
+        alone = run(1, f"stack={also}", f"judged={judged}")
         self.assertEqual(alone.code, 0, alone.err)
-        for ranks, stack in STACKS:
+        for ranks, stack in stacks:
             with self.subTest(stack=stack, also=also):
-                done = run(ranks, f"stack={stack}, {also}")
+                done = run(ranks, f"stack={stack}, {also}", f"judged={judged}")
                 self.assertEqual((done.code, done.out), (0, alone.out), done.err)
 
     def test_exact_stacks(self):
@@ -38,6 +38,10 @@ class BetweenSteps(unittest.TestCase):
 
     def test_copies_of_16_bits(self):
         self.agree("strategy.precision {}")
+
+    def test_a_second_run_that_reads_both_models(self):
+        self.agree("", STACKS[:3], judged="true")
+        self.agree("strategy.precision {}", [STACKS[0], STACKS[2]], judged="true")
 
     def test_ranks_that_train_apart(self):
         done = run(2, "stack=strategy.average { size = 1 }, strategy.data {}, strategy.zero { stage = 3 }")

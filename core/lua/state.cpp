@@ -92,7 +92,16 @@ HostTensor read_now(StateRef& self) {
   return read_state(*self.state);
 }
 
+// A traced function runs once for many steps.
+void refuse_in_trace(const char* call, const char* remedy) {
+  if (Trace::current())
+    fail(ORR_INVALID,
+         "{} in a traced function would happen when that is traced, not in every step: {}", call,
+         remedy);
+}
+
 void write(lua_State* L, StateRef& self, Index given) {
+  refuse_in_trace("State:write", "use State:update");
   const auto& state = self.state;
   const HostTensor value =
       lua_istable(L, given) ? host_from_table(L, given, state->type.dtype) : host_at(L, given);
@@ -185,7 +194,10 @@ Scalar input(const std::string& given, double value) {
   return {name, entry->second};
 }
 
-void set(Scalar& self, double value) { *self.value = value; }
+void set(Scalar& self, double value) {
+  refuse_in_trace("Scalar:set", "call it before the step");
+  *self.value = value;
+}
 double value(Scalar& self) { return *self.value; }
 
 }  // namespace

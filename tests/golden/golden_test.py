@@ -9,6 +9,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
 
 BUILD = pathlib.Path(sys.argv[1]).resolve()
@@ -40,10 +41,15 @@ def run(script, kernels, *arguments, ranks=1):
     return done.stdout
 
 
-def rows(script, kernels, *arguments, ranks=1):
+def lines(script, kernels, *arguments, ranks=1):
     """The script's lines as pairs (loss, gradient norm)."""
-    done = run(script, kernels, f"dir={HERE}", *arguments, ranks=ranks)
+    done = run(script, kernels, *arguments, ranks=ranks)
     return [tuple(map(float, line.split())) for line in done.splitlines()]
+
+
+def rows(script, kernels, *arguments, ranks=1):
+    """Those of a script that is told where the golden files are."""
+    return lines(script, kernels, f"dir={HERE}", *arguments, ranks=ranks)
 
 
 def error(x, wanted):
@@ -70,6 +76,18 @@ class Golden(unittest.TestCase):
         for kernels in KERNELS:
             with self.subTest(kernels):
                 self.follow("gpt", kernels)
+
+    def test_adversarial(self):
+        """By PyTorch's figures, and with the same bits on more ranks and from checkpoints."""
+        wanted = json.loads((HERE / "adversarial.json").read_text())
+        for kernels in KERNELS:
+            for ours, theirs in zip(lines("adversarial.lua", kernels), wanted, strict=True):
+                self.assertLess(max(map(error, ours, theirs)), 1e-5, (kernels, ours, theirs))
+        alone = lines("adversarial.lua", "cpu", "microbatches=4")
+        for ranks, stack in ((2, "strategy.data {}"), (3, "strategy.data {}, strategy.zero { stage = 3 }")):
+            with self.subTest(stack=stack), tempfile.TemporaryDirectory() as directory:
+                found = lines("adversarial.lua", "cpu", "microbatches=4", f"stack={stack}", f"again={directory}", ranks=ranks)
+                self.assertEqual(found, alone)
 
     def test_recurrent(self):
         for model in ("lstm", "gru"):

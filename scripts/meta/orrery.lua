@@ -776,7 +776,7 @@ function Tensor:cumsum(dim) end
 ---@return orrery.Tensor
 function Tensor:logsumexp(dims, options) end
 
----0-based ids as rows of n, 1 at the id and else 0.
+---0-based ids as rows of n, 1 at the id and else 0. An id outside of 0 to n - 1 is an error.
 ---@param n integer
 ---@param dtype? orrery.DType
 ---@return orrery.Tensor

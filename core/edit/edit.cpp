@@ -197,6 +197,16 @@ orr_status* idle(orr_program* e, const char* name, int32_t n) {
   });
 }
 
+[[noreturn]] void fail_second_shard(const Program& p, const Value& v, const std::string& first) {
+  for (const Value& other : p.values())
+    if (&other != &v && other.role == Role::param && other.name == v.name)
+      fail(ORR_INVALID,
+           "the step reads two parameters named '{}': put their modules into one table, "
+           "orrery.parameters{{a = ..., b = ...}}",
+           v.name);
+  fail(ORR_INVALID, "'{}' is sharded already, by {}", v.name, first);
+}
+
 orr_status* shard(orr_program* e, int32_t value, const orr_shard* how) {
   return guarded([&] {
     const Value& v = e->program->value(value);
@@ -215,7 +225,7 @@ orr_status* shard(orr_program* e, int32_t value, const orr_shard* how) {
       fail(ORR_INVALID, "'{}' is given to owner {} of the {} on axis '{}'", v.name, how->owner,
            s.size_of(axis), axis);
     if (auto known = s.sharded.find(v.name); known != s.sharded.end())
-      fail(ORR_INVALID, "'{}' is sharded already, by {}", v.name, known->second.origin);
+      fail_second_shard(*e->program, v, known->second.origin);
     const int64_t ahead = how->size > offsetof(orr_shard, ahead) ? how->ahead : 1;
     if (ahead < 0) fail(ORR_INVALID, "{} units ahead: give 0 or more", ahead);
     e->mesh->sharded[v.name] = {axis,      e->strategy,    how->unit, how->owner,

@@ -175,8 +175,12 @@ struct Ordinals {
 };
 Ordinals& ordinals();
 
-// The buffers that the script has made and can still reach, in the order in which they were made.
-std::vector<std::shared_ptr<State>> script_buffers(lua_State* L);
+// The parameters and buffers that the script has made and can still reach, in the order in which
+// they were made.
+std::vector<std::shared_ptr<State>> script_states(lua_State* L);
+// Whether it is a buffer, or a parameter that a program of the script has given a value by
+// State:update, such as an average of the weights.
+bool is_kept_by_script(const std::shared_ptr<State>& state);
 
 // Throws Error inside a coroutine: traces must run in the main thread of the Lua state.
 void require_main_thread(lua_State* L);

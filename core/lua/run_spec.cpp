@@ -134,7 +134,8 @@ RunSpec spec_of(const Table& given, const std::shared_ptr<TraceRecord>& record) 
       record->keep(loss.state(), program, results_of(traced), again(loss, program, fields));
     return traced;
   };
-  spec.buffers = [L] { return script_buffers(L); };
+  spec.script_states = [L] { return script_states(L); };
+  spec.kept_by_script = is_kept_by_script;
   if (given.has("update")) {
     spec.update = [update = given.with("update", function_at)](Program& program,
                                                                const std::shared_ptr<State>& param,

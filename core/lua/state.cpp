@@ -2,6 +2,8 @@
 //
 // Parameters and other states in Lua, and run-time numbers (orrery.input).
 #include <map>
+#include <set>
+#include <vector>
 
 #include "lua/call.h"
 #include "run/replicas.h"
@@ -67,14 +69,21 @@ StateRef make_state(lua_State* L, Index dims, const Table& options) {
   return {state};
 }
 
-std::vector<std::weak_ptr<State>>& buffers() {
+std::vector<std::weak_ptr<State>>& states() {
   static std::vector<std::weak_ptr<State>> made;
   return made;
 }
 
-StateRef buffer(lua_State* L, Index dims, const Table& options) {
-  StateRef made = make_state<Role::state>(L, dims, options);
-  buffers().push_back(made.state);
+// The parameters that programs of the script have given new values by State:update.
+std::set<std::weak_ptr<const State>, std::owner_less<>>& updated_parameters() {
+  static std::set<std::weak_ptr<const State>, std::owner_less<>> all;
+  return all;
+}
+
+template <Role role>
+StateRef make_known_state(lua_State* L, Index dims, const Table& options) {
+  StateRef made = make_state<role>(L, dims, options);
+  states().push_back(made.state);
   return made;
 }
 
@@ -83,7 +92,16 @@ HostTensor read_now(StateRef& self) {
   return read_state(*self.state);
 }
 
+// A traced function runs once for many steps.
+void refuse_in_trace(const char* call, const char* remedy) {
+  if (Trace::current())
+    fail(ORR_INVALID,
+         "{} in a traced function would happen when that is traced, not in every step: {}", call,
+         remedy);
+}
+
 void write(lua_State* L, StateRef& self, Index given) {
+  refuse_in_trace("State:write", "use State:update");
   const auto& state = self.state;
   const HostTensor value =
       lua_istable(L, given) ? host_from_table(L, given, state->type.dtype) : host_at(L, given);
@@ -95,8 +113,53 @@ void write(lua_State* L, StateRef& self, Index given) {
   give_state(state, value, user_line(L));
 }
 
+// What a program says that a state will hold after the step; kNone: nothing.
+ValueId next_of(const Program& program, ValueId state) {
+  for (const auto& [known, next] : program.updates())
+    if (known == state) return next;
+  return kNone;
+}
+
+// Whether a value is computed from another one, or is that.
+bool is_made_of(const Program& program, ValueId value, ValueId other) {
+  std::vector<ValueId> open = {value};
+  for (std::set<ValueId> seen; !open.empty();) {
+    const ValueId v = open.back();
+    open.pop_back();
+    if (v == other) return true;
+    const OpId maker = program.value(v).producer;
+    if (maker == kNone || !seen.insert(v).second) continue;
+    const Op& op = program.ops()[static_cast<size_t>(maker)];
+    open.insert(open.end(), op.in.begin(), op.in.end());
+  }
+  return false;
+}
+
+// A second update replaces the first one, so it must be made of that one's value.
+void refuse_lost_update(const Program& program, const State& state, ValueId first, ValueId second) {
+  const OpId maker = program.value(first).producer;
+  ValueId given = first;  // before Program::update has made a total of it
+  if (maker != kNone && program.ops()[static_cast<size_t>(maker)].kind == "total")
+    given = program.ops()[static_cast<size_t>(maker)].in[0];
+  if (is_made_of(program, second, given)) return;
+  fail(ORR_INVALID,
+       "'{}', made at {}, is updated twice in this step, and the second value is not made of the "
+       "first, which would be lost: make it of x:updated(), or update it once",
+       state.name, state.site.line);
+}
+
 void update(Program& program, StateRef& self, ValueId value) {
-  program.update(program.state_value(self.state), value);
+  const ValueId state = program.state_value(self.state);
+  if (const ValueId first = next_of(program, state); first != kNone)
+    refuse_lost_update(program, *self.state, first, value);
+  program.update(state, value);
+  if (self.state->role == Role::param) updated_parameters().insert(self.state);
+}
+
+ValueId updated(Program& program, StateRef& self) {
+  const ValueId state = program.state_value(self.state);
+  const ValueId next = next_of(program, state);
+  return next == kNone ? state : next;
 }
 
 void set_name(StateRef& self, const std::string& name) { self.state->name = name; }
@@ -131,22 +194,29 @@ Scalar input(const std::string& given, double value) {
   return {name, entry->second};
 }
 
-void set(Scalar& self, double value) { *self.value = value; }
+void set(Scalar& self, double value) {
+  refuse_in_trace("Scalar:set", "call it before the step");
+  *self.value = value;
+}
 double value(Scalar& self) { return *self.value; }
 
 }  // namespace
 
-std::vector<std::shared_ptr<State>> script_buffers(lua_State* L) {
+std::vector<std::shared_ptr<State>> script_states(lua_State* L) {
   // A collected program releases its states, which only the next collection frees: collect until
   // nothing changes.
-  for (size_t before = SIZE_MAX; before != buffers().size();) {
-    before = buffers().size();
+  for (size_t before = SIZE_MAX; before != states().size();) {
+    before = states().size();
     for (int i = 0; i < 2; ++i) lua_gc(L, LUA_GCCOLLECT);
-    std::erase_if(buffers(), [](auto& each) { return each.expired(); });
+    std::erase_if(states(), [](auto& each) { return each.expired(); });
   }
   std::vector<std::shared_ptr<State>> found;
-  for (auto& each : buffers()) found.push_back(each.lock());
+  for (auto& each : states()) found.push_back(each.lock());
   return found;
+}
+
+bool is_kept_by_script(const std::shared_ptr<State>& state) {
+  return state->role == Role::state || updated_parameters().count(state);
 }
 
 Ordinals& ordinals() {
@@ -168,8 +238,9 @@ std::vector<Api> state_api() {
             body};
   };
   return {
-      making("orrery.parameter", "A trained tensor.", call<make_state<Role::param>>),
-      making("orrery.buffer", "A tensor that lives from step to step, not trained.", call<buffer>),
+      making("orrery.parameter", "A trained tensor.", call<make_known_state<Role::param>>),
+      making("orrery.buffer", "A tensor that lives from step to step, not trained.",
+             call<make_known_state<Role::state>>),
       making("engine.buffer", "A buffer of the library's own, of one program.",
              call<make_state<Role::state>>),
       {"State.shape: integer[]", call<shape>},
@@ -181,6 +252,9 @@ std::vector<Api> state_api() {
       {"State:write(value: any); Replaces the value.", call<write>},
       {"State:update(value: Tensor); In a trace: the state holds `value` after the step.",
        call<update>},
+      {"State:updated() -> Tensor; In a trace: what the state will hold after the step, as far as "
+       "an update has said so; else its value.",
+       call<updated>},
       {"State:rename(name: string); Sets the path.", call<set_name>},
       {"State:freeze(frozen: boolean = true); Excludes the parameter from training (or includes it "
        "again).",

@@ -3,6 +3,7 @@
 // The ops that layers are made of: normalisation, attention, losses, dropout.
 #include "lua/call.h"
 #include "program/build.h"
+#include "run/variant.h"
 
 namespace orrery::lua {
 namespace {
@@ -82,6 +83,9 @@ std::vector<Api> layer_api() {
        call<build::categorical>},
       {"orrery.training() -> boolean; Whether the function being traced is a training step.",
        call<tracing_training>},
+      {"engine.trace_as(training: boolean) -> boolean; Sets what orrery.training() says from here "
+       "on, and returns what it said.",
+       call<trace_as>},
   };
 }
 

@@ -142,7 +142,8 @@ int batch_factor(const Program& p, const Op& op, const Sharding& s) {
       if (s.in[i][d] == factor && v.type.dims[d] > 1)
         p.fail_here(
             fmt::format("{}: operand {} {} does not depend on the batch but has the batch's "
-                        "extent in dim {}; build it from a value of the batch",
+                        "extent in dim {}; build it from a value of the batch, such as by adding 0 "
+                        "times one of its columns",
                         op.kind, i + 1, to_string(v.type), d + 1));
   }
   return factor;

@@ -196,6 +196,10 @@ void check_types(Program& p) {
              "as well",
              op.site.prefix(), op.kind, to_string(types[j]), to_string(p.type(op.out[j])));
   }
+  for (const auto& [state, next] : p.updates())
+    if (p.type(next) != p.type(state))
+      fail(ORR_INVALID, "{}the new value of {} is {} now: cast it", p.value(next).site.prefix(),
+           title(p, state), to_string(p.type(next)));
 }
 
 }  // namespace orrery

@@ -229,6 +229,16 @@ ValueId Training::gradient(Program& p, const State& param) const {
   return kNone;
 }
 
+// The optimizer's value would replace one that the loss has given a parameter.
+static void refuse_update_of_loss(const Program& p, ValueId parameter) {
+  for (const auto& [state, next] : p.updates())
+    if (state == parameter)
+      fail(ORR_INVALID,
+           "{}the loss updates '{}', which this step trains, and the optimizer would replace its "
+           "value: change it between steps, in an orrery.func or by :write, or freeze it",
+           p.value(next).site.prefix(), p.value(parameter).name);
+}
+
 Measured Training::update(Program& p, const std::string& batch,
                           const std::vector<GradientHook>& hooks, bool norm) const {
   const Site site = p.site();
@@ -269,6 +279,7 @@ Measured Training::update(Program& p, const std::string& batch,
     found.gradients[params_[i]->name] = gradient;
     p.set_site(params_[i]->site);
     if (parts_.update) {
+      refuse_update_of_loss(p, values_[i]);
       const size_t before = p.updates().size();
       p.update(values_[i], parts_.update(p, params_[i], values_[i], gradient));
       for (size_t u = before; u < p.updates().size(); ++u)

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Functions of tensors. They have no batch: every rank that calls one computes all of it. A
-// function reads states that ranks hold in parts from a whole copy, which all ranks refresh
-// together before a call.
+// function works on whole copies of states that ranks hold in parts. All ranks refresh these
+// together before a call, and afterwards take their parts of those that it has changed.
+#include <algorithm>
+
 #include "base/error.h"
 #include "program/build.h"
 #include "run/replicas.h"
@@ -27,7 +29,7 @@ class CompiledFunction : public Function {
     variant.set_inputs(inputs);
     variant.run();
     for (auto& [state, next] : variant.plan().local.program.updates())
-      note_written(variant.plan().local.program.value(state).state, line_);
+      give_back(variant.plan().local.program.value(state).state);
     std::vector<HostTensor> results;
     auto fetched = variant.fetch_tensors(true);
     for (auto& [name, value] : take_watched(fetched, fmt::format("call {}", calls_)))
@@ -38,6 +40,9 @@ class CompiledFunction : public Function {
 
  private:
   Variant& variant_for(const std::vector<HostTensor>& inputs) {
+    if (std::any_of(copies_.begin(), copies_.end(),
+                    [](const Copy& c) { return c.of->bound && c.of->parts.empty(); }))
+      variants_.clear(), copies_.clear();  // what training holds whole is read where it lies
     std::string key;
     for (const HostTensor& t : inputs) key += to_string(t.type);
     auto& found = variants_[key];
@@ -57,7 +62,7 @@ class CompiledFunction : public Function {
     }
     for (size_t v = 0; v < b.program.values().size(); ++v)
       if (Value& value = b.program.mutable_value(static_cast<ValueId>(v));
-          value.state && !value.state->parts.empty())
+          value.state && (!value.state->parts.empty() || may_be_held_in_parts(*value.state)))
         value.state = copy_of(value, b.program);
     found = std::make_unique<Variant>(b, 0, Runtime::get());
     return *found;
@@ -68,13 +73,25 @@ class CompiledFunction : public Function {
     uint64_t version = UINT64_MAX;  // of the original, when it was copied
   };
 
+  static bool is_updated(const Value& value, const Program& p) {
+    return std::any_of(p.updates().begin(), p.updates().end(),
+                       [&](auto& each) { return p.value(each.first).state == value.state; });
+  }
+
+  // Whether a training step, which is not compiled yet, may hold the state in parts.
+  static bool may_be_held_in_parts(const State& s) {
+    return world_info().size > 1 && s.trained && !s.bound;
+  }
+
   const std::shared_ptr<State>& copy_of(const Value& value, const Program& p) {
-    for (auto& [state, next] : p.updates())
-      if (p.value(state).state == value.state)
-        fail(ORR_INVALID, "{}'{}' is held in parts by the ranks: a function cannot change it",
-             line_ + ": ", value.name);
+    if (coordinates_of(*value.state) > 1 && is_updated(value, p))
+      fail(ORR_INVALID,
+           "{}: '{}' is held in parts by ranks that train apart: a function cannot change it; "
+           "update it in the loss",
+           line_, value.name);
     for (const Copy& c : copies_)
       if (c.of == value.state) return c.whole;
+    materialize({value.state});
     auto whole = std::make_shared<State>();
     whole->name = value.state->name, whole->type = value.state->type,
     whole->role = value.state->role;
@@ -89,6 +106,15 @@ class CompiledFunction : public Function {
       write_state(*c.whole, read_state(*c.of));
       c.version = c.of->version;
     }
+  }
+
+  // Notes that a function has changed the state. If it is a copy, its original gets the value.
+  void give_back(const std::shared_ptr<State>& state) {
+    const auto c = std::find_if(copies_.begin(), copies_.end(),
+                                [&](const Copy& each) { return each.whole == state; });
+    if (c == copies_.end()) return note_written(state, line_);
+    give_state(c->of, read_state(*state), line_);
+    c->version = c->of->version;
   }
 
   // An output needs contiguous memory of its own: views and inputs are copied.

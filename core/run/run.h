@@ -36,8 +36,10 @@ struct RunSpec {
   std::function<std::pair<ValueId, Outputs>(Program&, const Fields&)> loss;
   std::vector<std::shared_ptr<State>> params;  // those to train; used in natural order of names
   std::vector<std::shared_ptr<State>> states;  // all of the model, trained or not
-  // Buffers of the script's own that are in use. A checkpoint has those that were changed.
-  std::function<std::vector<std::shared_ptr<State>>()> buffers;
+  // Parameters and buffers that the script has made and can reach. A checkpoint gives values to all
+  // that have a name in it; it has those that the script itself keeps and has changed.
+  std::function<std::vector<std::shared_ptr<State>>()> script_states;
+  std::function<bool(const std::shared_ptr<State>&)> kept_by_script;
   // Builds the update of one parameter: returns its new value, declares new optimizer states with
   // Program::update. Empty: no update; gradients stay in `gradients`.
   std::function<ValueId(Program&, const std::shared_ptr<State>&, ValueId value, ValueId gradient)>

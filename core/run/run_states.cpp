@@ -25,6 +25,12 @@ std::vector<std::shared_ptr<Saving>>& savings() {
   return all;
 }
 
+// The parameters that the run which trains them has loaded.
+std::vector<std::weak_ptr<State>>& loaded_by_their_runs() {
+  static std::vector<std::weak_ptr<State>> all;
+  return all;
+}
+
 // The name that a checkpoint gives to the value of one of n coordinates: "w@0", "w@1"; "w" if there
 // is only one.
 std::string name_of(const std::string& state, int32_t n, int32_t coordinate) {
@@ -64,10 +70,22 @@ void RunStates::remember_model() {
   for (auto& s : spec_.states) remember(s);
 }
 
-void RunStates::remember_buffers() {
-  if (pending_.empty() || !spec_.buffers) return;
-  for (auto& s : spec_.buffers())
-    if (pending_.count(s->name)) remember(s);
+void RunStates::remember_of_script() {
+  if (pending_.empty() || !spec_.script_states) return;
+  const auto states = spec_.script_states();
+  std::map<std::string, int> named;
+  for (auto& s : states) ++named[s->name];
+  for (auto& s : states)
+    if (pending_.count(s->name) && (s->role == Role::state || named[s->name] == 1)) remember(s);
+}
+
+void RunStates::leave_to_their_runs(LoadedByName& values) const {
+  const auto& mine = spec_.params;
+  for (auto& each : loaded_by_their_runs()) {
+    const auto s = each.lock();
+    if (s && std::none_of(mine.begin(), mine.end(), [&](auto& p) { return p->name == s->name; }))
+      values.erase(s->name);
+  }
 }
 
 void RunStates::remember(const std::shared_ptr<State>& s) {
@@ -129,9 +147,9 @@ void RunStates::forget_loaded() {
 
 const std::vector<std::shared_ptr<State>>& RunStates::all() {
   remember_model();
-  if (spec_.buffers)
-    for (auto& s : spec_.buffers())
-      if (s->version > 0) remember(s);
+  if (spec_.script_states)
+    for (auto& s : spec_.script_states())
+      if (s->version > 0 && spec_.kept_by_script(s)) remember(s);
   materialize(known_);
   refuse_equal_names(known_, spec_.line, "a checkpoint would have",
                      "put their modules into one table, orrery.parameters{a = ..., b = ...}, or "
@@ -241,14 +259,19 @@ CheckpointFacts RunStates::load(const std::string& directory) {
                  }),
                  "run:load");
   if (ranks_ > 1) compare_loaded(*c);
+  leave_to_their_runs(values);
   for (auto& s : known_) {
     auto found = values.find(s->name);
+    if (found == values.end()) continue;
     begin_with(s, found->second);
     values.erase(found);
   }
   pending_ = std::move(values);
-  remember_buffers();
+  remember_of_script();
   forget_loaded();
+  auto& theirs = loaded_by_their_runs();
+  std::erase_if(theirs, [](auto& each) { return each.expired(); });
+  theirs.insert(theirs.end(), spec_.params.begin(), spec_.params.end());
   if (c->facts().fast_sums != spec_.fast_sums) tell_other_sums(directory);
   return c->facts();
 }

@@ -30,8 +30,9 @@ class RunStates {
   // Adds a state that a program of the run uses. If a loaded checkpoint has a value for it, the
   // state gets that.
   void remember(const std::shared_ptr<State>& state);
-  // Adds those of the script's own buffers that the loaded checkpoint has.
-  void remember_buffers();
+  // Adds those of the script's other parameters and buffers that the loaded checkpoint has. Later,
+  // when a program first uses them, steps of other runs may have changed them.
+  void remember_of_script();
   const std::vector<std::shared_ptr<State>>& known() const { return known_; }
   // Adds the states of the model and the buffers that have changed, gives memory to all that have
   // none, and returns all.
@@ -73,6 +74,9 @@ class RunStates {
   void tell_other_sums(const std::string& directory) const;
 
   void remember_model();
+  // Takes out the values of parameters that another run trains and has loaded itself: that run's
+  // checkpoint may be a step newer.
+  void leave_to_their_runs(LoadedByName& values) const;
 
   const RunSpec& spec_;
   std::vector<std::shared_ptr<State>> known_;

@@ -255,7 +255,12 @@ void hold(const HeldParts& parts, const std::vector<FlatBuffer>& flat_buffers, i
   if (world > 1 && !fresh.empty()) tell_parts(fresh);
   for (auto& s : settle(states, flat_buffers, allocate, directory)) {
     auto moved = std::find_if(moving.begin(), moving.end(), [&](auto& m) { return m.first == s; });
-    moved == moving.end() ? set_initial(s) : write_state(*s, moved->second);
+    if (moved == moving.end()) {
+      set_initial(s);
+    } else {
+      write_state(*s, moved->second);
+      --s->version;  // it has the value that it had, on this rank as on those without a part
+    }
   }
   for (auto& s : loaded) s->initial.read(*s);
 }

@@ -114,10 +114,6 @@ Blueprint StepBuilder::build(const BatchFields& batch, bool training, int world,
     }
     expect_probed(p, spec_.line);
     b.microbatches = microbatches ? microbatches : b.mesh.workers();
-    // An evaluation may: the last batch of a test set is what is left.
-    if (const int64_t samples = p.batch_size(); training && samples < b.microbatches)
-      fail(ORR_INVALID, "a batch of {} is smaller than the {} microbatches", samples,
-           b.microbatches);
     complete_step(p, b.mesh, b.microbatches, training, measured);
   }
   check_outputs(b);

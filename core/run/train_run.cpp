@@ -338,7 +338,7 @@ class TrainRun : public Run {
     Blueprint b = build_step(batch, training, ranks(), strategies());
     if (!training && apart_) read_one_value(b.program, same);
     if (ranks() > 1) compare_across_ranks(b, spec_.line);
-    states_->remember_buffers();
+    states_->remember_of_script();
     for (auto& s : states_of(b.program)) states_->remember(s);
     if (training && b.mesh.driving.on()) {
       make_driven(b, key);

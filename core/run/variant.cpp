@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "base/error.h"
 #include "lower/lower.h"
@@ -35,6 +36,8 @@ RankPlan lowered(const Blueprint& b, int rank, Runtime& runtime, SharedArena& ar
 }  // namespace
 
 bool tracing_training() { return traces_training; }
+
+bool trace_as(bool training) { return std::exchange(traces_training, training); }
 
 TraceScope::TraceScope(bool training) { traces_training = training; }
 TraceScope::~TraceScope() { traces_training = false; }

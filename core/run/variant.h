@@ -54,6 +54,8 @@ class Variant {
 // All states that a program reads or writes.
 std::vector<std::shared_ptr<State>> states_of(const Program& p);
 
+// Sets the answer of tracing_training() and returns what it was.
+bool trace_as(bool training);
 // Sets the answer of tracing_training() for its lifetime.
 class TraceScope {
  public:

@@ -323,7 +323,7 @@ function orrery.einsum(equation, ...) end
 ---@return fun(...):orrery.Tensor
 function orrery.gradient(options) end
 
----The trained tensors of a module or of a table of modules, in natural order of their paths.
+---The trained tensors of a module or of a table of modules, in natural order of their paths. A table's keys become the first part of the paths.
 ---@param model orrery.Module|table
 ---@return orrery.State[]
 function orrery.parameters(model) end
@@ -776,7 +776,7 @@ function Tensor:cumsum(dim) end
 ---@return orrery.Tensor
 function Tensor:logsumexp(dims, options) end
 
----0-based ids as rows of n, 1 at the id and else 0.
+---0-based ids as rows of n, 1 at the id and else 0. An id outside of 0 to n - 1 is an error.
 ---@param n integer
 ---@param dtype? orrery.DType
 ---@return orrery.Tensor
@@ -805,25 +805,13 @@ function Tensor:sort(dim, options) end
 ---@return orrery.Tensor
 function Tensor:var(dims, options) end
 
----@class orrery.HostTensor
----@field shape integer[]
----@field dtype orrery.DType
-local HostTensor = {}
-
----The elements as nested lists.
----@return table
-function HostTensor:tolist() end
-
----The only element.
----@return number
-function HostTensor:item() end
-
----Writes a .npy file.
----@param path string
-function HostTensor:save(path) end
-
 ---@class orrery.engine
 orrery.engine = {}
+
+---Sets what orrery.training() says from here on, and returns what it said.
+---@param training boolean
+---@return boolean
+function orrery.engine.trace_as(training) end
 
 ---The elements as they lie in memory.
 ---@param x orrery.HostTensor
@@ -1163,6 +1151,23 @@ function orrery.engine.templates() end
 ---@return string
 function orrery.engine.make_directory(path) end
 
+---@class orrery.HostTensor
+---@field shape integer[]
+---@field dtype orrery.DType
+local HostTensor = {}
+
+---The elements as nested lists.
+---@return table
+function HostTensor:tolist() end
+
+---The only element.
+---@return number
+function HostTensor:item() end
+
+---Writes a .npy file.
+---@param path string
+function HostTensor:save(path) end
+
 ---@class orrery.State
 ---@field shape integer[]
 ---@field dtype orrery.DType
@@ -1182,6 +1187,10 @@ function State:write(value) end
 ---In a trace: the state holds `value` after the step.
 ---@param value orrery.Tensor
 function State:update(value) end
+
+---In a trace: what the state will hold after the step, as far as an update has said so; else its value.
+---@return orrery.Tensor
+function State:updated() end
 
 ---Sets the path.
 ---@param name string
@@ -2080,6 +2089,11 @@ function orrery.nn.embedding(count, dim, options) end
 ---@param options? orrery.nn.embedding_bag.Options
 ---@return orrery.Module
 function orrery.nn.embedding_bag(count, dim, options) end
+
+---The model as run:eval computes it, also in a training step: without dropout, by running statistics that stay. For teachers and other networks that a loss only reads; nn.freeze alone does not change what they compute.
+---@param model orrery.Module|fun(...):...
+---@return fun(...):...
+function orrery.nn.evaluated(model) end
 
 ---Each sample's elements as one row, [batch, -1]; a function to put into nn.sequential.
 ---@param x orrery.Tensor

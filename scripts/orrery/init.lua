@@ -53,7 +53,8 @@ local op = require "orrery.op"
 orrery.op, orrery.ops, orrery.check_op = op.define, op.ops, require "orrery.op_judge"
 
 --- orrery.parameters(model)
---- The trained tensors of a module or of a table of modules, in natural order of their paths.
+--- The trained tensors of a module or of a table of modules, in natural order of their paths. A table's keys become the
+--- first part of the paths.
 ---@param model orrery.Module|table
 ---@return orrery.State[]
 local module = require "orrery.nn.module_tree"

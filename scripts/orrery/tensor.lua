@@ -39,11 +39,12 @@ define([[Tensor:silu() -> Tensor; x * sigmoid(x).]], function(x) return x * x:si
 define([[Tensor:clamp(low: number, high: number) -> Tensor; No less than `low` and no more than `high`.]],
   function(x, low, high) return x:maximum(low):minimum(high) end)
 
-define([[Tensor:one_hot(n: integer, dtype: dtype = 'f32') -> Tensor; 0-based ids as rows of n, 1 at the id and else 0.]],
+define([[Tensor:one_hot(n: integer, dtype: dtype = 'f32') -> Tensor; 0-based ids as rows of n, 1 at the id and else 0. An
+    id outside of 0 to n - 1 is an error.]],
   function(ids, n, dtype)
-    local classes, dims = orrery.iota(n, ids.dtype), table.move(ids.shape, 1, #ids.shape, 1, {})
-    dims[#dims + 1] = 1
-    return ids:reshape(dims):eq(classes):cast(dtype)
+    if ids.dtype:find "^u" then ids = ids:cast "i64" end
+    local classes = orrery.iota(n, ids.dtype)
+    return classes:reshape(n, 1):gather(ids):eq(classes):cast(dtype) -- gather refuses other ids
   end)
 
 define([[Tensor:var(dims?: integers, options?) -> Tensor; Variance over dims.

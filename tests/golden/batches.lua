@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
 -- Loss and gradient norm of one batch of 7 from the golden weights, cut into microbatches that are
--- padded and uneven; `weighted` adds weights of positions and labels that do not count.
+-- padded, uneven and empty; `weighted` adds weights of positions and labels that do not count.
 local orrery = require "orrery"
 local models = require "models"
 local nn, optim = orrery.nn, orrery.optim

@@ -9,6 +9,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
 
 BUILD = pathlib.Path(sys.argv[1]).resolve()
@@ -40,10 +41,15 @@ def run(script, kernels, *arguments, ranks=1):
     return done.stdout
 
 
-def rows(script, kernels, *arguments, ranks=1):
+def lines(script, kernels, *arguments, ranks=1):
     """The script's lines as pairs (loss, gradient norm)."""
-    done = run(script, kernels, f"dir={HERE}", *arguments, ranks=ranks)
+    done = run(script, kernels, *arguments, ranks=ranks)
     return [tuple(map(float, line.split())) for line in done.splitlines()]
+
+
+def rows(script, kernels, *arguments, ranks=1):
+    """Those of a script that is told where the golden files are."""
+    return lines(script, kernels, f"dir={HERE}", *arguments, ranks=ranks)
 
 
 def error(x, wanted):
@@ -70,6 +76,18 @@ class Golden(unittest.TestCase):
         for kernels in KERNELS:
             with self.subTest(kernels):
                 self.follow("gpt", kernels)
+
+    def test_adversarial(self):
+        """By PyTorch's figures, and with the same bits on more ranks and from checkpoints."""
+        wanted = json.loads((HERE / "adversarial.json").read_text())
+        for kernels in KERNELS:
+            for ours, theirs in zip(lines("adversarial.lua", kernels), wanted, strict=True):
+                self.assertLess(max(map(error, ours, theirs)), 1e-5, (kernels, ours, theirs))
+        alone = lines("adversarial.lua", "cpu", "microbatches=4")
+        for ranks, stack in ((2, "strategy.data {}"), (3, "strategy.data {}, strategy.zero { stage = 3 }")):
+            with self.subTest(stack=stack), tempfile.TemporaryDirectory() as directory:
+                found = lines("adversarial.lua", "cpu", "microbatches=4", f"stack={stack}", f"again={directory}", ranks=ranks)
+                self.assertEqual(found, alone)
 
     def test_recurrent(self):
         for model in ("lstm", "gru"):
@@ -154,10 +172,10 @@ class Batches(unittest.TestCase):
             [whole] = rows("batches.lua", kernels, f"case={case}")
             self.assertLess(error(whole[0], wanted["loss"]), 1e-5)
             self.assertLess(error(whole[1], wanted["grad_norm"]), 1e-5)
-            for microbatches in (2, 3, 5, 7):
-                with self.subTest(kernels=kernels, microbatches=microbatches):
+            for microbatches, ranks in ((2, 1), (3, 1), (5, 1), (7, 1), (9, 1), (9, 3)):
+                with self.subTest(kernels=kernels, microbatches=microbatches, ranks=ranks):
                     [cut] = rows("batches.lua", kernels, f"case={case}",
-                                 f"microbatches={microbatches}")
+                                 f"microbatches={microbatches}", ranks=ranks)
                     self.assertLess(error(cut[0], whole[0]), 1e-6)
                     self.assertLess(error(cut[1], whole[1]), 1e-5)
 

@@ -50,8 +50,9 @@ class NextFuser {
   void join(size_t i, size_t j) {
     const Op &first = p_.ops()[i], &next = p_.ops()[j];
     Op both = first;
-    both.kind = "pointwise_next", both.attrs["next"] = next.kind;
-    both.attrs.insert(next.attrs.begin(), next.attrs.end());
+    both.kind = "pointwise_next", both.attrs.set("next", next.kind);
+    for (auto& [name, value] : next.attrs)
+      if (!both.attrs.has(name)) both.attrs.set(name, value);
     const auto read = std::find(both.out.begin(), both.out.end(), next.in[0]) - both.out.begin();
     std::swap(both.out[0], both.out[static_cast<size_t>(read)]);
     std::swap(both.expr.outputs[0], both.expr.outputs[static_cast<size_t>(read)]);

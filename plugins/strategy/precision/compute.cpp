@@ -83,6 +83,8 @@ class Caster {
 
   void run() {
     for (auto& [number, op] : traced_.ops) translate(number, op);
+    for (size_t v = 0; v < traced_.state.size(); ++v)
+      if (traced_.state[v]) widen_update(static_cast<int32_t>(v));
   }
 
  private:
@@ -104,6 +106,14 @@ class Caster {
       if (p_.type(v).dtype != wanted) p_.reread(op.out[0], v, as(v, wanted, number, op));
     }
     if (low) p_.retype(op.out[0], dtype_);
+  }
+
+  // A state keeps its type, whatever its new value is computed in.
+  void widen_update(int32_t state) {
+    const int32_t next = p_.updated(state), dtype = traced_.dtype[static_cast<size_t>(state)];
+    if (p_.type(next).dtype == dtype) return;
+    p_.beside(next, ORR_PHASE_FORWARD);
+    p_.update(state, p_.cast(next, dtype));
   }
 
   int32_t as(int32_t v, int32_t dtype, int64_t number, const Op& reader) {

@@ -38,9 +38,10 @@ return nn.module("batchnorm", function(m, channels, options)
   m.running_mean = orrery.buffer(channels, { init = nn.init.zeros, dtype = o.dtype })
   m.running_var = orrery.buffer(channels, { init = nn.init.ones, dtype = o.dtype })
 
+  -- A layer that is called several times in a step counts each call.
   local function keep(running, rows)
     local statistic = o.sync and rows or rows:mean(1)
-    running:update(running * (1 - o.momentum) + statistic * o.momentum)
+    running:update(running:updated() * (1 - o.momentum) + statistic * o.momentum)
   end
 
   -- x less its mean, and its variance; what is kept of both has no gradient.

@@ -52,7 +52,7 @@ class NextFuser {
     Op both = first;
     both.kind = "pointwise_next", both.attrs.set("next", next.kind);
     for (auto& [name, value] : next.attrs)
-      if (!both.attrs.has(name)) both.attrs.set(name, value);
+      if (!both.attrs.has(name.str())) both.attrs.set(name, value);
     const auto read = std::find(both.out.begin(), both.out.end(), next.in[0]) - both.out.begin();
     std::swap(both.out[0], both.out[static_cast<size_t>(read)]);
     std::swap(both.expr.outputs[0], both.expr.outputs[static_cast<size_t>(read)]);

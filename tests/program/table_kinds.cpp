@@ -91,7 +91,7 @@ void add_matmul_pointwise(std::vector<Entry>& rows) {
 
 // x * y of inputs 0 and 1, and the op `next` of it and of the inputs behind them.
 Build product_and(const std::string& next, Attrs attrs) {
-  attrs["next"] = next;
+  attrs.set("next", next);
   return [=](Program& p, const Ids& in) {
     Op op;
     op.kind = "pointwise_next", op.in = in, op.attrs = attrs;

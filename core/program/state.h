@@ -41,8 +41,8 @@ struct Initial {
   double a = 0, b = 0;
   HostTensor tensor;          // kind data
   std::shared_ptr<State> of;  // kind like
-  // Kind stored: reads this rank's part from a checkpoint; and the state's version when it did last,
-  // 0 if it has not.
+  // Kind stored: reads this rank's part from a checkpoint; and the version that the state had then,
+  // 0 if it was not read.
   std::function<void(State&)> read;
   uint64_t read_as = 0;
   // The key of random numbers, fixed when the state is made: the job's seed, and how many states

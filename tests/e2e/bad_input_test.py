@@ -65,8 +65,6 @@ MODEL = [
     (["run", "nonlinear.lua"], 1, ["HERE", "log", "after all microbatches"]),
     (["run", "upvalue.lua"], 1, ["HERE", "'scale'", "was 1", "is 2 now", "orrery.input"]),
     (["run", "not_finite.lua"], 1, ["HERE", "the loss of step 1 is", "learning rate"]),
-    (["run", REGRESSION, "batch=4", "microbatches=8"], 1,
-     ["regression.lua:", "batch of 4", "8 microbatches"]),
     (["run", "-n", "4", REGRESSION, "microbatches=2"], 1,
      ["regression.lua:", "2 microbatches", "to 4 ranks"]),
     (["plan", "-n", "4", REGRESSION, "microbatches=2"], 1, ["2 microbatches", "at least 4"]),

@@ -79,13 +79,11 @@ void RunStates::remember_of_script() {
     if (pending_.count(s->name) && (s->role == Role::state || named[s->name] == 1)) remember(s);
 }
 
-void RunStates::leave_to_their_runs(LoadedByName& values) const {
+bool RunStates::is_left_to_its_run(const std::shared_ptr<State>& s) const {
   const auto& mine = spec_.params;
-  for (auto& each : loaded_by_their_runs()) {
-    const auto s = each.lock();
-    if (s && std::none_of(mine.begin(), mine.end(), [&](auto& p) { return p->name == s->name; }))
-      values.erase(s->name);
-  }
+  if (std::find(mine.begin(), mine.end(), s) != mine.end()) return false;
+  const auto& theirs = loaded_by_their_runs();
+  return std::any_of(theirs.begin(), theirs.end(), [&](auto& each) { return each.lock() == s; });
 }
 
 void RunStates::remember(const std::shared_ptr<State>& s) {
@@ -97,7 +95,7 @@ void RunStates::remember(const std::shared_ptr<State>& s) {
   if (const Type& type = loaded->second.type; type != s->type)
     fail(ORR_FAILED, "the checkpoint's '{}' is {}, this run wants {}", s->name, to_string(type),
          to_string(s->type));
-  begin_with(s, loaded->second);
+  if (!is_left_to_its_run(s)) begin_with(s, loaded->second);
   pending_.erase(loaded);
 }
 
@@ -259,11 +257,9 @@ CheckpointFacts RunStates::load(const std::string& directory) {
                  }),
                  "run:load");
   if (ranks_ > 1) compare_loaded(*c);
-  leave_to_their_runs(values);
   for (auto& s : known_) {
     auto found = values.find(s->name);
-    if (found == values.end()) continue;
-    begin_with(s, found->second);
+    if (!is_left_to_its_run(s)) begin_with(s, found->second);
     values.erase(found);
   }
   pending_ = std::move(values);

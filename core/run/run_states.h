@@ -74,9 +74,9 @@ class RunStates {
   void tell_other_sums(const std::string& directory) const;
 
   void remember_model();
-  // Takes out the values of parameters that another run trains and has loaded itself: that run's
-  // checkpoint may be a step newer.
-  void leave_to_their_runs(LoadedByName& values) const;
+  // Whether another run trains the parameter and has loaded it itself: that run's checkpoint may be
+  // a step newer.
+  bool is_left_to_its_run(const std::shared_ptr<State>& state) const;
 
   const RunSpec& spec_;
   std::vector<std::shared_ptr<State>> known_;

@@ -35,7 +35,8 @@ void Comm::check_device(const orr_coll& c, const orr_coll& first) const {
   for (const orr_buffer* b : {&c.send, &c.recv})
     if (b->memory && b->memory->tier != ORR_TIER_DEVICE)
       refuse(c, ORR_INVALID, "one buffer is the device's and the other is not");
-  if (c.op == ORR_COLL_ALL_TO_ALL && c.send.memory == c.recv.memory)
+  if (c.op == ORR_COLL_ALL_TO_ALL && c.send.memory == c.recv.memory &&
+      c.send.offset == c.recv.offset)
     refuse(c, ORR_UNIMPLEMENTED,
            "in place, what arrives would overwrite what is still to be sent: give it two buffers");
 }

@@ -59,7 +59,7 @@ struct NormGrad : Prepared {
     if (plan_.columns > 0) fold_.rest(stream, sums);
   }
 
-  std::string inputs_;  // letters
+  std::string inputs_;  // their names (row_op.h)
   bool adds_, sums_y_;
   FoldPlan plan_;
   RowLaunch rows_;

@@ -20,10 +20,10 @@ const Kind& kind_of(const orr_op& op) {
   return *kind;
 }
 
-void require_tensor(const orr_op& op, const orr_tensor& t, char letter) {
+void require_tensor(const orr_op& op, const orr_tensor& t, char name) {
   const int32_t dtype = op.in[0].dtype;
   const int64_t rows = op.in[0].dims[0], columns = op.in[0].dims[1];
-  switch (letter) {
+  switch (name) {
     case 'w':
     case 'b': return require_vector(t, dtype, columns, "w or b");
     case 'm':
@@ -54,10 +54,10 @@ void require_tensors(const orr_op& op, std::string_view in, std::string_view out
   for (int i = 0; i < op.n_out; ++i) require_tensor(op, op.out[i], out[size_t(i)]);
 }
 
-void point_to(RowArgs& args, std::string_view letters, const CUdeviceptr* tensors) {
-  for (const char letter : letters) {
+void point_to(RowArgs& args, std::string_view names, const CUdeviceptr* tensors) {
+  for (const char name : names) {
     void* const at = pointer(*tensors++);
-    switch (letter) {
+    switch (name) {
       case 'd': args.dy = at; break;
       case 'x': args.x = at; break;
       case 'w': args.w = at; break;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The softmax, the norms and their input gradients. Their tensors are said by letters: d (dy), x
-// and y are rows [R,C]; w and b are [C]; the statistics m (mean) and r (rstd) are [R]; n is a sum
-// over the rows, [nodes,C] if the op has leaves.
+// The softmax, the norms and their input gradients. Each tensor has a name of one character: d
+// (dy), x and y are rows [R,C]; w and b are [C]; the statistics m (mean) and r (rstd) are [R]; n is
+// a sum over the rows, [nodes,C] if the op has leaves.
 #pragma once
 
 #include <string_view>
@@ -14,8 +14,8 @@ namespace orr_cuda {
 
 // Throws Unsupported unless the op has these tensors, the first of which is rows.
 void require_tensors(const orr_op& op, std::string_view in, std::string_view out);
-// Sets the arguments of these letters.
-void point_to(RowArgs& args, std::string_view letters, const CUdeviceptr* tensors);
+// Sets the arguments that have these names.
+void point_to(RowArgs& args, std::string_view names, const CUdeviceptr* tensors);
 
 // What a norm adds to its input first: a row (0: none) and a tensor. The result goes to `sum`.
 struct Residual {
@@ -30,7 +30,7 @@ class RowOp : public Prepared {
   void launch(CUstream stream, const Buffers& b, const Residual& residual);
 
  private:
-  std::string_view in_, out_;  // letters
+  std::string_view in_, out_;  // names of the tensors
   RowLaunch rows_;
   double eps_;
 };

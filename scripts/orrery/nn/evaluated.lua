@@ -11,8 +11,7 @@ local engine = orrery.engine
 return function(model)
   return function(...)
     local training = engine.trace_as(false)
-    local results = table.pack(model(...))
-    engine.trace_as(training)
-    return table.unpack(results, 1, results.n)
+    local scope <close> = setmetatable({}, { __close = function() engine.trace_as(training) end }) -- also after an error
+    return model(...)
   end
 end

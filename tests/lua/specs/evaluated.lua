@@ -11,6 +11,7 @@ local before = orrery.digest(teacher)
 local run = orrery.compile(function(b)
   local wanted = nn.evaluated(teacher)(b.x)
   assert(orrery.type(wanted) == "Tensor")
+  assert(not pcall(nn.evaluated(error), "a model that fails"))
   return nn.mse(student(b.x), wanted), { wanted = wanted, dropped = orrery.dropout(b.x * 0 + 1, 0.5) }
 end, { params = student, optimizer = optim.sgd {}, microbatches = 2 })
 local result = run:step { x = x }

@@ -48,9 +48,11 @@ struct Prepared {
   // it on once. A program that asks at the terminal, as ssh does for passwords, would be stopped in
   // the background; without a terminal it fails instead.
   spec.input >= 0 ? setsid() : setpgid(0, 0);
-  sigset_t none;
-  sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, nullptr);
+  // A stop that comes while a rank starts waits until the rank can note it (watch_user_signal).
+  sigset_t blocked;
+  sigemptyset(&blocked);
+  if (spec.input < 0) sigaddset(&blocked, SIGUSR1);
+  sigprocmask(SIG_SETMASK, &blocked, nullptr);
   if (!spec.cpus.empty()) sched_setaffinity(0, sizeof p.cpus, &p.cpus);
   if (!spec.owns_terminal) {
     dup2(spec.input >= 0 ? spec.input : p.null, 0);

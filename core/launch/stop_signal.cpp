@@ -18,6 +18,10 @@ void watch(int signal, bool& watching) {
   action.sa_handler = [](int number) { noted = number; };
   action.sa_flags = SA_RESTART | static_cast<int>(SA_RESETHAND);
   sigaction(signal, &action, nullptr);
+  sigset_t set;  // the launcher has blocked SIGUSR1 until now
+  sigemptyset(&set);
+  sigaddset(&set, signal);
+  pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
 }
 
 }  // namespace

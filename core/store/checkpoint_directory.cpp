@@ -83,6 +83,15 @@ std::string CheckpointDirectory::folder() const {
   return folder;
 }
 
+// Whether that is a folder with nothing but files of write_shard. Such folders stay where rank 0 of
+// a job has failed and swept while another rank still wrote.
+bool CheckpointDirectory::has_shards_only(const std::string& name) const {
+  return fs::is_directory(file(name)) &&
+         std::ranges::all_of(names_in(file(name)), [](const std::string& inner) {
+           return inner.starts_with("shard-") && inner.ends_with(".safetensors");
+         });
+}
+
 // Throws Error unless a save may replace what is there: an empty directory, one with a checkpoint
 // and nothing else, or the files of a writer that died in its first save.
 void CheckpointDirectory::check_replaceable() const {
@@ -99,8 +108,11 @@ void CheckpointDirectory::check_replaceable() const {
         name != kLockFile)
       refuse(fmt::format("the directory holds '{}', which is not of a checkpoint", name));
   }
-  if (!has_manifest && !names.empty() && !locked) refuse("the directory is not a checkpoint");
-  if (!has_manifest) return;
+  if (!has_manifest) {
+    if (!locked && !std::ranges::all_of(names, [&](auto& name) { return has_shards_only(name); }))
+      refuse("the directory is not a checkpoint");
+    return;
+  }
   File manifest = File::open(AT_FDCWD, file(kManifestFile), label_, false);
   if (!looks_like_manifest(read_manifest_text(manifest)))
     refuse("the directory is not a checkpoint");

@@ -33,6 +33,7 @@ class CheckpointDirectory {
   void remove();
 
  private:
+  bool has_shards_only(const std::string& name) const;
   void check_replaceable() const;
   void sweep() const;
   // Replaces the manifest. With `last` nothing is synced, because the kernel has failed to sync

@@ -184,6 +184,14 @@ TEST_F(CheckpointTest, HasOneWriter) {
   EXPECT_EQ(load_checkpoint(path("ck")).facts().step, 3);
 }
 
+TEST_F(CheckpointTest, ReplacesWhatAnotherRankOfAFailedJobHasLeft) {
+  std::filesystem::create_directories(path("ck/4"));
+  spill(path("ck/4/shard-00002-model-00001-of-00001.safetensors"), "half");
+  save_checkpoint(path("ck"), facts_of_step(3), small_tensors(3));
+  EXPECT_EQ(load_checkpoint(path("ck")).facts().step, 3);
+  EXPECT_FALSE(std::filesystem::exists(path("ck/4")));
+}
+
 TEST_F(CheckpointTest, RefusesToReplaceAnythingElse) {
   auto save = [&] { save_checkpoint(path("ck"), {}, small_tensors(0)); };
   std::filesystem::create_directory(path("ck"));

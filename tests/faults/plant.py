@@ -116,14 +116,14 @@ FAULTS = [
      "return PLANTED(15) ? n / 2 : int64_t(std::bit_floor(uint64_t(n - 1)));",
      Cases("tests/kernels/kernels_test", "*Order.*")),
     ("each rank draws the random numbers of the first", "core/partition/samples/random_keys.cpp",
-     'if (op.attrs.count("rng_id")) copy',
-     'if (op.attrs.count("rng_id") && !PLANTED(16)) copy', ROWS),
+     'if (op.attrs.has("rng_id")) copy',
+     'if (op.attrs.has("rng_id") && !PLANTED(16)) copy', ROWS),
     ("segments of a cut layer overlap by one", "core/program/cut.cpp", "    at += n;\n  }\n  return ranges;",
      "    at += n - PLANTED(17);\n  }\n  return ranges;",
      EndToEnd("tensor_test", "Tensor.test_chunks_have_the_bits_of_one_process", 1)),
     ("groups of shards deal pieces wrongly", "core/partition/shard/units.cpp",
-     "mesh.coordinate(replicas_of(mesh, how), rank);",
-     "(PLANTED(18) ? 0 : mesh.coordinate(replicas_of(mesh, how), rank));", ROWS),
+     "mesh.coordinate(replicas, rank));",
+     "(PLANTED(18) ? 0 : mesh.coordinate(replicas, rank)));", ROWS),
     ("every other round of a composed sum goes to the wrong place", "core/include/orrery/sdk/exchange.hpp",
      "{q, recv_ + (begin(q) + (k - 1) * width_) * unit_, part(k - 1, q) * unit_, true}",
      "{q, recv_ + (begin(q) + (PLANTED(19) ? 0 : k - 1) * width_) * unit_, part(k - 1, q) * unit_, true}",
@@ -141,14 +141,19 @@ FAULTS = [
 ]
 
 
+def planted(path, text, fault, content):
+    """The content of a file with a fault."""
+    if content.count(text) != 1:
+        raise ValueError(f"{path}: '{text}' is there {content.count(text)} times, not once: mend the fault")
+    return content.replace(text, fault)
+
+
 def plant(copy):
     """Writes the files with faults; those that are so already keep their age."""
     changed = {}
     for _, path, text, fault, _ in FAULTS:
         content = changed.get(path) or HEAD + (SOURCE / path).read_text()
-        if content.count(text) != 1:
-            sys.exit(f"{path}: '{text}' is there {content.count(text)} times, not once: mend the fault")
-        changed[path] = content.replace(text, fault)
+        changed[path] = planted(path, text, fault, content)
     for path, content in changed.items():
         if content.find("#pragma once") > 0:
             content = "#pragma once\n" + content
@@ -198,4 +203,5 @@ def main():
     sys.exit(1 if unseen else 0)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -7,8 +7,8 @@
 
 #include "base/error.h"
 #include "program/build.h"
+#include "run/recent.h"
 #include "run/replicas.h"
-#include "run/variant.h"
 #include "run/watched.h"
 
 namespace orrery {
@@ -45,8 +45,7 @@ class CompiledFunction : public Function {
       variants_.clear(), copies_.clear();  // what training holds whole is read where it lies
     std::string key;
     for (const HostTensor& t : inputs) key += to_string(t.type);
-    auto& found = variants_[key];
-    if (found) return *found;
+    if (Variant* found = variants_.find(key)) return *found;
     Blueprint b;
     b.program.set_site({"", line_});
     b.program.set_stream(stream_);
@@ -64,8 +63,7 @@ class CompiledFunction : public Function {
       if (Value& value = b.program.mutable_value(static_cast<ValueId>(v));
           value.state && (!value.state->parts.empty() || may_be_held_in_parts(*value.state)))
         value.state = copy_of(value, b.program);
-    found = std::make_unique<Variant>(b, 0, Runtime::get());
-    return *found;
+    return variants_.add(key, std::make_unique<Variant>(b, 0, Runtime::get()));
   }
 
   struct Copy {
@@ -122,7 +120,7 @@ class CompiledFunction : public Function {
 
   std::function<Outputs(Program&, const std::vector<ValueId>&)> body_;
   std::string line_, stream_;
-  std::map<std::string, std::unique_ptr<Variant>> variants_;
+  Recent variants_;
   std::vector<Copy> copies_;
   int64_t calls_ = 0;
 };

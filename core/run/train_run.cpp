@@ -15,6 +15,7 @@
 #include "run/driven.h"
 #include "run/finite.h"
 #include "run/probe.h"
+#include "run/recent.h"
 #include "run/replicas.h"
 #include "run/rounds.h"
 #include "run/run_states.h"
@@ -333,8 +334,7 @@ class TrainRun : public Run {
       if (!driven_->knows(key)) driven_->add(key, build_step(batch, true, ranks(), strategies()));
       return nullptr;
     }
-    auto& found = variants_[key];
-    if (found) return found.get();
+    if (Variant* found = variants_.find(key)) return found;
     Blueprint b = build_step(batch, training, ranks(), strategies());
     if (!training && apart_) read_one_value(b.program, same);
     if (ranks() > 1) compare_across_ranks(b, spec_.line);
@@ -344,10 +344,9 @@ class TrainRun : public Run {
       make_driven(b, key);
       return nullptr;
     }
-    found = std::make_unique<Variant>(b, rank(), runtime_);
+    Variant& made = variants_.add(key, std::make_unique<Variant>(b, rank(), runtime_));
     states_->forget_loaded();
-    if (!spec_.local)
-      predicted_[found.get()] = predicted_bytes(found->plan(), spec_.strategies, rank());
+    if (!spec_.local) predicted_[&made] = predicted_bytes(made.plan(), spec_.strategies, rank());
     if (training && rounds_.empty()) {
       apart_ = b.mesh.size_of(b.mesh.apart) > 1;
       if (!b.mesh.periodic.empty())
@@ -355,10 +354,10 @@ class TrainRun : public Run {
       rounds_.make(b, spec_, rank(), *states_);
     }
     if (ranks() > 1 && training) {
-      compare_kernels(found->plan(), spec_.line);
+      compare_kernels(made.plan(), spec_.line);
       compare_all();
     }
-    return found.get();
+    return &made;
   }
 
   void make_driven(const Blueprint& b, const std::string& key) {
@@ -376,7 +375,7 @@ class TrainRun : public Run {
   RunSpec spec_;
   StepBuilder builder_;
   Runtime& runtime_;
-  std::map<std::string, std::unique_ptr<Variant>> variants_;
+  Recent variants_;
   Rounds rounds_;
   bool apart_ = false;  // ranks train apart, and exchange only in periodic programs
   std::optional<std::string> frozen_then_;  // what was frozen when programs between steps were made

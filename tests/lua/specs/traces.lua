@@ -30,3 +30,18 @@ for step = 1, 3 do state.steps = step run:step(batch) end
 state.steps = 100
 local ok, message = pcall(run.step, run, batch)
 assert(not ok and message:find "'state.steps' of the function at traces.lua:10 was 3", message)
+
+-- The programs of 128 shapes are kept. One that was used long ago is made anew, with the same result.
+local marks = io.tmpfile() -- one for each trace
+local double = orrery.func(function(x)
+  marks:write "."
+  return x * 2
+end)
+local row, last = {}, {}
+for n = 1, 129 do
+  row[n] = n
+  last[n] = double(row):tolist()[n]
+end
+local before_that = marks:seek "end"
+assert(double(row):tolist()[129] == last[129] and marks:seek "end" == before_that)
+assert(double({ 1 }):tolist()[1] == last[1] and marks:seek "end" > before_that)

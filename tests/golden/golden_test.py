@@ -89,6 +89,18 @@ class Golden(unittest.TestCase):
                 found = lines("adversarial.lua", "cpu", "microbatches=4", f"stack={stack}", f"again={directory}", ranks=ranks)
                 self.assertEqual(found, alone)
 
+    def test_optimizers(self):
+        """By PyTorch's figures, and with the same bits on more ranks, in pieces and from a checkpoint."""
+        for kind, wanted in json.loads((HERE / "optimizers.json").read_text()).items():
+            with self.subTest(kind), tempfile.TemporaryDirectory() as directory:
+                for kernels in KERNELS:
+                    found = lines("optimizers.lua", kernels, f"kind={kind}")
+                    for [ours], theirs in zip(found, wanted, strict=True):
+                        self.assertLess(error(ours, theirs), 1e-5, (kernels, ours, theirs))
+                alone, shared = (lines("optimizers.lua", "cpu", f"kind={kind}", "microbatches=4", *more, ranks=ranks)
+                                 for ranks, more in ((1, ()), (3, (f"again={directory}", "stack=strategy.data {}, strategy.zero { stage = 3 }"))))
+                self.assertEqual(shared, alone)
+
     def test_recurrent(self):
         for model in ("lstm", "gru"):
             for kernels in KERNELS:

@@ -6,7 +6,7 @@
 ---@option lr number|orrery.Schedule=0.01 the rate, or a function of the step
 ---@option decay number=0
 ---@option eps number=1e-10
----@option groups table={} {{match = pattern or list of paths, frozen =, any option =}, ...}: the first that matches counts
+---@option groups table={} {{match = pattern or list of paths, frozen =, optimizer = or any option =}, ...}: the first that matches counts
 ---@return orrery.Optimizer
 local _, orrery = ...
 

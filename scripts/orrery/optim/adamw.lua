@@ -8,7 +8,7 @@
 ---@option b2 number=0.999
 ---@option eps number=1e-8
 ---@option decay number=0.01
----@option groups table={} {{match = pattern or list of paths, frozen =, any option =}, ...}: the first that matches counts
+---@option groups table={} {{match = pattern or list of paths, frozen =, optimizer = or any option =}, ...}: the first that matches counts
 ---@return orrery.Optimizer
 local _, orrery = ...
 local adam = require "orrery.adam_step"

@@ -34,6 +34,12 @@ function Optimizer:group_of(parameter)
   return 0
 end
 
+-- The definition that a group's parameters follow.
+function Optimizer:def_of(group)
+  local other = group > 0 and self.groups[group].optimizer
+  return other and other.def or self.def
+end
+
 -- The optimizer as one program uses it, with states of its own, which `make` makes; groups are by
 -- the names of now.
 function Optimizer:bound(params, make)
@@ -71,8 +77,9 @@ function Optimizer:scalars(step)
     for name, value in any_next, options do
       if is_runtime(name, value) then values[scalar_name(group, name)] = numbers[name] end
     end
-    if self.def.scalars then
-      for name, value in pairs(self.def.scalars(step, numbers)) do
+    local scalars = self:def_of(group).scalars
+    if scalars then
+      for name, value in pairs(scalars(step, numbers)) do
         values[scalar_name(group, name)] = value
       end
     end
@@ -98,7 +105,7 @@ function Optimizer:states_of(parameter)
   local made = self.states[key]
   if not made then
     made = {}
-    for _, name in ipairs(self.def.states) do
+    for _, name in ipairs(self:def_of(self.group[key]).states) do
       made[name] = self.make(parameter.shape, {
         dtype = parameter.dtype, name = ("optim.%s.%s"):format(parameter.name, name),
       })
@@ -116,8 +123,9 @@ end
 -- Traces the update of one parameter by a bound optimizer; returns its new value.
 function Optimizer:trace(parameter, value, gradient)
   local states = self:states_of(parameter)
-  local options = self:handles(self.group[parameter:identity()], parameter.dtype)
-  local new, changed = self.def.update(value, gradient, states, options)
+  local group = self.group[parameter:identity()]
+  local options = self:handles(group, parameter.dtype)
+  local new, changed = self:def_of(group).update(value, gradient, states, options)
   for name, state in pairs(changed or {}) do
     if not states[name] then
       orrery.fail(("%s: update returned a state '%s' that 'states' does not list"):format(
@@ -202,15 +210,39 @@ function Optimizer:attach(model)
   }, { __states = states })
 end
 
+local function check_group_optimizer(name, group)
+  local other = group.optimizer
+  if orrery.type(other) ~= "Optimizer" then
+    orrery.fail(("%s group: optimizer is %s; write optim.adamw{lr = 1e-3}"):format(name, orrery.type(other)))
+  end
+  if #other.groups > 0 then
+    orrery.fail(("%s group: its optimizer %s has groups of its own: list them in one place"):format(name, other.name))
+  end
+end
+
+-- A group with an optimizer has its options there.
 local function check_groups(name, groups, defaults)
-  local allowed = { match = false, frozen = false }
+  local allowed = { match = false, frozen = false, optimizer = false }
+  local of_others = { match = false, frozen = false, optimizer = false }
   for key, value in pairs(defaults) do allowed[key] = value end
   for _, group in ipairs(groups) do
-    orrery.options(name .. " group", group, allowed)
+    orrery.options(name .. " group", group, group.optimizer and of_others or allowed)
     if not group.match then
       orrery.fail(name .. " group: match is missing: a path pattern or a list of them")
     end
+    if group.optimizer then check_group_optimizer(name, group) end
   end
+end
+
+-- The options of a group: those of its optimizer, or else `own` but for what it says.
+local function options_of(group, own)
+  if group.optimizer then return group.optimizer.options[0] end
+  local options = {}
+  for option, value in pairs(own) do
+    if group[option] ~= nil then value = group[option] end
+    options[option] = value
+  end
+  return options
 end
 
 return function(name, def)
@@ -228,13 +260,7 @@ return function(name, def)
     own.groups = nil
     check_groups(name, groups, own)
     local options = { [0] = own }
-    for i, group in ipairs(groups) do
-      options[i] = {}
-      for option, value in pairs(own) do
-        if group[option] ~= nil then value = group[option] end
-        options[i][option] = value
-      end
-    end
+    for i, group in ipairs(groups) do options[i] = options_of(group, own) end
     local optimizer = { name = name, def = def, groups = groups, options = options }
     return setmetatable(optimizer, Optimizer)
   end

@@ -7,7 +7,7 @@
 ---@option momentum number=0.9
 ---@option decay number=0
 ---@option nesterov boolean=false
----@option groups table={} {{match = pattern or list of paths, frozen =, any option =}, ...}: the first that matches counts
+---@option groups table={} {{match = pattern or list of paths, frozen =, optimizer = or any option =}, ...}: the first that matches counts
 ---@return orrery.Optimizer
 local _, orrery = ...
 

@@ -1,0 +1,26 @@
+-- SPDX-License-Identifier: Apache-2.0
+--
+--- optim.lars(options)
+--- LARS (You et al., 2017), for large batches: momentum whose gradient of each tensor is as long as the tensor, times
+--- `trust`.
+---@param options? table
+---@option lr number|orrery.Schedule=0.1 the rate, or a function of the step
+---@option momentum number=0.9
+---@option trust number=0.001
+---@option decay number=0
+---@option groups table={} {{match = pattern or list of paths, frozen =, optimizer = or any option =}, ...}: the first that matches counts
+---@return orrery.Optimizer
+local _, orrery = ...
+local norm_ratio = require "orrery.norm_ratio"
+
+return orrery.optim.define("lars", {
+  options = { lr = 0.1, momentum = 0.9, trust = 0.001, decay = 0 },
+  states = { "v" },
+  update = function(p, g, s, o)
+    local size = p:sumsq():sqrt()
+    local trust = norm_ratio(size, g:sumsq():sqrt() + size * o.decay) * o.trust
+    if o.decay ~= 0 then g = g + p * o.decay end
+    local v = s.v * o.momentum + g * trust * o.lr
+    return p - v, { v = v }
+  end,
+})

@@ -1,0 +1,56 @@
+-- SPDX-License-Identifier: Apache-2.0
+--
+--- optim.muon(options)
+--- Muon (Jordan et al., 2024), for matrices inside of a network: momentum whose singular values are made about equal.
+--- A kernel [out, ...] is taken as a matrix of `out` rows. Vectors, embeddings and the last layer want another kind:
+--- a group's `optimizer`.
+---@param options? table
+---@option lr number|orrery.Schedule=1e-3 the rate, or a function of the step
+---@option momentum number=0.95
+---@option nesterov boolean=true
+---@option decay number=0.1 of the weights themselves
+---@option steps integer=5 of the Newton-Schulz iteration
+---@option adjust string="original" the rate of a matrix: "original": times sqrt(max(1, rows / columns)); "match_rms_adamw": times 0.2 sqrt(max(rows, columns)), so that rates are as AdamW's
+---@option groups table={} {{match = pattern or list of paths, frozen =, optimizer = or any option =}, ...}: the first that matches counts
+---@return orrery.Optimizer
+local _, orrery = ...
+
+-- The polynomial of an odd degree whose iteration draws singular values in [0, 1] to about 1.
+local a, b, c = 3.4445, -4.775, 2.0315
+
+-- About U V of the matrix U S V. [rows, columns] with no more rows than columns.
+local function orthogonal(x, steps)
+  x = x / x:sumsq():sqrt():maximum(1e-7)
+  for _ = 1, steps do
+    local square = x:matmul(x, { transpose_b = true })
+    x = x * a + (square * b + square:matmul(square) * c):matmul(x)
+  end
+  return x
+end
+
+local rates = {
+  original = function(rows, columns) return math.sqrt(math.max(1, rows / columns)) end,
+  match_rms_adamw = function(rows, columns) return 0.2 * math.sqrt(math.max(rows, columns)) end,
+}
+
+return orrery.optim.define("muon", {
+  options = { lr = 1e-3, momentum = 0.95, nesterov = true, decay = 0.1, steps = 5, adjust = "original" },
+  states = { "m" },
+  update = function(p, g, s, o)
+    local dims = p.shape
+    if #dims < 2 then
+      orrery.fail(("muon: a parameter is %s, which is no matrix: give it another kind by a group, as in "
+        .. "optim.muon{groups = {{match = \"*.bias\", optimizer = optim.adamw{}}}}"):format(tostring(p)))
+    end
+    local rate = rates[o.adjust] or orrery.fail(("muon: adjust is '%s': write \"original\" or "
+      .. "\"match_rms_adamw\""):format(tostring(o.adjust)))
+    local m = s.m * o.momentum + g * (1 - o.momentum)
+    local x = (o.nesterov and g * (1 - o.momentum) + m * o.momentum or m):reshape(dims[1], -1)
+    local rows, columns = x.shape[1], x.shape[2]
+    local wide = rows <= columns
+    x = orthogonal(wide and x or x:transpose(), o.steps)
+    local direction = (wide and x or x:transpose()):reshape(table.unpack(dims)) * rate(rows, columns)
+    if o.decay ~= 0 then direction = direction + p * o.decay end
+    return p - direction * o.lr, { m = m }
+  end,
+})

@@ -1,0 +1,66 @@
+-- SPDX-License-Identifier: Apache-2.0
+--
+-- A small network under one of the optimizers that `kind` names: a line for each step with its loss, then the sums of
+-- the squares of the parameters. optimizers.py is the same in PyTorch, optimizers.json its figures.
+local orrery = require "orrery"
+local nn, optim = orrery.nn, orrery.optim
+local args = orrery.args { kind = "", microbatches = 1, stack = "", again = "" }
+
+local function filled(n, rows, columns)
+  local list = {}
+  for i = 0, rows - 1 do
+    local row = {}
+    for j = 1, columns do row[j] = math.sin(0.7 * (i * columns + j - 1) + 1.3 * n) end
+    list[i + 1] = columns == 1 and row[1] or row
+  end
+  return list
+end
+
+local kinds = {
+  rmsprop = function() return optim.rmsprop { lr = 0.02, alpha = 0.9, decay = 0.1, eps = 1e-3 } end,
+  lion = function() return optim.lion { lr = 0.01, decay = 0.1 } end,
+  lamb = function() return optim.lamb { lr = 0.05, b2 = 0.99, decay = 0.1 } end,
+  lars = function() return optim.lars { lr = 0.5, trust = 0.1, decay = 0.1 } end,
+  muon = function()
+    return optim.muon {
+      lr = 0.05, groups = { { match = "*.bias", optimizer = optim.adamw { lr = 0.02, b2 = 0.99, decay = 0 } } },
+    }
+  end,
+  muon_as_adamw = function()
+    return optim.muon {
+      lr = 0.05, nesterov = false, adjust = "match_rms_adamw", groups = {
+        { match = "5.*", optimizer = optim.sgd { lr = optim.linear { peak = 0.1, steps = 8 } } },
+        { match = "*.bias", optimizer = optim.momentum { lr = 0.02 } },
+      },
+    }
+  end,
+}
+
+local function make()
+  local net = nn.sequential { nn.linear(6, 12), nn.tanh, nn.linear(12, 8), nn.tanh, nn.linear(8, 3) }
+  for n, p in ipairs { net[1].weight, net[1].bias, net[3].weight, net[3].bias, net[5].weight, net[5].bias } do
+    p:write(filled(n, p.shape[1], p.shape[2] or 1))
+  end
+  return net, orrery.compile(function(b) return nn.mse(net(b.x), b.y) end, {
+    params = net, optimizer = kinds[args.kind](), microbatches = args.microbatches,
+    strategy = load("local strategy = ...; return {" .. args.stack .. "}")(orrery.strategy),
+  })
+end
+
+local net, run = make()
+local batch = { x = filled(20, 8, 6), y = filled(21, 8, 3) }
+for step = 1, 8 do
+  orrery.log("%.9g", run:step(batch):mean())
+  if step == 4 and args.again ~= "" then
+    run:save(args.again)
+    net, run = make()
+    run:load(args.again)
+  end
+end
+local squares = 0
+for _, p in ipairs(orrery.parameters(net)) do
+  for _, row in ipairs(p:read():tolist()) do
+    for _, x in ipairs(type(row) == "table" and row or { row }) do squares = squares + x * x end
+  end
+end
+orrery.log("%.9g", squares)

@@ -1924,6 +1924,21 @@ function Tokenizer:save(directory) end
 ---@class orrery.Region
 local Region = {}
 
+---@class orrery.Attached
+local Attached = {}
+
+---Changes the parameters by these gradients, one for each, in the order of orrery.parameters(model).
+---@param gradients (orrery.State|orrery.HostTensor)[]
+function Attached:update(gradients) end
+
+---Writes the optimizer's states and how many updates it has made to a safetensors file; all ranks call it. The model's weights are its own save_weights'.
+---@param path string
+function Attached:save(path) end
+
+---Goes on from such a file.
+---@param path string
+function Attached:load(path) end
+
 ---@class orrery.nn
 ---@field init orrery.nn.init
 orrery.nn = {}
@@ -2541,13 +2556,6 @@ local Optimizer = {}
 ---@param model orrery.Module|table
 ---@return orrery.Attached
 function Optimizer:attach(model) end
-
----@class orrery.Attached
-local Attached = {}
-
----Changes the parameters by these gradients, one for each, in the order of orrery.parameters(model).
----@param gradients (orrery.State|orrery.HostTensor)[]
-function Attached:update(gradients) end
 
 ---@class orrery.strategy
 ---@field traffic orrery.strategy.traffic

@@ -13,7 +13,7 @@
 local _, orrery = ...
 local engine = orrery.engine
 local any_next = require "orrery.globals".next
-local tree = require "orrery.nn.module_tree"
+local attach = require "orrery.attached"
 
 local Optimizer = { __name = "Optimizer", __metatable = false }
 Optimizer.__index = Optimizer
@@ -136,79 +136,12 @@ function Optimizer:trace(parameter, value, gradient)
   return rounded(new, parameter)
 end
 
--- Tensors given to a program are its inputs; parameters and buffers it reads where they are. The
--- inputs among `given`, and what tells lists apart that need programs of their own.
-local function inputs_of(given)
-  local inputs, key = {}, {}
-  for i, gradient in ipairs(given) do
-    local state = orrery.type(gradient) == "State"
-    key[i] = state and tostring(gradient:identity()) or "input"
-    if not state then inputs[#inputs + 1] = gradient end
-  end
-  return inputs, table.concat(key, " ")
-end
-
--- A compiled update of those of `params` that are not frozen, by gradients like these.
-local function updating(optimizer, params, given)
-  local states = {}
-  for i, gradient in ipairs(given) do
-    states[i] = orrery.type(gradient) == "State" and gradient
-  end
-  return engine.func(function(...)
-    local inputs, next_input = { ... }, 0
-    for i, parameter in ipairs(params) do
-      local gradient = states[i]
-      if not gradient then
-        next_input = next_input + 1
-        gradient = inputs[next_input]
-      end
-      if tostring(gradient.shape) ~= tostring(parameter.shape) then
-        orrery.fail(("update: gradient %d is %s, the parameter '%s' is %s"):format(
-          i, tostring(gradient.shape), parameter.name, tostring(parameter.shape)))
-      end
-      if not parameter.frozen then parameter:update(optimizer:trace(parameter, parameter, gradient)) end
-    end
-  end)
-end
-
 --- Optimizer:attach(model)
 --- For own loops: an object whose update(gradients) changes the model's parameters, but those that are frozen then.
 --- Words of the world take it for the list of its states.
 ---@param model orrery.Module|table
 ---@return orrery.Attached
-
---- Attached:update(gradients)
---- Changes the parameters by these gradients, one for each, in the order of orrery.parameters(model).
----@param gradients (orrery.State|orrery.HostTensor)[]
-function Optimizer:attach(model)
-  local params, step, programs = {}, 0, {}
-  for _, parameter in ipairs(tree.parameters(model)) do
-    if not parameter.frozen and not self:freezes(parameter) then params[#params + 1] = parameter end
-  end
-  local unchanged, own = tree.watch(model), self:bound(params, orrery.buffer)
-  local function states()
-    local list = {}
-    for _, parameter in ipairs(params) do
-      for _, state in pairs(own:states_of(parameter)) do list[#list + 1] = state end
-    end
-    return list
-  end
-  return setmetatable({
-    update = function(_, given)
-      unchanged()
-      if #given ~= #params then
-        orrery.fail(("update: %d gradients given for %d parameters"):format(#given, #params))
-      end
-      local inputs, key = inputs_of(given)
-      for i, parameter in ipairs(params) do
-        if parameter.frozen then key = ("%s %d frozen"):format(key, i) end
-      end
-      programs[key] = programs[key] or updating(own, params, given)
-      step = step + 1
-      programs[key]:run(inputs, own:scalars(step))
-    end,
-  }, { __states = states })
-end
+function Optimizer:attach(model) return attach(self, model) end
 
 local function check_group_optimizer(name, group)
   local other = group.optimizer

@@ -68,3 +68,24 @@ for _, frozen in ipairs { false, true, false } do
   step_both:update { orrery.tensor({ 1.0 }), orrery.tensor({ 1.0 }) }
 end
 assert(still:read():tolist()[1] == -2 and free:read():tolist()[1] == -3)
+
+-- From a file it goes on as if it had never stopped: moments, and how many updates there were.
+local path = os.tmpname()
+local function trained(breaks)
+  local p = nn.parameter({ 3 }, { init = nn.init.constant(1) })
+  local adam = optim.adam { lr = function(step) return 0.1 / step end }:attach { p }
+  for step = 1, 4 do
+    adam:update { orrery.tensor { 0.5, -1.0 * step, 2.0 } }
+    if step == breaks then
+      adam:save(path)
+      adam = optim.adam { lr = function(s) return 0.1 / s end }:attach { p }
+      adam:load(path)
+    end
+  end
+  return tostring(p:read())
+end
+assert(trained(2) == trained(0))
+local other = optim.momentum {}:attach { nn.parameter { 3 } }
+local loaded, message = pcall(other.load, other, path)
+os.remove(path)
+assert(not loaded and message:find "load_weights: .* the module has no '1.m'", message)

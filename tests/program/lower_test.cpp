@@ -104,6 +104,46 @@ TEST(Updates, KeepTheOldValueOfAStateThatChanges) {
   EXPECT_EQ(first(*before), 4);
 }
 
+// Replaces two of the four numbers of a cache from `at` on, by others of its own or by an input.
+// Returns how many launches that takes, and leaves the sum of the new numbers in `sum`.
+size_t replace_two(const std::shared_ptr<State>& cache, double at, bool by_its_own,
+                   bool old_is_read, double& sum) {
+  Program p;
+  const ValueId old = p.state_value(cache), place = p.input("at", {ORR_I64, {}});
+  const ValueId part =
+      by_its_own ? build::split(p, old, 0, {2, 2})[1] : p.input("u", {ORR_F32, {2}});
+  const ValueId next = build::update_slice(p, old, part, 0, place);
+  p.update(old, next);
+  give(p, "sum", build::reduce(p, "sum", next, {0}, false));
+  if (old_is_read) give(p, "before", build::reduce(p, "sum", old, {0}, false));
+  Machine machine(p, {"reference"});
+  Named in = {{"at", {at}}};
+  if (!by_its_own) in["u"] = {5, 6};
+  const Named out = machine.run(in);
+  sum = out.at("sum")[0];
+  EXPECT_TRUE(!old_is_read || out.at("before") == Values{10});
+  return machine.plan().launches.size();
+}
+
+TEST(Updates, WriteAPartWhereTheStateLies) {
+  double sum = 0;
+  for (const bool by_its_own : {false, true})
+    for (const bool old_is_read : {false, true}) {
+      SCOPED_TRACE(fmt::format("{} {}", by_its_own, old_is_read));
+      auto cache = state("cache", 0);
+      HostTensor numbers = HostTensor::make({ORR_F32, {4}});
+      for (int i = 0; i < 4; ++i) numbers.data<float>()[i] = static_cast<float>(i + 1);
+      write_state(*cache, numbers);
+      const size_t launches = replace_two(cache, 1, by_its_own, old_is_read, sum);
+      // The part, the sum, and the copy of the sum that is given.
+      EXPECT_EQ(launches == 3, !by_its_own && !old_is_read) << launches;
+      EXPECT_EQ(sum, by_its_own ? 1 + 3 + 4 + 4 : 1 + 5 + 6 + 4);
+      const HostTensor now = read_state(*cache);
+      EXPECT_EQ(now.data<float>()[1], by_its_own ? 3 : 5);
+      EXPECT_EQ(now.data<float>()[2], by_its_own ? 4 : 6);
+    }
+}
+
 TEST(Microbatches, AreDealtEvenlyAndInOrder) {
   for (int64_t microbatches = 1; microbatches <= 40; ++microbatches)
     for (int ranks = 1; ranks <= microbatches; ++ranks) {

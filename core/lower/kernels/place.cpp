@@ -177,7 +177,11 @@ class Placer {
     if (op.kind == "concat") return place_concat(op);
     if (is_exchange(op.kind)) return place_exchange(op, static_cast<int>(i));
     if (op.kind == "scatter_add" && op.in.size() == 3) add_in_place(op);
-    if (op.kind == "cross_entropy" && op.out.size() == 3) slope_in_place(op, static_cast<int>(i));
+    if (op.kind == "cross_entropy" && op.out.size() == 3)
+      write_over(op.in[0], op.out[2], static_cast<int>(i));
+    if (op.kind == "update_slice" && place(op.in[0]).layout.is_contiguous() &&
+        uses_.may_write_into(op))
+      write_over(op.in[0], op.out[0], static_cast<int>(i));
     std::vector<Place> in, out;
     in.reserve(op.in.size()), out.reserve(op.out.size());
     for (ValueId v : op.in) in.push_back(place(v));
@@ -204,11 +208,13 @@ class Placer {
     return is_view(made_by.kind) && outlives(made_by.in[0], op);
   }
 
-  // Lets the gradient of a loss lie where its logits did.
-  void slope_in_place(const Op& op, int index) {
-    const ValueId slope = op.out[2];
-    if (uses_.is_result(slope) || nodes_.count(slope) || wanted_.count(slope)) return;
-    if (!outlives(op.in[0], index)) plan_.places[at(slope)] = place(op.in[0]);
+  // Lets a result of an op lie where its input did: the gradient of a loss where the logits did, a
+  // tensor where it was before a part of it was replaced.
+  void write_over(ValueId input, ValueId result, int index) {
+    if (uses_.is_result(result) || nodes_.count(result) || wanted_.count(result) ||
+        uses_.is_update(result))
+      return;
+    if (!outlives(input, index)) plan_.places[at(result)] = place(input);
   }
 
   // The place where an op writes v: inside a concat, over the state that it replaces, or in a new

@@ -31,7 +31,15 @@ bool Uses::may_replace(ValueId state, int op) const {
   const int last = last_read[at(state)];
   if (last != op) return last < op;
   const Op& reader = p_.ops()[static_cast<size_t>(op)];
+  if (reader.kind == "update_slice") return reader.in[0] == state && may_write_into(reader);
   return reader.kind == "pointwise" && p_.type(reader.out[0]).dims == p_.type(state).dims;
+}
+
+bool Uses::sees(ValueId v, ValueId x) const {
+  const OpId maker = p_.value(v).producer;
+  if (v == x || maker == kNone) return v == x;
+  const Op& op = p_.ops()[at(maker)];
+  return is_view(op.kind) && sees(op.in[0], x);
 }
 
 bool Uses::may_be_row(const Op& op) const {

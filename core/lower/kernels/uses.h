@@ -30,8 +30,10 @@ class Uses {
   bool is_result(ValueId v) const { return results.count(v) > 0; }
   bool is_update(ValueId v) const { return next_state.count(v) > 0; }
   // Whether an op may write the new value of a state over the old one: nothing reads that
-  // afterwards, and the op does not read it either, or works elementwise.
+  // afterwards, and the op does not read it either, works elementwise, or writes a part of it.
   bool may_replace(ValueId state, int op) const;
+  // Whether an update_slice may write its part into its first input: the part does not lie there.
+  bool may_write_into(const Op& op) const { return !sees(op.in[1], op.in[0]); }
   // Whether the result of a concat may be the memory of its parts, if these are states that lie one
   // after another: they are not replaced before it is read.
   bool may_be_row(const Op& op) const;
@@ -41,6 +43,7 @@ class Uses {
 
  private:
   bool nests(const Op& product, ValueId v) const;
+  bool sees(ValueId v, ValueId x) const;  // v is x or a view of it
 
   const Program& p_;
 };

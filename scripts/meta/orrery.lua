@@ -1741,6 +1741,19 @@ function orrery.data.cifar(paths, options) end
 ---@return orrery.Dataset
 function orrery.data.csv(path, fields, options) end
 
+---@class orrery.data.from.Options
+---@field dtypes? table of fields, {y = 'i32'}; integers give i64 else, other numbers f32 (default {})
+---@field shuffle? integer how many samples wait, out of which the next is drawn at random, 0 for none (default 0)
+---@field seed? integer of that (default 1)
+---@field pad? table what lists of different lengths are filled up with, by field: {x = 0, y = -1} (default {})
+---@field lengths? table with pad: a batch has samples that are filled up to the same one of these lengths, not to the longest of the batch (default {})
+
+---A stream of samples: `make()` is called where it begins and again at its end, and returns a function whose results are samples {field = number, list or HostTensor}, and nil at the end.
+---@param make function
+---@param options? orrery.data.from.Options
+---@return orrery.Stream
+function orrery.data.from(make, options) end
+
 ---@class orrery.data.idx.Options
 ---@field dtype? orrery.DType of x: bytes divided by 255 where it is real, 'u8' as they are (default 'f32')
 
@@ -1826,19 +1839,6 @@ function orrery.data.tokens(paths, options) end
 ---@param options orrery.data.train_bpe.Options
 ---@return orrery.Tokenizer
 function orrery.data.train_bpe(source, options) end
-
----@class orrery.data.from.Options
----@field dtypes? table of fields, {y = "i32"}; integers give i64 else, other numbers f32 (default {})
----@field shuffle? integer how many samples wait, out of which the next is drawn at random; 0: none (default 0)
----@field seed? integer of that (default 1)
----@field pad? table what lists of different lengths are filled up with, by field: {x = 0, y = -1} (default {})
----@field lengths? integer[] with pad: a batch has samples that are filled up to the same one of these lengths, not to the longest of the batch (default {})
-
----A stream of samples: `make()` is called where it begins and again at its end, and returns a function whose results are samples {field = number, list or HostTensor}, and nil at the end.
----@param make function
----@param options? orrery.data.from.Options
----@return orrery.Stream
-function orrery.data.from(make, options) end
 
 ---@class orrery.Dataset
 ---@field samples integer

@@ -70,4 +70,8 @@ function init.resolve(given, dims)
   return given
 end
 
+local checked = require "orrery.checked"
+for name, f in pairs(init) do
+  if type(f) == "function" then init[name] = checked("nn.init", name, f, "nn/init") end
+end
 return init

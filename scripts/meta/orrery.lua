@@ -2354,7 +2354,7 @@ function orrery.nn.init.kaiming(dims) end
 
 ---The initialiser for these dims, of one or of a function that makes one.
 ---@param given orrery.Initial|function
----@param dims integer[]
+---@param dims integer|integer[]
 ---@return orrery.Initial
 function orrery.nn.init.resolve(given, dims) end
 
@@ -2401,7 +2401,7 @@ function orrery.optim.adamw(options) end
 ---@class orrery.optim.constant.Options
 ---@field peak? number the rate after the warm-up
 ---@field warmup? integer steps in which the rate grows from 0 (default 0)
----@field steps? integer has no effect here (default false)
+---@field steps? integer has no effect here (default math.huge)
 
 ---A linear warm-up, then always the peak.
 ---@param options orrery.optim.constant.Options
@@ -2456,7 +2456,7 @@ function orrery.optim.momentum(options) end
 
 ---A constructor of learning-rate schedules with a linear warm-up. shape(t, o) is the rate after the warm-up, t in [0, 1] being the way from there to `steps`.
 ---@param name string
----@param defaults table its options, {peak = false, warmup = 0, steps = false, ...}
+---@param defaults table its options, numbers: {peak = false, warmup = 0, steps = false, ...}; false: must be given
 ---@param shape fun(t:number,o:table):number
 ---@return fun(options:table):orrery.Schedule
 function orrery.optim.schedule(name, defaults, shape) end
@@ -2533,8 +2533,9 @@ function orrery.strategy.auto(options) end
 function orrery.strategy.define(definition) end
 
 ---Gradient accumulation: a rank computes its microbatches one after another, forward and backward, and adds their gradients, so that the activations of one are alive at a time. EXACT: gradients are added in the canonical tree, at the price of one accumulator for every level of it that waits.
+---@param options? table it has none
 ---@return orrery.Strategy
-function orrery.strategy.accumulate() end
+function orrery.strategy.accumulate(options) end
 
 ---@class orrery.strategy.adasum.Options
 ---@field size? integer ranks that share the batch; 0: all that are left (default 0)

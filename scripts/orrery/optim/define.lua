@@ -188,6 +188,9 @@ function Optimizer:attach(model)
   return setmetatable({
     update = function(_, given)
       unchanged()
+      if type(given) ~= "table" then
+        orrery.fail(("update: the gradients are %s, expected a list of them"):format(engine.describe(given)))
+      end
       if #given ~= #params then
         orrery.fail(("update: %d gradients given for %d parameters"):format(#given, #params))
       end
@@ -202,11 +205,31 @@ function Optimizer:attach(model)
   }, { __states = states })
 end
 
+-- Numbers may be functions of the step; what is neither a number nor true or false by default may be anything.
+local function check_values(name, values, defaults)
+  for option, default in pairs(defaults) do
+    local value, flag = values[option], type(default) == "boolean" and option ~= "match"
+    local number = type(value) == "number" or type(value) == "function"
+    if flag and type(value) ~= "boolean" or type(default) == "number" and not number then
+      orrery.fail(("%s: %s is %s, expected %s"):format(name, option, engine.describe(value),
+        flag and "true or false" or "a number or a function of the step"))
+    end
+  end
+end
+
 local function check_groups(name, groups, defaults)
+  if type(groups) ~= "table" then
+    orrery.fail(("%s: groups is %s, expected a list of tables"):format(name, engine.describe(groups)))
+  end
   local allowed = { match = false, frozen = false }
   for key, value in pairs(defaults) do allowed[key] = value end
+  for key in pairs(groups) do
+    if math.type(key) ~= "integer" then
+      orrery.fail(("%s: groups has '%s', expected a list of tables"):format(name, tostring(key)))
+    end
+  end
   for _, group in ipairs(groups) do
-    orrery.options(name .. " group", group, allowed)
+    check_values(name .. " group", orrery.options(name .. " group", group, allowed), allowed)
     if not group.match then
       orrery.fail(name .. " group: match is missing: a path pattern or a list of them")
     end
@@ -225,8 +248,9 @@ return function(name, def)
     for option, value in pairs(def.options) do defaults[option] = value end
     local own = orrery.options(name, given, defaults)
     local groups = own.groups
-    own.groups = nil
-    check_groups(name, groups, own)
+    own.groups, defaults.groups = nil, nil
+    check_values(name, own, defaults)
+    check_groups(name, groups, defaults)
     local options = { [0] = own }
     for i, group in ipairs(groups) do
       options[i] = {}

@@ -18,4 +18,22 @@ refused("nn.conv1d: stride is '2', expected an integer or a list", nn.conv1d, 1,
 refused("nn.sequential: make is 3, expected a function", nn.sequential, 2, 3)
 refused("nn.init.xavier: dims is 3, expected a list", nn.init.xavier, 3)
 refused("orrery.einsum: equation is 3, expected a string", orrery.einsum, 3)
+refused("nn.init: dim 1 is nil, expected an integer of at least 1", nn.init.fan_in, {})
+refused("conv2d: size is {a, nil}, expected 2 integers of at least 1", nn.conv2d, 1, 1, { "a" })
 nn.linear(1, 2.0, { tie = false })
+
+local optim, strategy = orrery.optim, orrery.strategy
+refused("momentum: nesterov is 0, expected true or false", optim.momentum, { nesterov = 0 })
+refused("sgd: decay is 'a', expected a number or a function of the step", optim.sgd, { decay = "a" })
+refused("sgd group: frozen is 1, expected true or false", optim.sgd, { groups = { { match = "*", frozen = 1 } } })
+refused("sgd: groups has 'match', expected a list of tables", optim.sgd, { groups = { match = "*" } })
+refused("sgd: groups is 3, expected a list of tables", optim.sgd, { groups = 3 })
+refused("cosine: steps is missing: the last step", optim.cosine, { peak = 1 })
+refused("linear: warmup is a table, expected a number", optim.linear, { peak = 1, steps = 9, warmup = {} })
+optim.sgd { lr = optim.constant { peak = 1 }, decay = function(step) return 1 / step end, groups = { { match = { "*" } } } }
+
+refused("strategy.data: options are 3, expected a table", strategy.data, 3)
+refused("strategy.tensor: column is a list of other things than names", strategy.tensor, { column = { print } })
+refused("strategy.average: states is 0, expected true or false", strategy.average, { states = 0 })
+refused("strategy.define: the definition is 3, expected a table", strategy.define, 3)
+strategy.pipeline { stages = { { "a", "b" }, "c" } }

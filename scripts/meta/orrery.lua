@@ -2363,8 +2363,8 @@ orrery.optim = {}
 
 ---@class orrery.optim.adagrad.Options
 ---@field lr? number|orrery.Schedule the rate, or a function of the step (default 0.01)
----@field decay? number default 0
----@field eps? number default 1e-10
+---@field decay? number|orrery.Schedule default 0
+---@field eps? number|orrery.Schedule default 1e-10
 ---@field groups? table {{match = pattern or list of paths, frozen =, any option =}, ...}: the first that matches counts (default {})
 
 ---Adagrad (Duchi, Hazan and Singer, 2011): each weight's own rate falls with the squares of all its gradients so far.
@@ -2374,10 +2374,10 @@ function orrery.optim.adagrad(options) end
 
 ---@class orrery.optim.adam.Options
 ---@field lr? number|orrery.Schedule the rate, or a function of the step (default 1e-3)
----@field b1? number default 0.9
----@field b2? number default 0.999
----@field eps? number default 1e-8
----@field decay? number default 0
+---@field b1? number|orrery.Schedule default 0.9
+---@field b2? number|orrery.Schedule default 0.999
+---@field eps? number|orrery.Schedule default 1e-8
+---@field decay? number|orrery.Schedule default 0
 ---@field groups? table {{match = pattern or list of paths, frozen =, any option =}, ...}: the first that matches counts (default {})
 
 ---Adam (Kingma and Ba, 2015); decay is added to the gradient.
@@ -2387,10 +2387,10 @@ function orrery.optim.adam(options) end
 
 ---@class orrery.optim.adamw.Options
 ---@field lr? number|orrery.Schedule the rate, or a function of the step (default 1e-3)
----@field b1? number default 0.9
----@field b2? number default 0.999
----@field eps? number default 1e-8
----@field decay? number default 0.01
+---@field b1? number|orrery.Schedule default 0.9
+---@field b2? number|orrery.Schedule default 0.999
+---@field eps? number|orrery.Schedule default 1e-8
+---@field decay? number|orrery.Schedule default 0.01
 ---@field groups? table {{match = pattern or list of paths, frozen =, any option =}, ...}: the first that matches counts (default {})
 
 ---AdamW (Loshchilov and Hutter, 2019): Adam with decay applied to the weights themselves.
@@ -2444,8 +2444,8 @@ function orrery.optim.linear(options) end
 
 ---@class orrery.optim.momentum.Options
 ---@field lr? number|orrery.Schedule the rate, or a function of the step (default 0.01)
----@field momentum? number default 0.9
----@field decay? number default 0
+---@field momentum? number|orrery.Schedule default 0.9
+---@field decay? number|orrery.Schedule default 0
 ---@field nesterov? boolean default false
 ---@field groups? table {{match = pattern or list of paths, frozen =, any option =}, ...}: the first that matches counts (default {})
 
@@ -2463,7 +2463,7 @@ function orrery.optim.schedule(name, defaults, shape) end
 
 ---@class orrery.optim.sgd.Options
 ---@field lr? number|orrery.Schedule the rate, or a function of the step (default 0.01)
----@field decay? number default 0
+---@field decay? number|orrery.Schedule default 0
 ---@field groups? table {{match = pattern or list of paths, frozen =, any option =}, ...}: the first that matches counts (default {})
 
 ---Stochastic gradient descent: p - lr * (g + decay * p).
@@ -2749,7 +2749,7 @@ local Stream = {}
 
 ---@class orrery.Stream.batches.Options
 ---@field size? integer required; samples in the whole batch, over all ranks
----@field steps? integer last step; goes on for ever if left out (default math.huge)
+---@field steps? number last step; goes on for ever if left out (default math.huge)
 ---@field from? integer first step; run.steps + 1 continues a run, after the samples before it are made again (default 1)
 
 ---for step, batch in stream:batches{size = 32} do. Fields are HostTensors.

@@ -8,6 +8,8 @@ local read_blocks = require "orrery.blocks"
 
 local tensors = { Tensor = true, State = true, Scalar = true, HostTensor = true }
 
+local dtypes = { f32 = true, f64 = true, bf16 = true, f16 = true, i32 = true, i64 = true, u8 = true, bool = true }
+
 local function is_callable(value)
   local meta = type(value) ~= "function" and debug.getmetatable(value)
   return not meta and type(value) == "function" or meta and rawget(meta, "__call") ~= nil
@@ -21,7 +23,8 @@ local kinds = {
   list = { "a list", function(value) return type(value) == "table" end },
   ["function"] = { "a function", is_callable },
   ["orrery.Tensor"] = { "a tensor", function(value) return tensors[orrery.type(value)] end },
-  ["orrery.DType"] = { "a dtype such as 'f32'", function(value) return type(value) == "string" end },
+  ["orrery.DType"] = { "one of f32, f64, bf16, f16, i32, i64, u8, bool", function(value) return dtypes[value] end },
+  ["orrery.Schedule"] = { "a function of the step", is_callable },
   boolean = { "true or false", function(value) return type(value) == "boolean" end },
 }
 for _, name in ipairs { "number", "string", "table" } do
@@ -71,6 +74,12 @@ local function check_call(where, entry, ...)
   for _, option in ipairs(entry.options) do check(where, option, options[option.name]) end
 end
 
+local function check_self(entry, self)
+  if orrery.type(self) ~= entry.owner then
+    orrery.fail((":%s: called on %s; call it with a colon, x:%s(...)"):format(entry.name, engine.describe(self), entry.name))
+  end
+end
+
 -- The function with checks, from a file of the library. NAME1d and NAME3d have the options of NAME2d.
 return function(owner, name, f, file)
   local found, family
@@ -79,9 +88,16 @@ return function(owner, name, f, file)
     if entry.owner == owner and entry.name == name:gsub("%dd$", "2d") then family = entry end
   end
   if not found then return engine.keep_frame(f) end
-  local where = owner .. "." .. name
+  local where = found.method and ":" .. name or owner .. "." .. name
   prepare(found.parameters)
   found.options = prepare(family.options)
+  if found.method then
+    return engine.keep_frame(function(self, ...)
+      check_self(found, self)
+      check_call(where, found, ...)
+      return f(self, ...)
+    end)
+  end
   return engine.keep_frame(function(...)
     check_call(where, found, ...)
     return f(...)

@@ -16,20 +16,20 @@ require "orrery.define"([[orrery.help(name: string); Prints what a function does
 local checked = require "orrery.checked"
 
 -- A table whose entries are the files of a directory, loaded when first named. NAME1d, NAME2d and NAME3d are the list
--- that NAME.lua returns. Functions are kept as `check(directory, name, f, file)` makes them.
-local function shelf(directory, what, check)
+-- that NAME.lua returns.
+local function shelf(directory, what)
   local shelved = {}
   return setmetatable(shelved, {
     __index = function(_, name)
       local names = {}
       local folder = engine.library() .. "/orrery/" .. directory
-      local family, dims = name:match "^(.*)([123])d$"
+      local family, dims = tostring(name):match "^(.*)([123])d$"
       for _, path in ipairs(orrery.data.files(folder, { ".lua" })) do
         names[#names + 1] = path:match "([^/]+)%.lua$"
         if names[#names] == (family or name) then
           local value = require("orrery." .. directory .. "." .. names[#names])
           if family then value = value[tonumber(dims)] end
-          if type(value) == "function" then value = check(directory, name, value, directory .. "/" .. names[#names]) end
+          if type(value) == "function" then value = checked(directory, name, value, directory .. "/" .. names[#names]) end
           rawset(shelved, name, value)
           return value
         end
@@ -40,8 +40,8 @@ local function shelf(directory, what, check)
   })
 end
 
-orrery.nn = shelf("nn", "layer nn", checked)
-orrery.optim = shelf("optim", "optimizer or schedule optim", function(_, _, f) return engine.keep_frame(f) end)
+orrery.nn = shelf("nn", "layer nn")
+orrery.optim = shelf("optim", "optimizer or schedule optim")
 orrery.strategy = require "orrery.strategy"
 orrery.world = engine.world()
 

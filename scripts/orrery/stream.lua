@@ -137,16 +137,13 @@ end
 --- for step, batch in stream:batches{size = 32} do. Fields are HostTensors.
 ---@param options table
 ---@option size integer required; samples in the whole batch, over all ranks
----@option steps integer=math.huge last step; goes on for ever if left out
+---@option steps number=math.huge last step; goes on for ever if left out
 ---@option from integer=1 first step; run.steps + 1 continues a run, after the samples before it are made again
 ---@return function
 function methods.batches(stream, options)
   local o = orrery.options("batches", options, { size = 0, steps = math.huge, from = 1 })
-  for _, name in ipairs { "size", "from", "steps" } do
-    local whole = o[name] == math.huge or math.type(o[name]) == "integer"
-    if not whole or o[name] < 1 and name ~= "steps" or o.size == math.huge then
-      orrery.fail(("batches: %s is %s, expected a whole number from 1"):format(name, engine.describe(o[name])))
-    end
+  for _, name in ipairs { "size", "from" } do
+    if o[name] < 1 then orrery.fail(("batches: %s is %d, expected at least 1"):format(name, o[name])) end
   end
   local given = settings[stream]
   local next_sample = endless(given.make)
@@ -160,6 +157,8 @@ function methods.batches(stream, options)
     return step, stacked(next_group(), given)
   end
 end
+
+methods.batches = require "orrery.checked"("Stream", "batches", methods.batches, "stream")
 
 local function check_lengths(o)
   for i, length in ipairs(o.lengths) do

@@ -205,6 +205,8 @@ function Optimizer:attach(model)
   }, { __states = states })
 end
 
+Optimizer.attach = require "orrery.checked"("Optimizer", "attach", Optimizer.attach, "optim/define")
+
 -- Numbers may be functions of the step; what is neither a number nor true or false by default may be anything.
 local function check_values(name, values, defaults)
   for option, default in pairs(defaults) do

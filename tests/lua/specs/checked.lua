@@ -27,9 +27,9 @@ refused("momentum: nesterov is 0, expected true or false", optim.momentum, { nes
 refused("sgd: decay is 'a', expected a number or a function of the step", optim.sgd, { decay = "a" })
 refused("sgd group: frozen is 1, expected true or false", optim.sgd, { groups = { { match = "*", frozen = 1 } } })
 refused("sgd: groups has 'match', expected a list of tables", optim.sgd, { groups = { match = "*" } })
-refused("sgd: groups is 3, expected a list of tables", optim.sgd, { groups = 3 })
+refused("groups is 3, expected a table", optim.sgd, { groups = 3 })
 refused("cosine: steps is missing: the last step", optim.cosine, { peak = 1 })
-refused("linear: warmup is a table, expected a number", optim.linear, { peak = 1, steps = 9, warmup = {} })
+refused("linear: warmup is a table, expected an integer", optim.linear, { peak = 1, steps = 9, warmup = {} })
 optim.sgd { lr = optim.constant { peak = 1 }, decay = function(step) return 1 / step end, groups = { { match = { "*" } } } }
 
 refused("strategy.data: options are 3, expected a table", strategy.data, 3)
@@ -37,3 +37,11 @@ refused("strategy.tensor: column is a list of other things than names", strategy
 refused("strategy.average: states is 0, expected true or false", strategy.average, { states = 0 })
 refused("strategy.define: the definition is 3, expected a table", strategy.define, 3)
 strategy.pipeline { stages = { { "a", "b" }, "c" } }
+
+local circle = {}
+circle[1] = { circle }
+refused("the table of modules contains itself", orrery.parameters, circle)
+refused(":attach: called on a table; call it with a colon, x:attach(...)", optim.sgd {}.attach, {}, nn.linear(1, 1))
+refused(":save_weights: called on 'path'", nn.linear(1, 1).save_weights, "path")
+refused("nn.linear: dtype is 'f31', expected one of f32, f64", nn.linear, 1, 1, { dtype = "f31" })
+refused("optim.define: update is 3, expected a function", optim.define, "mine", { update = 3 })

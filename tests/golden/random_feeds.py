@@ -105,14 +105,14 @@ class Feed:
         self.steps = min(14, max(3, -(-5 * count // (2 * self.size))))
         self.cut = 1 + dice.below(self.steps - 1)
         self.ranks = [1 + dice.below(self.microbatches) for _ in range(2)]
-        self.extras = dice.subset(["read", "eval", "held", "other", "twice"]) if dice.chance(0.7) else []
+        self.extras = dice.subset(["read", "eval", "held", "other", "twice", "turns"]) if dice.chance(0.7) else []
         self.by_number = not stream and dice.chance(0.25)
 
     def options(self):
         return f"size = {self.size}" + ("" if self.data.stream else f", shuffle = {str(self.shuffle).lower()}{self.own_seed}")
 
     def loop(self):
-        options = self.options()
+        options, half = self.options(), " // 2" if "turns" in self.extras else ""
         lines = []
         if not self.data.stream:
             lines.append(f"show_all('same', 1, data_:batch(1, {{ {options} }}))")
@@ -120,7 +120,7 @@ class Feed:
         if self.by_number:
             lines.append(f"for step = FIRST, LAST do\n  local batch = data_:batch(step, {{ {options} }})")
         else:
-            lines.append(f"for step, batch in data_:batches {{ {options}, steps = LAST, from = run.steps + 1 }} do")
+            lines.append(f"for step, batch in data_:batches {{ {options}, steps = LAST, from = run.steps{half} + 1 }} do")
         if "read" in self.extras:
             lines.append("  if step % 3 == 1 then show_all('read', step, batch) end")
         if "other" in self.extras:
@@ -130,6 +130,8 @@ class Feed:
             lines.append("  fed('eval', step, run:eval(batch))")
         if "held" in self.extras:
             lines.append("  if held then fed('held', step - 1, run:eval(held)) end\n  held = batch")
+        if "turns" in self.extras:
+            lines.append("  fed('turn', step, run:step(other_:batch(step, { size = MICROBATCHES })))")
         if "twice" in self.extras:
             lines.append("  show_all('again', step, batch)")
         return "\n".join(lines) + "\nend"

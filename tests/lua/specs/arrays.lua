@@ -34,3 +34,5 @@ for _, fraction in ipairs { 0, 1, -1, 0 / 0, 1e300 } do
   refused("the fraction is ", "split", data.split, data, fraction)
 end
 refused("step 4611686018427387904 and size 3: more samples than can be counted", "batches", data.batch, data, 1 << 62, { size = 3 })
+local ok, why = pcall(data.batch, data, 1, { size = 1 << 60 })
+assert(not ok and why:find "arrays.lua:%d+: there is not enough memory", why)

@@ -69,11 +69,20 @@ function M.auto(options) return require "orrery.search.auto"(options) end
 -- nodes of what others own or its own piece to all others (orrery/sdk/traffic.hpp has the formulas).
 M.traffic = {}
 
+local function check_query(query, names)
+  for _, name in ipairs(names) do
+    if type(query) ~= "table" or not query[name] then
+      orrery.fail(("strategy.traffic: the query has no %s: give what predict is given"):format(name))
+    end
+  end
+end
+
 --- strategy.traffic.sum(query)
 --- What a rank sends, in bytes, in a sum over the batch that all get; for a strategy's predict.
 ---@param query table
 ---@return integer
 function M.traffic.sum(q)
+  check_query(q, { "ranks", "rank", "elements", "nodes", "element_bytes" })
   if q.ranks == 1 then return 0 end
   local function cut(rank)
     return math.min(q.elements, ((q.elements * rank + q.ranks - 1) // q.ranks + 15) // 16 * 16)
@@ -87,6 +96,7 @@ end
 ---@param query table
 ---@return integer
 function M.traffic.pieces(q)
+  check_query(q, { "ranks", "rank", "counts", "nodes", "element_bytes" })
   local all, own = 0, q.counts[q.rank + 1]
   for _, count in ipairs(q.counts) do all = all + count end
   return (q.op == "all_gather" and own * (q.ranks - 1) or q.nodes * (all - own)) * q.element_bytes

@@ -45,3 +45,9 @@ refused(":attach: called on a table; call it with a colon, x:attach(...)", optim
 refused(":save_weights: called on 'path'", nn.linear(1, 1).save_weights, "path")
 refused("nn.linear: dtype is 'f31', expected one of f32, f64", nn.linear, 1, 1, { dtype = "f31" })
 refused("optim.define: update is 3, expected a function", optim.define, "mine", { update = 3 })
+refused("strategy.traffic: the query has no ranks: give what predict is given", strategy.traffic.sum, {})
+
+-- Lua's own errors in the library.
+local host = orrery.tensor { 1.5 }
+local ok, why = pcall(nn.mse, host, host)
+assert(not ok and why:find "checked.lua:%d+: attempt to perform arithmetic on a HostTensor value", why)

@@ -1,11 +1,12 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- Functions of the library check their arguments by the blocks of "---" lines over them (blocks.lua): how many there are,
--- and their types where these say enough; the functions judge all else themselves.
+-- Functions of the library check their arguments by the blocks of "---" lines over them (blocks.lua): how many there
+-- are, and their types where these say enough; the functions judge all else themselves.
 local _, orrery = ...
 local engine = orrery.engine
 local read_blocks = require "orrery.blocks"
 
+local modules = { Module = true, State = true }
 local tensors = { Tensor = true, State = true, Scalar = true, HostTensor = true }
 
 local dtypes = { f32 = true, f64 = true, bf16 = true, f16 = true, i32 = true, i64 = true, u8 = true, bool = true }
@@ -24,6 +25,7 @@ local kinds = {
   ["function"] = { "a function", is_callable },
   ["orrery.Tensor"] = { "a tensor", function(value) return tensors[orrery.type(value)] end },
   ["orrery.DType"] = { "one of f32, f64, bf16, f16, i32, i64, u8, bool", function(value) return dtypes[value] end },
+  ["orrery.Module"] = { "a module", function(value) return modules[orrery.type(value)] end },
   ["orrery.Schedule"] = { "a function of the step", is_callable },
   boolean = { "true or false", function(value) return type(value) == "boolean" end },
 }
@@ -49,13 +51,15 @@ end
 
 local function check(where, parameter, value)
   local wanted = parameter.kinds
-  if not wanted or value == nil and parameter.optional or value == false and parameter.fallback == "false" then return end
+  local absent = value == nil and parameter.optional or value == false and parameter.fallback == "false"
+  if not wanted or absent then return end
   local words = {}
   for i, kind in ipairs(wanted) do
     if kind[2](value) then return end
     words[i] = kind[1]
   end
-  orrery.fail(("%s: %s is %s, expected %s"):format(where, parameter.name, engine.describe(value), table.concat(words, " or ")))
+  local expected, shown = table.concat(words, " or "), engine.describe(value)
+  orrery.fail(("%s: %s is %s, expected %s"):format(where, parameter.name, shown, expected))
 end
 
 local function check_call(where, entry, ...)
@@ -76,7 +80,8 @@ end
 
 local function check_self(entry, self)
   if orrery.type(self) ~= entry.owner then
-    orrery.fail((":%s: called on %s; call it with a colon, x:%s(...)"):format(entry.name, engine.describe(self), entry.name))
+    local name = entry.name
+    orrery.fail((":%s: called on %s; call it with a colon, x:%s(...)"):format(name, engine.describe(self), name))
   end
 end
 

@@ -98,6 +98,13 @@ PLACES = {
     "nested": "orrery.func(function(x) orrery.func(function(x) return (CALL) end)(host); return x end)(host)",
     "coroutine": "coroutine.wrap(function() return (CALL) end)()",
 }
+# Where what is made is used; by the owner of its maker.
+USES = {
+    "nn": "orrery.func(function(x) return (CALL)(x) end)(host)",
+    "optim": "orrery.compile(loss, { params = layer, optimizer = CALL }):step(batch)",
+    "strategy": "orrery.compile(loss, { params = layer, optimizer = sgd, microbatches = 2, strategy = { CALL } }):step(batch)",
+    "orrery": "(CALL)(host)",
+}
 
 
 class Entry:
@@ -219,6 +226,9 @@ class Case:
                 self.calls.append(PLACES["trace"].replace("CALL", re.sub(r"\bhost\b", "x", made)) if traced else made)
                 continue
             made = call(dice, entry)
+            if entry.owner in USES and dice.chance(0.4):
+                self.calls.append(USES[entry.owner].replace("CALL", re.sub(r"\bx\b(?! =)(?!')", "host", made)))
+                continue
             place = dice.choice(list(PLACES)) if dice.chance(0.6) else "script"
             made = re.sub(r"\bx\b(?! =)(?!')", "host", made) if place in ("script", "twice", "coroutine") else made
             self.calls.append(PLACES[place].replace("CALL", made))

@@ -5,8 +5,8 @@ local _, orrery = ...
 local engine = orrery.engine
 
 for _, name in ipairs {
-  "options", "args", "paths", "tensor", "tensor_files", "data", "augment", "mix", "stream", "checkpoints", "world_objects",
-  "world_collectives",
+  "options", "args", "paths", "tensor", "tensor_files", "data", "augment", "mix", "stream", "checkpoints",
+  "world_objects", "world_collectives",
 } do
   require("orrery." .. name)
 end
@@ -29,7 +29,8 @@ local function shelf(directory, what)
         if names[#names] == (family or name) then
           local value = require("orrery." .. directory .. "." .. names[#names])
           if family then value = value[tonumber(dims)] end
-          if type(value) == "function" then value = checked(directory, name, value, directory .. "/" .. names[#names]) end
+          local file = directory .. "/" .. names[#names]
+          if type(value) == "function" then value = checked(directory, name, value, file) end
           rawset(shelved, name, value)
           return value
         end
@@ -85,8 +86,8 @@ function orrery.digest(model)
 end
 
 for file, defined in pairs {
-  compile = { "compile", "func", "value_and_grad" }, gradient = { "gradient" }, scan = { "scan" }, einsum = { "einsum" },
-  normal = { "normal" }, op = { "op" }, op_judge = { "check_op" }, init = { "parameters", "log", "digest" },
+  compile = { "compile", "func", "value_and_grad" }, gradient = { "gradient" }, scan = { "scan" },
+  einsum = { "einsum" }, normal = { "normal" }, op = { "op" }, op_judge = { "check_op" }, init = { "parameters", "log", "digest" },
 } do
   for _, name in ipairs(defined) do orrery[name] = checked("orrery", name, orrery[name], file) end
 end

@@ -231,7 +231,9 @@ return setmetatable(M, {
       end
     end
     for _, script in ipairs(scripted()) do
-      if script == name then return checked("strategy", name, require("orrery.strategy." .. name), "strategy/" .. name) end
+      if script == name then
+        return checked("strategy", name, require("orrery.strategy." .. name), "strategy/" .. name)
+      end
       known[#known + 1] = script
     end
     table.sort(known)

@@ -181,7 +181,7 @@ define([[data.from(make: function, options?) -> orrery.Stream; A stream of sampl
     @option lengths: table = {}; with pad: a batch has samples that are filled up to the same one of these lengths, not
     to the longest of the batch]],
   function(make, o)
-    if o.shuffle < 0 then orrery.fail(("data.from: shuffle is %d, expected a whole number from 0"):format(o.shuffle)) end
+    if o.shuffle < 0 then orrery.fail(("data.from: shuffle is %d, expected at least 0"):format(o.shuffle)) end
     check_lengths(o)
     local stream = setmetatable({}, Stream)
     o.make = make

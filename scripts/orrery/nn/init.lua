@@ -31,7 +31,8 @@ function init.normal(deviation, mean) return { kind = "normal", a = mean or 0, b
 local function fan(dims, channels)
   for i = 1, math.max(#dims, 1) do
     if type(dims[i]) ~= "number" or dims[i] % 1 ~= 0 or dims[i] < 1 then
-      orrery.fail(("nn.init: dim %d is %s, expected an integer of at least 1"):format(i, orrery.engine.describe(dims[i])))
+      local shown = orrery.engine.describe(dims[i])
+      orrery.fail(("nn.init: dim %d is %s, expected an integer of at least 1"):format(i, shown))
     end
   end
   for i = 3, #dims do channels = channels * dims[i] end

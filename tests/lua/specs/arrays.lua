@@ -28,11 +28,13 @@ local function refused(part, call, ...)
   local ok, why = pcall(...)
   assert(not ok and why:find(call .. ": " .. part, 1, true), why)
 end
-refused("1 samples do not fill 2 shards", "split", data.split, orrery.data.arrays { y = { 1, 2, 3, 4, 5 } }:shard(0, 2), 0.9)
+local half = orrery.data.arrays { y = { 1, 2, 3, 4, 5 } }:shard(0, 2)
+refused("1 samples do not fill 2 shards", "split", data.split, half, 0.9)
 refused("3 samples do not fill 4 shards", "shard", data.shard, data, 0, 4)
 for _, fraction in ipairs { 0, 1, -1, 0 / 0, 1e300 } do
   refused("the fraction is ", "split", data.split, data, fraction)
 end
-refused("step 4611686018427387904 and size 3: more samples than can be counted", "batches", data.batch, data, 1 << 62, { size = 3 })
+refused("step 4611686018427387904 and size 3: more samples than can be counted", "batches", data.batch, data, 1 << 62,
+  { size = 3 })
 local ok, why = pcall(data.batch, data, 1, { size = 1 << 60 })
 assert(not ok and why:find "arrays.lua:%d+: there is not enough memory", why)

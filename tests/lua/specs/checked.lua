@@ -31,7 +31,7 @@ refused("sgd: groups has 'match', expected a list of tables", optim.sgd, { group
 refused("groups is 3, expected a table", optim.sgd, { groups = 3 })
 refused("cosine: steps is missing: the last step", optim.cosine, { peak = 1 })
 refused("linear: warmup is a table, expected an integer", optim.linear, { peak = 1, steps = 9, warmup = {} })
-optim.sgd { lr = optim.constant { peak = 1 }, decay = function(step) return 1 / step end, groups = { { match = { "*" } } } }
+optim.sgd { lr = optim.constant { peak = 1 }, decay = math.sqrt, groups = { { match = { "*" } } } }
 
 refused("strategy.data: options are 3, expected a table", strategy.data, 3)
 refused("strategy.tensor: column is a list of other things than names", strategy.tensor, { column = { print } })

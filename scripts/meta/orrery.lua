@@ -285,7 +285,7 @@ function orrery.zeros_like(tensor) end
 ---@field params? orrery.Module|table the model whose parameters are trained; required
 ---@field optimizer? orrery.Optimizer required
 ---@field microbatches? integer pieces of the batch whose gradients are added in one order; 0: as many as workers (default 0)
----@field clip? number the largest norm of all gradients together; 0: any (default 0)
+---@field clip? number|false the largest norm of all gradients together; 0 or false: any (default 0)
 ---@field grad_norm? boolean results tell the norm of all gradients before clipping (default true)
 ---@field numerics? string "fast": matrix products in any order, and in TF32 (default "exact")
 ---@field reduce? string "fast": sums over the batch in any order, one gradient for all microbatches (default "canonical")
@@ -339,7 +339,7 @@ function orrery.log(format, ...) end
 function orrery.digest(model) end
 
 ---New numbers of N(0, 1) at every step: of these dims, or shaped like a tensor and one for each of its elements.
----@param dims_or_tensor integer[]|orrery.Tensor
+---@param dims_or_tensor integer|integer[]|orrery.Tensor
 ---@return orrery.Tensor
 function orrery.normal(dims_or_tensor) end
 
@@ -1929,7 +1929,7 @@ local Region = {}
 orrery.nn = {}
 
 ---As nn.adaptive_avg_pool2d, over [batch, channels, length].
----@param size integer
+---@param size integer|integer[]
 ---@return orrery.Module
 function orrery.nn.adaptive_avg_pool1d(size) end
 
@@ -1952,7 +1952,7 @@ function orrery.nn.adaptive_avg_pool3d(size) end
 function orrery.nn.attention(q, k, v, options) end
 
 ---As nn.avg_pool2d, over [batch, channels, length].
----@param size integer
+---@param size integer|integer[]
 ---@param options? table
 ---@return orrery.Module
 function orrery.nn.avg_pool1d(size, options) end
@@ -1990,7 +1990,7 @@ function orrery.nn.batchnorm(channels, options) end
 ---As nn.conv2d, over [batch, inputs, length].
 ---@param inputs integer
 ---@param outputs integer
----@param size integer
+---@param size integer|integer[]
 ---@param options? table
 ---@return orrery.Module
 function orrery.nn.conv1d(inputs, outputs, size, options) end
@@ -2023,7 +2023,7 @@ function orrery.nn.conv3d(inputs, outputs, size, options) end
 ---As nn.conv_transpose2d, over [batch, inputs, length].
 ---@param inputs integer
 ---@param outputs integer
----@param size integer
+---@param size integer|integer[]
 ---@param options? table
 ---@return orrery.Module
 function orrery.nn.conv_transpose1d(inputs, outputs, size, options) end
@@ -2191,7 +2191,7 @@ function orrery.nn.linear(inputs, outputs, options) end
 function orrery.nn.lstm(inputs, hidden, options) end
 
 ---As nn.max_pool2d, over [batch, channels, length].
----@param size integer
+---@param size integer|integer[]
 ---@param options? table
 ---@return orrery.Module
 function orrery.nn.max_pool1d(size, options) end
@@ -2222,7 +2222,7 @@ function orrery.nn.module(name, build) end
 
 ---Mean of squared differences.
 ---@param x orrery.Tensor
----@param y orrery.Tensor
+---@param y orrery.Tensor|number
 ---@return orrery.Tensor
 function orrery.nn.mse(x, y) end
 

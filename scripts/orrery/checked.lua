@@ -37,8 +37,9 @@ end
 local function kinds_of(declared)
   local found = {}
   for word in declared:gmatch "[^|]+" do
-    found[#found + 1] = kinds[word:find "^fun%(" and "function" or word:find "%[%]$" and "list" or word]
-    if not found[#found] then return nil end
+    local kind = kinds[word:find "^fun%(" and "function" or word:find "%[%]$" and "list" or word]
+    if not kind then return nil end
+    found[#found + 1] = kind
   end
   return found
 end

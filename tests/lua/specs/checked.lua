@@ -52,3 +52,7 @@ refused("strategy.traffic: the query has no ranks: give what predict is given", 
 local host = orrery.tensor { 1.5 }
 local ok, why = pcall(nn.mse, host, host)
 assert(not ok and why:find "checked.lua:%d+: attempt to perform arithmetic on a HostTensor value", why)
+
+-- What is declared in several kinds is taken in each.
+orrery.func(function(x) return nn.mse(x, 0.25) + nn.adaptive_avg_pool1d { 1 }(x):sum() + orrery.normal(3):sum() end) { { { 1.5, 2.5 } } }
+orrery.compile(nn.mse, { params = nn.linear(1, 1), optimizer = optim.sgd {}, clip = false })

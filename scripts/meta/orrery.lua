@@ -285,7 +285,7 @@ function orrery.zeros_like(tensor) end
 ---@field params? orrery.Module|table the model whose parameters are trained; required
 ---@field optimizer? orrery.Optimizer required
 ---@field microbatches? integer pieces of the batch whose gradients are added in one order; 0: as many as workers (default 0)
----@field clip? number|false the largest norm of all gradients together; 0 or false: any (default 0)
+---@field clip? number the largest norm of all gradients together; 0: any (default 0)
 ---@field grad_norm? boolean results tell the norm of all gradients before clipping (default true)
 ---@field numerics? string "fast": matrix products in any order, and in TF32 (default "exact")
 ---@field reduce? string "fast": sums over the batch in any order, one gradient for all microbatches (default "canonical")

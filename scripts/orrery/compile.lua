@@ -61,7 +61,7 @@ local M = {}
 ---@option params orrery.Module|table the model whose parameters are trained; required
 ---@option optimizer orrery.Optimizer required
 ---@option microbatches integer=0 pieces of the batch whose gradients are added in one order; 0: as many as workers
----@option clip number|false=0 the largest norm of all gradients together; 0 or false: any
+---@option clip number=0 the largest norm of all gradients together; 0: any
 ---@option grad_norm boolean=true results tell the norm of all gradients before clipping
 ---@option numerics string="exact" "fast": matrix products in any order, and in TF32
 ---@option reduce string="canonical" "fast": sums over the batch in any order, one gradient for all microbatches
@@ -105,7 +105,7 @@ function M.compile(loss, options)
     update = function(...) return optimizer:trace(...) end,
     scalars = function(step) return optimizer:scalars(step) end,
     microbatches = o.microbatches,
-    clip = o.clip or 0,
+    clip = o.clip,
     grad_norm = o.grad_norm,
     alone = false,
     fast = o.numerics == "fast",

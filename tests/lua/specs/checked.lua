@@ -13,6 +13,7 @@ refused("nn.gelu_exact: x is a table, expected a tensor", nn.gelu_exact, { 1 })
 refused("nn.linear: inputs is 1.5, expected an integer", nn.linear, 1.5, 2)
 refused("nn.linear: inputs is nil, expected an integer", nn.linear)
 refused("nn.linear: bias is 0, expected true or false", nn.linear, 1, 2, { bias = 0 })
+refused("orrery.compile: clip is a boolean, expected a number", orrery.compile, nn.mse, { clip = false })
 refused("nn.linear: 4 arguments given, at most 3 expected", nn.linear, 1, 2, {}, "f64")
 refused("nn.conv1d: stride is '2', expected an integer or a list", nn.conv1d, 1, 2, 3, { stride = "2" })
 refused("nn.evaluated: model is a table, expected a module or a function", nn.evaluated, {})
@@ -55,4 +56,3 @@ assert(not ok and why:find "checked.lua:%d+: attempt to perform arithmetic on a 
 
 -- What is declared in several kinds is taken in each.
 orrery.func(function(x) return nn.mse(x, 0.25) + nn.adaptive_avg_pool1d { 1 }(x):sum() + orrery.normal(3):sum() end) { { { 1.5, 2.5 } } }
-orrery.compile(nn.mse, { params = nn.linear(1, 1), optimizer = optim.sgd {}, clip = false })

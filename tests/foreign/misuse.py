@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-# Takes: numpy
 """Calls everything that docs/api.md lists with random wrong and odd arguments, in scripts, in traces, in hooks: whatever
 comes is an error that names the script's line, or a result; never the end of the process, a hang, or words of C++.
 

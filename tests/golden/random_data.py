@@ -248,7 +248,8 @@ def split(dice, data):
         made = windows(text, chosen, data.window, data.fields["x"][0], data.files)
     else:
         made = Data(text, data.fields, chosen, data.files)
-    if len(made.items()) < data.shards:
+    rest = [len(parts) - data.window - cut, cut - data.window]
+    if any(-(-n // max(data.window, 1)) < data.shards for n in rest):
         return None
     made.shard, made.shards, made.changed = data.shard, data.shards, data.changed
     return made

@@ -122,6 +122,8 @@ std::string describe(lua_State* L, int index);
 // An integer; floats with an integral value are accepted. `what` names it in the error.
 int64_t to_integer(lua_State* L, int index, const std::string& what);
 double to_number(lua_State* L, int index, const std::string& what);
+// The number at `index` as programs hold it. Throws Error for an integer that would be rounded.
+double exact_number(lua_State* L, int index);
 std::string to_text(lua_State* L, int index, const std::string& what);
 // A list {1, 2, 3} or a single number.
 std::vector<int64_t> to_integers(lua_State* L, int index, const std::string& what);

@@ -2558,7 +2558,7 @@ function orrery.strategy.average(options) end
 ---@class orrery.strategy.context.Options
 ---@field size? integer ranks that share every sequence; 0: all that are left (default 0)
 ---@field kind? string attention: "gathered", "ulysses" or "ring" (default 'gathered')
----@field fields? string[] batch fields [batch, time, ...]; left out, all that have two dims or more (default nil)
+---@field fields? string[]|string batch fields [batch, time, ...]; left out, all that have two dims or more (default nil)
 ---@field chunks? integer partial sums of every sum over places; 0: one a rank (default 0)
 
 ---Context parallelism: the ranks of an axis share every sequence, each works on a part of its places. Attention of a part gathers all keys and values ("gathered"), trades places for heads ("ulysses"), or passes keys and values round ("ring"). Equal to one process to rounding; EXACT with `chunks` and "ulysses".
@@ -2590,7 +2590,7 @@ function orrery.strategy.easgd(options) end
 ---@class orrery.strategy.expert.Options
 ---@field size? integer ranks that share the experts; 0: all that are left (default 0)
 ---@field over? string what they share beside: "time", that of every sequence, or "batch", the samples (default "time")
----@field fields? string[] batch fields [batch, time, ...]; left out, all that have two dims or more (default nil)
+---@field fields? string[]|string batch fields [batch, time, ...]; left out, all that have two dims or more (default nil)
 ---@field chunks? integer partial sums of every sum over places; 0: one a rank (default 0)
 
 ---Expert parallelism: the ranks of an axis share every sequence, as with strategy.context, or the batch, as with strategy.data, and each holds a part of the experts. Tokens travel to their experts and back by two all_to_alls. Equal to one process to rounding; EXACT with `chunks`, or `over` the batch.
@@ -2608,8 +2608,8 @@ function orrery.strategy.expert(options) end
 function orrery.strategy.gossip(options) end
 
 ---@class orrery.strategy.place.Options
----@field modules? table the modules of each part: {"a", {"b", "c"}}; required
----@field ranks? integer[] the rank of each part; left out, one after another (default false)
+---@field modules? table|string the modules of each part: {"a", {"b", "c"}}; required
+---@field ranks? integer[]|string the rank of each part; left out, one after another (default false)
 
 ---Modules placed on ranks by hand: whole layers on one rank after another, or the halves of a layer on two ranks that meet where the model says (Krizhevsky et al., NIPS 2012). EXACT. Microbatches go one at a time; strategy.pipeline keeps several on their way.
 ---@param options orrery.strategy.place.Options

@@ -56,3 +56,5 @@ assert(not ok and why:find "checked.lua:%d+: attempt to perform arithmetic on a 
 
 -- What is declared in several kinds is taken in each.
 orrery.func(function(x) return nn.mse(x, 0.25) + nn.adaptive_avg_pool1d { 1 }(x):sum() + orrery.normal(3):sum() end) { { { 1.5, 2.5 } } }
+strategy.place { modules = "a;b,c", ranks = "0,1" }
+strategy.context { fields = "x" }

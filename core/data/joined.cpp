@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/text.h"
 
 namespace orrery {
 namespace {
@@ -17,6 +18,24 @@ std::string description(const Dataset& data) {
 
 bool any(const std::vector<DatasetPtr>& parts, bool (Dataset::*is)() const) {
   return std::any_of(parts.begin(), parts.end(), [&](auto& part) { return (*part.*is)(); });
+}
+
+// Whether an id is the same text to both.
+bool same_tokens(const Tokenizer& a, const Tokenizer& b) {
+  if (&a == &b) return true;
+  bool same = a.vocab() == b.vocab();
+  for (int64_t id = 0; same && id < a.vocab(); ++id) same = a.decode({id}) == b.decode({id});
+  return same;
+}
+
+// Throws Error if a number of one dataset, a label or a token, is another thing to the other.
+void check_meaning(const Dataset& a, const Dataset& b, const std::string& names) {
+  if (!a.classes().empty() && !b.classes().empty() && a.classes() != b.classes())
+    fail(ORR_INVALID, "{} have other classes: {}, and {}; number them alike before they are joined",
+         names, join(a.classes(), ", "), join(b.classes(), ", "));
+  if (a.tokenizer() && b.tokenizer() && !same_tokens(*a.tokenizer(), *b.tokenizer()))
+    fail(ORR_INVALID, "{} have other tokens, of {} and {}; make both with one tokenizer", names,
+         a.tokenizer()->vocab(), b.tokenizer()->vocab());
 }
 
 class Joined : public Dataset {
@@ -88,6 +107,7 @@ DatasetPtr join(const std::vector<DatasetPtr>& parts, const std::vector<std::str
     if (own != first || parts[k]->window() != parts[0]->window())
       fail(ORR_INVALID, "{} has {}, {} has {}: datasets that are joined have the same fields",
            names[0], first, names[k], own);
+    check_meaning(*parts[0], *parts[k], names[0] + " and " + names[k]);
     lengths.push_back(parts[k]->samples());
   }
   return parts.size() == 1 ? parts[0] : std::make_shared<Joined>(parts, lengths);

@@ -38,6 +38,7 @@ int64_t Samples::items() const {
 
 std::vector<Pick> batch_picks(const Samples& samples, const BatchOrder& order) {
   std::vector<Pick> picks;
+  picks.reserve(static_cast<size_t>(order.size));
   const int64_t items = samples.items(), window = samples.data->window();
   for (int64_t i = 0; i < order.size; ++i) {
     const int64_t ordinal = (order.step - 1) * order.size + i, epoch = ordinal / items;

@@ -50,7 +50,7 @@ inline Index read(Arguments& in, As<Index>) { return {in.next()}; }
 inline Table read(Arguments& in, As<Table>) { return {in.L, in.next()}; }
 inline bool read(Arguments& in, As<bool>) { return lua_toboolean(in.L, in.next()); }
 inline int64_t read(Arguments& in, As<int64_t>) { return lua_tointeger(in.L, in.next()); }
-inline double read(Arguments& in, As<double>) { return lua_tonumber(in.L, in.next()); }
+inline double read(Arguments& in, As<double>) { return exact_number(in.L, in.next()); }
 inline std::string read(Arguments& in, As<std::string>) { return to_text(in.L, in.next(), ""); }
 inline Dtype read(Arguments& in, As<Dtype>) { return {to_dtype(in.L, in.next())}; }
 inline Function read(Arguments& in, As<Function>) { return Function(in.L, in.next()); }

@@ -32,6 +32,9 @@ BatchOrder order_in(const Table& options, int64_t step) {
   if (order.size < 1 || order.step < 1) {
     fail(ORR_INVALID, "batches: step {} and size {}: both are at least 1", order.step, order.size);
   }
+  if (order.size > INT64_MAX / order.step)
+    fail(ORR_INVALID, "batches: step {} and size {}: more samples than can be counted", order.step,
+         order.size);
   return order;
 }
 
@@ -96,25 +99,29 @@ HostTensor first(DatasetRef& self) {
   return tensor;
 }
 
-// Throws Error if the shard has no sample.
-DatasetRef sharded(Samples part, const char* call) {
-  if (part.items() < 1)
-    fail(ORR_INVALID, "{}: {} samples do not fill {} shards", call, part.data->samples(),
-         part.shards);
-  return {std::move(part)};
+// Throws Error unless every shard has a sample, so that all ranks do or none.
+void check_shards(const Samples& all, int64_t shards, const char* call) {
+  if (all.items() < shards)
+    fail(ORR_INVALID, "{}: {} samples do not fill {} shards", call, all.items(), shards);
 }
 
 Pushed split(lua_State* L, DatasetRef& self, double fraction) {
+  if (!(fraction > 0 && fraction < 1))
+    fail(ORR_INVALID, "split: the fraction is {}, expected a number between 0 and 1", fraction);
   const DatasetPtr& data = self.samples.data;
   const int64_t overlap = data->window(), all = data->samples() + overlap;
-  const auto cut = static_cast<int64_t>(std::floor(static_cast<double>(all) * fraction));
+  auto cut = static_cast<int64_t>(std::floor(static_cast<double>(all) * fraction));
+  // Of a shard, where a round of the shards ends: the rest has no samples of other shards.
+  if (self.samples.shards > 1) cut -= cut % (self.samples.shards * std::max<int64_t>(overlap, 1));
   const int64_t head = cut - overlap, tail = all - cut - overlap;
   if (head < 1 || tail < 1) {
     fail(ORR_INVALID, "split: {} of {} samples leaves a part without a sample", fraction,
          data->samples());
   }
-  for (const auto& part : {slice(data, 0, head), slice(data, cut, tail)})
-    push(L, sharded({part, self.samples.shard, self.samples.shards}, "split"));
+  for (const auto& part : {slice(data, 0, head), slice(data, cut, tail)}) {
+    check_shards({part}, self.samples.shards, "split");
+    push(L, DatasetRef{{part, self.samples.shard, self.samples.shards}});
+  }
   return {2};
 }
 
@@ -122,9 +129,10 @@ DatasetRef shard(DatasetRef& self, int64_t rank, int64_t size) {
   Samples part = self.samples;
   if (size < 1 || rank < 0 || rank >= size)
     fail(ORR_INVALID, "shard: {} of {}: ranks are 0..size-1", rank, size);
+  check_shards(part, size, "shard");
   part.shard = part.shard + rank * part.shards;
   part.shards *= size;
-  return sharded(std::move(part), "shard");
+  return {part};
 }
 
 Pushed fields(lua_State* L, DatasetRef& self) {

@@ -7,6 +7,7 @@
 #include <lua.hpp>
 
 #include <new>
+#include <stdexcept>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -45,6 +46,9 @@ void protected_call(lua_State* L, int n_args, int n_results);
 // Thrown by the first step under `orrery plan`, after the plan has been printed.
 struct PlanDone {};
 
+inline constexpr const char* kOutOfMemory =
+    "there is not enough memory for what this asks for: are the sizes right?";
+
 // Runs `body(L)`; what it throws becomes a Lua error. Only std::exception and PlanDone are caught:
 // Lua's own errors pass through.
 template <class F>
@@ -59,6 +63,10 @@ int guard(lua_State* L, F&& body) {
   } catch (const Error& error) {
     code = error.code();
     message = error.what();
+  } catch (const std::bad_alloc&) {
+    message = kOutOfMemory;
+  } catch (const std::length_error&) {
+    message = kOutOfMemory;  // of a vector or text that no memory could hold
   } catch (const std::exception& error) {
     message = error.what();
   }
@@ -114,6 +122,8 @@ std::string describe(lua_State* L, int index);
 // An integer; floats with an integral value are accepted. `what` names it in the error.
 int64_t to_integer(lua_State* L, int index, const std::string& what);
 double to_number(lua_State* L, int index, const std::string& what);
+// The number at `index` as programs hold it. Throws Error for an integer that would be rounded.
+double exact_number(lua_State* L, int index);
 std::string to_text(lua_State* L, int index, const std::string& what);
 // A list {1, 2, 3} or a single number.
 std::vector<int64_t> to_integers(lua_State* L, int index, const std::string& what);

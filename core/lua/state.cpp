@@ -31,7 +31,7 @@ Initial initial_at(lua_State* L, int index, const Type& type) {
   }
   if (lua_type(L, index) == LUA_TNUMBER) {
     initial.kind = Initial::constant;
-    initial.a = lua_tonumber(L, index);
+    initial.a = exact_number(L, index);
     return initial;
   }
   if (!lua_istable(L, index)) {

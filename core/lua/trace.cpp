@@ -90,7 +90,7 @@ ValueId value_at(lua_State* L, int index) {
 }
 
 Operand operand_at(lua_State* L, int index) {
-  if (lua_type(L, index) == LUA_TNUMBER) return Operand::number(lua_tonumber(L, index));
+  if (lua_type(L, index) == LUA_TNUMBER) return Operand::number(exact_number(L, index));
   return value_at(L, index);
 }
 

@@ -53,6 +53,17 @@ double to_number(lua_State* L, int index, const std::string& what) {
   return lua_tonumber(L, index);
 }
 
+double exact_number(lua_State* L, int index) {
+  const double number = lua_tonumber(L, index);
+  const bool whole = lua_isinteger(L, index) != 0;
+  // 2^63 is no integer of Lua's, but the largest of them would become it.
+  if (whole && (number >= 0x1p63 || static_cast<lua_Integer>(number) != lua_tointeger(L, index)))
+    fail(ORR_INVALID,
+         "the number {} would be rounded to {:.0f}; give it as orrery.tensor(number, 'i64')",
+         lua_tointeger(L, index), number);
+  return number;
+}
+
 std::string to_text(lua_State* L, int index, const std::string& what) {
   if (lua_type(L, index) != LUA_TSTRING) {
     fail(ORR_INVALID, "{} is {}, expected a string", what, describe(L, index));

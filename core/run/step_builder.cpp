@@ -29,8 +29,8 @@ void allow_fast_sums(Mesh& mesh) {
 }
 
 // Gathers a value of samples on every rank: each sample's row is put in its place among zeros, and
-// these are summed over the batch. Integers travel as f64.
-ValueId gathered(Program& p, ValueId x) {
+// these are summed over the batch. Integers travel as f64, which holds them up to 2^53.
+ValueId gathered_as_real(Program& p, ValueId x) {
   const int32_t dtype = p.type(x).dtype;
   const int64_t batch_dim = p.value(x).batch_dim, batch = p.batch_size();
   x = build::batch_first(p, p.cast(x, is_real(dtype) ? dtype : int32_t{ORR_F64}));
@@ -46,6 +46,19 @@ ValueId gathered(Program& p, ValueId x) {
   for (int64_t d = 0; d < static_cast<int64_t>(dims.size()); ++d)
     back.push_back(d == batch_dim ? 0 : d + (d < batch_dim));
   return batch_dim > 0 ? build::transpose(p, x, back) : x;
+}
+
+// The same, of any numbers: i64 travels as multiples of 2^32 and what is left.
+ValueId gathered(Program& p, ValueId x) {
+  if (p.type(x).dtype != ORR_I64) return gathered_as_real(p, x);
+  const auto times = [&](ValueId y, double factor) {
+    return p.pointwise(ORR_FN_MUL, {y, Operand::number(factor)});
+  };
+  const ValueId high =
+      p.cast(p.pointwise(ORR_FN_FLOOR, {times(p.cast(x, ORR_F64), 0x1p-32)}), ORR_I64);
+  const ValueId low = p.pointwise(ORR_FN_SUB, {x, times(high, 0x1p32)});
+  return p.pointwise(ORR_FN_ADD,
+                     {times(gathered_as_real(p, high), 0x1p32), gathered_as_real(p, low)});
 }
 
 // An auxiliary output in the form that all ranks have: gathered or summed, with memory of its own.

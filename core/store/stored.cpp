@@ -62,7 +62,7 @@ T load(const std::byte* from, bool swapped) {
   return std::bit_cast<T>(bytes);
 }
 
-// Whether a finite number stays finite, and a whole one is not another.
+// Whether a finite number stays finite, and what becomes a whole one is one.
 template <class T>
 bool fits(T value, int32_t dtype) {
   if (dtype == ORR_F64 || dtype == ORR_BOOL) return true;
@@ -74,7 +74,8 @@ bool fits(T value, int32_t dtype) {
     return !(size >= infinite) || std::isinf(size);
   }
   if constexpr (std::is_floating_point_v<T>) {
-    if (dtype == ORR_U8) return value > -1 && value < 256;
+    if (value != std::trunc(value)) return false;
+    if (dtype == ORR_U8) return value >= 0 && value < 256;
     const double most = dtype == ORR_I32 ? 0x1p31 : 0x1p63;
     return value >= -most && value < most;
   } else {

@@ -339,7 +339,7 @@ function orrery.log(format, ...) end
 function orrery.digest(model) end
 
 ---New numbers of N(0, 1) at every step: of these dims, or shaped like a tensor and one for each of its elements.
----@param dims_or_tensor integer[]|orrery.Tensor
+---@param dims_or_tensor integer|integer[]|orrery.Tensor
 ---@return orrery.Tensor
 function orrery.normal(dims_or_tensor) end
 
@@ -1741,6 +1741,19 @@ function orrery.data.cifar(paths, options) end
 ---@return orrery.Dataset
 function orrery.data.csv(path, fields, options) end
 
+---@class orrery.data.from.Options
+---@field dtypes? table of fields, {y = 'i32'}; integers give i64 else, other numbers f32 (default {})
+---@field shuffle? integer how many samples wait, out of which the next is drawn at random, 0 for none (default 0)
+---@field seed? integer of that (default 1)
+---@field pad? table what lists of different lengths are filled up with, by field: {x = 0, y = -1} (default {})
+---@field lengths? table with pad: a batch has samples that are filled up to the same one of these lengths, not to the longest of the batch (default {})
+
+---A stream of samples: `make()` is called where it begins and again at its end, and returns a function whose results are samples {field = number, list or HostTensor}, and nil at the end.
+---@param make function
+---@param options? orrery.data.from.Options
+---@return orrery.Stream
+function orrery.data.from(make, options) end
+
 ---@class orrery.data.idx.Options
 ---@field dtype? orrery.DType of x: bytes divided by 255 where it is real, 'u8' as they are (default 'f32')
 
@@ -1827,19 +1840,6 @@ function orrery.data.tokens(paths, options) end
 ---@return orrery.Tokenizer
 function orrery.data.train_bpe(source, options) end
 
----@class orrery.data.from.Options
----@field dtypes? table of fields, {y = "i32"}; integers give i64 else, other numbers f32 (default {})
----@field shuffle? integer how many samples wait, out of which the next is drawn at random; 0: none (default 0)
----@field seed? integer of that (default 1)
----@field pad? table what lists of different lengths are filled up with, by field: {x = 0, y = -1} (default {})
----@field lengths? integer[] with pad: a batch has samples that are filled up to the same one of these lengths, not to the longest of the batch (default {})
-
----A stream of samples: `make()` is called where it begins and again at its end, and returns a function whose results are samples {field = number, list or HostTensor}, and nil at the end.
----@param make function
----@param options? orrery.data.from.Options
----@return orrery.Stream
-function orrery.data.from(make, options) end
-
 ---@class orrery.Dataset
 ---@field samples integer
 ---@field vocab integer
@@ -1924,27 +1924,12 @@ function Tokenizer:save(directory) end
 ---@class orrery.Region
 local Region = {}
 
----@class orrery.Attached
-local Attached = {}
-
----Changes the parameters by these gradients, one for each, in the order of orrery.parameters(model).
----@param gradients (orrery.State|orrery.HostTensor)[]
-function Attached:update(gradients) end
-
----Writes the optimizer's states and how many updates it has made to a safetensors file; all ranks call it. The model's weights are its own save_weights'.
----@param path string
-function Attached:save(path) end
-
----Goes on from such a file.
----@param path string
-function Attached:load(path) end
-
 ---@class orrery.nn
 ---@field init orrery.nn.init
 orrery.nn = {}
 
 ---As nn.adaptive_avg_pool2d, over [batch, channels, length].
----@param size integer
+---@param size integer|integer[]
 ---@return orrery.Module
 function orrery.nn.adaptive_avg_pool1d(size) end
 
@@ -1967,7 +1952,7 @@ function orrery.nn.adaptive_avg_pool3d(size) end
 function orrery.nn.attention(q, k, v, options) end
 
 ---As nn.avg_pool2d, over [batch, channels, length].
----@param size integer
+---@param size integer|integer[]
 ---@param options? table
 ---@return orrery.Module
 function orrery.nn.avg_pool1d(size, options) end
@@ -2005,7 +1990,7 @@ function orrery.nn.batchnorm(channels, options) end
 ---As nn.conv2d, over [batch, inputs, length].
 ---@param inputs integer
 ---@param outputs integer
----@param size integer
+---@param size integer|integer[]
 ---@param options? table
 ---@return orrery.Module
 function orrery.nn.conv1d(inputs, outputs, size, options) end
@@ -2038,7 +2023,7 @@ function orrery.nn.conv3d(inputs, outputs, size, options) end
 ---As nn.conv_transpose2d, over [batch, inputs, length].
 ---@param inputs integer
 ---@param outputs integer
----@param size integer
+---@param size integer|integer[]
 ---@param options? table
 ---@return orrery.Module
 function orrery.nn.conv_transpose1d(inputs, outputs, size, options) end
@@ -2206,7 +2191,7 @@ function orrery.nn.linear(inputs, outputs, options) end
 function orrery.nn.lstm(inputs, hidden, options) end
 
 ---As nn.max_pool2d, over [batch, channels, length].
----@param size integer
+---@param size integer|integer[]
 ---@param options? table
 ---@return orrery.Module
 function orrery.nn.max_pool1d(size, options) end
@@ -2237,7 +2222,7 @@ function orrery.nn.module(name, build) end
 
 ---Mean of squared differences.
 ---@param x orrery.Tensor
----@param y orrery.Tensor
+---@param y orrery.Tensor|number
 ---@return orrery.Tensor
 function orrery.nn.mse(x, y) end
 
@@ -2369,7 +2354,7 @@ function orrery.nn.init.kaiming(dims) end
 
 ---The initialiser for these dims, of one or of a function that makes one.
 ---@param given orrery.Initial|function
----@param dims integer[]
+---@param dims integer|integer[]
 ---@return orrery.Initial
 function orrery.nn.init.resolve(given, dims) end
 
@@ -2378,9 +2363,9 @@ orrery.optim = {}
 
 ---@class orrery.optim.adagrad.Options
 ---@field lr? number|orrery.Schedule the rate, or a function of the step (default 0.01)
----@field decay? number default 0
----@field eps? number default 1e-10
----@field groups? table {{match = pattern or list of paths, frozen =, optimizer = or any option =}, ...}: the first that matches counts (default {})
+---@field decay? number|orrery.Schedule default 0
+---@field eps? number|orrery.Schedule default 1e-10
+---@field groups? table {{match = pattern or list of paths, frozen =, any option =}, ...}: the first that matches counts (default {})
 
 ---Adagrad (Duchi, Hazan and Singer, 2011): each weight's own rate falls with the squares of all its gradients so far.
 ---@param options? orrery.optim.adagrad.Options
@@ -2389,11 +2374,11 @@ function orrery.optim.adagrad(options) end
 
 ---@class orrery.optim.adam.Options
 ---@field lr? number|orrery.Schedule the rate, or a function of the step (default 1e-3)
----@field b1? number default 0.9
----@field b2? number default 0.999
----@field eps? number default 1e-8
----@field decay? number default 0
----@field groups? table {{match = pattern or list of paths, frozen =, optimizer = or any option =}, ...}: the first that matches counts (default {})
+---@field b1? number|orrery.Schedule default 0.9
+---@field b2? number|orrery.Schedule default 0.999
+---@field eps? number|orrery.Schedule default 1e-8
+---@field decay? number|orrery.Schedule default 0
+---@field groups? table {{match = pattern or list of paths, frozen =, any option =}, ...}: the first that matches counts (default {})
 
 ---Adam (Kingma and Ba, 2015); decay is added to the gradient.
 ---@param options? orrery.optim.adam.Options
@@ -2402,11 +2387,11 @@ function orrery.optim.adam(options) end
 
 ---@class orrery.optim.adamw.Options
 ---@field lr? number|orrery.Schedule the rate, or a function of the step (default 1e-3)
----@field b1? number default 0.9
----@field b2? number default 0.999
----@field eps? number default 1e-8
----@field decay? number default 0.01
----@field groups? table {{match = pattern or list of paths, frozen =, optimizer = or any option =}, ...}: the first that matches counts (default {})
+---@field b1? number|orrery.Schedule default 0.9
+---@field b2? number|orrery.Schedule default 0.999
+---@field eps? number|orrery.Schedule default 1e-8
+---@field decay? number|orrery.Schedule default 0.01
+---@field groups? table {{match = pattern or list of paths, frozen =, any option =}, ...}: the first that matches counts (default {})
 
 ---AdamW (Loshchilov and Hutter, 2019): Adam with decay applied to the weights themselves.
 ---@param options? orrery.optim.adamw.Options
@@ -2416,7 +2401,7 @@ function orrery.optim.adamw(options) end
 ---@class orrery.optim.constant.Options
 ---@field peak? number the rate after the warm-up
 ---@field warmup? integer steps in which the rate grows from 0 (default 0)
----@field steps? integer has no effect here (default false)
+---@field steps? integer has no effect here (default math.huge)
 
 ---A linear warm-up, then always the peak.
 ---@param options orrery.optim.constant.Options
@@ -2446,31 +2431,6 @@ function orrery.optim.cosine(options) end
 ---@return fun(options:table):orrery.Optimizer
 function orrery.optim.define(name, definition) end
 
----@class orrery.optim.lamb.Options
----@field lr? number|orrery.Schedule the rate, or a function of the step (default 1e-3)
----@field b1? number default 0.9
----@field b2? number default 0.999
----@field eps? number default 1e-6
----@field decay? number default 0.01
----@field groups? table {{match = pattern or list of paths, frozen =, optimizer = or any option =}, ...}: the first that matches counts (default {})
-
----LAMB (You et al., 2020), for large batches: AdamW whose step of each tensor is as long as the tensor, times the rate.
----@param options? orrery.optim.lamb.Options
----@return orrery.Optimizer
-function orrery.optim.lamb(options) end
-
----@class orrery.optim.lars.Options
----@field lr? number|orrery.Schedule the rate, or a function of the step (default 0.1)
----@field momentum? number default 0.9
----@field trust? number default 0.001
----@field decay? number default 0
----@field groups? table {{match = pattern or list of paths, frozen =, optimizer = or any option =}, ...}: the first that matches counts (default {})
-
----LARS (You et al., 2017), for large batches: momentum whose gradient of each tensor is as long as the tensor, times `trust`.
----@param options? orrery.optim.lars.Options
----@return orrery.Optimizer
-function orrery.optim.lars(options) end
-
 ---@class orrery.optim.linear.Options
 ---@field peak? number the rate after the warm-up
 ---@field warmup? integer steps in which the rate grows from 0 (default 0)
@@ -2482,67 +2442,29 @@ function orrery.optim.lars(options) end
 ---@return orrery.Schedule
 function orrery.optim.linear(options) end
 
----@class orrery.optim.lion.Options
----@field lr? number|orrery.Schedule the rate, or a function of the step (default 1e-4)
----@field b1? number how much of the momentum the direction takes (default 0.9)
----@field b2? number how much of the momentum stays (default 0.99)
----@field decay? number of the weights themselves (default 0)
----@field groups? table {{match = pattern or list of paths, frozen =, optimizer = or any option =}, ...}: the first that matches counts (default {})
-
----Lion (Chen et al., 2023): steps of one size, by the sign of momentum; half of Adam's states.
----@param options? orrery.optim.lion.Options
----@return orrery.Optimizer
-function orrery.optim.lion(options) end
-
 ---@class orrery.optim.momentum.Options
 ---@field lr? number|orrery.Schedule the rate, or a function of the step (default 0.01)
----@field momentum? number default 0.9
----@field decay? number default 0
+---@field momentum? number|orrery.Schedule default 0.9
+---@field decay? number|orrery.Schedule default 0
 ---@field nesterov? boolean default false
----@field groups? table {{match = pattern or list of paths, frozen =, optimizer = or any option =}, ...}: the first that matches counts (default {})
+---@field groups? table {{match = pattern or list of paths, frozen =, any option =}, ...}: the first that matches counts (default {})
 
 ---Gradient descent with momentum: v = momentum * v + g; p - lr * v.
 ---@param options? orrery.optim.momentum.Options
 ---@return orrery.Optimizer
 function orrery.optim.momentum(options) end
 
----@class orrery.optim.muon.Options
----@field lr? number|orrery.Schedule the rate, or a function of the step (default 1e-3)
----@field momentum? number default 0.95
----@field nesterov? boolean default true
----@field decay? number of the weights themselves (default 0.1)
----@field steps? integer of the Newton-Schulz iteration (default 5)
----@field adjust? string the rate of a matrix: "original": times sqrt(max(1, rows / columns)); "match_rms_adamw": times 0.2 sqrt(max(rows, columns)), so that rates are as AdamW's (default "original")
----@field groups? table {{match = pattern or list of paths, frozen =, optimizer = or any option =}, ...}: the first that matches counts (default {})
-
----Muon (Jordan et al., 2024), for matrices inside of a network: momentum whose singular values are made about equal. A kernel [out, ...] is taken as a matrix of `out` rows. Vectors, embeddings and the last layer want another kind: a group's `optimizer`.
----@param options? orrery.optim.muon.Options
----@return orrery.Optimizer
-function orrery.optim.muon(options) end
-
----@class orrery.optim.rmsprop.Options
----@field lr? number|orrery.Schedule the rate, or a function of the step (default 0.01)
----@field alpha? number how much of the mean stays with each step (default 0.99)
----@field eps? number default 1e-8
----@field decay? number default 0
----@field groups? table {{match = pattern or list of paths, frozen =, optimizer = or any option =}, ...}: the first that matches counts (default {})
-
----RMSprop (Tieleman and Hinton, 2012): each gradient by the root of a running mean of its squares.
----@param options? orrery.optim.rmsprop.Options
----@return orrery.Optimizer
-function orrery.optim.rmsprop(options) end
-
 ---A constructor of learning-rate schedules with a linear warm-up. shape(t, o) is the rate after the warm-up, t in [0, 1] being the way from there to `steps`.
 ---@param name string
----@param defaults table its options, {peak = false, warmup = 0, steps = false, ...}
+---@param defaults table its options, numbers: {peak = false, warmup = 0, steps = false, ...}; false: must be given
 ---@param shape fun(t:number,o:table):number
 ---@return fun(options:table):orrery.Schedule
 function orrery.optim.schedule(name, defaults, shape) end
 
 ---@class orrery.optim.sgd.Options
 ---@field lr? number|orrery.Schedule the rate, or a function of the step (default 0.01)
----@field decay? number default 0
----@field groups? table {{match = pattern or list of paths, frozen =, optimizer = or any option =}, ...}: the first that matches counts (default {})
+---@field decay? number|orrery.Schedule default 0
+---@field groups? table {{match = pattern or list of paths, frozen =, any option =}, ...}: the first that matches counts (default {})
 
 ---Stochastic gradient descent: p - lr * (g + decay * p).
 ---@param options? orrery.optim.sgd.Options
@@ -2556,6 +2478,13 @@ local Optimizer = {}
 ---@param model orrery.Module|table
 ---@return orrery.Attached
 function Optimizer:attach(model) end
+
+---@class orrery.Attached
+local Attached = {}
+
+---Changes the parameters by these gradients, one for each, in the order of orrery.parameters(model).
+---@param gradients (orrery.State|orrery.HostTensor)[]
+function Attached:update(gradients) end
 
 ---@class orrery.strategy
 ---@field traffic orrery.strategy.traffic
@@ -2604,8 +2533,9 @@ function orrery.strategy.auto(options) end
 function orrery.strategy.define(definition) end
 
 ---Gradient accumulation: a rank computes its microbatches one after another, forward and backward, and adds their gradients, so that the activations of one are alive at a time. EXACT: gradients are added in the canonical tree, at the price of one accumulator for every level of it that waits.
+---@param options? table it has none
 ---@return orrery.Strategy
-function orrery.strategy.accumulate() end
+function orrery.strategy.accumulate(options) end
 
 ---@class orrery.strategy.adasum.Options
 ---@field size? integer ranks that share the batch; 0: all that are left (default 0)
@@ -2628,7 +2558,7 @@ function orrery.strategy.average(options) end
 ---@class orrery.strategy.context.Options
 ---@field size? integer ranks that share every sequence; 0: all that are left (default 0)
 ---@field kind? string attention: "gathered", "ulysses" or "ring" (default 'gathered')
----@field fields? string[] batch fields [batch, time, ...]; left out, all that have two dims or more (default nil)
+---@field fields? string[]|string batch fields [batch, time, ...]; left out, all that have two dims or more (default nil)
 ---@field chunks? integer partial sums of every sum over places; 0: one a rank (default 0)
 
 ---Context parallelism: the ranks of an axis share every sequence, each works on a part of its places. Attention of a part gathers all keys and values ("gathered"), trades places for heads ("ulysses"), or passes keys and values round ("ring"). Equal to one process to rounding; EXACT with `chunks` and "ulysses".
@@ -2660,7 +2590,7 @@ function orrery.strategy.easgd(options) end
 ---@class orrery.strategy.expert.Options
 ---@field size? integer ranks that share the experts; 0: all that are left (default 0)
 ---@field over? string what they share beside: "time", that of every sequence, or "batch", the samples (default "time")
----@field fields? string[] batch fields [batch, time, ...]; left out, all that have two dims or more (default nil)
+---@field fields? string[]|string batch fields [batch, time, ...]; left out, all that have two dims or more (default nil)
 ---@field chunks? integer partial sums of every sum over places; 0: one a rank (default 0)
 
 ---Expert parallelism: the ranks of an axis share every sequence, as with strategy.context, or the batch, as with strategy.data, and each holds a part of the experts. Tokens travel to their experts and back by two all_to_alls. Equal to one process to rounding; EXACT with `chunks`, or `over` the batch.
@@ -2678,8 +2608,8 @@ function orrery.strategy.expert(options) end
 function orrery.strategy.gossip(options) end
 
 ---@class orrery.strategy.place.Options
----@field modules? table the modules of each part: {"a", {"b", "c"}}; required
----@field ranks? integer[] the rank of each part; left out, one after another (default false)
+---@field modules? table|string the modules of each part: {"a", {"b", "c"}}; required
+---@field ranks? integer[]|string the rank of each part; left out, one after another (default false)
 
 ---Modules placed on ranks by hand: whole layers on one rank after another, or the halves of a layer on two ranks that meet where the model says (Krizhevsky et al., NIPS 2012). EXACT. Microbatches go one at a time; strategy.pipeline keeps several on their way.
 ---@param options orrery.strategy.place.Options
@@ -2819,7 +2749,7 @@ local Stream = {}
 
 ---@class orrery.Stream.batches.Options
 ---@field size? integer required; samples in the whole batch, over all ranks
----@field steps? integer last step; goes on for ever if left out (default math.huge)
+---@field steps? number last step; goes on for ever if left out (default math.huge)
 ---@field from? integer first step; run.steps + 1 continues a run, after the samples before it are made again (default 1)
 
 ---for step, batch in stream:batches{size = 32} do. Fields are HostTensors.

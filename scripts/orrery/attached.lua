@@ -58,6 +58,9 @@ end
 ---@param gradients (orrery.State|orrery.HostTensor)[]
 function Attached:update(given)
   self.unchanged()
+  if type(given) ~= "table" then
+    orrery.fail(("update: the gradients are %s, expected a list of them"):format(engine.describe(given)))
+  end
   if #given ~= #self.params then
     orrery.fail(("update: %d gradients given for %d parameters"):format(#given, #self.params))
   end
@@ -99,6 +102,9 @@ function Attached:load(path)
   weights.load_weights(self:tensors(), path)
   self.steps = self.count:read():tolist()[1]
 end
+
+local checked = require "orrery.checked"
+for _, name in ipairs { "save", "load" } do Attached[name] = checked("Attached", name, Attached[name], "attached") end
 
 return function(optimizer, model)
   local params = {}

@@ -105,7 +105,7 @@ function M.compile(loss, options)
     update = function(...) return optimizer:trace(...) end,
     scalars = function(step) return optimizer:scalars(step) end,
     microbatches = o.microbatches,
-    clip = o.clip or 0,
+    clip = o.clip,
     grad_norm = o.grad_norm,
     alone = false,
     fast = o.numerics == "fast",

@@ -5,7 +5,7 @@
 -- them, then the script's directory, then ORRERY_LUA_PATH (directories joined by ':').
 local orrery, script_directory, more_directories = ...
 local engine = orrery.engine
-local any_next, any_load, sort = next, load, table.sort
+local any_next, any_load, any_xpcall, sort = next, load, xpcall, table.sort
 
 -- What a function, called from C, takes as its first argument.
 local function check_type(called, what, wanted)
@@ -98,6 +98,14 @@ function load(text, name, _, ...)
   if select("#", ...) > 0 then environment = ... end
   return any_load(text, name or text, "t", environment)
 end
+
+-- What Lua itself raises in a file of the library names the script's line, also where the script catches it.
+local function in_script(message)
+  local text = type(message) == "string" and message:match "^orrery/[%w_/]+%.lua:%d+: (.*)"
+  return text and ("%s: %s"):format(engine.here(), text) or message
+end
+
+function pcall(f, ...) return any_xpcall(f, in_script, ...) end
 
 -- What the library iterates with where no order shows.
 local modules, under_way = { ["orrery.globals"] = { next = any_next } }, {}

@@ -4,11 +4,16 @@
 local _, orrery = ...
 local engine = orrery.engine
 
-for _, name in ipairs { "options", "args", "paths", "tensor", "tensor_files", "data", "augment", "mix", "checkpoints", "world_objects", "world_collectives" } do
+for _, name in ipairs {
+  "options", "args", "paths", "tensor", "tensor_files", "data", "augment", "mix", "stream", "checkpoints",
+  "world_objects", "world_collectives",
+} do
   require("orrery." .. name)
 end
 require "orrery.define"([[orrery.help(name: string); Prints what a function does and takes.]],
   function(name) require("orrery.manual").print_help(name) end)
+
+local checked = require "orrery.checked"
 
 -- A table whose entries are the files of a directory, loaded when first named. NAME1d, NAME2d and NAME3d are the list
 -- that NAME.lua returns.
@@ -18,13 +23,14 @@ local function shelf(directory, what)
     __index = function(_, name)
       local names = {}
       local folder = engine.library() .. "/orrery/" .. directory
-      local family, dims = name:match "^(.*)([123])d$"
+      local family, dims = tostring(name):match "^(.*)([123])d$"
       for _, path in ipairs(orrery.data.files(folder, { ".lua" })) do
         names[#names + 1] = path:match "([^/]+)%.lua$"
         if names[#names] == (family or name) then
           local value = require("orrery." .. directory .. "." .. names[#names])
           if family then value = value[tonumber(dims)] end
-          if type(value) == "function" then value = engine.keep_frame(value) end
+          local file = directory .. "/" .. names[#names]
+          if type(value) == "function" then value = checked(directory, name, value, file) end
           rawset(shelved, name, value)
           return value
         end
@@ -39,7 +45,6 @@ orrery.nn = shelf("nn", "layer nn")
 orrery.optim = shelf("optim", "optimizer or schedule optim")
 orrery.strategy = require "orrery.strategy"
 orrery.world = engine.world()
-orrery.data.from = require "orrery.stream"
 
 local compile = require "orrery.compile"
 orrery.compile, orrery.func = compile.compile, compile.func
@@ -80,8 +85,11 @@ function orrery.digest(model)
   return engine.digest(states)
 end
 
-for _, name in ipairs { "compile", "func", "value_and_grad", "gradient", "scan", "einsum", "normal", "op", "check_op", "parameters", "log", "digest" } do
-  orrery[name] = engine.keep_frame(orrery[name])
+for file, defined in pairs {
+  compile = { "compile", "func", "value_and_grad" }, gradient = { "gradient" }, scan = { "scan" },
+  einsum = { "einsum" }, normal = { "normal" }, op = { "op" }, op_judge = { "check_op" }, init = { "parameters", "log", "digest" },
+} do
+  for _, name in ipairs(defined) do orrery[name] = checked("orrery", name, orrery[name], file) end
 end
 
 local names = {}

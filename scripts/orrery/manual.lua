@@ -1,76 +1,16 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
 -- Everything that a script can call, in one list: the rows of the API table and those that the library has declared
--- (define.lua), the blocks of "---" lines that stand over other functions of it, and the strategy plugins that are
--- here. orrery.help, editors' stubs and docs/api.md are made of it.
---
--- A block: its first line is the call, then sentences, then
---   ---@param NAME[?] TYPE text           one for each argument; ? may be left out
---   ---@option NAME TYPE[=DEFAULT] text   a field of the last argument; the text may go on in further lines
---   ---@return TYPE
+-- (define.lua), the blocks of "---" lines that stand over other functions of it (blocks.lua), and the strategy plugins
+-- that are here. orrery.help, editors' stubs and docs/api.md are made of it.
 local _, orrery = ...
 local engine = orrery.engine
+local read_blocks = require "orrery.blocks"
 require "orrery" -- which declares
-
--- The first word, which may hold blanks inside of brackets, and the rest.
-local function take_word(line)
-  local depth = 0
-  for at = 1, #line do
-    local letter = line:sub(at, at)
-    if letter == " " and depth == 0 then return line:sub(1, at - 1), line:sub(at):match "^ *(.*)" end
-    if letter:find "[%(%{%[]" then depth = depth + 1 end
-    if letter:find "[%)%}%]]" then depth = depth - 1 end
-  end
-  return line, ""
-end
-
--- "NAME[?] TYPE text" and "NAME TYPE[=DEFAULT] text".
-local function parameter_in(line)
-  local name, rest = take_word(line)
-  local declared, doc = take_word(rest)
-  local kind, fallback = declared:match "^([^=]*)=?(.*)$"
-  return { name = name:gsub("%?$", ""), type = kind, doc = doc, fallback = fallback, optional = name:sub(-1) == "?" }
-end
-
--- Of "nn.init.normal(deviation, mean)" or "Optimizer:attach(model)".
-local function entry_in(call, path)
-  local owner, mark, name = call:match "^([^(]+)([.:])([^(]+)%("
-  if not owner then error(("%s: '%s' is no call"):format(path:match "[^/]+$", call), 0) end
-  return { owner = owner, name = name, method = mark == ":", returns = "", doc = "", parameters = {}, options = {} }
-end
-
--- A line without a tag goes on with what the one before it says.
-local function read_line(entry, line)
-  local tag, text = line:match "^@(%l+) (.*)$"
-  local list = tag == "param" and entry.parameters or tag == "option" and entry.options
-  if list then
-    entry.last = parameter_in(text)
-    entry.last.optional = entry.last.optional or tag == "option"
-    table.insert(list, entry.last)
-  elseif tag == "return" then
-    entry.returns = text
-  else
-    local told = entry.last or entry
-    told.doc = told.doc .. (told.doc == "" and "" or " ") .. line:match "^ *(.*)"
-  end
-end
-
-local function read_library(path, entries)
-  local inside = false
-  for line in io.lines(path) do
-    local text = line:match "^%-%-%-(.+)$"
-    if text and inside then
-      read_line(entries[#entries], text)
-    elseif text then
-      entries[#entries + 1] = entry_in(text:sub(2), path)
-    end
-    inside = text ~= nil
-  end
-end
 
 local entries, fields = {}, {}
 for _, row in ipairs(engine.rows()) do table.insert(row.field and fields or entries, row) end
-for _, path in ipairs(orrery.data.files(engine.library() .. "/orrery", { ".lua" })) do read_library(path, entries) end
+for _, path in ipairs(orrery.data.files(engine.library() .. "/orrery", { ".lua" })) do read_blocks(path, entries) end
 for _, name in ipairs(engine.strategies()) do
   entries[#entries + 1] = {
     owner = "strategy", name = name, returns = "orrery.Strategy", doc = "The strategy plugin of this name.",

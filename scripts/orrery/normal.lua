@@ -2,7 +2,7 @@
 --
 --- orrery.normal(dims_or_tensor)
 --- New numbers of N(0, 1) at every step: of these dims, or shaped like a tensor and one for each of its elements.
----@param dims_or_tensor integer[]|orrery.Tensor
+---@param dims_or_tensor integer|integer[]|orrery.Tensor
 ---@return orrery.Tensor
 
 -- Box and Muller, "A Note on the Generation of Random Normal Deviates", 1958.

@@ -4,22 +4,34 @@
 -- the files in strategy/, which are written in Lua as scripts can write their own (strategy.define).
 local _, orrery = ...
 local engine = orrery.engine
+local checked = require "orrery.checked"
 
 -- Lists of names ({ "qkv", "mlp.1" }) travel as text with commas between; a list of parts of the model
 -- ({ { "tok", "blocks.1" }, "head" }) with semicolons between the parts.
 local in_parts = { stages = true, modules = true }
 
+-- A list as such text; nothing for one of other things.
 local function text_of(value, between)
   if type(value) ~= "table" or type(value[1]) == "number" then return value end
+  if not between then return nil end
   local words = {}
-  for i, word in ipairs(value) do words[i] = text_of(word, ",") end
+  for i, word in ipairs(value) do
+    words[i] = text_of(word, between == ";" and "," or nil)
+    if type(words[i]) ~= "string" then return nil end
+  end
   return table.concat(words, between)
 end
 
-local function flat(options)
+local function flat(strategy, options)
+  if options ~= nil and type(options) ~= "table" then
+    orrery.fail(("strategy.%s: options are %s, expected a table"):format(strategy, engine.describe(options)))
+  end
   local given = {}
   for name, value in pairs(options or {}) do
     given[name] = text_of(value, in_parts[name] and ";" or ",")
+    if given[name] == nil then
+      orrery.fail(("strategy.%s: %s is a list of other things than names"):format(strategy, tostring(name)))
+    end
   end
   return given
 end
@@ -31,7 +43,7 @@ local M = {}
 ---@param options? table those of strategy.zero but `stage`
 ---@return orrery.Strategy
 function M.fsdp(options)
-  local given = flat(options)
+  local given = flat("fsdp", options)
   if given.stage then orrery.fail("strategy.fsdp is stage 3 of strategy.zero: it has no option 'stage'") end
   given.stage = 3
   return { name = "zero", options = given, line = engine.here() }
@@ -57,11 +69,20 @@ function M.auto(options) return require "orrery.search.auto"(options) end
 -- nodes of what others own or its own piece to all others (orrery/sdk/traffic.hpp has the formulas).
 M.traffic = {}
 
+local function check_query(query, names)
+  for _, name in ipairs(names) do
+    if type(query) ~= "table" or not query[name] then
+      orrery.fail(("strategy.traffic: the query has no %s: give what predict is given"):format(name))
+    end
+  end
+end
+
 --- strategy.traffic.sum(query)
 --- What a rank sends, in bytes, in a sum over the batch that all get; for a strategy's predict.
 ---@param query table
 ---@return integer
 function M.traffic.sum(q)
+  check_query(q, { "ranks", "rank", "elements", "nodes", "element_bytes" })
   if q.ranks == 1 then return 0 end
   local function cut(rank)
     return math.min(q.elements, ((q.elements * rank + q.ranks - 1) // q.ranks + 15) // 16 * 16)
@@ -75,6 +96,7 @@ end
 ---@param query table
 ---@return integer
 function M.traffic.pieces(q)
+  check_query(q, { "ranks", "rank", "counts", "nodes", "element_bytes" })
   local all, own = 0, q.counts[q.rank + 1]
   for _, count in ipairs(q.counts) do all = all + count end
   return (q.op == "all_gather" and own * (q.ranks - 1) or q.nodes * (all - own)) * q.element_bytes
@@ -149,6 +171,9 @@ end
 ---@option schedule fun(stage,stages,leaves,options):string[]=nil {"F0", "B0", ...}
 ---@return fun(options?:table):orrery.Strategy
 function M.define(d)
+  if type(d) ~= "table" then
+    orrery.fail(("strategy.define: the definition is %s, expected a table"):format(engine.describe(d)))
+  end
   check_definition(d)
   local hooks = (d.exchange or d.synchronize) and require "orrery.strategy_hooks"
   local transform = hooks and hooks.transform(d) or d.transform
@@ -201,12 +226,14 @@ return setmetatable(M, {
       if plugin == name then
         tell_if_hidden(name)
         return engine.keep_frame(function(options)
-          return { name = name, options = flat(options), line = engine.here() }
+          return { name = name, options = flat(name, options), line = engine.here() }
         end)
       end
     end
     for _, script in ipairs(scripted()) do
-      if script == name then return require("orrery.strategy." .. name) end
+      if script == name then
+        return checked("strategy", name, require("orrery.strategy." .. name), "strategy/" .. name)
+      end
       known[#known + 1] = script
     end
     table.sort(known)

@@ -4,6 +4,7 @@
 -- every rank makes all of them, and a run that goes on makes those again that it has seen.
 local _, orrery = ...
 local engine = orrery.engine
+local define = require "orrery.define"
 
 local settings = setmetatable({}, { __mode = "k" }) -- stream -> {make, options}
 
@@ -73,8 +74,25 @@ local function filled(list, length, filler)
   return all
 end
 
+-- Samples have the fields of the first one, of which dtypes tells.
+local function check_fields(samples, o)
+  for field in pairs(o.dtypes) do
+    if samples[1][field] == nil then
+      orrery.fail(("data.from: dtypes has '%s', which the first sample of a batch has not"):format(tostring(field)))
+    end
+  end
+  for _, sample in ipairs(samples) do
+    for field in pairs(sample) do
+      if samples[1][field] == nil then
+        orrery.fail(("data.from: a sample has '%s', which the first one of its batch has not"):format(tostring(field)))
+      end
+    end
+  end
+end
+
 -- {field = tensor} of samples.
 local function stacked(samples, o)
+  check_fields(samples, o)
   local batch, length = {}, 0
   for _, sample in ipairs(samples) do length = math.max(length, length_of(sample, o.pad, o.lengths)) end
   for field, first in pairs(samples[1]) do
@@ -119,13 +137,13 @@ end
 --- for step, batch in stream:batches{size = 32} do. Fields are HostTensors.
 ---@param options table
 ---@option size integer required; samples in the whole batch, over all ranks
----@option steps integer=math.huge last step; goes on for ever if left out
+---@option steps number=math.huge last step; goes on for ever if left out
 ---@option from integer=1 first step; run.steps + 1 continues a run, after the samples before it are made again
 ---@return function
 function methods.batches(stream, options)
   local o = orrery.options("batches", options, { size = 0, steps = math.huge, from = 1 })
-  if math.type(o.size) ~= "integer" or o.size < 1 then
-    orrery.fail(("batches: size is %s, expected at least 1"):format(tostring(o.size)))
+  for _, name in ipairs { "size", "from" } do
+    if o[name] < 1 then orrery.fail(("batches: %s is %d, expected at least 1"):format(name, o[name])) end
   end
   local given = settings[stream]
   local next_sample = endless(given.make)
@@ -140,6 +158,8 @@ function methods.batches(stream, options)
   end
 end
 
+methods.batches = require "orrery.checked"("Stream", "batches", methods.batches, "stream")
+
 local function check_lengths(o)
   for i, length in ipairs(o.lengths) do
     if math.type(length) ~= "integer" or length < 1 or i > 1 and length <= o.lengths[i - 1] then
@@ -151,29 +171,20 @@ local function check_lengths(o)
   end
 end
 
---- data.from(make, options)
---- A stream of samples: `make()` is called where it begins and again at its end, and returns a function whose results
---- are samples {field = number, list or HostTensor}, and nil at the end.
----@param make function
----@param options? table
----@option dtypes table={} of fields, {y = "i32"}; integers give i64 else, other numbers f32
----@option shuffle integer=0 how many samples wait, out of which the next is drawn at random; 0: none
----@option seed integer=1 of that
----@option pad table={} what lists of different lengths are filled up with, by field: {x = 0, y = -1}
----@option lengths integer[]={} with pad: a batch has samples that are filled up to the same one of these lengths, not
---- to the longest of the batch
----@return orrery.Stream
-return engine.keep_frame(function(make, options)
-  local o = orrery.options("data.from", options, { dtypes = {}, shuffle = 0, seed = 1, pad = {}, lengths = {} })
-  if type(make) ~= "function" then
-    orrery.fail(("data.from: %s given, expected a function that begins the stream"):format(orrery.type(make)))
-  end
-  if math.type(o.shuffle) ~= "integer" or o.shuffle < 0 then
-    orrery.fail(("data.from: shuffle is %s, expected a whole number from 0"):format(tostring(o.shuffle)))
-  end
-  check_lengths(o)
-  local stream = setmetatable({}, Stream)
-  o.make = make
-  settings[stream] = o
-  return stream
-end)
+define([[data.from(make: function, options?) -> orrery.Stream; A stream of samples: `make()` is called where it begins
+    and again at its end, and returns a function whose results are samples {field = number, list or HostTensor}, and nil
+    at the end.
+    @option dtypes: table = {}; of fields, {y = 'i32'}; integers give i64 else, other numbers f32
+    @option shuffle: integer = 0; how many samples wait, out of which the next is drawn at random, 0 for none
+    @option seed: integer = 1; of that
+    @option pad: table = {}; what lists of different lengths are filled up with, by field: {x = 0, y = -1}
+    @option lengths: table = {}; with pad: a batch has samples that are filled up to the same one of these lengths, not
+    to the longest of the batch]],
+  function(make, o)
+    if o.shuffle < 0 then orrery.fail(("data.from: shuffle is %d, expected at least 0"):format(o.shuffle)) end
+    check_lengths(o)
+    local stream = setmetatable({}, Stream)
+    o.make = make
+    settings[stream] = o
+    return stream
+  end)

@@ -3,6 +3,7 @@
 -- Weights of modules: to and from safetensors files, by the paths of their tensors.
 local _, orrery = ...
 local engine = orrery.engine
+local checked = require "orrery.checked"
 local tree = require "orrery.nn.module_tree"
 
 local M = {}
@@ -143,5 +144,5 @@ function M.save_weights(module, path, options)
   orrery.world:barrier()
 end
 
-for name, method in pairs(M) do M[name] = engine.keep_frame(method) end
+for name, method in pairs(M) do M[name] = checked("Module", name, method, "weights") end
 return M

@@ -3,6 +3,7 @@
 // What the core makes of a plugin's dataset: options, dtypes, elements, files packed by gzip.
 #include <zlib.h>
 
+#include <array>
 #include <cstring>
 #include <memory>
 
@@ -10,6 +11,7 @@
 #include "mutations.h"
 #include "plugin/registry.h"
 #include "readers.h"
+#include "store/stored.h"
 
 namespace orrery {
 namespace {
@@ -127,6 +129,21 @@ TEST(Opened, NumbersThatADtypeDoesNotHoldAreRefused) {
   EXPECT_EQ(why("c", "f32"), "");
   EXPECT_EQ(why("c", "bf16"),
             file.path() + ": the value 3.4e+38 does not fit into bf16; ask for a wider dtype");
+}
+
+TEST(Opened, FractionsAreNoWholeNumbers) {
+  const auto as = [](float value, int32_t dtype) {
+    std::array<std::byte, 8> to{};
+    return refusal([&] {
+      convert_elements({Stored::f32}, reinterpret_cast<const std::byte*>(&value), 1, dtype,
+                       to.data(), "labels.npy");
+    });
+  };
+  EXPECT_EQ(as(2, ORR_I32), "");
+  EXPECT_EQ(as(1.5f, ORR_I32),
+            "labels.npy: the value 1.5 does not fit into i32; ask for a wider dtype");
+  EXPECT_EQ(as(-0.5f, ORR_U8),
+            "labels.npy: the value -0.5 does not fit into u8; ask for a wider dtype");
 }
 
 TEST(Opened, OptionsThatNobodyAsksForAreRefused) {

@@ -104,6 +104,36 @@ TEST(Joined, PartsFollowEachOther) {
   EXPECT_EQ(read_all(all, {{4}, {0}, {3}, {2}}, 0), (std::vector<int32_t>{11, 0, 10, 2}));
 }
 
+// Numbers whose classes have these names.
+struct Named : Columns {
+  explicit Named(std::vector<std::string> names)
+      : Columns({{{"y", {ORR_I32, {}}}, std::make_shared<std::vector<std::byte>>(4), 0, 4}}, 1) {
+    classes_ = std::move(names);
+  }
+};
+
+TEST(Joined, ANumberIsOneThingInAllParts) {
+  const auto refused = [](const DatasetPtr& a, const DatasetPtr& b, const std::string& wanted) {
+    try {
+      join({a, b}, {"a", "b"});
+      FAIL() << wanted;
+    } catch (const Error& error) {
+      EXPECT_EQ(std::string(error.what()), wanted);
+    }
+  };
+  const auto named = [](std::vector<std::string> names) { return std::make_shared<Named>(names); };
+  refused(named({"cat", "dog"}), named({"bird", "cat"}),
+          "a and b have other classes: cat, dog, and bird, cat; number them alike before they are "
+          "joined");
+  refused(text_of("abcd", "chars", 1), text_of("abce", "chars", 1),
+          "a and b have other tokens, of 4 and 4; make both with one tokenizer");
+  EXPECT_EQ(join({text_of("abcd", "bytes", 1), text_of("efg", "bytes", 1)}, {"a", "b"})->samples(),
+            5);
+  EXPECT_EQ(join({text_of("abab", "chars", 1), text_of("bba", "chars", 1)}, {"a", "b"})->samples(),
+            5);
+  EXPECT_EQ(join({named({"cat"}), named({"cat"})}, {"a", "b"})->samples(), 2);
+}
+
 TEST(Slice, BeginsWhereItIsTold) {
   const DatasetPtr part = slice(numbers(10), 4, 3);
   EXPECT_EQ(part->samples(), 3);

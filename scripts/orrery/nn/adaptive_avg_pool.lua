@@ -2,7 +2,7 @@
 --
 --- nn.adaptive_avg_pool1d(size)
 --- As nn.adaptive_avg_pool2d, over [batch, channels, length].
----@param size integer
+---@param size integer|integer[]
 ---@return orrery.Module
 
 --- nn.adaptive_avg_pool2d(size)

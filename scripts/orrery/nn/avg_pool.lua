@@ -2,7 +2,7 @@
 --
 --- nn.avg_pool1d(size, options)
 --- As nn.avg_pool2d, over [batch, channels, length].
----@param size integer
+---@param size integer|integer[]
 ---@param options? table
 ---@return orrery.Module
 

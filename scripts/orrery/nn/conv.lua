@@ -4,7 +4,7 @@
 --- As nn.conv2d, over [batch, inputs, length].
 ---@param inputs integer
 ---@param outputs integer
----@param size integer
+---@param size integer|integer[]
 ---@param options? table
 ---@return orrery.Module
 

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
 -- How parameters begin. An initialiser is a table {kind, a, b}, or a function of the dims.
+local _, orrery = ...
 local init = {}
 
 init.zeros = { kind = "constant", a = 0, b = 0 }
@@ -28,6 +29,12 @@ function init.normal(deviation, mean) return { kind = "normal", a = mean or 0, b
 
 -- Of weights [out, in] or, in a convolution, [out, in, size...]: so many channels at all places of the window.
 local function fan(dims, channels)
+  for i = 1, math.max(#dims, 1) do
+    if type(dims[i]) ~= "number" or dims[i] % 1 ~= 0 or dims[i] < 1 then
+      local shown = orrery.engine.describe(dims[i])
+      orrery.fail(("nn.init: dim %d is %s, expected an integer of at least 1"):format(i, shown))
+    end
+  end
   for i = 3, #dims do channels = channels * dims[i] end
   return channels
 end
@@ -63,11 +70,15 @@ function init.kaiming(dims) return init.normal(math.sqrt(2 / inputs(dims))) end
 --- nn.init.resolve(given, dims)
 --- The initialiser for these dims, of one or of a function that makes one.
 ---@param given orrery.Initial|function
----@param dims integer[]
+---@param dims integer|integer[]
 ---@return orrery.Initial
 function init.resolve(given, dims)
-  if type(given) == "function" then return given(dims) end
+  if type(given) == "function" then return given(type(dims) == "table" and dims or { dims }) end
   return given
 end
 
+local checked = require "orrery.checked"
+for name, f in pairs(init) do
+  if type(f) == "function" then init[name] = checked("nn.init", name, f, "nn/init") end
+end
 return init

@@ -52,16 +52,19 @@ end
 local kinds = { State = true, Module = true, table = true }
 
 -- What a table of modules and states must not hold: it would be passed over.
-local function check_parts(list)
+local function check_parts(list, above)
+  if above[list] then orrery.fail "the table of modules contains itself" end
+  above[list] = true
   for _, key in ipairs(sorted_keys(list)) do
     local kind = orrery.type(list[key])
     if not kinds[kind] then
       orrery.fail(("%s given as '%s', expected a parameter, a buffer or a module"):format(
         kind, tostring(key)))
     elseif kind == "table" then
-      check_parts(list[key])
+      check_parts(list[key], above)
     end
   end
+  above[list] = nil
 end
 
 -- All states of a module, of a table of modules, or of a list of states, by the order of their
@@ -73,7 +76,7 @@ local function states(model, wanted)
     orrery.fail(("%s given, expected a module or a table of modules"):format(kind))
   end
   if kind == "table" then
-    check_parts(model)
+    check_parts(model, {})
     if orrery.type(model[1]) ~= "State" then M.set_paths(model) end
   end
   local list, seen = {}, {}

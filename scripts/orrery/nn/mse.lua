@@ -3,7 +3,7 @@
 --- nn.mse(x, y)
 --- Mean of squared differences.
 ---@param x orrery.Tensor
----@param y orrery.Tensor
+---@param y orrery.Tensor|number
 ---@return orrery.Tensor
 return function(x, y)
   local difference = x - y

@@ -18,8 +18,8 @@ local _, orrery = ...
 return function(x, options)
   local o = orrery.options("rotary", options, { heads = 1, base = 10000, offset = 0, interleaved = false })
   local batch, time, width = table.unpack(x.shape)
-  local half = width // o.heads // 2
-  if #x.shape ~= 3 or half * 2 * o.heads ~= width then
+  local half = #x.shape == 3 and o.heads > 0 and width // o.heads // 2
+  if not half or half * 2 * o.heads ~= width then
     orrery.fail(("rotary: x is %s, expected [batch, time, %d heads of an even size]"):format(tostring(x.shape), o.heads))
   end
   local pair = o.interleaved and 5 or 4 -- the dim of two, in [batch, time, heads, pair or half, half or pair]

@@ -8,12 +8,13 @@ local M = {}
 
 -- An option as a list of n integers, of one for all dims or of such a list.
 function M.each(what, name, value, n, least)
-  local list = type(value) == "table" and value or {}
+  local list, shown = type(value) == "table" and value or {}, {}
+  for i = 1, math.max(n, #list) do shown[i] = tostring(list[i]) end
   for i = 1, n do
     if type(value) ~= "table" then list[i] = value end
     if #list > n or math.type(list[i]) ~= "integer" or list[i] < least then
       orrery.fail(("%s: %s is %s, expected %d integers of at least %d, or one for all"):format(
-        what, name, type(value) == "table" and "{" .. table.concat(value, ", ") .. "}" or tostring(value), n, least))
+        what, name, type(value) == "table" and "{" .. table.concat(shown, ", ") .. "}" or tostring(value), n, least))
     end
   end
   return list

@@ -4,8 +4,8 @@
 --- Adagrad (Duchi, Hazan and Singer, 2011): each weight's own rate falls with the squares of all its gradients so far.
 ---@param options? table
 ---@option lr number|orrery.Schedule=0.01 the rate, or a function of the step
----@option decay number=0
----@option eps number=1e-10
+---@option decay number|orrery.Schedule=0
+---@option eps number|orrery.Schedule=1e-10
 ---@option groups table={} {{match = pattern or list of paths, frozen =, optimizer = or any option =}, ...}: the first that matches counts
 ---@return orrery.Optimizer
 local _, orrery = ...

@@ -4,10 +4,10 @@
 --- Adam (Kingma and Ba, 2015); decay is added to the gradient.
 ---@param options? table
 ---@option lr number|orrery.Schedule=1e-3 the rate, or a function of the step
----@option b1 number=0.9
----@option b2 number=0.999
----@option eps number=1e-8
----@option decay number=0
+---@option b1 number|orrery.Schedule=0.9
+---@option b2 number|orrery.Schedule=0.999
+---@option eps number|orrery.Schedule=1e-8
+---@option decay number|orrery.Schedule=0
 ---@option groups table={} {{match = pattern or list of paths, frozen =, optimizer = or any option =}, ...}: the first that matches counts
 ---@return orrery.Optimizer
 local _, orrery = ...

@@ -5,10 +5,10 @@
 ---@param options table
 ---@option peak number the rate after the warm-up
 ---@option warmup integer=0 steps in which the rate grows from 0
----@option steps integer=false has no effect here
+---@option steps integer=math.huge has no effect here
 ---@return orrery.Schedule
 local _, orrery = ...
 
-return orrery.optim.schedule("constant", { peak = false, warmup = 0, steps = false }, function(_, o)
+return orrery.optim.schedule("constant", { peak = false, warmup = 0, steps = math.huge }, function(_, o)
   return o.peak
 end)

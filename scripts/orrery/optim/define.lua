@@ -143,6 +143,8 @@ end
 ---@return orrery.Attached
 function Optimizer:attach(model) return attach(self, model) end
 
+Optimizer.attach = require "orrery.checked"("Optimizer", "attach", Optimizer.attach, "optim/define")
+
 local function check_group_optimizer(name, group)
   local other = group.optimizer
   if orrery.type(other) ~= "Optimizer" then
@@ -153,13 +155,36 @@ local function check_group_optimizer(name, group)
   end
 end
 
+local anything = { match = true, optimizer = true } -- checked where they are used
+
+-- Numbers may be functions of the step; what is neither a number nor true or false by default may be anything.
+local function check_values(name, values, defaults)
+  for option, default in pairs(defaults) do
+    local value, flag = values[option], type(default) == "boolean" and not anything[option]
+    local number = type(value) == "number" or type(value) == "function"
+    if flag and type(value) ~= "boolean" or type(default) == "number" and not number then
+      orrery.fail(("%s: %s is %s, expected %s"):format(name, option, engine.describe(value),
+        flag and "true or false" or "a number or a function of the step"))
+    end
+  end
+end
+
 -- A group with an optimizer has its options there.
 local function check_groups(name, groups, defaults)
+  if type(groups) ~= "table" then
+    orrery.fail(("%s: groups is %s, expected a list of tables"):format(name, engine.describe(groups)))
+  end
   local allowed = { match = false, frozen = false, optimizer = false }
   local of_others = { match = false, frozen = false, optimizer = false }
   for key, value in pairs(defaults) do allowed[key] = value end
+  for key in pairs(groups) do
+    if math.type(key) ~= "integer" then
+      orrery.fail(("%s: groups has '%s', expected a list of tables"):format(name, tostring(key)))
+    end
+  end
   for _, group in ipairs(groups) do
-    orrery.options(name .. " group", group, group.optimizer and of_others or allowed)
+    local known = group.optimizer and of_others or allowed
+    check_values(name .. " group", orrery.options(name .. " group", group, known), known)
     if not group.match then
       orrery.fail(name .. " group: match is missing: a path pattern or a list of them")
     end
@@ -190,8 +215,9 @@ return function(name, def)
     for option, value in pairs(def.options) do defaults[option] = value end
     local own = orrery.options(name, given, defaults)
     local groups = own.groups
-    own.groups = nil
-    check_groups(name, groups, own)
+    own.groups, defaults.groups = nil, nil
+    check_values(name, own, defaults)
+    check_groups(name, groups, defaults)
     local options = { [0] = own }
     for i, group in ipairs(groups) do options[i] = options_of(group, own) end
     local optimizer = { name = name, def = def, groups = groups, options = options }

@@ -4,10 +4,10 @@
 --- LAMB (You et al., 2020), for large batches: AdamW whose step of each tensor is as long as the tensor, times the rate.
 ---@param options? table
 ---@option lr number|orrery.Schedule=1e-3 the rate, or a function of the step
----@option b1 number=0.9
----@option b2 number=0.999
----@option eps number=1e-6
----@option decay number=0.01
+---@option b1 number|orrery.Schedule=0.9
+---@option b2 number|orrery.Schedule=0.999
+---@option eps number|orrery.Schedule=1e-6
+---@option decay number|orrery.Schedule=0.01
 ---@option groups table={} {{match = pattern or list of paths, frozen =, optimizer = or any option =}, ...}: the first that matches counts
 ---@return orrery.Optimizer
 local _, orrery = ...

@@ -5,9 +5,9 @@
 --- `trust`.
 ---@param options? table
 ---@option lr number|orrery.Schedule=0.1 the rate, or a function of the step
----@option momentum number=0.9
----@option trust number=0.001
----@option decay number=0
+---@option momentum number|orrery.Schedule=0.9
+---@option trust number|orrery.Schedule=0.001
+---@option decay number|orrery.Schedule=0
 ---@option groups table={} {{match = pattern or list of paths, frozen =, optimizer = or any option =}, ...}: the first that matches counts
 ---@return orrery.Optimizer
 local _, orrery = ...

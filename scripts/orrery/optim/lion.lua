@@ -4,9 +4,9 @@
 --- Lion (Chen et al., 2023): steps of one size, by the sign of momentum; half of Adam's states.
 ---@param options? table
 ---@option lr number|orrery.Schedule=1e-4 the rate, or a function of the step
----@option b1 number=0.9 how much of the momentum the direction takes
----@option b2 number=0.99 how much of the momentum stays
----@option decay number=0 of the weights themselves
+---@option b1 number|orrery.Schedule=0.9 how much of the momentum the direction takes
+---@option b2 number|orrery.Schedule=0.99 how much of the momentum stays
+---@option decay number|orrery.Schedule=0 of the weights themselves
 ---@option groups table={} {{match = pattern or list of paths, frozen =, optimizer = or any option =}, ...}: the first that matches counts
 ---@return orrery.Optimizer
 local _, orrery = ...

@@ -4,8 +4,8 @@
 --- Gradient descent with momentum: v = momentum * v + g; p - lr * v.
 ---@param options? table
 ---@option lr number|orrery.Schedule=0.01 the rate, or a function of the step
----@option momentum number=0.9
----@option decay number=0
+---@option momentum number|orrery.Schedule=0.9
+---@option decay number|orrery.Schedule=0
 ---@option nesterov boolean=false
 ---@option groups table={} {{match = pattern or list of paths, frozen =, optimizer = or any option =}, ...}: the first that matches counts
 ---@return orrery.Optimizer

@@ -6,9 +6,9 @@
 --- a group's `optimizer`.
 ---@param options? table
 ---@option lr number|orrery.Schedule=1e-3 the rate, or a function of the step
----@option momentum number=0.95
+---@option momentum number|orrery.Schedule=0.95
 ---@option nesterov boolean=true
----@option decay number=0.1 of the weights themselves
+---@option decay number|orrery.Schedule=0.1 of the weights themselves
 ---@option steps integer=5 of the Newton-Schulz iteration
 ---@option adjust string="original" the rate of a matrix: "original": times sqrt(max(1, rows / columns)); "match_rms_adamw": times 0.2 sqrt(max(rows, columns)), so that rates are as AdamW's
 ---@option groups table={} {{match = pattern or list of paths, frozen =, optimizer = or any option =}, ...}: the first that matches counts

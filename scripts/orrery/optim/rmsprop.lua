@@ -4,9 +4,9 @@
 --- RMSprop (Tieleman and Hinton, 2012): each gradient by the root of a running mean of its squares.
 ---@param options? table
 ---@option lr number|orrery.Schedule=0.01 the rate, or a function of the step
----@option alpha number=0.99 how much of the mean stays with each step
----@option eps number=1e-8
----@option decay number=0
+---@option alpha number|orrery.Schedule=0.99 how much of the mean stays with each step
+---@option eps number|orrery.Schedule=1e-8
+---@option decay number|orrery.Schedule=0
 ---@option groups table={} {{match = pattern or list of paths, frozen =, optimizer = or any option =}, ...}: the first that matches counts
 ---@return orrery.Optimizer
 local _, orrery = ...

@@ -4,7 +4,7 @@
 --- Stochastic gradient descent: p - lr * (g + decay * p).
 ---@param options? table
 ---@option lr number|orrery.Schedule=0.01 the rate, or a function of the step
----@option decay number=0
+---@option decay number|orrery.Schedule=0
 ---@option groups table={} {{match = pattern or list of paths, frozen =, optimizer = or any option =}, ...}: the first that matches counts
 ---@return orrery.Optimizer
 local _, orrery = ...

@@ -7,7 +7,7 @@
 ---@param options? table
 ---@option size integer=0 ranks that share every sequence; 0: all that are left
 ---@option kind string='gathered' attention: "gathered", "ulysses" or "ring"
----@option fields string[]=nil batch fields [batch, time, ...]; left out, all that have two dims or more
+---@option fields string[]|string=nil batch fields [batch, time, ...]; left out, all that have two dims or more
 ---@option chunks integer=0 partial sums of every sum over places; 0: one a rank
 ---@return orrery.Strategy
 

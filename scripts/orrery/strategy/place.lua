@@ -5,8 +5,8 @@
 --- two ranks that meet where the model says (Krizhevsky et al., NIPS 2012). EXACT. Microbatches go one at
 --- a time; strategy.pipeline keeps several on their way.
 ---@param options table
----@option modules table the modules of each part: {"a", {"b", "c"}}; required
----@option ranks integer[]=false the rank of each part; left out, one after another
+---@option modules table|string the modules of each part: {"a", {"b", "c"}}; required
+---@option ranks integer[]|string=false the rank of each part; left out, one after another
 ---@return orrery.Strategy
 local orrery = require "orrery"
 

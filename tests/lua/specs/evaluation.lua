@@ -48,3 +48,12 @@ for n = 1, 9 do
   near(result:mean(), sum / n)
 end
 assert(orrery.digest(line) == before)
+
+-- Integers of samples come back as they are, those too that no f64 holds.
+local weight = orrery.parameter({}, { init = 1 })
+local ids = orrery.compile(function(b) return (b.x * weight):mean(), { id = b.id } end,
+  { params = { weight = weight }, optimizer = orrery.optim.sgd {}, microbatches = 2 })
+local large = { math.maxinteger, math.mininteger, (1 << 53) + 1, -(1 << 40) - 3 }
+local fed = { x = { 1.5, 2.5, 3.5, 4.5 }, id = orrery.tensor(large, "i64") }
+for i, id in ipairs(ids:step(fed):get("id"):tolist()) do assert(id == large[i], id) end
+for i, id in ipairs(ids:eval(fed):get("id"):tolist()) do assert(id == large[i], id) end

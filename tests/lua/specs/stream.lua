@@ -58,6 +58,30 @@ for _, batch in data.from(counting(6), { pad = { list = 0 }, lengths = { 2, 4, 6
 end
 assert(count == 24 and lengths[2] == 2 and lengths[4] == 2 and lengths[6] == 2)
 
+-- What would be left out without a word is an error.
+local function refused(part, call, ...)
+  local ok, why = pcall(call, ...)
+  assert(not ok and why:find(part, 1, true), why)
+end
+local function of_two(first, second, options)
+  local stream = data.from(function()
+    local at = 0
+    return function()
+      at = at + 1
+      return ({ first, second })[at]
+    end
+  end, options)
+  stream:batches { size = 2 }()
+end
+refused("data.from: a sample has 'y', which the first one of its batch has not", of_two, { x = 1 }, { x = 2, y = 3 })
+refused("data.from: dtypes has 'z', which the first sample", of_two, { x = 1 }, { x = 2 }, { dtypes = { z = "i32" } })
+refused("shuffle is 1.5, expected an integer", data.from, print, { shuffle = 1.5 })
+for name, value in pairs { size = 1.5, from = 0, steps = "2" } do
+  local options = { size = 1 }
+  options[name] = value
+  refused("batches: " .. name .. " is ", plain.batches, plain, options)
+end
+
 -- Trained on.
 local net = orrery.nn.linear(1, 1)
 local run = orrery.compile(function(b) return orrery.nn.mse(net(b.half:reshape { -1, 1 }), b.half:reshape { -1, 1 }) end,

@@ -40,3 +40,17 @@ refused(2 ^ 31, "i32", "the value 2147483648 does not fit into i32")
 refused(1.5, "i32", "element")
 refused(0 / 0, "i64", "element")
 assert(orrery.tensor({ 255.0, 0 }, "u8"):tolist()[1] == 255 and orrery.tensor({ -2 ^ 31 }, "i32"):item() == -2 ^ 31)
+
+-- Programs hold numbers as f64: an integer that is none is refused where it would be rounded.
+local large = (1 << 53) + 1
+local id = orrery.tensor({ large, large - 1 }, "i64")
+local function rounded(f)
+  local ok, why = pcall(f)
+  assert(not ok and why:find("the number 9007199254740993 would be rounded to 9007199254740992", 1, true), why)
+end
+rounded(function() return orrery.func(function(x) return x:eq(large) end)(id) end)
+rounded(function() return orrery.func(function(x) return x + orrery.full({ 2 }, large, "i64") end)(id) end)
+rounded(function() return orrery.buffer({ 2 }, { init = large, dtype = "i64" }) end)
+local same = orrery.func(function(x, y) return x:eq(y) end)(id, orrery.tensor(large, "i64")):tolist()
+assert(same[1] and not same[2])
+assert(orrery.func(function(x) return x + math.mininteger end)(orrery.tensor({ 5 }, "i64")):item() == math.mininteger + 5)

@@ -41,7 +41,7 @@ local function updating(optimizer, params, given)
   end)
 end
 
-local Attached = {}
+local Attached = { __name = "Attached" }
 Attached.__index = Attached
 
 -- Of all parameters, in their order.

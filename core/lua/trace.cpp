@@ -90,8 +90,13 @@ ValueId value_at(lua_State* L, int index) {
 }
 
 Operand operand_at(lua_State* L, int index) {
-  if (lua_type(L, index) == LUA_TNUMBER) return Operand::number(lua_tonumber(L, index));
-  return value_at(L, index);
+  if (lua_type(L, index) != LUA_TNUMBER) return value_at(L, index);
+  const double number = lua_tonumber(L, index);
+  if (lua_isinteger(L, index) &&
+      (number >= 0x1p63 || static_cast<lua_Integer>(number) != lua_tointeger(L, index)))
+    fail(ORR_INVALID, "the number {} has more digits than a double: make it an i64 tensor",
+         lua_tointeger(L, index));
+  return Operand::number(number);
 }
 
 std::vector<std::shared_ptr<State>> states_at(lua_State* L, int index) {

@@ -6,7 +6,10 @@
 
 namespace orrery::build {
 
-ValueId argmax(Program& p, ValueId x) { return p.add1("argmax", {x}); }
+ValueId argmax(Program& p, ValueId x) {
+  if (p.type(x).elements() == 0) p.fail_here("argmax: there is none in " + to_string(p.type(x)));
+  return p.add1("argmax", {x});
+}
 
 std::vector<ValueId> topk(Program& p, ValueId x, int64_t k) {
   return p.add("topk", {x}, {{"k", k}});
@@ -60,11 +63,11 @@ ValueId scatter_add(Program& p, ValueId x, ValueId index, ValueId rows) {
   const Type type = p.type(x);
   if (type.dims.empty()) p.fail_here("scatter_add: a scalar has no rows");
   const int64_t n = type.dims[0], k = p.type(index).elements();
-  if (const int64_t width = type.elements() / std::max<int64_t>(n, 1);
-      p.type(rows).elements() != k * width || p.type(rows).dtype != type.dtype)
+  const int64_t width = type.elements() / std::max<int64_t>(n, 1);
+  if (p.type(rows).elements() != k * width || p.type(rows).dtype != type.dtype)
     p.fail_here(fmt::format("scatter_add: {} rows of {} are wanted for {} positions, not {}", k,
                             to_string(type), k, to_string(p.type(rows))));
-  ValueId there = scattered(p, n, reshape(p, index, {-1}), reshape(p, rows, {k, -1}));
+  ValueId there = scattered(p, n, reshape(p, index, {-1}), reshape(p, rows, {k, width}));
   return p.pointwise(ORR_FN_ADD, {x, reshape(p, there, type.dims)});
 }
 

@@ -13,18 +13,18 @@
 ---@return orrery.Module
 local _, orrery = ...
 local nn = orrery.nn
+local in_single = require "orrery.in_single"
 local spatial = require "orrery.nn.spatial"
 
--- Of x [batch, dims..., channels] the mean for each sample's use, its mean over the microbatches, and of how many
--- samples it is.
-local function mean_of(x, n, sync)
-  local rows = n > 0 and x:mean(spatial.range(2, n + 1)) or x
+-- Of samples' means [batch, channels] the mean for each sample's use, over n dims, its mean over the microbatches, and of
+-- how many samples it is.
+local function mean_of(rows, n, sync)
   if sync then
     local mean = rows:mean(1)
-    return mean, mean, x.shape[1]
+    return mean, mean, rows.shape[1]
   end
   local mean, samples = rows:microbatch_mean()
-  return mean:reshape(spatial.join(x.shape[1], spatial.filled(n, 1), x.shape[-1])), mean, samples
+  return mean:reshape(spatial.join(rows.shape[1], spatial.filled(n, 1), rows.shape[2])), mean, samples
 end
 
 return nn.module("batchnorm", function(m, channels, options)
@@ -41,22 +41,25 @@ return nn.module("batchnorm", function(m, channels, options)
   -- A layer that is called several times in a step counts each call.
   local function keep(running, rows)
     local statistic = o.sync and rows or rows:mean(1)
-    running:update(running:updated() * (1 - o.momentum) + statistic * o.momentum)
+    running:update((running:updated() * (1 - o.momentum) + statistic * o.momentum):cast(o.dtype))
   end
 
   -- x less its mean, and its variance; what is kept of both has no gradient.
   local function measured(x, n)
-    local mean, kept_mean = mean_of(x, n, o.sync)
+    local places, each = spatial.range(2, n + 1), spatial.product(spatial.lengths(x, n))
+    local mean, kept_mean = mean_of(n > 0 and x:mean(places) or x, n, o.sync)
     local centred = x - mean
-    local variance, kept, samples = mean_of(centred * centred, n, o.sync)
-    local count = samples * spatial.product(spatial.lengths(x, n))
+    -- By sumsq, which adds in f32 also where precision has x computed in 16 bits: these hold few squares.
+    local squares = n > 0 and centred:sumsq(places) or centred:reshape(x.shape[1], 1, channels):sumsq(2)
+    local variance, kept, samples = mean_of(squares * (1 / each), n, o.sync)
+    local count = samples * each
     local unbiased = type(count) == "number" and count / math.max(count - 1, 1) or count / (count - 1):maximum(1)
     keep(m.running_mean, kept_mean:stop_gradient())
     keep(m.running_var, (kept * unbiased):stop_gradient())
     return centred, variance
   end
 
-  return function(x)
+  return in_single(function(x)
     local n = #x.shape - 2
     spatial.check("batchnorm", x, n, channels)
     x = spatial.to_last(x, n)
@@ -69,5 +72,5 @@ return nn.module("batchnorm", function(m, channels, options)
     local y = centred * (variance + o.eps):rsqrt()
     if o.affine then y = y * m.weight + m.bias end
     return spatial.to_first(y, n)
-  end
+  end)
 end)

@@ -256,6 +256,7 @@ ValueId Program::pointwise(int32_t fn, const std::vector<Operand>& operands) {
   if (logic) dtype = ORR_BOOL;
   if (!is_real(dtype) && !logic && any_number([&](double x) { return !holds(dtype, x); }))
     dtype = ORR_I64;
+  if (fn >= ORR_FN_FLOOR && fn <= ORR_FN_ROUND && !is_real(dtype)) return operands[0].id;
   if (any_number([&](double x) { return is_lost(x, dtype); }))
     return computed_wide(*this, fn, operands, dtype);
   Op op;

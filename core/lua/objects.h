@@ -147,6 +147,7 @@ Program& program_here(lua_State* L);
 void push_tensor(lua_State* L, ValueId id);
 ValueId value_at(lua_State* L, int index);
 Operand operand_at(lua_State* L, int index);
+double exact_number(lua_State* L, int index);  // throws for an integer that no double holds
 bool is_tensor(lua_State* L, int index);
 
 // All rows of a field.

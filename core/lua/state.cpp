@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lua/call.h"
+#include "program/elements.h"
 #include "run/replicas.h"
 
 namespace orrery::lua {
@@ -31,7 +32,9 @@ Initial initial_at(lua_State* L, int index, const Type& type) {
   }
   if (lua_type(L, index) == LUA_TNUMBER) {
     initial.kind = Initial::constant;
-    initial.a = lua_tonumber(L, index);
+    initial.a = exact_number(L, index);
+    if (!fits(initial.a, type.dtype))
+      fail(ORR_INVALID, "initial value {} does not fit into {}", initial.a, dtype_name(type.dtype));
     return initial;
   }
   if (!lua_istable(L, index)) {

@@ -89,14 +89,18 @@ ValueId value_at(lua_State* L, int index) {
   fail(ORR_INVALID, "argument {} is {}, expected a tensor", index, describe(L, index));
 }
 
-Operand operand_at(lua_State* L, int index) {
-  if (lua_type(L, index) != LUA_TNUMBER) return value_at(L, index);
+double exact_number(lua_State* L, int index) {
   const double number = lua_tonumber(L, index);
   if (lua_isinteger(L, index) &&
       (number >= 0x1p63 || static_cast<lua_Integer>(number) != lua_tointeger(L, index)))
     fail(ORR_INVALID, "the number {} has more digits than a double: make it an i64 tensor",
          lua_tointeger(L, index));
-  return Operand::number(number);
+  return number;
+}
+
+Operand operand_at(lua_State* L, int index) {
+  if (lua_type(L, index) != LUA_TNUMBER) return value_at(L, index);
+  return Operand::number(exact_number(L, index));
 }
 
 std::vector<std::shared_ptr<State>> states_at(lua_State* L, int index) {

@@ -200,17 +200,6 @@ int32_t promoted(int32_t a, int32_t b) {
   return promotion_rank(a) > promotion_rank(b) ? a : b;
 }
 
-// Whether an i64 holds a number.
-bool is_integer(double number) {
-  return number >= -0x1p63 && number < 0x1p63 && std::trunc(number) == number;
-}
-
-// Whether an integer dtype holds one of i64.
-bool holds(int32_t dtype, double number) {
-  if (dtype == ORR_I32) return number >= -0x1p31 && number < 0x1p31;
-  return dtype == ORR_I64 || (number >= 0 && number <= (dtype == ORR_BOOL ? 1 : 255));
-}
-
 // Whether a number would become infinite, or zero, in a dtype of 16 bits.
 bool is_lost(double number, int32_t dtype) {
   if (orr_dtype_bytes(dtype) != 2 || !std::isfinite(number) || number == 0) return false;
@@ -245,7 +234,7 @@ ValueId Program::pointwise(int32_t fn, const std::vector<Operand>& operands) {
     return std::any_of(operands.begin() + (select ? 1 : 0), operands.end(),
                        [&](const Operand& o) { return o.id == kNone && is(o.value); });
   };
-  bool fraction = any_number([](double x) { return !is_integer(x); });
+  bool fraction = any_number([](double x) { return !fits(x, ORR_I64); });
   bool real_only = fn == ORR_FN_DIV || (fn >= ORR_FN_SQRT && fn <= ORR_FN_COS) ||
                    fn == ORR_FN_GELU || fn == ORR_FN_GELU_GRAD || fn == ORR_FN_POW ||
                    fn == ORR_FN_ISFINITE;
@@ -254,7 +243,7 @@ ValueId Program::pointwise(int32_t fn, const std::vector<Operand>& operands) {
       fn != ORR_FN_NE)
     dtype = ORR_F32;
   if (logic) dtype = ORR_BOOL;
-  if (!is_real(dtype) && !logic && any_number([&](double x) { return !holds(dtype, x); }))
+  if (!is_real(dtype) && !logic && any_number([&](double x) { return !fits(x, dtype); }))
     dtype = ORR_I64;
   if (fn >= ORR_FN_FLOOR && fn <= ORR_FN_ROUND && !is_real(dtype)) return operands[0].id;
   if (any_number([&](double x) { return is_lost(x, dtype); }))
@@ -298,7 +287,7 @@ ValueId Program::cast(ValueId x, int32_t dtype) {
 }
 
 ValueId Program::constant(double number, int32_t dtype, const Dims& dims) {
-  if (!is_real(dtype) && !(is_integer(number) && holds(dtype, number)))
+  if (!fits(number, dtype))
     fail_here(fmt::format("the number {} does not fit into {}", number, dtype_name(dtype)));
   Op op;
   op.kind = "pointwise", op.phase = phase_, op.site = site_;

@@ -14,16 +14,17 @@ local function extent(x, dim)
   return x.shape[dim]
 end
 
--- How many elements a reduction over these dims (nil: all, a dim or a list) makes one of.
+-- How many elements a reduction over these dims (nil: all, a dim or a list) makes one of, and whether dim 1 is among
+-- the dims, which may be the batch.
 local function reduced(x, dims)
   local list = type(dims) == "table" and #dims > 0 and dims or math.type(dims) and { dims } or nil
-  local n = 1
+  local n, first = 1, not list
   if list then
-    for _, dim in ipairs(list) do n = n * extent(x, dim) end
+    for _, dim in ipairs(list) do n, first = n * extent(x, dim), first or dim == 1 or dim == -#x.shape end
   else
     for _, size in ipairs(x.shape) do n = n * size end
   end
-  return n
+  return n, first
 end
 
 define([[orrery.zeros(dims: integers, dtype: dtype = 'f32') -> Tensor; A tensor of zeros.]],
@@ -37,7 +38,8 @@ define([[orrery.ones_like(tensor: Tensor) -> Tensor; Ones in the type of another
 
 define([[Tensor:silu() -> Tensor; x * sigmoid(x).]], function(x) return x * x:sigmoid() end)
 
-define([[Tensor:clamp(low: number, high: number) -> Tensor; No less than `low` and no more than `high`.]],
+define([[Tensor:clamp(low: number, high: number) -> Tensor; No less than `low` and no more than `high`. At these
+    two the gradient passes.]],
   function(x, low, high) return x:maximum(low):minimum(high) end)
 
 define([[Tensor:one_hot(n: integer, dtype: dtype = 'f32') -> Tensor; 0-based ids as rows of n, 1 at the id and else 0. An
@@ -53,9 +55,10 @@ define([[Tensor:var(dims?: integers, options?) -> Tensor; Variance over dims.
     @option correction: integer = 1; of n elements n less this many are divided by]],
   in_single(function(x, dims, o)
     local centred = x - x:mean(dims, { keep = true })
-    local n = reduced(x, dims)
+    local n, first = reduced(x, dims)
     local others = math.max(n - o.correction, 0)
-    local mean = (centred * centred):mean(dims, { keep = o.keep })
+    -- Not of samples, by sumsq, which adds in f32 also where precision has x computed in 16 bits: these hold few squares.
+    local mean = first and (centred * centred):mean(dims, { keep = o.keep }) or centred:sumsq(dims, { keep = o.keep }) * (1 / n)
     return others == n and mean or mean * (n / others)
   end))
 
@@ -71,7 +74,8 @@ define([[Tensor:logsumexp(dims?: integers, options?) -> Tensor; Logarithm of the
   end))
 
 -- In log2(n) additions: x[i] + x[i - 1], then + x[i - 2], + x[i - 4], ...
-define([[Tensor:cumsum(dim: integer) -> Tensor; Sums of the elements of a dim up to and with each.]],
+define([[Tensor:cumsum(dim: integer) -> Tensor; Sums of the elements of a dim up to and with each; of
+    integers in i64.]],
   in_single(function(x, dim)
     if not x.dtype:find "f" then x = x:cast "i64" end
     local n, step = extent(x, dim), 1

@@ -178,8 +178,8 @@ ValueId unary_slope(Program& p, int32_t fn, Operand x, ValueId y, ValueId dy) {
   }
 }
 
-// Of a^b. Where b is 0 the result is 1 whatever a is, and 0^b is 0 or 1 whatever b is: the slopes are
-// 0, and not 0 times the infinity of 0^-1 or of log(0).
+// Of a^b. Where b is 0 the result is 1 whatever a is, and 0^b is 0 or 1 whatever b is: the slopes
+// are 0, and not 0 times the infinity of 0^-1 or of log(0).
 void power_gradient(Gradient& g, const Op& op, ValueId dy, const Side& a, const Side& b) {
   Program& p = g.p;
   auto f = [&](int32_t fn, Fn args) { return p.pointwise(fn, args); };

@@ -56,6 +56,10 @@ end
 
 assert(not pcall(call, function(x) return x + 9007199254740993 end, bytes, "i64")) -- no double
 
+for _, wrong in ipairs { { 300, "u8" }, { 1e10, "i32" }, { 1.5, "i64" }, { 9007199254740993, "i64" } } do
+  assert(not pcall(orrery.buffer, { 2 }, { init = wrong[1], dtype = wrong[2] }))
+end
+
 -- Sums of integers are i64; neither dtype of 16 bits holds the other.
 values, dtype = call(function(x) return x:sum() + orrery.zeros({ 1 }, "i64") end, { 2147483647, 2147483647 }, "i32")
 same("a sum of i32", values, { 4294967294 })
@@ -97,3 +101,6 @@ local layer = nn.module("layer", function(m)
 end)()
 orrery.optim.adam { lr = 0.5 }:attach(layer):update { orrery.tensor({ 1000 }, "f16") }
 same("adam in f16", layer.w:read():tolist(), { 0.5 })
+for _, clip in ipairs { -1, nan } do
+  assert(not pcall(orrery.compile, function() end, { params = layer, optimizer = orrery.optim.sgd {}, clip = clip }))
+end

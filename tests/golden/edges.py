@@ -112,7 +112,8 @@ local function show(number, inputs, f)
   for i = 1, results.n do
     local r = results[i]
     local values = #r.shape == 0 and { r:item() } or r:tolist()
-    orrery.log("%s", ("@%d %d %s [%s] %s"):format(number, i, r.dtype, table.concat(r.shape, ","), table.concat(flat(values, {}), " ")))
+    local numbers = table.concat(flat(values, {}), " ")
+    orrery.log("%s", ("@%d %d %s [%s] %s"):format(number, i, r.dtype, table.concat(r.shape, ","), numbers))
   end
 end
 """

@@ -9,6 +9,7 @@ import torch.nn.functional as F
 
 import edge_cases
 import edge_layers
+import edge_products
 
 HERE = pathlib.Path(__file__).resolve().parent
 DTYPES = {"f32": torch.float32, "f64": torch.float64, "f16": torch.float16, "bf16": torch.bfloat16,
@@ -77,7 +78,7 @@ def computed(case, exact=False):
 
 def all_cases():
     torch.set_num_threads(1)
-    return [case for group in edge_cases.GROUPS + edge_layers.GROUPS for case in group()]
+    return [case for group in edge_cases.GROUPS + edge_layers.GROUPS + edge_products.GROUPS for case in group()]
 
 
 def recorded_cases():

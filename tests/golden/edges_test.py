@@ -10,6 +10,7 @@ import unittest
 
 import edge_cases
 import edge_layers
+import edge_products
 from edges import computed_by, differences
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -18,7 +19,7 @@ BUILD = pathlib.Path(sys.argv[1]).resolve()
 
 class Edges(unittest.TestCase):
     def test_they_give_what_is_recorded(self):
-        cases = [case for group in edge_cases.GROUPS + edge_layers.GROUPS for case in group()]
+        cases = [case for group in edge_cases.GROUPS + edge_layers.GROUPS + edge_products.GROUPS for case in group()]
         recorded = json.loads((HERE / "edges.json").read_text())["cases"]
         some = [cases[int(i)] for i in recorded]
         for kernels in (("cpu", "reference"), ("reference",)):

@@ -61,6 +61,9 @@ StateRef make_state(lua_State* L, Index dims, const Table& options) {
     if (dim < 1) fail(ORR_INVALID, "dims {}: every dim is at least 1", to_string(state->type.dims));
   }
   state->type.dtype = options.with("dtype", to_dtype);
+  if (role == Role::param && !is_real(state->type.dtype))
+    fail(ORR_INVALID, "a parameter is trained, which {} cannot be: make it an orrery.buffer",
+         dtype_name(state->type.dtype));
   state->name = options.text("name");
   if (state->name.empty()) state->name = fmt::format("unnamed.{}", ++ordinals().unnamed);
   options.with("init", [&](lua_State*, int at) {

@@ -3,6 +3,7 @@
 // Operations that make indices, and that read and write elements by them.
 #include "base/error.h"
 #include "program/build.h"
+#include "program/elements.h"
 
 namespace orrery::build {
 
@@ -21,6 +22,8 @@ ValueId sample_index(Program& p) {
 }
 
 ValueId iota(Program& p, int64_t n, int32_t dtype) {
+  if (n > 0 && !fits(static_cast<double>(n - 1), dtype))
+    p.fail_here(fmt::format("iota: {} does not fit into {}", n - 1, dtype_name(dtype)));
   return p.add1("iota", {},
                 {{"n", n}, {"dtype", static_cast<int64_t>(dtype)}, {"start", int64_t{0}}});
 }

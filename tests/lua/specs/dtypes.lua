@@ -56,6 +56,7 @@ end
 
 assert(not pcall(call, function(x) return x + 9007199254740993 end, bytes, "i64")) -- no double
 
+assert(not pcall(call, function() return orrery.iota(257, "u8") end, bytes, "u8"))
 for _, wrong in ipairs { { 300, "u8" }, { 1e10, "i32" }, { 1.5, "i64" }, { 9007199254740993, "i64" } } do
   assert(not pcall(orrery.buffer, { 2 }, { init = wrong[1], dtype = wrong[2] }))
 end
@@ -101,6 +102,7 @@ local layer = nn.module("layer", function(m)
 end)()
 orrery.optim.adam { lr = 0.5 }:attach(layer):update { orrery.tensor({ 1000 }, "f16") }
 same("adam in f16", layer.w:read():tolist(), { 0.5 })
+assert(not pcall(orrery.parameter, { 1 }, { dtype = "i64" })) -- steps of the optimizer were truncated
 for _, clip in ipairs { -1, nan } do
   assert(not pcall(orrery.compile, function() end, { params = layer, optimizer = orrery.optim.sgd {}, clip = clip }))
 end

@@ -14,17 +14,16 @@ local function extent(x, dim)
   return x.shape[dim]
 end
 
--- How many elements a reduction over these dims (nil: all, a dim or a list) makes one of, and whether dim 1 is among
--- the dims, which may be the batch.
+-- How many elements a reduction over these dims (nil: all, a dim or a list) makes one of.
 local function reduced(x, dims)
   local list = type(dims) == "table" and #dims > 0 and dims or math.type(dims) and { dims } or nil
-  local n, first = 1, not list
+  local n = 1
   if list then
-    for _, dim in ipairs(list) do n, first = n * extent(x, dim), first or dim == 1 or dim == -#x.shape end
+    for _, dim in ipairs(list) do n = n * extent(x, dim) end
   else
     for _, size in ipairs(x.shape) do n = n * size end
   end
-  return n, first
+  return n
 end
 
 define([[orrery.zeros(dims: integers, dtype: dtype = 'f32') -> Tensor; A tensor of zeros.]],
@@ -55,10 +54,9 @@ define([[Tensor:var(dims?: integers, options?) -> Tensor; Variance over dims.
     @option correction: integer = 1; of n elements n less this many are divided by]],
   in_single(function(x, dims, o)
     local centred = x - x:mean(dims, { keep = true })
-    local n, first = reduced(x, dims)
+    local n = reduced(x, dims)
     local others = math.max(n - o.correction, 0)
-    -- Not of samples, by sumsq, which adds in f32 also where precision has x computed in 16 bits: these hold few squares.
-    local mean = first and (centred * centred):mean(dims, { keep = o.keep }) or centred:sumsq(dims, { keep = o.keep }) * (1 / n)
+    local mean = (centred * centred):mean(dims, { keep = o.keep })
     return others == n and mean or mean * (n / others)
   end))
 

@@ -16,15 +16,16 @@ local nn = orrery.nn
 local in_single = require "orrery.in_single"
 local spatial = require "orrery.nn.spatial"
 
--- Of samples' means [batch, channels] the mean for each sample's use, over n dims, its mean over the microbatches, and of
--- how many samples it is.
-local function mean_of(rows, n, sync)
+-- Of x [batch, dims..., channels] the mean for each sample's use, its mean over the microbatches, and of how many
+-- samples it is.
+local function mean_of(x, n, sync)
+  local rows = n > 0 and x:mean(spatial.range(2, n + 1)) or x
   if sync then
     local mean = rows:mean(1)
-    return mean, mean, rows.shape[1]
+    return mean, mean, x.shape[1]
   end
   local mean, samples = rows:microbatch_mean()
-  return mean:reshape(spatial.join(rows.shape[1], spatial.filled(n, 1), rows.shape[2])), mean, samples
+  return mean:reshape(spatial.join(x.shape[1], spatial.filled(n, 1), x.shape[-1])), mean, samples
 end
 
 return nn.module("batchnorm", function(m, channels, options)
@@ -46,13 +47,10 @@ return nn.module("batchnorm", function(m, channels, options)
 
   -- x less its mean, and its variance; what is kept of both has no gradient.
   local function measured(x, n)
-    local places, each = spatial.range(2, n + 1), spatial.product(spatial.lengths(x, n))
-    local mean, kept_mean = mean_of(n > 0 and x:mean(places) or x, n, o.sync)
+    local mean, kept_mean = mean_of(x, n, o.sync)
     local centred = x - mean
-    -- By sumsq, which adds in f32 also where precision has x computed in 16 bits: these hold few squares.
-    local squares = n > 0 and centred:sumsq(places) or centred:reshape(x.shape[1], 1, channels):sumsq(2)
-    local variance, kept, samples = mean_of(squares * (1 / each), n, o.sync)
-    local count = samples * each
+    local variance, kept, samples = mean_of(centred * centred, n, o.sync)
+    local count = samples * spatial.product(spatial.lengths(x, n))
     local unbiased = type(count) == "number" and count / math.max(count - 1, 1) or count / (count - 1):maximum(1)
     keep(m.running_mean, kept_mean:stop_gradient())
     keep(m.running_var, (kept * unbiased):stop_gradient())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cases of edges.py of products, windows and what is made of them."""
+"""The cases of edges.py of products, windows, recurrences and what is made of them."""
 
 from edge_cases import INF, NAN, vector, waves
 from edges import REALS, Case
@@ -95,4 +95,31 @@ def bags():
                            before=f"local layer = nn.embedding_bag(4, 2, {{ mode = '{mode}', dtype = '{dtype}'{lua} }})")
 
 
-GROUPS = [products, sums_of_products, windows, convolutions, bags]
+def recurrences():
+    """Of few places and units; the state begins at 0."""
+    names = {"wi": "weight_ih_l0", "wh": "weight_hh_l0", "bi": "bias_ih_l0", "bh": "bias_hh_l0"}
+    for dtype in REALS:
+        for (kind, gates), (b, t, i, h) in [(k, d) for k in (("lstm", 4), ("gru", 3)) for d in ((2, 3, 5, 4),
+                                                                                                (1, 7, 2, 1))]:
+            given = {"x": waves(dtype, (b, t, i), 1), "wi": waves(dtype, (gates * h, i), 2, 1),
+                     "wh": waves(dtype, (gates * h, h), 3, 1),
+                     "bi": waves(dtype, (gates * h,), 4, 1), "bh": waves(dtype, (gates * h,), 5, 1)}
+            states = ", ".join(f"{place}={name}" for name, place in names.items())
+            lines = (f"m = torch.nn.{kind.upper()}({i}, {h}, batch_first=True, dtype=x.dtype)\n"
+                     f"torch.func.functional_call(m, dict({states}), (x,))[0]")
+            yield rounding(f"{kind} {dtype} {(b, t, i, h)}", "(layer(x))", lines, given,
+                           before=f"local layer = nn.{kind}({i}, {h}, {{ dtype = '{dtype}' }})",
+                           states={name: f"layer.{place}" for name, place in names.items()})
+
+
+def turns():
+    for dtype, time in [(d, t) for d in REALS for t in (1, 5)]:
+        angle = f"torch.outer(torch.arange({time}).double(), 10000.0 ** (-torch.arange(2).double() / 2)).reshape(1, {time}, 1, 2)"
+        lines = (f"a, (u, v) = {angle}, x.reshape(1, {time}, 2, 2, 2).unbind(3)\n"
+                 "c, s = a.cos().to(x.dtype), a.sin().to(x.dtype)\n"
+                 f"torch.stack([u * c - v * s, v * c + u * s], 3).reshape(1, {time}, 8)")
+        yield rounding(f"rotary {dtype} {time}", "nn.rotary(x, { heads = 2 })", lines,
+                       {"x": waves(dtype, (1, time, 8))})
+
+
+GROUPS = [products, sums_of_products, windows, convolutions, bags, recurrences, turns]

@@ -148,6 +148,8 @@ RunSpec spec_of(const Table& given, const std::shared_ptr<TraceRecord>& record) 
   };
   spec.microbatches = given.integer("microbatches");
   spec.clip_norm = given.number("clip");
+  if (!(spec.clip_norm >= 0))
+    fail(ORR_INVALID, "compile: clip is {}, expected 0 or more", spec.clip_norm);
   spec.grad_norm = given.flag("grad_norm");
   spec.local = given.flag("alone");
   spec.fast = given.flag("fast");

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lua/call.h"
+#include "program/elements.h"
 #include "run/replicas.h"
 
 namespace orrery::lua {
@@ -32,6 +33,8 @@ Initial initial_at(lua_State* L, int index, const Type& type) {
   if (lua_type(L, index) == LUA_TNUMBER) {
     initial.kind = Initial::constant;
     initial.a = exact_number(L, index);
+    if (!fits(initial.a, type.dtype))
+      fail(ORR_INVALID, "initial value {} does not fit into {}", initial.a, dtype_name(type.dtype));
     return initial;
   }
   if (!lua_istable(L, index)) {
@@ -58,6 +61,9 @@ StateRef make_state(lua_State* L, Index dims, const Table& options) {
     if (dim < 1) fail(ORR_INVALID, "dims {}: every dim is at least 1", to_string(state->type.dims));
   }
   state->type.dtype = options.with("dtype", to_dtype);
+  if (role == Role::param && !is_real(state->type.dtype))
+    fail(ORR_INVALID, "a parameter is trained, which {} cannot be: make it an orrery.buffer",
+         dtype_name(state->type.dtype));
   state->name = options.text("name");
   if (state->name.empty()) state->name = fmt::format("unnamed.{}", ++ordinals().unnamed);
   options.with("init", [&](lua_State*, int at) {

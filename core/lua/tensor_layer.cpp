@@ -72,7 +72,7 @@ std::vector<Api> layer_api() {
       {"orrery.cross_entropy(logits: Tensor, labels: Tensor, options?) -> Tensor; Mean "
        "cross-entropy of logits [...,V] and 0-based labels [...]. "
        "@option weights?: Tensor; weight of each position "
-       "@option ignore?: integer; positions with this label do not count",
+       "@option ignore?: integer; positions with this label do not count; the mean of none is NaN",
        call<cross_entropy>},
       {"orrery.dropout(x: Tensor, rate: number) -> Tensor; In training, zeroes elements with "
        "probability `rate`, scales the rest.",

@@ -97,7 +97,7 @@ std::vector<Api> math_api() {
       one<ORR_FN_RSQRT>("rsqrt", "1 / sqrt(x)."),
       one<ORR_FN_RECIP>("recip", "1 / x."),
       one<ORR_FN_ABS>("abs", "Absolute value."),
-      one<ORR_FN_SIGN>("sign", "-1, 0 or 1."),
+      one<ORR_FN_SIGN>("sign", "-1, 0 or 1; NaN of NaN."),
       one<ORR_FN_ERF>("erf", "The error function."),
       one<ORR_FN_SIN>("sin", "Sine."),
       one<ORR_FN_COS>("cos", "Cosine."),
@@ -106,9 +106,12 @@ std::vector<Api> math_api() {
       one<ORR_FN_ROUND>("round", "Nearest integer, ties to even."),
       one<ORR_FN_ISFINITE>("isfinite", "true where neither infinite nor NaN."),
       one<ORR_FN_NOT>("logical_not", "Negation of booleans."),
-      two<ORR_FN_POW>("pow", "Power, with broadcasting."),
-      two<ORR_FN_MAX>("maximum", "The larger of two, elementwise."),
-      two<ORR_FN_MIN>("minimum", "The smaller of two, elementwise."),
+      two<ORR_FN_POW>("pow", "Power, with broadcasting; of integers in f32."),
+      two<ORR_FN_MAX>("maximum",
+                      "The larger of two, elementwise; NaN if one is. Of equal ones the first gets "
+                      "the gradient."),
+      two<ORR_FN_MIN>("minimum",
+                      "The smaller of two, elementwise, with a gradient as that of maximum."),
       two<ORR_FN_GT>("gt", "x > other, as booleans."),
       two<ORR_FN_LT>("lt", "x < other, as booleans."),
       two<ORR_FN_GE>("ge", "x >= other, as booleans."),
@@ -123,7 +126,9 @@ std::vector<Api> math_api() {
       {"orrery.where(condition: Tensor, yes: operand, no: operand) -> Tensor; Elementwise choice: "
        "condition ? yes : no.",
        call<select>},
-      {"Tensor:cast(dtype: dtype) -> Tensor; The same numbers in another dtype.", call<cast>},
+      {"Tensor:cast(dtype: dtype) -> Tensor; The same numbers in another dtype. Reals lose their "
+       "fraction in integers; what i32 or i64 does not hold, and NaN, becomes the smallest one.",
+       call<cast>},
   };
 }
 

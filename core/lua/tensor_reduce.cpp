@@ -45,7 +45,7 @@ std::vector<ValueId> microbatch_mean(Program& p, ValueId x) {
 
 std::vector<Api> reduce_api() {
   return {
-      row<sum>("Sum over dims (all, if left out)."),
+      row<sum>("Sum over dims (all, if left out); of integers in i64."),
       row<sumsq>("Sum of squares over dims."),
       row<mean>("Mean over dims; over the batch, of the samples that count."),
       row<max>("Largest element over dims. Of several equal ones each gets an equal part of the "

@@ -187,9 +187,15 @@ static Dims dropped(const Dims& from, const Dims& dims) {
 ValueId reduce(Program& p, const std::string& fn, ValueId x, Dims dims, bool keep) {
   if (p.type(x).dims.empty()) return fn == "sumsq" ? p.pointwise(ORR_FN_MUL, {x, x}) : x;
   dims = axes(p, fn.c_str(), x, std::move(dims));
-  if (p.type(x).dtype == ORR_BOOL || p.type(x).dtype == ORR_U8) x = p.cast(x, ORR_I64);
+  const int32_t dtype = p.type(x).dtype;
+  if (dtype == ORR_BOOL || dtype == ORR_U8 || (dtype == ORR_I32 && fn == "sum"))
+    x = p.cast(x, ORR_I64);
   Dims kept = p.type(x).dims;
-  for (int64_t d : dims) kept[static_cast<size_t>(d)] = 1;
+  for (int64_t d : dims) {
+    if (kept[static_cast<size_t>(d)] == 0 && (fn == "max" || fn == "min"))
+      p.fail_here(fmt::format("{}: there is none in {}", fn, to_string(p.type(x))));
+    kept[static_cast<size_t>(d)] = 1;
+  }
   if (batch_in_the_way(p, x, dims)) {
     ValueId y = reduce_batch_first(p, fn, x, dims);
     return keep ? y : reshape(p, y, dropped(p.type(y).dims, dims));
@@ -205,6 +211,8 @@ ValueId reduce(Program& p, const std::string& fn, ValueId x, Dims dims, bool kee
 }
 
 ValueId mean(Program& p, ValueId x, Dims dims, bool keep) {
+  if (const int32_t dtype = p.type(x).dtype; orr_dtype_bytes(dtype) == 2)  // which hold no sum
+    return p.cast(mean(p, p.cast(x, ORR_F32), std::move(dims), keep), dtype);
   if (!is_real(p.type(x).dtype)) x = p.cast(x, ORR_F32);
   if (p.type(x).dims.empty()) return x;
   dims = axes(p, "mean", x, std::move(dims));
@@ -238,6 +246,10 @@ ValueId mean(Program& p, ValueId x, Dims dims, bool keep) {
 }
 
 std::pair<ValueId, ValueId> microbatch_mean(Program& p, ValueId x) {
+  if (const int32_t dtype = p.type(x).dtype; orr_dtype_bytes(dtype) == 2) {
+    const auto [mean, count] = microbatch_mean(p, p.cast(x, ORR_F32));
+    return {p.cast(mean, dtype), p.cast(count, dtype)};
+  }
   if (!is_real(p.type(x).dtype)) x = p.cast(x, ORR_F32);
   axis(p, "microbatch_mean", x, 0);
   const Type type = p.type(x);

@@ -3,10 +3,14 @@
 // Operations that make indices, and that read and write elements by them.
 #include "base/error.h"
 #include "program/build.h"
+#include "program/elements.h"
 
 namespace orrery::build {
 
-ValueId argmax(Program& p, ValueId x) { return p.add1("argmax", {x}); }
+ValueId argmax(Program& p, ValueId x) {
+  if (p.type(x).elements() == 0) p.fail_here("argmax: there is none in " + to_string(p.type(x)));
+  return p.add1("argmax", {x});
+}
 
 std::vector<ValueId> topk(Program& p, ValueId x, int64_t k) {
   return p.add("topk", {x}, {{"k", k}});
@@ -18,6 +22,8 @@ ValueId sample_index(Program& p) {
 }
 
 ValueId iota(Program& p, int64_t n, int32_t dtype) {
+  if (n > 0 && !fits(static_cast<double>(n - 1), dtype))
+    p.fail_here(fmt::format("iota: {} does not fit into {}", n - 1, dtype_name(dtype)));
   return p.add1("iota", {},
                 {{"n", n}, {"dtype", static_cast<int64_t>(dtype)}, {"start", int64_t{0}}});
 }
@@ -60,11 +66,11 @@ ValueId scatter_add(Program& p, ValueId x, ValueId index, ValueId rows) {
   const Type type = p.type(x);
   if (type.dims.empty()) p.fail_here("scatter_add: a scalar has no rows");
   const int64_t n = type.dims[0], k = p.type(index).elements();
-  if (const int64_t width = type.elements() / std::max<int64_t>(n, 1);
-      p.type(rows).elements() != k * width || p.type(rows).dtype != type.dtype)
+  const int64_t width = type.elements() / std::max<int64_t>(n, 1);
+  if (p.type(rows).elements() != k * width || p.type(rows).dtype != type.dtype)
     p.fail_here(fmt::format("scatter_add: {} rows of {} are wanted for {} positions, not {}", k,
                             to_string(type), k, to_string(p.type(rows))));
-  ValueId there = scattered(p, n, reshape(p, index, {-1}), reshape(p, rows, {k, -1}));
+  ValueId there = scattered(p, n, reshape(p, index, {-1}), reshape(p, rows, {k, width}));
   return p.pointwise(ORR_FN_ADD, {x, reshape(p, there, type.dims)});
 }
 

@@ -75,4 +75,17 @@ void write_element(int32_t dtype, void* place, double value) {
   }
 }
 
+bool fits(double number, int32_t dtype) {
+  const auto whole = [&](double least, double end) {
+    return number >= least && number < end && std::trunc(number) == number;
+  };
+  switch (dtype) {
+    case ORR_I32: return whole(-0x1p31, 0x1p31);
+    case ORR_I64: return whole(-0x1p63, 0x1p63);
+    case ORR_U8: return whole(0, 256);
+    case ORR_BOOL: return whole(0, 2);
+    default: return true;
+  }
+}
+
 }  // namespace orrery

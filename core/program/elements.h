@@ -11,4 +11,7 @@ namespace orrery {
 double read_element(int32_t dtype, const void* place);
 void write_element(int32_t dtype, void* place, double value);
 
+// Whether a dtype holds the number, if need be rounded to a real one.
+bool fits(double number, int32_t dtype);
+
 }  // namespace orrery

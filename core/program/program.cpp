@@ -174,7 +174,11 @@ void Program::append(Op op) {
     } catch (const std::invalid_argument& e) {
       fail_here(op.kind + ": " + e.what());
     }
-    for (const Type& t : types) op.out.push_back(new_value(t, Role::activation));
+    for (const Type& t : types) {
+      if (std::any_of(t.dims.begin(), t.dims.end(), [](int64_t d) { return d < 0; }))
+        fail_here(op.kind + ": there is no tensor of the dims " + to_string(t.dims));
+      op.out.push_back(new_value(t, Role::activation));
+    }
     relate_to_batch(*this, op);
     relate_to_axes(*this, op);
   }
@@ -187,6 +191,14 @@ void Program::append(Op op) {
 }
 
 namespace {
+
+// The dtype of arithmetic with both; 0: none yet.
+int32_t promoted(int32_t a, int32_t b) {
+  if (!a || a == b) return b;
+  if (orr_dtype_bytes(a) == 2 && orr_dtype_bytes(b) == 2)
+    return ORR_F32;  // neither holds the other
+  return promotion_rank(a) > promotion_rank(b) ? a : b;
+}
 
 // Whether a number would become infinite, or zero, in a dtype of 16 bits.
 bool is_lost(double number, int32_t dtype) {
@@ -215,14 +227,14 @@ ValueId Program::pointwise(int32_t fn, const std::vector<Operand>& operands) {
   int32_t dtype = 0;
   for (size_t i = select ? 1 : 0; i < operands.size(); ++i)
     if (operands[i].id != kNone) {
-      int32_t t = type(operands[i].id).dtype;
-      if (!dtype || promotion_rank(t) > promotion_rank(dtype)) dtype = t;
+      dtype = promoted(dtype, type(operands[i].id).dtype);
     }
   if (!dtype) dtype = ORR_F32;
-  bool fraction =
-      std::any_of(operands.begin() + (select ? 1 : 0), operands.end(), [](const Operand& o) {
-        return o.id == kNone && o.value != static_cast<double>(static_cast<int64_t>(o.value));
-      });
+  const auto any_number = [&](auto&& is) {
+    return std::any_of(operands.begin() + (select ? 1 : 0), operands.end(),
+                       [&](const Operand& o) { return o.id == kNone && is(o.value); });
+  };
+  bool fraction = any_number([](double x) { return !fits(x, ORR_I64); });
   bool real_only = fn == ORR_FN_DIV || (fn >= ORR_FN_SQRT && fn <= ORR_FN_COS) ||
                    fn == ORR_FN_GELU || fn == ORR_FN_GELU_GRAD || fn == ORR_FN_POW ||
                    fn == ORR_FN_ISFINITE;
@@ -231,8 +243,10 @@ ValueId Program::pointwise(int32_t fn, const std::vector<Operand>& operands) {
       fn != ORR_FN_NE)
     dtype = ORR_F32;
   if (logic) dtype = ORR_BOOL;
-  if (std::any_of(operands.begin(), operands.end(),
-                  [&](const Operand& o) { return o.id == kNone && is_lost(o.value, dtype); }))
+  if (!is_real(dtype) && !logic && any_number([&](double x) { return !fits(x, dtype); }))
+    dtype = ORR_I64;
+  if (fn >= ORR_FN_FLOOR && fn <= ORR_FN_ROUND && !is_real(dtype)) return operands[0].id;
+  if (any_number([&](double x) { return is_lost(x, dtype); }))
     return computed_wide(*this, fn, operands, dtype);
   Op op;
   op.kind = "pointwise", op.phase = phase_, op.site = site_;
@@ -273,6 +287,8 @@ ValueId Program::cast(ValueId x, int32_t dtype) {
 }
 
 ValueId Program::constant(double number, int32_t dtype, const Dims& dims) {
+  if (!fits(number, dtype))
+    fail_here(fmt::format("the number {} does not fit into {}", number, dtype_name(dtype)));
   Op op;
   op.kind = "pointwise", op.phase = phase_, op.site = site_;
   op.attrs.set("dims", dims);

@@ -36,7 +36,8 @@ std::string cast(const orr_expr& expr, const orr_instr& e) {
   const std::string a = reg(e.a);
   if (e.dtype == ORR_BOOL) return a + " != 0";
   const bool truncates = !is_real(e.dtype) && is_real(expr.instrs[e.a].dtype);
-  return truncates ? "to_long(" + a + ")" : std::string("(") + register_type(e.dtype) + ")" + a;
+  if (truncates) return "to_long(" + a + (e.dtype == ORR_I32 ? ", 0x1p31)" : ", 0x1p63)");
+  return std::string("(") + register_type(e.dtype) + ")" + a;
 }
 
 std::string random(const orr_instr& e) {

@@ -34,8 +34,10 @@ int64_t power(int64_t a, int64_t n) {
     if (n & 1) y *= x;
   return int64_t(y);
 }
-// Truncation; what does not fit, and NaN, becomes the smallest integer.
-int64_t truncate(double x) { return x >= -0x1p63 && x < 0x1p63 ? int64_t(x) : INT64_MIN; }
+// Truncation; what does not fit, and NaN, becomes -limit.
+int64_t truncate(double x, double limit) {
+  return int64_t(x > -limit - 1 && x < limit ? x : -limit);
+}
 
 void wrap(int dtype, void* p) {
   int64_t* v = (int64_t*)p;
@@ -97,9 +99,9 @@ struct Reader {
       default: return double(((const int64_t*)p)[i]);
     }
   }
-  int64_t integer(int i) const {
+  int64_t integer(int i, double limit) const {
     bool exact = dtype == ORR_I32 || dtype == ORR_I64 || dtype == ORR_U8;
-    return exact ? ((const int64_t*)p)[i] : truncate(real(i));
+    return exact ? ((const int64_t*)p)[i] : truncate(real(i), limit);
   }
   // Straight from int64: through double it would round twice.
   float single(int i) const {
@@ -117,7 +119,11 @@ void convert(int from, int dtype, void* to, const void* a) {
     case ORR_F16: return each<float>(to, [=](int i) { return r.single(i); });
     case ORR_F64: return each<double>(to, [=](int i) { return r.real(i); });
     case ORR_BOOL: return each<int32_t>(to, [=](int i) { return mask(r.real(i) != 0); });
-    default: each<int64_t>(to, [=](int i) { return r.integer(i); }); wrap(dtype, to);
+    default: {
+      const double limit = dtype == ORR_I32 ? 0x1p31 : 0x1p63;
+      each<int64_t>(to, [=](int i) { return r.integer(i, limit); });
+      wrap(dtype, to);
+    }
   }
 }
 

@@ -26,6 +26,7 @@ inline int32_t mask(bool b) { return b ? -1 : 0; }
 
 double gelu_inner(double x) { return 0.79788456080286535588 * (x + 0.044715 * x * x * x); }
 double gelu_slope(double x) {
+  x = x > 64 ? 64 : x < -64 ? -64 : x;  // 0 or 1 there; no power of x may overflow
   double t = ::tanh(gelu_inner(x));
   return 0.5 * (1 + t) +
          0.5 * x * (1 - t * t) * 0.79788456080286535588 * (1 + 3 * 0.044715 * x * x);

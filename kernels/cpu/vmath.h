@@ -104,8 +104,10 @@ ORR_INLINE v16f gelu(v16f x) {
   v16f e = gelu_exp(x);
   return x * select(x < splat(0.0f), e, splat(1.0f)) / (splat(1.0f) + e);
 }
-// The derivative s + x s (1 - s) z', where s is the sigmoid of z.
+// The derivative s + x s (1 - s) z', where s is the sigmoid of z. From |x| = 16 on it is 0 or 1; no
+// power of x may overflow there.
 ORR_INLINE v16f gelu_grad(v16f x) {
+  x = max(splat(-64.0f), min(splat(64.0f), x));  // NaN passes
   v16f e = gelu_exp(x), d = splat(1.0f) / (splat(1.0f) + e), other = e * d;
   v16f slope = fma(splat(0.2140644488f), x * x, splat(1.595769122f));
   return fma(x * other * d, slope, select(x < splat(0.0f), other, d));

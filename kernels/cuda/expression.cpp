@@ -92,8 +92,11 @@ class Writer {
     if (e.fn == ORR_FN_INPUT) return input(k);
     if (e.fn == ORR_FN_CONST) return each(k, literal(e.imm, e.dtype));
     if (e.fn == ORR_FN_RAND) return random(k);
-    if (e.fn == ORR_FN_CAST)
-      return each(k, std::string("cast<") + register_type(e.dtype) + ">(" + reg(e.a) + "[v])");
+    if (e.fn == ORR_FN_CAST) {
+      const bool to_i32 = e.dtype == ORR_I32 && is_real(e_.instrs[e.a].dtype);
+      const std::string to = std::string("cast<") + register_type(e.dtype) + ">";
+      return each(k, (to_i32 ? "cast_i32" : to) + "(" + reg(e.a) + "[v])");
+    }
     const int32_t operands[] = {e.a, e.b, e.c};
     std::string call = std::string(name_of(e.fn)) + "(";
     for (int i = 0; i < arity(e.fn); ++i) call += (i ? ", " : "") + reg(operands[i]) + "[v]";

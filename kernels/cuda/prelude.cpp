@@ -97,6 +97,9 @@ template <> struct Cast<i64, double> {
   }
 };
 template <class To, class From> ORR_FN To cast(From x) { return Cast<To, From>::run(x); }
+template <class From> ORR_FN i64 cast_i32(From x) {  // what does not fit becomes the smallest, too
+  return (i64)(x > From(-0x1p31 - 1) && x < From(0x1p31) ? x : From(-0x1p31));
+}
 
 ORR_FN float add(float a, float b) { return a + b; }
 ORR_FN double add(double a, double b) { return a + b; }
@@ -175,6 +178,7 @@ template <class A> ORR_FN A gelu_argument(A x) {
 }
 template <class A> ORR_FN A gelu(A x) { return x * sigmoid(gelu_argument(x)); }
 template <class A> ORR_FN A gelu_grad(A x) {
+  x = larger(smaller(x, A(64)), A(-64));  // 0 or 1 there; no power of x may overflow
   const A u = gelu_argument(x), e = exponential(-absolute(u)), d = A(1) / (A(1) + e);
   const A s = u >= A(0) ? d : e * d;  // sigmoid(u); its derivative is e*d*d
   return s + x * (e * d * d) * (A(2 * 0.79788456080286535588) * (A(1) + A(3 * 0.044715) * x * x));

@@ -81,8 +81,10 @@ class Interpreter {
     with_accumulator(e_.instrs[e.a].dtype, [&]<class From>(From) {
       const From* x = lanes<From>(r_[e.a]);
       if (e.dtype == ORR_BOOL) return each([&](int l) { to.i[l] = x[l] != From(0); });
-      with_accumulator(
-          e.dtype, [&]<class A>(A) { each([&](int l) { lanes<A>(to)[l] = convert<A>(x[l]); }); });
+      const double limit = e.dtype == ORR_I32 ? 0x1p31 : 0x1p63;
+      with_accumulator(e.dtype, [&]<class A>(A) {
+        each([&](int l) { lanes<A>(to)[l] = convert<A>(x[l], limit); });
+      });
     });
   }
 

@@ -16,13 +16,13 @@
 
 namespace reference {
 
-// A conversion between accumulators. A real to an integer truncates; what does not fit, and NaN,
-// becomes the smallest integer.
+// A conversion between accumulators. A real to an integer truncates; what does not fit into one of
+// `limit`, and NaN, becomes -limit.
 template <class To, class From>
-To convert(From x) {
+To convert(From x, double limit = 0x1p63) {
   if constexpr (std::integral<To> && std::floating_point<From>) {
-    bool fits = x >= From(-0x1p63) && x < From(0x1p63);
-    return fits ? To(x) : std::numeric_limits<To>::min();
+    bool fits = x > From(-limit - 1) && x < From(limit);
+    return To(fits ? x : From(-limit));
   } else {
     return To(x);
   }
@@ -113,6 +113,7 @@ inline double gelu(double x) {
   return 0.5 * x * (1 + std::tanh(kGelu * (x + 0.044715 * x * x * x)));
 }
 inline double gelu_grad(double x) {
+  x = x > 64 ? 64 : x < -64 ? -64 : x;  // 0 or 1 there; no power of x may overflow
   double t = std::tanh(kGelu * (x + 0.044715 * x * x * x));
   return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * kGelu * (1 + 3 * 0.044715 * x * x);
 }

@@ -88,7 +88,7 @@ function orrery.attention(q, k, v, options) end
 
 ---@class orrery.cross_entropy.Options
 ---@field weights? orrery.Tensor weight of each position
----@field ignore? integer positions with this label do not count
+---@field ignore? integer positions with this label do not count; the mean of none is NaN
 
 ---Mean cross-entropy of logits [...,V] and 0-based labels [...].
 ---@param logits orrery.Tensor
@@ -421,7 +421,7 @@ function Tensor:recip() end
 ---@return orrery.Tensor
 function Tensor:abs() end
 
-----1, 0 or 1.
+----1, 0 or 1; NaN of NaN.
 ---@return orrery.Tensor
 function Tensor:sign() end
 
@@ -457,17 +457,17 @@ function Tensor:isfinite() end
 ---@return orrery.Tensor
 function Tensor:logical_not() end
 
----Power, with broadcasting.
+---Power, with broadcasting; of integers in f32.
 ---@param other orrery.Tensor|number
 ---@return orrery.Tensor
 function Tensor:pow(other) end
 
----The larger of two, elementwise.
+---The larger of two, elementwise; NaN if one is. Of equal ones the first gets the gradient.
 ---@param other orrery.Tensor|number
 ---@return orrery.Tensor
 function Tensor:maximum(other) end
 
----The smaller of two, elementwise.
+---The smaller of two, elementwise, with a gradient as that of maximum.
 ---@param other orrery.Tensor|number
 ---@return orrery.Tensor
 function Tensor:minimum(other) end
@@ -518,7 +518,7 @@ function Tensor:logical_or(other) end
 ---@return orrery.Tensor
 function Tensor:select(yes, no) end
 
----The same numbers in another dtype.
+---The same numbers in another dtype. Reals lose their fraction in integers; what i32 or i64 does not hold, and NaN, becomes the smallest one.
 ---@param dtype orrery.DType
 ---@return orrery.Tensor
 function Tensor:cast(dtype) end
@@ -609,7 +609,7 @@ function Tensor:gather(ids) end
 ---@return orrery.Tensor
 function Tensor:take(index) end
 
----The tensor, seen as one row, with the elements at these positions replaced by a number or by others.
+---The tensor, seen as one row, with the elements at these positions replaced by a number or by others; several for one position add up.
 ---@param index orrery.Tensor
 ---@param value orrery.Tensor|number
 ---@return orrery.Tensor
@@ -642,7 +642,7 @@ function Tensor:stop_gradient() end
 ---@class orrery.Tensor.sum.Options
 ---@field keep? boolean keep the reduced dims with size 1 (default false)
 
----Sum over dims (all, if left out).
+---Sum over dims (all, if left out); of integers in i64.
 ---@param dims? integer|integer[]
 ---@param options? orrery.Tensor.sum.Options
 ---@return orrery.Tensor
@@ -756,13 +756,13 @@ function Tensor:vary(axis) end
 ---@return orrery.Tensor
 function Tensor:softmax() end
 
----No less than `low` and no more than `high`.
+---No less than `low` and no more than `high`. At these two the gradient passes.
 ---@param low number
 ---@param high number
 ---@return orrery.Tensor
 function Tensor:clamp(low, high) end
 
----Sums of the elements of a dim up to and with each.
+---Sums of the elements of a dim up to and with each; of integers in i64.
 ---@param dim integer
 ---@return orrery.Tensor
 function Tensor:cumsum(dim) end

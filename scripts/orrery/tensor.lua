@@ -3,6 +3,7 @@
 -- Tensor methods and functions that are made of others.
 local _, orrery = ...
 local define = require "orrery.define"
+local in_single = require "orrery.in_single"
 
 -- How many elements a dim has.
 local function extent(x, dim)
@@ -36,7 +37,8 @@ define([[orrery.ones_like(tensor: Tensor) -> Tensor; Ones in the type of another
 
 define([[Tensor:silu() -> Tensor; x * sigmoid(x).]], function(x) return x * x:sigmoid() end)
 
-define([[Tensor:clamp(low: number, high: number) -> Tensor; No less than `low` and no more than `high`.]],
+define([[Tensor:clamp(low: number, high: number) -> Tensor; No less than `low` and no more than `high`. At these
+    two the gradient passes.]],
   function(x, low, high) return x:maximum(low):minimum(high) end)
 
 define([[Tensor:one_hot(n: integer, dtype: dtype = 'f32') -> Tensor; 0-based ids as rows of n, 1 at the id and else 0. An
@@ -50,35 +52,37 @@ define([[Tensor:one_hot(n: integer, dtype: dtype = 'f32') -> Tensor; 0-based ids
 define([[Tensor:var(dims?: integers, options?) -> Tensor; Variance over dims.
     @option keep: boolean = false; keep the reduced dims with size 1
     @option correction: integer = 1; of n elements n less this many are divided by]],
-  function(x, dims, o)
+  in_single(function(x, dims, o)
     local centred = x - x:mean(dims, { keep = true })
     local n = reduced(x, dims)
     local others = math.max(n - o.correction, 0)
     local mean = (centred * centred):mean(dims, { keep = o.keep })
     return others == n and mean or mean * (n / others)
-  end)
+  end))
 
 -- Of what is less than the largest, so that no power overflows.
 define([[Tensor:logsumexp(dims?: integers, options?) -> Tensor; Logarithm of the sum of exp(x) over dims.
     @option keep: boolean = false; keep the reduced dims with size 1]],
-  function(x, dims, o)
+  in_single(function(x, dims, o)
     local top = x:max(dims, { keep = true }):stop_gradient()
     top = top:isfinite():select(top, 0)
     local sum = (x - top):exp():sum(dims, { keep = o.keep })
     top = top:reshape(sum.shape)
     return sum:log() + top
-  end)
+  end))
 
 -- In log2(n) additions: x[i] + x[i - 1], then + x[i - 2], + x[i - 4], ...
-define([[Tensor:cumsum(dim: integer) -> Tensor; Sums of the elements of a dim up to and with each.]],
-  function(x, dim)
+define([[Tensor:cumsum(dim: integer) -> Tensor; Sums of the elements of a dim up to and with each; of
+    integers in i64.]],
+  in_single(function(x, dim)
+    if not x.dtype:find "f" then x = x:cast "i64" end
     local n, step = extent(x, dim), 1
     while step < n do
       x = x + x:slice(dim, 1, n - step):pad(dim, n, { before = step })
       step = 2 * step
     end
     return x
-  end)
+  end))
 
 -- The tensor with the dim `from` at the place `to`.
 local function moved(x, from, to)
@@ -90,12 +94,17 @@ local function moved(x, from, to)
   return x:permute(order)
 end
 
--- All of the largest elements; where they ascend, of -x, or of -1 - x, which no integer overflows.
+-- All of the largest elements; where they ascend, of -x, or of -1 - x, which no signed integer overflows; u8
+-- and bool have no sign.
 define([[Tensor:sort(dim: integer = -1, options?) -> orrery.Tensor, orrery.Tensor; The elements of a dim in ascending
     order and their 0-based positions. Equal elements keep their order; NaN comes first. The gradient compares the
     positions of each row with each other: n times n.
     @option descending: boolean = false; the largest first]],
   function(x, dim, o)
+    if x.dtype == "u8" or x.dtype == "bool" then
+      local values, positions = x:cast("i32"):sort(dim, o)
+      return values:cast(x.dtype), positions
+    end
     local function flip(value)
       if o.descending then return value end
       return x.dtype:find "f" and -value or -1 - value

@@ -3,7 +3,6 @@
 -- Weights of modules: to and from safetensors files, by the paths of their tensors.
 local _, orrery = ...
 local engine = orrery.engine
-local checked = require "orrery.checked"
 local tree = require "orrery.nn.module_tree"
 
 local M = {}
@@ -144,5 +143,4 @@ function M.save_weights(module, path, options)
   orrery.world:barrier()
 end
 
-for name, method in pairs(M) do M[name] = checked("Module", name, method, "weights") end
 return M

@@ -18,8 +18,9 @@ import numpy
 import safetensors.numpy
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
-RECORDERS = ("golden/make.py", "golden/transformers.py", "golden/expressions_record.py", "golden/random_models_record.py",
-             "golden/adversarial.py", "golden/optimizers.py", "data/make.py", "data/make_bpe.py", "data/make_gpt2.py")
+RECORDERS = ("golden/make.py", "golden/transformers.py", "golden/expressions_record.py", "golden/edges_record.py",
+             "golden/random_models_record.py", "golden/adversarial.py", "golden/optimizers.py", "data/make.py",
+             "data/make_bpe.py", "data/make_gpt2.py")
 READ = ("data/files/bpe/vocab.json", "data/files/bpe/merges.txt")  # by recorders; made once
 NOT_RECORDED = {".py", ".lua", ".cpp", ".h", ".md", ".build"}
 TOLERANCE = 1e-5
@@ -41,7 +42,8 @@ def same_values(ours, theirs):
     if isinstance(ours, list) and isinstance(theirs, list):
         return len(ours) == len(theirs) and all(map(same_values, ours, theirs))
     if isinstance(ours, float) and isinstance(theirs, float):
-        return math.isclose(ours, theirs, rel_tol=TOLERANCE, abs_tol=TOLERANCE / 10)
+        close = math.isclose(ours, theirs, rel_tol=TOLERANCE, abs_tol=TOLERANCE / 10)
+        return close or math.isnan(ours) and math.isnan(theirs)
     return ours == theirs
 
 

@@ -4,6 +4,7 @@
 // double. Every 97th float of the whole line is tried; the bounds are those that vmath.h states.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -91,8 +92,9 @@ TEST_F(Math, Gelu) {
 }
 TEST_F(Math, GeluGrad) {
   auto slope = [](double x) {
+    x = std::clamp(x, -64.0, 64.0);  // 0 or 1 beyond
     double t = tanh_of_gelu(x), du = kGelu * (1 + 3 * 0.044715 * x * x);
-    return std::isinf(float(x * x)) ? NAN : 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * du;
+    return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * du;
   };
   check(
       "gelu_grad", [](v16f x) { return gelu_grad(x); }, slope, 4,

@@ -158,7 +158,7 @@ enum { ORR_SUM_BLOCK = 1024, ORR_SUM_ROWS = 64, ORR_MATMUL_K = 256 };
 /* Functions of a pointwise instruction. Values are part of the ABI; new ones are appended. f32 and
  * 16-bit instructions compute in f32 (16-bit results are rounded at once), f64 in f64, integers in
  * i64 (i32 wraps when stored), comparisons and logic give BOOL. Operand registers have the dtype of
- * the result unless stated. */
+ * the result unless stated. Reals that an i32 or i64 does not hold, and NaN, cast to the least. */
 enum {
   ORR_FN_INPUT = 0, /* input number a, at this element; dtype = the input's */
   ORR_FN_CONST = 1, /* imm */

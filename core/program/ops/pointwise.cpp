@@ -133,10 +133,12 @@ using Fn = std::vector<Operand>;
 
 // The second derivative of gelu (orrery/ops.h), with t = tanh(u), u = c * (x + a * x^3):
 // (1 - t^2) * (u' - x * t * u'^2 + 3 * c * a * x^2), u' = c + 3 * c * a * x^2.
+// From |x| = 8 on t is 1 and this 0; no power of x may overflow there.
 ValueId gelu_curvature(Program& p, Operand x) {
   const double c = 0.7978845608028654, a = 0.044715;
   auto f = [&](int32_t fn, Fn args) { return p.pointwise(fn, args); };
   auto num = [](double v) { return Operand::number(v); };
+  x = f(ORR_FN_MIN, {f(ORR_FN_MAX, {x, num(-8)}), num(8)});
   const ValueId square = f(ORR_FN_MUL, {x, x});
   const ValueId cubic = f(ORR_FN_MUL, {square, num(3 * c * a)});
   const ValueId slope = f(ORR_FN_ADD, {cubic, num(c)});
@@ -174,6 +176,28 @@ ValueId unary_slope(Program& p, int32_t fn, Operand x, ValueId y, ValueId dy) {
     case ORR_FN_GELU_GRAD: return f(ORR_FN_MUL, {dy, gelu_curvature(p, x)});
     default: return kNone;  // piecewise constant: sign, floor, comparisons
   }
+}
+
+// Of a^b. Where b is 0 the result is 1 whatever a is, and 0^b is 0 or 1 whatever b is: the slopes
+// are 0, and not 0 times the infinity of 0^-1 or of log(0).
+void power_gradient(Gradient& g, const Op& op, ValueId dy, const Side& a, const Side& b) {
+  Program& p = g.p;
+  auto f = [&](int32_t fn, Fn args) { return p.pointwise(fn, args); };
+  const Operand zero = Operand::number(0);
+  if (a.input != kNone && g.wanted(a.input)) {
+    const bool fixed = b.input == kNone;
+    if (fixed && b.operand.value == 0) return;
+    const Operand less = fixed ? Operand::number(b.operand.value - 1)
+                               : Operand(f(ORR_FN_SUB, {b.operand, Operand::number(1)}));
+    ValueId slope = f(ORR_FN_MUL, {f(ORR_FN_POW, {a.operand, less}), b.operand});
+    if (!fixed) slope = f(ORR_FN_SELECT, {f(ORR_FN_EQ, {b.operand, zero}), zero, slope});
+    add_reduced(g, a.input, f(ORR_FN_MUL, {dy, slope}));
+  }
+  if (b.input == kNone || !g.wanted(b.input)) return;
+  const Operand base = a.input == kNone ? p.constant(a.operand.value, p.type(dy).dtype) : a.operand;
+  const ValueId flat = f(ORR_FN_AND, {f(ORR_FN_EQ, {base, zero}), f(ORR_FN_GE, {b.operand, zero})});
+  const ValueId slope = f(ORR_FN_MUL, {op.out[0], f(ORR_FN_LOG, {base})});
+  add_reduced(g, b.input, f(ORR_FN_MUL, {dy, f(ORR_FN_SELECT, {flat, zero, slope})}));
 }
 
 void binary_gradient(Gradient& g, const Op& op, const orr_instr& last, ValueId dy) {
@@ -217,22 +241,7 @@ void binary_gradient(Gradient& g, const Op& op, const orr_instr& last, ValueId d
         add_reduced(g, b.input, f(ORR_FN_NEG, {f(ORR_FN_MUL, {dy, times})}));
       }
       return;
-    case ORR_FN_POW:
-      if (want_a && !(b.input == kNone && b.operand.value == 0)) {
-        ValueId power =
-            f(ORR_FN_POW,
-              {a.operand, b.input == kNone ? Operand::number(b.operand.value - 1)
-                                           : f(ORR_FN_SUB, {b.operand, Operand::number(1)})});
-        add_reduced(g, a.input, f(ORR_FN_MUL, {dy, f(ORR_FN_MUL, {power, b.operand})}));
-      }
-      if (want_b) {
-        ValueId log_a =
-            a.input == kNone
-                ? p.pointwise(ORR_FN_LOG, {p.constant(a.operand.value, p.type(dy).dtype)})
-                : f(ORR_FN_LOG, {a.operand});
-        add_reduced(g, b.input, f(ORR_FN_MUL, {dy, f(ORR_FN_MUL, {y, log_a})}));
-      }
-      return;
+    case ORR_FN_POW: return power_gradient(g, op, dy, a, b);
     default: return;
   }
 }

@@ -22,6 +22,7 @@ void locate(long* at, int tensors, constant long* layout, long rank, long id) {
 
 float gelu_float(float x) { return 0.5f * x * (1 + tanh(0.79788456080286535588f * (x + 0.044715f * x * x * x))); }
 float gelu_grad_float(float x) {
+  x = x > 64 ? 64 : x < -64 ? -64 : x; // 0 or 1 there; no power of x may overflow
   const float t = tanh(0.79788456080286535588f * (x + 0.044715f * x * x * x));
   return 0.5f * (1 + t) + 0.5f * x * (1 - t * t) * 0.79788456080286535588f * (1 + 0.134145f * x * x);
 }
@@ -29,6 +30,7 @@ float gelu_grad_float(float x) {
 #ifdef HAS_F64
 double gelu_double(double x) { return 0.5 * x * (1 + tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x))); }
 double gelu_grad_double(double x) {
+  x = x > 64 ? 64 : x < -64 ? -64 : x; // 0 or 1 there; no power of x may overflow
   const double t = tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x));
   return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * 0.79788456080286535588 * (1 + 0.134145 * x * x);
 }
@@ -37,4 +39,4 @@ double gelu_grad_double(double x) {
 #define REAL float
 #endif
 // Truncates; what does not fit, and NaN, becomes the smallest.
-long to_long(REAL x) { return x >= (REAL)-0x1p63 && x < (REAL)0x1p63 ? (long)x : LONG_MIN; }
+long to_long(REAL x, REAL limit) { return (long)(x > -limit - 1 && x < limit ? x : -limit); }

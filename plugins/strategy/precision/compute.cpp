@@ -55,7 +55,8 @@ class Chooser {
 
   // Whether an op may compute in 16 bits: products, attention and norms, whose kernels add in f32,
   // and inside modules the pointwise ops that read such a result. The loss, sums and statistics
-  // stay in f32, and so do ops with a number that f16 does not hold.
+  // stay in f32, and so do squares, which f16 holds of numbers up to 255 only, and ops with a
+  // number that f16 does not hold.
   bool fits(const Op& op) const {
     static const std::set<std::string> heavy = {"matmul",  "attention", "layernorm",
                                                 "rmsnorm", "softmax",   "gather"};
@@ -63,6 +64,7 @@ class Chooser {
                                                 "windows", "fold",      "user_gradient"};
     if (heavy.count(op.kind)) return true;
     if (!shape.count(op.kind) && (op.kind != "pointwise" || op.region.empty())) return false;
+    if (op.is_square) return false;
     if (dtype_ == ORR_F16 && std::any_of(op.numbers.begin(), op.numbers.end(), is_lost_in_f16))
       return false;
     return std::any_of(op.in.begin(), op.in.end(),

@@ -17,6 +17,7 @@ struct Op {
   std::vector<int32_t> in, out;
   bool is_cast = false;         // a pointwise op whose last instruction is a cast
   bool is_plain_cast = false;   // a pointwise op that does nothing but cast
+  bool is_square = false;       // a pointwise op that multiplies a value by itself
   std::vector<double> numbers;  // of a pointwise op
 };
 
@@ -39,11 +40,14 @@ struct OpsOf {
       op.in = p.inputs(op.out[0]);
       if (op.kind != "pointwise") continue;
       p.maker(op.out[0], [&, &op = op](const orr_op_desc& desc) {
-        op.is_cast = desc.expr->instrs[desc.expr->n_instrs - 1].fn == ORR_FN_CAST;
+        const int32_t last = desc.expr->instrs[desc.expr->n_instrs - 1].fn;
+        op.is_cast = last == ORR_FN_CAST;
         op.is_plain_cast = op.is_cast && desc.expr->n_instrs == 2;
         for (int32_t i = 0; i < desc.expr->n_instrs; ++i)
           if (const orr_instr& one = desc.expr->instrs[i]; one.fn == ORR_FN_CONST)
             op.numbers.push_back(one.imm);
+        op.is_square = (last == ORR_FN_MUL && op.in.size() == 1 && op.numbers.empty()) ||
+                       (last == ORR_FN_POW && op.numbers == std::vector<double>{2});
       });
     }
   }

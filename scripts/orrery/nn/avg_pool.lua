@@ -21,6 +21,7 @@
 ---@param options? table
 ---@return orrery.Module
 local _, orrery = ...
+local in_single = require "orrery.in_single"
 local spatial = require "orrery.nn.spatial"
 
 -- The sums of the windows of [batch, dims..., channels], element by element of a window; their gradient goes back by
@@ -47,7 +48,7 @@ return spatial.layers("avg_pool", function(_, n, size, options)
   size = spatial.each(what, "size", size, n, 1)
   local padding = spatial.each(what, "padding", o.padding, n, 0)
   local sum = sums(size, { stride = spatial.each(what, "stride", o.stride, n, 1) })
-  return function(x)
+  return in_single(function(x)
     spatial.check(what, x, n)
     x = spatial.to_last(x, n)
     local count = spatial.product(size)
@@ -56,5 +57,5 @@ return spatial.layers("avg_pool", function(_, n, size, options)
       count = sum(spatial.pad(ones, padding, padding))
     end
     return spatial.to_first(sum(spatial.pad(x, padding, padding)) / count, n)
-  end
+  end)
 end)

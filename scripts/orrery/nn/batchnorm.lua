@@ -13,6 +13,7 @@
 ---@return orrery.Module
 local _, orrery = ...
 local nn = orrery.nn
+local in_single = require "orrery.in_single"
 local spatial = require "orrery.nn.spatial"
 
 -- Of x [batch, dims..., channels] the mean for each sample's use, its mean over the microbatches, and of how many
@@ -41,7 +42,7 @@ return nn.module("batchnorm", function(m, channels, options)
   -- A layer that is called several times in a step counts each call.
   local function keep(running, rows)
     local statistic = o.sync and rows or rows:mean(1)
-    running:update(running:updated() * (1 - o.momentum) + statistic * o.momentum)
+    running:update((running:updated() * (1 - o.momentum) + statistic * o.momentum):cast(o.dtype))
   end
 
   -- x less its mean, and its variance; what is kept of both has no gradient.
@@ -56,7 +57,7 @@ return nn.module("batchnorm", function(m, channels, options)
     return centred, variance
   end
 
-  return function(x)
+  return in_single(function(x)
     local n = #x.shape - 2
     spatial.check("batchnorm", x, n, channels)
     x = spatial.to_last(x, n)
@@ -69,5 +70,5 @@ return nn.module("batchnorm", function(m, channels, options)
     local y = centred * (variance + o.eps):rsqrt()
     if o.affine then y = y * m.weight + m.bias end
     return spatial.to_first(y, n)
-  end
+  end)
 end)

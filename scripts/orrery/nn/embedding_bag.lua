@@ -27,9 +27,7 @@ return nn.module("embedding_bag", function(m, count, dim, options)
     if #shape ~= 2 then orrery.fail(("embedding_bag: ids are %s, expected [batch, n]"):format(tostring(shape))) end
     local rows = m.weight:gather(ids)
     if not o.padding then
-      if o.mode == "max" then return rows:max(2) end
-      local sum = rows:sum(2)
-      return o.mode == "mean" and sum * (1 / shape[2]) or sum
+      return rows[o.mode](rows, 2)
     end
     local counts = ids:ne(o.padding):reshape(shape[1], shape[2], 1)
     local number = counts:cast(o.dtype):sum(2)

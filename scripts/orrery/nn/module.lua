@@ -10,7 +10,8 @@ local _, orrery = ...
 local tree = require "orrery.nn.module_tree"
 local info = tree.info
 local keep_frame, results = orrery.engine.keep_frame, orrery.engine.results
-local methods = require "orrery.weights"
+local checked, methods = require "orrery.checked", {}
+for name, method in pairs(require "orrery.weights") do methods[name] = checked("Module", name, method, "weights") end
 
 local meta = {
   __name = "Module",

@@ -26,8 +26,9 @@ return function(x, options)
   local function apart(first, second) -- the dims of a head
     return table.unpack(o.interleaved and { second, first } or { first, second })
   end
-  local place = (orrery.iota(time) + o.offset):cast "f32"
-  local speed = (orrery.iota(half):cast "f32" * (-math.log(o.base) / half)):exp()
+  local wide = x.dtype == "f64" and "f64" or "f32"
+  local place = (orrery.iota(time) + o.offset):cast(wide)
+  local speed = (orrery.iota(half):cast(wide) * (-math.log(o.base) / half)):exp()
   local angle = (place:reshape(time, 1) * speed):reshape(1, time, 1, apart(1, half))
   local cos, sin = angle:cos():cast(x.dtype), angle:sin():cast(x.dtype)
   x = x:reshape(batch, time, o.heads, apart(2, half))

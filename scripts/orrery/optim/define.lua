@@ -115,17 +115,21 @@ function Optimizer:states_of(parameter)
   return made
 end
 
--- A new value in the dtype of what will hold it: run-time scalars are f32, so an update of 16 bits is rounded once.
+-- A new value in the dtype of what will hold it.
 local function rounded(value, like)
   return value.dtype == like.dtype and value or value:cast(like.dtype)
 end
 
+-- An update of 16 bits is computed in f32 and rounded once: 16 bits hold the squares of few gradients.
+local function widened(value) return value.dtype:find "16" and value:cast "f32" or value end
+
 -- Traces the update of one parameter by a bound optimizer; returns its new value.
 function Optimizer:trace(parameter, value, gradient)
-  local states = self:states_of(parameter)
+  local states, wide = self:states_of(parameter), {}
+  for name, state in pairs(states) do wide[name] = widened(state) end
   local group = self.group[parameter:identity()]
   local options = self:handles(group, parameter.dtype)
-  local new, changed = self:def_of(group).update(value, gradient, states, options)
+  local new, changed = self:def_of(group).update(widened(value), widened(gradient), wide, options)
   for name, state in pairs(changed or {}) do
     if not states[name] then
       orrery.fail(("%s: update returned a state '%s' that 'states' does not list"):format(

@@ -65,7 +65,7 @@ __device__ void gradients_of_scores(const Tiles& tiles, const AttentionArgs& a,
   dot_tiles(tiles, q, k, [&](int i, int j, A x) {
     const bool sees = t0 + i < a.queries && s0 + j < seen(a, t0 + i);
     p[i * stride + j] =
-        sees ? exp_of(biased<T>(a, t0 + i, s0 + j, x * A(a.scale)) - lse_of<A>(a, t0 + i)) : A(0);
+        sees ? exp(biased<T>(a, t0 + i, s0 + j, x * A(a.scale)) - lse_of<A>(a, t0 + i)) : A(0);
   });
   dot_tiles(tiles, d_o, v, [&](int i, int j, A x) {
     const A delta =

@@ -64,7 +64,7 @@ __device__ void attention(const AttentionArgs& a) {
 
 }  // namespace
 
-ORR_TILED(attention, 16)
-ORR_TILED(attention, 32)
+ORR_TILED(attention, 16, attention<T, 16>)
+ORR_TILED(attention, 32, attention<T, 32>)
 
 }  // namespace orr_cuda

@@ -11,7 +11,7 @@
 #include "../op.h"
 #include "../padding.h"
 #include "../product.h"
-#include "fold_launch.h"
+#include "column_sums.h"
 
 namespace orr_cuda {
 
@@ -59,27 +59,14 @@ uint64_t measure(const orr_op& op) {
   return nodes_end(op, shape, grown) + (padding ? padding->bytes() : 0);
 }
 
-orr_tensor matrix(int32_t dtype, int64_t rows, int64_t cols, int64_t row_stride) {
-  orr_tensor t{};
-  t.dtype = dtype, t.rank = 2;
-  t.dims[0] = rows, t.dims[1] = cols;
-  t.strides[0] = row_stride, t.strides[1] = 1;
-  return t;
-}
-
 // to += from, over one node.
-std::unique_ptr<Prepared> prepare_add(const MatmulShape& shape, const char* where) {
+std::unique_ptr<Prepared> prepare_add(const MatmulShape& shape) {
   orr_tensor flat{};
   flat.dtype = shape.dtype, flat.rank = 1;
   flat.dims[0] = shape.m * shape.n, flat.strides[0] = 1;
-  const orr_tensor in[] = {flat, flat};
-  const orr_instr instrs[] = {{ORR_FN_INPUT, shape.dtype, 0, 0, 0, 0, 0},
-                              {ORR_FN_INPUT, shape.dtype, 1, 0, 0, 0, 0},
-                              {ORR_FN_ADD, shape.dtype, 0, 1, 0, 0, 0}};
-  const int32_t stored = 2;
-  const orr_expr expr = {sizeof expr, 3, 1, 0, instrs, &stored};
-  const orr_op op = {sizeof op, 2, 1, 0, "pointwise", in, &flat, nullptr, &expr, where};
-  return pointwise_family.prepare(op);
+  Terms terms(flat);
+  const int32_t to = terms.input(flat), from = terms.input(flat);
+  return pointwise_family.prepare(terms.op({terms.push(ORR_FN_ADD, to, from)}));
 }
 
 class Matmul : public Prepared {
@@ -104,7 +91,7 @@ class Matmul : public Prepared {
     // Rarely used: not worth a race.
     if (std::max({alignment_.a, alignment_.b, alignment_.y}) > bytes)
       unaligned_.emplace(grown_, depth_, Alignment{bytes, bytes, bytes}, false);
-    if (leaves_.n > 1) add_ = prepare_add(shape_, op.where);
+    if (leaves_.n > 1) add_ = prepare_add(shape_);
   }
 
   void launch(CUstream stream, const Buffers& buffers) override {

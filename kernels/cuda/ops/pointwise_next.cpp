@@ -125,20 +125,6 @@ void supports(const orr_op& op, orr_support& out) {
 
 uint64_t measure(const orr_op& op) { return is_sum(op) ? plan_of(op).workspace() : 0; }
 
-struct Sum : Prepared {
-  explicit Sum(const orr_op& op)
-      : stored_(op.expr->n_outputs),
-        sums_(pointwise_of(op), plan_of(op), op.out[0].dtype, kFoldSum,
-              op.out[stored_].dtype == op.out[0].dtype, true) {}
-
-  void launch(CUstream stream, const Buffers& b) override {
-    sums_.launch(stream, b.in, b.out, {b.in, b.out + stored_, b.workspace});
-  }
-
-  int stored_;
-  ColumnSums sums_;
-};
-
 struct AddAndNorm : Prepared {
   explicit AddAndNorm(const orr_op& op)
       : added_(read_added(pointwise_of(op))),
@@ -160,8 +146,11 @@ struct AddAndNorm : Prepared {
 };
 
 std::unique_ptr<Prepared> prepare(const orr_op& op) {
-  if (is_sum(op)) return std::make_unique<Sum>(op);
-  return std::make_unique<AddAndNorm>(op);
+  if (!is_sum(op)) return std::make_unique<AddAndNorm>(op);
+  const orr_op first = pointwise_of(op);
+  const int32_t dtype = op.out[0].dtype;
+  return std::make_unique<ColumnSums>(first, plan_of(op), dtype, kFoldSum,
+                                      op.out[first.n_out].dtype == dtype, true);
 }
 
 }  // namespace

@@ -12,11 +12,6 @@
 
 namespace orr_cuda {
 
-// Throws Unsupported unless the op has these tensors, the first of which is rows.
-void require_tensors(const orr_op& op, std::string_view in, std::string_view out);
-// Sets the arguments that have these names.
-void point_to(RowArgs& args, std::string_view names, const CUdeviceptr* tensors);
-
 // What a norm adds to its input first: a row (0: none) and a tensor. The result goes to `sum`.
 struct Residual {
   CUdeviceptr bias = 0, added = 0, sum = 0;

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstring>
 #include <iterator>
+#include <utility>
 
 #include <orrery/sdk/expression_checks.hpp>
 
@@ -107,6 +108,17 @@ const char* memory_type(int32_t dtype) {
   static const char* const types[] = {nullptr, "float",     "double",        "Bf16",         "F16",
                                       "int",   "long long", "unsigned char", "unsigned char"};
   return types[dtype];
+}
+
+std::vector<int> terms_of(const orr_expr& e, int r) {
+  const orr_instr& i = e.instrs[r];
+  if (i.fn == ORR_FN_INPUT) return {i.a};
+  require(i.fn == ORR_FN_ADD, "more than sums");
+  std::vector<int> all = terms_of(e, i.a), others = terms_of(e, i.b);
+  if (all.size() < others.size()) std::swap(all, others);
+  all.insert(all.end(), others.begin(), others.end());
+  require(all.size() <= 3, "more than three terms");
+  return all;
 }
 
 std::string expression_statements(const orr_op& op) { return Writer(*op.expr).run(); }

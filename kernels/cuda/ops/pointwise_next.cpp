@@ -3,8 +3,10 @@
 // pointwise_next: any expression with the sum over its rows, and sums of two tensors, one of them
 // perhaps with a bias, with a norm of their rows.
 #include <algorithm>
+#include <set>
 #include <vector>
 
+#include "../expression.h"
 #include "column_sums.h"
 #include "row_op.h"
 
@@ -71,26 +73,18 @@ bool is_row(const orr_op& op, const orr_tensor& x) {
 }
 
 Added read_added(const orr_op& op) {
-  const orr_expr& e = *op.expr;
-  require(e.n_outputs == 1 && e.n_instrs == 2 * op.n_in - 1 && op.n_in <= 3, "not x + bias + r");
-  const orr_instr& last = e.instrs[e.n_instrs - 1];
+  const std::vector<int> terms = terms_of(*op.expr, op.expr->outputs[0]);
+  require(op.expr->n_outputs == 1 && std::set(terms.begin(), terms.end()).size() == terms.size() &&
+              terms.size() == size_t(op.n_in),
+          "not x + bias + r");
   Added found;
-  int used[5] = {};
-  for (int k = 0; k < e.n_instrs; ++k) {
-    const orr_instr& i = e.instrs[k];
-    require(i.fn == ORR_FN_INPUT || i.fn == ORR_FN_ADD, "more than sums");
-    if (i.fn == ORR_FN_ADD) {
-      ++used[i.a], ++used[i.b];
-      continue;
-    }
-    const bool row = is_row(op, op.in[i.a]), behind = k == last.a || k == last.b;
-    int& place = row ? found.bias : behind && found.added < 0 ? found.added : found.x;
+  for (const int& i : terms) {
+    const bool last = &i == &terms.back();
+    int& place = is_row(op, op.in[i]) ? found.bias : last ? found.added : found.x;
     require(place < 0, "two of one kind");
-    place = i.a;
+    place = i;
   }
-  require(std::all_of(used, used + e.n_instrs - 1, [](int n) { return n == 1; }) &&
-              e.outputs[0] == e.n_instrs - 1 && found.x >= 0 && found.added >= 0,
-          "not the sum of two tensors");
+  require(found.x >= 0 && found.added >= 0, "not the sum of two tensors");
   return found;
 }
 

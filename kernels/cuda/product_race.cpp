@@ -24,7 +24,6 @@
 namespace orr_cuda {
 namespace {
 
-constexpr int64_t deadline_ns = 60'000'000'000;
 // An algorithm whose first lap takes so much longer than the shortest first lap gets no other.
 constexpr float hopeless = 1.5f;
 // The fastest heat counts. A heat lasts about this long.
@@ -65,7 +64,7 @@ class Filled : public OwnMemory {
       n = std::min(n, bytes - at);
       check(driver().cuMemcpyAsync(get() + at, from, n, stream.get()), "cuMemcpyAsync");
     }
-    stream.drain(deadline_ns);
+    stream.drain();
   }
 };
 
@@ -86,7 +85,7 @@ class Clock {
     check(driver().cuEventRecord(begin_, stream), "cuEventRecord");
     for (int n = 0; n < laps; ++n) lap();
     check(driver().cuEventRecord(end_, stream), "cuEventRecord");
-    await(end_, deadline_ns);
+    await(end_, own_deadline);
     float taken = 0;
     check(driver().cuEventElapsedTime(&taken, begin_, end_), "cuEventElapsedTime");
     return taken / static_cast<float>(laps);
@@ -102,7 +101,7 @@ class Race {
   // The race's memory is in use until here.
   ~Race() {
     try {
-      stream_.drain(deadline_ns);
+      stream_.drain();
     } catch (const orr::Error&) {  // the next call says it too
     }
   }
@@ -151,7 +150,7 @@ class Race {
     check(driver().cuMemcpyAsync(reinterpret_cast<CUdeviceptr>(&found), differ_.get(), sizeof found,
                                  stream_.get()),
           "cuMemcpyAsync");
-    stream_.drain(deadline_ns);
+    stream_.drain();
     return found != 0;
   }
 

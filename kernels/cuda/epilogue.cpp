@@ -9,8 +9,8 @@
 namespace orr_cuda {
 namespace {
 
-// Reads the expression as cuBLASLt has it: the product plus a row, a tensor, both or neither; GELU of
-// it plus a row; or the product times the slope of GELU at an input.
+// Reads the expression as cuBLASLt has it: the product plus a row, a tensor, both or neither; GELU
+// of it plus a row; or the product times the slope of GELU at an input.
 class Reader {
  public:
   Reader(const orr_op& op, Epilogue& to) : op_(op), e_(*op.expr), to_(to) {

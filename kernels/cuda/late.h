@@ -14,9 +14,9 @@
 
 namespace orr_cuda {
 
-// A prepared op whose kernels may report errors: pass args() to them. `text` is the message, without
-// the op's `where` and `kind`, in which {row} and {value} stand for what is reported. REQUIRES: the
-// device is open. [main thread]
+// A prepared op whose kernels may report errors: pass args() to them. `text` is the message,
+// without the op's `where` and `kind`, in which {row} and {value} stand for what is reported.
+// REQUIRES: the device is open. [main thread]
 class LateSource {
  public:
   LateSource(const orr_op& op, const std::string& text);
@@ -30,10 +30,10 @@ class LateSource {
   unsigned id_;
 };
 
-// The message of an index `what` outside of the n `whats` that there are.
-inline std::string outside(const char* what, int64_t n, const char* whats) {
-  return std::string(what) + " {value} in row {row} is outside the " + std::to_string(n) + " " +
-         whats + " (0.." + std::to_string(n - 1) + ")";
+// The message of an index, or a label, outside of a table of n rows, or of n classes.
+inline std::string outside(const char* index, int64_t n, const char* rows) {
+  return std::string(index) + " {value} in row {row} is outside the " + std::to_string(n) + " " +
+         rows + " (0.." + std::to_string(n - 1) + ")";
 }
 
 // A message with what was reported.

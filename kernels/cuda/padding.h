@@ -20,8 +20,8 @@ class Padding {
   static std::optional<Padding> of(const orr_op& op, MatmulShape& shape);
 
   uint64_t bytes() const;  // of workspace: the copies
-  // Enqueues what comes before the product: copies to `copies`, and zeros for what is summed. Returns
-  // where the product is to read and write.
+  // Enqueues what comes before the product: copies to `copies`, and zeros for what is summed.
+  // Returns where the product is to read and write.
   ProductPlaces before(CUstream stream, const ProductPlaces& at, CUdeviceptr copies) const;
   // Enqueues what comes behind it. `made` is what `before` returned.
   void after(CUstream stream, const ProductPlaces& at, const ProductPlaces& made) const;

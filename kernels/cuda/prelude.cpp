@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The prelude of generated kernels. Integer arithmetic wraps; x/0 is 0; a real that does not fit an
-// integer becomes the smallest integer. Functions of f32 are CUDA's accurate ones (exp of a float is
-// expf), within 2 ulp of the exact value except powf (ops.h does not fix their bits); formulas avoid
-// cancellation.
+// integer becomes the smallest integer. Functions of f32 are CUDA's accurate ones (exp of a float
+// is expf), within 2 ulp of the exact value except powf (ops.h does not fix their bits); formulas
+// avoid cancellation.
 #include "expression.h"
 
 namespace orr_cuda {

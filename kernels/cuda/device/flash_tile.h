@@ -203,8 +203,8 @@ __device__ void mask_keys(const AttentionArgs& a, int first, int t, Result (&sco
       first, [&](int key, int h) { return key >= ends[h]; }, scores);
 }
 
-// Whether dropout leaves out element e of this lane's rows r and r + 8, in a tile whose first column
-// is number `first`. Rows are keys and columns queries, or the other way around.
+// Whether dropout leaves out element e of this lane's rows r and r + 8, in a tile whose first
+// column is number `first`. Rows are keys and columns queries, or the other way around.
 template <bool of_keys>
 struct LeftOut {
   Dropout dropout;

@@ -45,9 +45,9 @@ struct Shape {
   // Rows of a block: of plain kernels as many as six tiles of fit.
   int64_t tile() const { return flash() ? kFlashRows : depth * bytes() <= 512 ? 32 : 16; }
   int width() const { return depth <= 64 ? 64 : 128; }
-  // The shared memory of a block. Of plain kernels: `tiles` tiles of rows, and one of scores, or two
-  // in the gradient. Of others: q, and do in the gradient, four buffers of the rows that go by, and
-  // what the gradient keeps of these.
+  // The shared memory of a block. Of plain kernels: `tiles` tiles of rows, and one of scores, or
+  // two in the gradient. Of others: q, and do in the gradient, four buffers of the rows that go by,
+  // and what the gradient keeps of these.
   int64_t shared(int tiles) const {
     const int64_t rows = tile(), squares = grad ? 2 : 1;
     if (!flash()) return (tiles * rows * (depth + 1) + squares * rows * (rows + 1)) * bytes();

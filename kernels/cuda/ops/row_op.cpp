@@ -74,7 +74,8 @@ void supports(const orr_op& op, orr_support& out) {
   orr::copy_text(out.numerics, std::string("cuda.") + op.kind + ".1: sums as in ops.h" + exp);
 }
 
-// Of ops that sum over the rows.
+// The gradients of norms that are sums over the rows: norm_param_grad, and norm_grad, which makes
+// the input gradient, too, and the sum of what it stores, in one pass over the rows.
 
 bool is_rms(const orr_op& op) { return orr::attr_int(op, "rms", 0) == 1; }
 
@@ -89,7 +90,7 @@ void supports_param(const orr_op& op, orr_support& out) {
 
 uint64_t measure_param(const orr_op& op) { return plan_of(op, op.n_out).workspace(); }
 
-// norm_param_grad: the gradients of weight and bias are the sums of two expressions.
+// The gradients of weight and bias are the sums of two expressions.
 std::unique_ptr<Prepared> prepare_param(const orr_op& op) {
   std::vector<orr_tensor> in(op.in, op.in + op.n_in);
   for (size_t i = 2; i < in.size(); ++i)  // one for each row
@@ -105,8 +106,7 @@ std::unique_ptr<Prepared> prepare_param(const orr_op& op) {
                                       true, false);
 }
 
-// norm_grad: the input gradient, the gradients of weight and bias, and the sum of what is stored, in
-// one pass over the rows. The names of its inputs, perhaps without the last, which is added:
+// The inputs of norm_grad; one more may follow, which is added to the input gradient.
 std::string grad_inputs(const orr_op& op) { return is_rms(op) ? "dxwr" : "dxwmr"; }
 
 // How many outputs it has without the sum of the first.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The softmax, the norms and their input gradients. Each tensor has a name of one character: d
+// The softmax, the norms and their gradients. Each tensor has a name of one character: d
 // (dy), x and y are rows [R,C]; w and b are [C]; the statistics m (mean) and r (rstd) are [R]; n is
 // a sum over the rows, [nodes,C] if the op has leaves.
 #pragma once

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "blas.h"
 
-#include <orrery/sdk/plugin.hpp>
-
 namespace orr_cuda {
 
 Blas::Blas() {

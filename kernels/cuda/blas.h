@@ -6,7 +6,8 @@
 
 #include <cublasLt.h>
 
-#include <utility>
+#include <memory>
+#include <type_traits>
 
 #include "library.h"
 
@@ -36,23 +37,14 @@ struct Blas {
 const Blas& blas();
 
 void check_blas(cublasStatus_t status, const char* what);
+// Calls a function of the library, with this check.
+#define ORR_BLAS(name, ...) check_blas(blas().name(__VA_ARGS__), #name)
 
-// An object that the library makes, and destroys.
+// Objects that the library makes, and destroys.
 template <class T>
-class BlasObject {
- public:
-  using Destroy = cublasStatus_t (*)(T);
-  BlasObject(T object, Destroy destroy) : object_(object), destroy_(destroy) {}
-  BlasObject(BlasObject&& other) noexcept
-      : object_(std::exchange(other.object_, nullptr)), destroy_(other.destroy_) {}
-  ~BlasObject() {
-    if (object_) destroy_(object_);
-  }
-  T get() const { return object_; }
-
- private:
-  T object_;
-  Destroy destroy_;
-};
+using BlasObject = std::unique_ptr<std::remove_pointer_t<T>, cublasStatus_t (*)(T)>;
+using Layout = BlasObject<cublasLtMatrixLayout_t>;
+using Description = BlasObject<cublasLtMatmulDesc_t>;
+using Preference = BlasObject<cublasLtMatmulPreference_t>;
 
 }  // namespace orr_cuda

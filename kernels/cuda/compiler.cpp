@@ -48,6 +48,8 @@ void check_nvrtc(nvrtcResult code, const char* what) {
     throw orr::Error(ORR_FAILED, std::string(what) + ": " + library().nvrtcGetErrorString(code));
 }
 
+#define ORR_NVRTC(name, ...) check_nvrtc(library().name(__VA_ARGS__), #name)
+
 using Options = std::array<std::string, 3>;
 
 Options options_for(int arch, bool ptx) {
@@ -58,9 +60,7 @@ Options options_for(int arch, bool ptx) {
 class Program {
  public:
   explicit Program(const std::string& source) {
-    check_nvrtc(library().nvrtcCreateProgram(&program_, source.c_str(), "pointwise.cu", 0, nullptr,
-                                             nullptr),
-                "nvrtcCreateProgram");
+    ORR_NVRTC(nvrtcCreateProgram, &program_, source.c_str(), "pointwise.cu", 0, nullptr, nullptr);
   }
   ~Program() { library().nvrtcDestroyProgram(&program_); }
   Program(const Program&) = delete;
@@ -94,9 +94,9 @@ class Program {
 // The newest architecture that this compiler knows and that is not newer than the device.
 int known_arch(int device) {
   int count = 0;
-  check_nvrtc(library().nvrtcGetNumSupportedArchs(&count), "nvrtcGetNumSupportedArchs");
+  ORR_NVRTC(nvrtcGetNumSupportedArchs, &count);
   std::vector<int> known(static_cast<size_t>(count));
-  check_nvrtc(library().nvrtcGetSupportedArchs(known.data()), "nvrtcGetSupportedArchs");
+  ORR_NVRTC(nvrtcGetSupportedArchs, known.data());
   int best = 0;
   for (int arch : known)
     if (arch <= device && arch > best) best = arch;
@@ -120,7 +120,7 @@ Compiled compile(const std::string& source, int arch, bool ptx) {
 
 std::string image_key(const std::string& source, int arch, bool ptx) {
   int major = 0, minor = 0;
-  check_nvrtc(library().nvrtcVersion(&major, &minor), "nvrtcVersion");
+  ORR_NVRTC(nvrtcVersion, &major, &minor);
   std::string key = "NVRTC " + std::to_string(major) + "." + std::to_string(minor);
   for (const std::string& option : options_for(arch, ptx)) key += " " + option;
   return key + "\n" + source;
@@ -140,13 +140,13 @@ CUmodule module_of(const std::string& source) {
   if (module) return module;
   const int arch = known_arch(opened().arch);
   const std::string image = image_of(source, arch, arch != opened().arch);
-  check(driver().cuModuleLoadData(&module, image.data()), "cuModuleLoadData");
+  ORR_DRIVER(cuModuleLoadData, &module, image.data());
   return module;
 }
 
 CUfunction function_of(CUmodule module, const char* name) {
   CUfunction found = nullptr;
-  check(driver().cuModuleGetFunction(&found, module, name), "cuModuleGetFunction");
+  ORR_DRIVER(cuModuleGetFunction, &found, module, name);
   return found;
 }
 

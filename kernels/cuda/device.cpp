@@ -19,24 +19,21 @@ Opened& state() {
   return device;
 }
 
-void open_device(int32_t local_rank) {
-  Opened& o = state();
-  if (o.context) throw orr::Error(ORR_INVALID, "the device 'cuda' is open already");
-  const std::string missing = why_not_here();
-  if (!missing.empty()) throw orr::Error(ORR_UNAVAILABLE, missing);
-  int devices = 0;
-  check(driver().cuDeviceGetCount(&devices), "cuDeviceGetCount");
-  check(driver().cuDeviceGet(&o.device, local_rank % devices), "cuDeviceGet");
-  o.arch = attribute_of(o.device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) * 10 +
-           attribute_of(o.device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
-  o.multiprocessors = attribute_of(o.device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
-  check(driver().cuDevicePrimaryCtxRetain(&o.context, o.device), "cuDevicePrimaryCtxRetain");
-  enter();
-  open_late();
-}
-
 orr_status* open(void*, int32_t local_rank, int32_t) {
-  return orr::guard([&] { open_device(local_rank); });
+  return orr::guard([&] {
+    Opened& o = state();
+    if (o.context) throw orr::Error(ORR_INVALID, "the device 'cuda' is open already");
+    const std::string missing = why_not_here();
+    if (!missing.empty()) throw orr::Error(ORR_UNAVAILABLE, missing);
+    int devices = 0;
+    ORR_DRIVER(cuDeviceGetCount, &devices);
+    ORR_DRIVER(cuDeviceGet, &o.device, local_rank % devices);
+    o.arch = attribute_of(o.device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) * 10 +
+             attribute_of(o.device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+    ORR_DRIVER(cuDevicePrimaryCtxRetain, &o.context, o.device);
+    enter();
+    open_late();
+  });
 }
 
 orr_status* facts(void*, orr_device_facts* out) {
@@ -55,7 +52,7 @@ const Opened& opened() {
   return state();
 }
 
-void enter() { check(driver().cuCtxSetCurrent(opened().context), "cuCtxSetCurrent"); }
+void enter() { ORR_DRIVER(cuCtxSetCurrent, opened().context); }
 
 CUdeviceptr address(const orr_buffer& buffer) {
   if (std::strcmp(buffer.memory->native_kind, "cuda") != 0)

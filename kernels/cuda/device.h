@@ -7,6 +7,8 @@
 #include <cuda.h>
 #include <orrery/device.h>
 
+#include <orrery/sdk/plugin.hpp>
+
 #include "driver.h"
 
 namespace orr_cuda {
@@ -18,7 +20,6 @@ struct Opened {
   CUdevice device = 0;
   CUcontext context = nullptr;
   int arch = 0;  // 90: compute capability 9.0
-  int multiprocessors = 0;
 };
 
 // The facts of the device. Throws orr::Error, ORR_INVALID, as long as the host has not opened it.
@@ -33,6 +34,15 @@ int attribute_of(CUdevice device, CUdevice_attribute which);
 // Makes the device's context current on the calling thread. A thread must call this before it calls
 // the driver for anything else. REQUIRES: the device is open.
 void enter();
+
+// Runs the body of a function of the ABI, with the context current.
+template <class Body>
+orr_status* on_device(const Body& body) {
+  return orr::guard([&] {
+    enter();
+    body();
+  });
+}
 
 // The address of a buffer of tier DEVICE or PINNED. Throws orr::Error for other tiers.
 CUdeviceptr address(const orr_buffer& buffer);

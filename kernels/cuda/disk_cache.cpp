@@ -36,13 +36,9 @@ std::string whole(const std::string& key, const std::string& value) {
 
 // Empty if the user has no folder: code from a folder that others can write must not be loaded.
 fs::path folder() {
-  const auto named = [](const char* variable) {
-    const char* path = std::getenv(variable);
-    return fs::path(path ? path : "");
-  };
-  if (const fs::path cache = named("XDG_CACHE_HOME"); !cache.empty()) return cache / "orrery/cuda";
-  const fs::path home = named("HOME");
-  return home.empty() ? home : home / ".cache/orrery/cuda";
+  const char *cache = std::getenv("XDG_CACHE_HOME"), *home = std::getenv("HOME");
+  if (cache && *cache) return fs::path(cache) / "orrery/cuda";
+  return home && *home ? fs::path(home) / ".cache/orrery/cuda" : fs::path();
 }
 
 void warn(const std::string& text) { orr::host->log(ORR_LOG_WARN, ("cuda: " + text).c_str()); }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver.h"
 
-#include <orrery/sdk/plugin.hpp>
-
 namespace orr_cuda {
 
 Driver::Driver() {
@@ -20,8 +18,8 @@ const Driver& driver() {
 std::string why_not_here() {
   try {
     int devices = 0;
-    check(driver().cuInit(0), "cuInit");
-    check(driver().cuDeviceGetCount(&devices), "cuDeviceGetCount");
+    ORR_DRIVER(cuInit, 0);
+    ORR_DRIVER(cuDeviceGetCount, &devices);
     return devices > 0 ? "" : "the NVIDIA driver shows no GPU: see CUDA_VISIBLE_DEVICES";
   } catch (const orr::Error& e) {
     return e.what();

@@ -47,5 +47,7 @@ std::string why_not_here();
 
 // Throws orr::Error (ORR_FAILED) with the driver's text, unless the code is success.
 void check(CUresult code, const char* what);
+// Calls a function of the driver, with this check.
+#define ORR_DRIVER(name, ...) check(driver().name(__VA_ARGS__), #name)
 
 }  // namespace orr_cuda

@@ -1,78 +1,64 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "epilogue.h"
 
+#include <algorithm>
+
+#include "expression.h"
 #include "op.h"
 
 namespace orr_cuda {
 namespace {
 
-// The expression as cuBLASLt has it: the product plus a row, a tensor, both or neither; GELU of it
-// plus a row; or the product times the slope of GELU at an input.
+// Reads the expression as cuBLASLt has it: the product plus a row, a tensor, both or neither; GELU
+// of it plus a row; or the product times the slope of GELU at an input.
 class Reader {
  public:
-  explicit Reader(const orr_op& op) : op_(op), e_(*op.expr) {}
-
-  void read(Epilogue& to) const {
+  Reader(const orr_op& op, Epilogue& to) : op_(op), e_(*op.expr), to_(to) {
     require(e_.n_outputs <= 2, "no such results at once");
     for (int j = 0; j < e_.n_outputs; ++j)
       if (at(e_.outputs[j]).fn == ORR_FN_GELU) to.kind = CUBLASLT_EPILOGUE_GELU, to.result = j;
-    int sum = e_.outputs[to.result];
-    if (to.kind == CUBLASLT_EPILOGUE_GELU) {
-      sum = at(sum).a;
-      to.kept = e_.n_outputs == 2 ? 1 - to.result : -1;
-      require(e_.n_outputs == 1 || e_.outputs[to.kept] == sum, "no such results at once");
-    }
-    require(e_.n_outputs == 1 || to.kept >= 0, "no such results at once");
-    if (is_product(sum)) return require(to.kind != CUBLASLT_EPILOGUE_DEFAULT, "nothing follows");
-    if (at(sum).fn == ORR_FN_MUL && to.kind == CUBLASLT_EPILOGUE_DEFAULT) return slope(sum, to);
-    add_all(sum, to);
+    const bool gelu = to.kind == CUBLASLT_EPILOGUE_GELU;
+    const int sum = gelu ? at(e_.outputs[to.result]).a : e_.outputs[to.result];
+    if (gelu && e_.n_outputs == 2) to.kept = 1 - to.result;
+    require(e_.n_outputs == 1 || (gelu && e_.outputs[to.kept] == sum), "no such results at once");
+    if (at(sum).fn == ORR_FN_MUL && !gelu)
+      slope(at(sum));
+    else
+      add_all(sum);
+    require(gelu || to.before >= 0 || to.bias >= 0 || to.added >= 0, "nothing follows");
   }
 
  private:
   const orr_instr& at(int r) const { return e_.instrs[r]; }
-  bool is_product(int r) const { return at(r).fn == ORR_FN_INPUT && at(r).a == 0; }
+  bool is_input(int r) const { return at(r).fn == ORR_FN_INPUT; }
 
-  // Returns the operand of instruction r that is not the product.
-  int other(int r) const {
-    const orr_instr& i = at(r);
-    require(is_product(i.a) != is_product(i.b), "not an epilogue of cuBLASLt");
-    return is_product(i.a) ? i.b : i.a;
-  }
-  // The op's input that a register holds.
-  int input(int r) const {
-    require(at(r).fn == ORR_FN_INPUT, "not an epilogue of cuBLASLt");
-    return at(r).a + 1;
+  void slope(const orr_instr& product) {
+    const bool left = is_input(product.a) && at(product.a).a == 0;
+    const orr_instr& factor = at(left ? product.b : product.a);
+    const int y = left ? product.a : product.b;
+    require(is_input(y) && at(y).a == 0 && factor.fn == ORR_FN_GELU_GRAD && is_input(factor.a),
+            "not an epilogue of cuBLASLt");
+    to_.before = at(factor.a).a + 1, to_.kind = CUBLASLT_EPILOGUE_DGELU;
   }
 
-  void slope(int r, Epilogue& to) const {
-    const orr_instr& factor = at(other(r));
-    require(factor.fn == ORR_FN_GELU_GRAD, "not an epilogue of cuBLASLt");
-    to.before = input(factor.a), to.kind = CUBLASLT_EPILOGUE_DGELU;
-  }
-
-  // The product and an input, or that and another.
-  void add_all(int r, Epilogue& to) const {
-    const orr_instr& i = at(r);
-    require(i.fn == ORR_FN_ADD, "not an epilogue of cuBLASLt");
-    if (is_product(i.a) || is_product(i.b)) return add(other(r), to);
-    const bool left = at(i.a).fn == ORR_FN_ADD;
-    const int inner = left ? i.a : i.b;
-    require(at(inner).fn == ORR_FN_ADD, "not an epilogue of cuBLASLt");
-    add(other(inner), to), add(left ? i.b : i.a, to);
-  }
-
-  void add(int r, Epilogue& to) const {
-    const int i = input(r);
-    const orr_tensor& x = op_.in[i];
-    const auto repeats = [&](int d) { return x.dims[d] == 1 || x.strides[d] == 0; };
-    const bool row = repeats(0) && repeats(1) && x.strides[2] == 1;
-    int& place = row && op_.out[0].dims[1] > 1 ? to.bias : to.added;
-    require(place < 0, "two of one kind are added");
-    place = i;
+  // The product and other inputs.
+  void add_all(int sum) {
+    const std::vector<int> terms = terms_of(e_, sum);
+    require(std::ranges::count(terms, 0) == 1, "not the product once");
+    for (const int i : terms) {
+      if (i == 0) continue;
+      const orr_tensor& x = op_.in[i + 1];
+      const auto repeats = [&](int d) { return x.dims[d] == 1 || x.strides[d] == 0; };
+      const bool row = repeats(0) && repeats(1) && x.strides[2] == 1;
+      int& place = row && op_.out[0].dims[1] > 1 ? to_.bias : to_.added;
+      require(place < 0, "two of one kind are added");
+      place = i + 1;
+    }
   }
 
   const orr_op& op_;
   const orr_expr& e_;
+  Epilogue& to_;
 };
 
 // Where a tensor that is read or written whole lies.
@@ -93,7 +79,7 @@ Epilogue::Epilogue(const orr_op& op) {
   require(dtype == ORR_F32 || dtype == ORR_BF16 || dtype == ORR_F16, "only f32, bf16 and f16");
   for (int i = 0; i < op.expr->n_instrs; ++i)
     require(op.expr->instrs[i].dtype == dtype, "not all of one dtype");
-  Reader(op).read(*this);
+  Reader(op, *this);
   if (added >= 0) {
     require(kind == CUBLASLT_EPILOGUE_DEFAULT, "GELU of a sum with a tensor");
     added_at = whole(op.in[added], op.out[result]);

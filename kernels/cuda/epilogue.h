@@ -8,7 +8,6 @@
 #pragma once
 
 #include <cublasLt.h>
-#include <cuda.h>
 
 #include <optional>
 #include <string>
@@ -36,11 +35,6 @@ struct Epilogue {
   std::optional<Matrix> added_at, aux_at;  // layouts of `added`, and of GELU's argument
 
   std::string name() const;  // "+bias", "+gelu"
-};
-
-// The addresses of one launch.
-struct EpilogueAddresses {
-  CUdeviceptr bias = 0, added = 0, aux = 0;
 };
 
 }  // namespace orr_cuda

@@ -3,6 +3,8 @@
 
 #include <cstdio>
 #include <cstring>
+#include <iterator>
+#include <utility>
 
 #include <orrery/sdk/expression_checks.hpp>
 
@@ -11,56 +13,23 @@
 namespace orr_cuda {
 namespace {
 
-// A function and its name in the prelude.
-struct Word {
-  int32_t fn;
-  const char* name;
-};
-const Word words[] = {
-    {ORR_FN_ADD, "add"},
-    {ORR_FN_SUB, "subtract"},
-    {ORR_FN_MUL, "multiply"},
-    {ORR_FN_DIV, "divide"},
-    {ORR_FN_MIN, "smaller"},
-    {ORR_FN_MAX, "larger"},
-    {ORR_FN_POW, "power"},
-    {ORR_FN_FMA, "multiply_add"},
-    {ORR_FN_MOD, "modulo"},
-    {ORR_FN_NEG, "negative"},
-    {ORR_FN_ABS, "absolute"},
-    {ORR_FN_SIGN, "sign"},
-    {ORR_FN_SQRT, "square_root"},
-    {ORR_FN_RSQRT, "reciprocal_root"},
-    {ORR_FN_RECIP, "reciprocal"},
-    {ORR_FN_EXP, "exponential"},
-    {ORR_FN_LOG, "logarithm"},
-    {ORR_FN_TANH, "hyperbolic_tangent"},
-    {ORR_FN_SIGMOID, "sigmoid"},
-    {ORR_FN_ERF, "error_function"},
-    {ORR_FN_SIN, "sine"},
-    {ORR_FN_COS, "cosine"},
-    {ORR_FN_FLOOR, "round_down"},
-    {ORR_FN_CEIL, "round_up"},
-    {ORR_FN_ROUND, "round_even"},
-    {ORR_FN_GELU, "gelu"},
-    {ORR_FN_GELU_GRAD, "gelu_grad"},
-    {ORR_FN_EQ, "equal"},
-    {ORR_FN_NE, "unequal"},
-    {ORR_FN_LT, "less"},
-    {ORR_FN_LE, "at_most"},
-    {ORR_FN_GT, "greater"},
-    {ORR_FN_GE, "at_least"},
-    {ORR_FN_AND, "both"},
-    {ORR_FN_OR, "either"},
-    {ORR_FN_NOT, "opposite"},
-    {ORR_FN_ISFINITE, "is_finite"},
-    {ORR_FN_SELECT, "select"},
-};
+// The functions of ops.h by their names in the prelude: those from ADD, from NEG and from EQ on.
+const char* const from_add[] = {"add",    "subtract", "multiply",     "divide", "smaller",
+                                "larger", "power",    "multiply_add", "modulo"};
+const char* const from_neg[] = {
+    "negative",       "absolute",    "sign",      "square_root",        "reciprocal_root",
+    "reciprocal",     "exponential", "logarithm", "hyperbolic_tangent", "sigmoid",
+    "error_function", "sine",        "cosine",    "round_down",         "round_up",
+    "round_even",     "gelu",        "gelu_grad"};
+const char* const from_eq[] = {"equal", "unequal", "less",     "at_most",   "greater", "at_least",
+                               "both",  "either",  "opposite", "is_finite", "select"};
+static_assert(ORR_FN_ADD + std::size(from_add) - 1 == ORR_FN_MOD &&
+              ORR_FN_NEG + std::size(from_neg) - 1 == ORR_FN_GELU_GRAD &&
+              ORR_FN_EQ + std::size(from_eq) - 1 == ORR_FN_SELECT);
 
 const char* name_of(int32_t fn) {
-  const Word* word = words;
-  while (word->fn != fn) ++word;
-  return word->name;
+  if (fn >= ORR_FN_EQ) return from_eq[fn - ORR_FN_EQ];
+  return fn >= ORR_FN_NEG ? from_neg[fn - ORR_FN_NEG] : from_add[fn - ORR_FN_ADD];
 }
 
 // The value of a constant, exactly, rounded by the prelude as any other result.
@@ -134,20 +103,25 @@ class Writer {
 }  // namespace
 
 const char* register_type(int32_t dtype) {
-  switch (dtype) {
-    case ORR_F64: return "double";
-    case ORR_BOOL: return "bool";
-    case ORR_F32:
-    case ORR_BF16:
-    case ORR_F16: return "float";
-    default: return "long long";
-  }
+  if (dtype == ORR_F64 || dtype == ORR_BOOL) return dtype == ORR_F64 ? "double" : "bool";
+  return is_real(dtype) ? "float" : "long long";
 }
 
 const char* memory_type(int32_t dtype) {
   static const char* const types[] = {nullptr, "float",     "double",        "Bf16",         "F16",
                                       "int",   "long long", "unsigned char", "unsigned char"};
   return types[dtype];
+}
+
+std::vector<int> terms_of(const orr_expr& e, int r) {
+  const orr_instr& i = e.instrs[r];
+  if (i.fn == ORR_FN_INPUT) return {i.a};
+  require(i.fn == ORR_FN_ADD, "more than sums");
+  std::vector<int> all = terms_of(e, i.a), others = terms_of(e, i.b);
+  if (all.size() < others.size()) std::swap(all, others);
+  all.insert(all.end(), others.begin(), others.end());
+  require(all.size() <= 3, "more than three terms");
+  return all;
 }
 
 std::string expression_statements(const orr_op& op) { return Writer(*op.expr).run(); }

@@ -7,6 +7,7 @@
 #include <orrery/kernel.h>
 
 #include <string>
+#include <vector>
 
 namespace orr_cuda {
 
@@ -16,6 +17,10 @@ extern const char pointwise_prelude[];
 // The statements that compute every register r<k>[V]; `e` is the index of the first element, p<i>
 // the address of input i for it, s<i> its step (0 or 1). REQUIRES: the expression is checked.
 std::string expression_statements(const orr_op& op);
+
+// The inputs that register r is the sum of, that of the last addition at the end if there are
+// three. Throws Unsupported if it is something else, or has more than three terms.
+std::vector<int> terms_of(const orr_expr& e, int r);
 
 // The C++ type of an element in memory: "Bf16".
 const char* memory_type(int32_t dtype);

@@ -32,7 +32,7 @@ double bandwidth(CUdevice device) {
 
 int attribute_of(CUdevice device, CUdevice_attribute which) {
   int value = 0;
-  check(driver().cuDeviceGetAttribute(&value, which, device), "cuDeviceGetAttribute");
+  ORR_DRIVER(cuDeviceGetAttribute, &value, which, device);
   return value;
 }
 
@@ -45,8 +45,8 @@ orr_device_facts facts_of(CUdevice device) {
   out.row_alignment = row_alignment;
   if (!why_not_here().empty()) return out;
   size_t total = 0;
-  check(driver().cuDeviceGetName(out.model, sizeof out.model, device), "cuDeviceGetName");
-  check(driver().cuDeviceTotalMem(&total, device), "cuDeviceTotalMem");
+  ORR_DRIVER(cuDeviceGetName, out.model, sizeof out.model, device);
+  ORR_DRIVER(cuDeviceTotalMem, &total, device);
   out.memory = total - std::min<uint64_t>(total, outside);
   out.peak_flops = peak_flops(device);
   out.bandwidth = bandwidth(device);

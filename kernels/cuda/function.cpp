@@ -24,7 +24,7 @@ const std::vector<CUmodule>& modules() {
   static const std::vector<CUmodule> loaded = [] {
     std::vector<CUmodule> all;
     for (const unsigned char* const* image = images; *image; ++image)
-      check(driver().cuModuleLoadData(&all.emplace_back(), *image), "cuModuleLoadData");
+      ORR_DRIVER(cuModuleLoadData, &all.emplace_back(), *image);
     return all;
   }();
   return loaded;
@@ -45,17 +45,15 @@ Function find_function(const std::string& name) {
 }
 
 void allow_shared(Function function, unsigned bytes) {
-  check(driver().cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                                    static_cast<int>(bytes)),
-        "cuFuncSetAttribute");
+  ORR_DRIVER(cuFuncSetAttribute, function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+             static_cast<int>(bytes));
 }
 
 void enqueue_packed(CUstream stream, Function function, Extent grid, Extent block,
                     unsigned shared_bytes, void** arguments) {
   if (grid.x == 0 || grid.y == 0 || grid.z == 0) return;
-  check(driver().cuLaunchKernel(function, grid.x, grid.y, grid.z, block.x, block.y, block.z,
-                                shared_bytes, stream, arguments, nullptr),
-        "cuLaunchKernel");
+  ORR_DRIVER(cuLaunchKernel, function, grid.x, grid.y, grid.z, block.x, block.y, block.z,
+             shared_bytes, stream, arguments, nullptr);
 }
 
 }  // namespace orr_cuda

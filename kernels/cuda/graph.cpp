@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph.h"
 
-#include <orrery/sdk/plugin.hpp>
-
 #include <memory>
 
 #include "device.h"
@@ -19,46 +17,35 @@ struct Graph {
   CUgraphExec exec = nullptr;
 };
 
-struct Recorded {
-  ~Recorded() {
-    if (graph) driver().cuGraphDestroy(graph);
-  }
-  CUgraph graph = nullptr;
-};
-
 CUstream of(orr_stream* stream) { return reinterpret_cast<CUstream>(stream); }
 
 }  // namespace
 
 // Other threads (a comm backend's) go on as they like meanwhile.
 orr_status* capture_begin(void*, orr_stream* stream) {
-  return orr::guard([&] {
-    enter();
-    check(driver().cuStreamBeginCapture(of(stream), CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
-          "cuStreamBeginCapture");
+  return on_device([&] {
+    ORR_DRIVER(cuStreamBeginCapture, of(stream), CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
     recordings().insert_or_assign(of(stream), Merge(of(stream)));  // one may have been given up
   });
 }
 
 orr_status* capture_end(void*, orr_stream* stream, orr_graph** out) {
-  return orr::guard([&] {
-    enter();
+  return on_device([&] {
     auto recording = recordings().extract(of(stream));
-    Recorded recorded;
-    check(driver().cuStreamEndCapture(of(stream), &recorded.graph), "cuStreamEndCapture");
+    CUgraph recorded = nullptr;
+    ORR_DRIVER(cuStreamEndCapture, of(stream), &recorded);
+    const std::unique_ptr<CUgraph_st, CUresult (*)(CUgraph)> owned(recorded,
+                                                                   driver().cuGraphDestroy);
     auto graph = std::make_unique<Graph>();
     if (recording) graph->table = recording.mapped().finish();
-    check(driver().cuGraphInstantiate(&graph->exec, recorded.graph, 0), "cuGraphInstantiate");
+    ORR_DRIVER(cuGraphInstantiate, &graph->exec, recorded, 0);
     *out = reinterpret_cast<orr_graph*>(graph.release());
   });
 }
 
 orr_status* graph_launch(void*, orr_graph* graph, orr_stream* stream) {
-  return orr::guard([&] {
-    enter();
-    check(driver().cuGraphLaunch(reinterpret_cast<Graph*>(graph)->exec, of(stream)),
-          "cuGraphLaunch");
-  });
+  return on_device(
+      [&] { ORR_DRIVER(cuGraphLaunch, reinterpret_cast<Graph*>(graph)->exec, of(stream)); });
 }
 
 void graph_destroy(void*, orr_graph* graph) { delete reinterpret_cast<Graph*>(graph); }

@@ -4,11 +4,10 @@
 #include <atomic>
 #include <map>
 #include <mutex>
-#include <utility>
 
 #include <orrery/sdk/plugin.hpp>
 
-#include "driver.h"
+#include "memory.h"
 
 namespace orr_cuda {
 namespace {
@@ -16,7 +15,7 @@ namespace {
 // Never destroyed: the device's work may outlive main.
 struct Reports {
   std::mutex mutex;
-  std::map<unsigned, std::pair<std::string, LateSource::Text>> sources;
+  std::map<unsigned, std::string> sources;
   unsigned next = 1;
   LateWord* word = nullptr;
 };
@@ -27,19 +26,14 @@ Reports& reports() {
 
 }  // namespace
 
-void open_late() {
-  void* place = nullptr;
-  check(driver().cuMemHostAlloc(&place, sizeof(LateWord),
-                                CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP),
-        "cuMemHostAlloc");
-  reports().word = new (place) LateWord{};
-}
+void open_late() { reports().word = new (allocate_pinned(sizeof(LateWord))) LateWord{}; }
 
-LateSource::LateSource(const orr_op& op, Text text) {
+LateSource::LateSource(const orr_op& op, const std::string& text) {
   Reports& all = reports();
   std::lock_guard lock(all.mutex);
   id_ = all.next++;
-  all.sources[id_] = {op.where ? op.where : "", std::move(text)};
+  const std::string where = op.where && *op.where ? std::string(op.where) + ": " : "";
+  all.sources[id_] = where + op.kind + ": " + text;
 }
 
 LateSource::~LateSource() {
@@ -60,12 +54,10 @@ void throw_late() {
   state.store(0);
   const auto source = all.sources.find(report.op);
   if (source == all.sources.end())
-    throw orr::Error(ORR_INVALID, "an op that was released reported bad data: row " +
-                                      std::to_string(report.row) + ", value " +
-                                      std::to_string(report.value));
-  const auto& [where, text] = source->second;
-  throw orr::Error(ORR_INVALID,
-                   (where.empty() ? "" : where + ": ") + text(report.row, report.value));
+    throw orr::Error(ORR_INVALID, filled("an op that was released reported bad data: row {row}, "
+                                         "value {value}",
+                                         report));
+  throw orr::Error(ORR_INVALID, filled(source->second, report));
 }
 
 }  // namespace orr_cuda

@@ -6,20 +6,20 @@
 #include <cuda.h>
 #include <orrery/kernel.h>
 
-#include <functional>
+#include <cstring>
 #include <string>
+#include <utility>
 
 #include "late_word.h"
 
 namespace orr_cuda {
 
-// A prepared op whose kernels may report errors: pass args() to them. `text` makes the message from
-// row and value; the op's `where` is put in front. REQUIRES: the device is open. [main thread]
+// A prepared op whose kernels may report errors: pass args() to them. `text` is the message,
+// without the op's `where` and `kind`, in which {row} and {value} stand for what is reported.
+// REQUIRES: the device is open. [main thread]
 class LateSource {
  public:
-  using Text = std::function<std::string(long long row, long long value)>;
-
-  LateSource(const orr_op& op, Text text);
+  LateSource(const orr_op& op, const std::string& text);
   ~LateSource();
   LateSource(const LateSource&) = delete;
   LateSource& operator=(const LateSource&) = delete;
@@ -30,13 +30,18 @@ class LateSource {
   unsigned id_;
 };
 
-// The message of an index outside of a table.
-inline LateSource::Text bad_index(const std::string& kind, int64_t rows) {
-  return [=](long long row, long long index) {
-    return kind + ": index " + std::to_string(index) + " in row " + std::to_string(row) +
-           " is outside the " + std::to_string(rows) + " rows of the table (0.." +
-           std::to_string(rows - 1) + ")";
-  };
+// The message of an index, or a label, outside of a table of n rows, or of n classes.
+inline std::string outside(const char* index, int64_t n, const char* rows) {
+  return std::string(index) + " {value} in row {row} is outside the " + std::to_string(n) + " " +
+         rows + " (0.." + std::to_string(n - 1) + ")";
+}
+
+// A message with what was reported.
+inline std::string filled(std::string text, const LateWord& report) {
+  for (const auto& [name, n] : {std::pair{"{row}", report.row}, {"{value}", report.value}})
+    if (const size_t at = text.find(name); at != text.npos)
+      text.replace(at, std::strlen(name), std::to_string(n));
+  return text;
 }
 
 // Throws orr::Error, ORR_INVALID, if a kernel has reported an error, and clears the report.

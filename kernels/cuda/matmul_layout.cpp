@@ -62,6 +62,13 @@ MatmulShape::MatmulShape(const orr_op& op) {
   fast = orr::attr_text(op, "numerics", "") == "fast";
 }
 
+MatmulShape MatmulShape::of_leaf(int64_t depth) const {
+  MatmulShape leaf = *this;
+  leaf.k = (a->turned ? leaf.a->cols : leaf.a->rows) = depth;
+  (b->turned ? leaf.b->rows : leaf.b->cols) = depth;
+  return leaf;
+}
+
 std::optional<Matrix> view_of(const orr_tensor& t) { return view(t, false); }
 
 Alignment alignment_of(const MatmulShape& shape) {

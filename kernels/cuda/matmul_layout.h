@@ -3,6 +3,7 @@
 // Describes matrix products for cuBLASLt, which is column-major: it computes y^T = b^T a^T.
 #pragma once
 
+#include <cuda.h>
 #include <orrery/kernel.h>
 
 #include <optional>
@@ -19,6 +20,8 @@ struct Matrix {
 // y[g,m,n] = sum over k of a[g,m,k] * b[g,k,n].
 struct MatmulShape {
   explicit MatmulShape(const orr_op& op);  // throws Unsupported
+  // The product of one leaf of `depth` elements. REQUIRES: there are a, b and y.
+  MatmulShape of_leaf(int64_t depth) const;
 
   int32_t dtype;
   int64_t g, m, n, k;
@@ -31,12 +34,17 @@ struct MatmulShape {
 // The form of a [batch, rows, cols] tensor that is not turned; empty if its strides have none.
 std::optional<Matrix> view_of(const orr_tensor& t);
 
+// Where a product reads and writes; the last three are those of an epilogue (epilogue.h).
+struct ProductPlaces {
+  CUdeviceptr a, b, y, workspace, bias = 0, added = 0, aux = 0;
+};
+
 // What the addresses of the matrices, or of all their rows, are multiples of, in bytes.
 struct Alignment {
   int64_t a, b, y;
 
-  bool fits(uint64_t at_a, uint64_t at_b, uint64_t at_y) const {
-    return at_a % uint64_t(a) == 0 && at_b % uint64_t(b) == 0 && at_y % uint64_t(y) == 0;
+  bool fits(const ProductPlaces& at) const {
+    return at.a % uint64_t(a) == 0 && at.b % uint64_t(b) == 0 && at.y % uint64_t(y) == 0;
   }
 };
 

@@ -5,31 +5,19 @@
 #include <cstring>
 #include <memory>
 
-#include <orrery/sdk/plugin.hpp>
-
 #include "device.h"
 #include "stream.h"
 
 namespace orr_cuda {
 namespace {
 
-constexpr int64_t zeroing_deadline = 60'000'000'000;
-
 void* allocate_device(size_t bytes) {
   CUdeviceptr place = 0;
-  check(driver().cuMemAlloc(&place, bytes), "cuMemAlloc");
+  ORR_DRIVER(cuMemAlloc, &place, bytes);
   const OwnStream stream;
-  check(driver().cuMemsetD8Async(place, 0, bytes, stream.get()), "cuMemsetD8Async");
-  stream.drain(zeroing_deadline);
+  ORR_DRIVER(cuMemsetD8Async, place, 0, bytes, stream.get());
+  stream.drain();
   return reinterpret_cast<void*>(place);
-}
-
-void* allocate_pinned(size_t bytes) {
-  void* place = nullptr;
-  check(
-      driver().cuMemHostAlloc(&place, bytes, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP),
-      "cuMemHostAlloc");
-  return std::memset(place, 0, bytes);
 }
 
 // Host addresses are device addresses too.
@@ -40,13 +28,18 @@ CUdeviceptr either_address(const orr_buffer& buffer) {
 
 }  // namespace
 
+void* allocate_pinned(size_t bytes) {
+  void* place = nullptr;
+  ORR_DRIVER(cuMemHostAlloc, &place, bytes, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
+  return std::memset(place, 0, bytes);
+}
+
 orr_status* allocate(void*, int32_t tier, uint64_t bytes, orr_memory** out) {
-  return orr::guard([&] {
+  return on_device([&] {
     const bool pinned = tier == ORR_TIER_PINNED;
     if (!pinned && tier != ORR_TIER_DEVICE)
       throw orr::Error(ORR_INVALID, "the device 'cuda' has no memory of tier " +
                                         std::to_string(tier) + ": ask for DEVICE or PINNED");
-    enter();
     auto memory = std::make_unique<orr_memory>();
     const size_t taken = std::max<uint64_t>(bytes, 1);
     void* place = pinned ? allocate_pinned(taken) : allocate_device(taken);
@@ -60,12 +53,11 @@ void free_memory(void*, orr_memory* memory) {
   if (!given) return;
   // At the end of a process the driver may be gone before the last owner, and the memory with it.
   if (driver().cuCtxSetCurrent(opened().context) == CUDA_ERROR_DEINITIALIZED) return;
-  orr_status* failed = orr::guard([&] {
-    enter();
+  orr_status* failed = on_device([&] {
     if (given->host)
-      check(driver().cuMemFreeHost(given->host), "cuMemFreeHost");
+      ORR_DRIVER(cuMemFreeHost, given->host);
     else
-      check(driver().cuMemFree(reinterpret_cast<CUdeviceptr>(given->native)), "cuMemFree");
+      ORR_DRIVER(cuMemFree, reinterpret_cast<CUdeviceptr>(given->native));
   });
   if (!failed) return;
   orr::host->log(ORR_LOG_WARN, orr::host->error_message(failed));
@@ -73,21 +65,17 @@ void free_memory(void*, orr_memory* memory) {
 }
 
 orr_status* copy(void*, orr_stream* stream, const orr_buffer* to, const orr_buffer* from) {
-  return orr::guard([&] {
+  return on_device([&] {
     if (to->bytes != from->bytes)
       throw orr::Error(ORR_INVALID, "a copy of " + std::to_string(from->bytes) + " bytes to " +
                                         std::to_string(to->bytes) + " bytes");
     if (to->bytes == 0) return;
-    enter();
-    check(driver().cuMemcpyAsync(either_address(*to), either_address(*from), to->bytes,
-                                 reinterpret_cast<CUstream>(stream)),
-          "cuMemcpyAsync");
+    ORR_DRIVER(cuMemcpyAsync, either_address(*to), either_address(*from), to->bytes,
+               reinterpret_cast<CUstream>(stream));
   });
 }
 
-OwnMemory::OwnMemory(size_t bytes) {
-  check(driver().cuMemAlloc(&place_, std::max<size_t>(bytes, 1)), "cuMemAlloc");
-}
+OwnMemory::OwnMemory(size_t bytes) { ORR_DRIVER(cuMemAlloc, &place_, std::max<size_t>(bytes, 1)); }
 
 OwnMemory::~OwnMemory() { driver().cuMemFree(place_); }
 

@@ -8,12 +8,9 @@
 namespace orr_cuda {
 namespace {
 
-constexpr int64_t upload_deadline = 60'000'000'000;
-
-template <class Range>
-bool touches(const std::vector<Range>& ranges, CUdeviceptr begin, uint64_t bytes) {
-  return std::any_of(ranges.begin(), ranges.end(),
-                     [&](const Range& r) { return begin < r.end && r.begin < begin + bytes; });
+bool touches(const auto& ranges, CUdeviceptr begin, uint64_t bytes) {
+  return std::ranges::any_of(
+      ranges, [&](const auto& r) { return begin < r.end && r.begin < begin + bytes; });
 }
 
 }  // namespace
@@ -79,10 +76,9 @@ std::unique_ptr<OwnMemory> Merge::finish() {
   if (words.empty()) return nullptr;
   auto memory = std::make_unique<OwnMemory>(words.size() * sizeof(uint64_t));
   const OwnStream stream;
-  check(driver().cuMemcpyAsync(memory->get(), reinterpret_cast<CUdeviceptr>(words.data()),
-                               words.size() * sizeof(uint64_t), stream.get()),
-        "cuMemcpyAsync");
-  stream.drain(upload_deadline);
+  ORR_DRIVER(cuMemcpyAsync, memory->get(), reinterpret_cast<CUdeviceptr>(words.data()),
+             words.size() * sizeof(uint64_t), stream.get());
+  stream.drain();
   CUdeviceptr table = memory->get();
   for (Group& g : groups_) {
     void* arguments[] = {&table, &g.rows};
@@ -90,7 +86,7 @@ std::unique_ptr<OwnMemory> Merge::finish() {
     changed.func = g.many, changed.kernelParams = arguments;
     changed.gridDimX = g.blocks, changed.blockDimX = g.threads;
     changed.gridDimY = changed.gridDimZ = changed.blockDimY = changed.blockDimZ = 1;
-    check(driver().cuGraphKernelNodeSetParams(g.node, &changed), "cuGraphKernelNodeSetParams");
+    ORR_DRIVER(cuGraphKernelNodeSetParams, g.node, &changed);
     table += g.table.size() * sizeof(uint64_t);
   }
   return memory;

@@ -58,6 +58,9 @@ std::unique_ptr<Prepared> prepare_as(const orr_op& op) {
 }
 
 // "f32", "bool", as in the names of device functions: "softmax_f32".
-const char* dtype_name(int32_t dtype);
+inline const char* dtype_name(int32_t dtype) {
+  static const char* const names[] = {"?", "f32", "f64", "bf16", "f16", "i32", "i64", "u8", "bool"};
+  return names[orr_dtype_bytes(dtype) ? dtype : 0];
+}
 
 }  // namespace orr_cuda

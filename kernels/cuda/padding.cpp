@@ -81,36 +81,34 @@ uint64_t Padding::bytes() const {
 
 // Where the product reads one of its factors.
 CUdeviceptr Padding::read_place(CUstream stream, const Side& side, CUdeviceptr at,
-                                CUdeviceptr workspace) const {
+                                CUdeviceptr copy) const {
   if (side.copied) {
-    check(driver().cuMemcpyAsync(workspace, at, side.bytes, stream), "cuMemcpyAsync");
+    ORR_DRIVER(cuMemcpyAsync, copy, at, side.bytes, stream);
     const auto more = static_cast<size_t>(more_ * side.matrix.leading * element_);
-    check(driver().cuMemsetD8Async(workspace + side.bytes, 0, more, stream), "cuMemsetD8Async");
-    return workspace;
+    ORR_DRIVER(cuMemsetD8Async, copy + side.bytes, 0, more, stream);
+    return copy;
   }
   // What lies in the padding is summed, or makes results that nobody reads.
   if (side.has && summed_)
-    check(driver().cuMemsetD2D8Async(at + static_cast<CUdeviceptr>(side.matrix.rows * element_),
-                                     static_cast<size_t>(side.matrix.leading * element_), 0,
-                                     static_cast<size_t>(more_ * element_),
-                                     static_cast<size_t>(side.matrix.cols), stream),
-          "cuMemsetD2D8Async");
+    ORR_DRIVER(cuMemsetD2D8Async, at + static_cast<CUdeviceptr>(side.matrix.rows * element_),
+               static_cast<size_t>(side.matrix.leading * element_), 0,
+               static_cast<size_t>(more_ * element_), static_cast<size_t>(side.matrix.cols),
+               stream);
   return at;
 }
 
-Padding::Addresses Padding::before(CUstream stream, const Addresses& at,
-                                   CUdeviceptr workspace) const {
-  Addresses made = at;
-  made.a = read_place(stream, a_, at.a, workspace);
-  if (a_.copied) workspace += padded_bytes(a_);
-  made.b = read_place(stream, b_, at.b, workspace);
-  if (b_.copied) workspace += padded_bytes(b_);
-  if (y_.copied) made.y = workspace;
+ProductPlaces Padding::before(CUstream stream, const ProductPlaces& at, CUdeviceptr copies) const {
+  ProductPlaces made = at;
+  made.a = read_place(stream, a_, at.a, copies);
+  if (a_.copied) copies += padded_bytes(a_);
+  made.b = read_place(stream, b_, at.b, copies);
+  if (b_.copied) copies += padded_bytes(b_);
+  if (y_.copied) made.y = copies;
   return made;
 }
 
-void Padding::after(CUstream stream, const Addresses& at, const Addresses& made) const {
-  if (y_.copied) check(driver().cuMemcpyAsync(at.y, made.y, y_.bytes, stream), "cuMemcpyAsync");
+void Padding::after(CUstream stream, const ProductPlaces& at, const ProductPlaces& made) const {
+  if (y_.copied) ORR_DRIVER(cuMemcpyAsync, at.y, made.y, y_.bytes, stream);
 }
 
 }  // namespace orr_cuda

@@ -7,8 +7,6 @@
 // writes the padding; a tensor that has the odd dim outside is copied, with rows of zeros behind.
 #pragma once
 
-#include <cuda.h>
-
 #include <optional>
 
 #include "matmul_layout.h"
@@ -17,20 +15,16 @@ namespace orr_cuda {
 
 class Padding {
  public:
-  struct Addresses {
-    CUdeviceptr a, b, y;
-  };
-
   // Rounds the odd extent of the shape up, that of the rows of its padded tensors. Empty, with the
   // shape as it was, if there is none, or not one alone, or a tensor has no room for it.
   static std::optional<Padding> of(const orr_op& op, MatmulShape& shape);
 
   uint64_t bytes() const;  // of workspace: the copies
-  // Enqueues what comes before the product: copies, and zeros for what is summed. Returns where the
-  // product is to read and write.
-  Addresses before(CUstream stream, const Addresses& at, CUdeviceptr workspace) const;
+  // Enqueues what comes before the product: copies to `copies`, and zeros for what is summed.
+  // Returns where the product is to read and write.
+  ProductPlaces before(CUstream stream, const ProductPlaces& at, CUdeviceptr copies) const;
   // Enqueues what comes behind it. `made` is what `before` returned.
-  void after(CUstream stream, const Addresses& at, const Addresses& made) const;
+  void after(CUstream stream, const ProductPlaces& at, const ProductPlaces& made) const;
 
  private:
   // One of the three tensors, in the column-major form of Matrix.
@@ -40,8 +34,7 @@ class Padding {
     Matrix matrix{};                   // without padding
   };
   bool make_room(Side& side, std::optional<Matrix>& x, bool along_rows, bool padded) const;
-  CUdeviceptr read_place(CUstream stream, const Side& side, CUdeviceptr at,
-                         CUdeviceptr workspace) const;
+  CUdeviceptr read_place(CUstream stream, const Side& side, CUdeviceptr at, CUdeviceptr copy) const;
   uint64_t padded_bytes(const Side& side) const;
 
   Side a_, b_, y_;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The prelude of generated kernels. Integer arithmetic wraps; x/0 is 0; a real that does not fit an
-// integer becomes the smallest integer. Functions of f32 are CUDA's accurate ones, within 2 ulp of
-// the exact value except powf (ops.h does not fix their bits); formulas avoid cancellation.
+// integer becomes the smallest integer. Functions of f32 are CUDA's accurate ones (exp of a float
+// is expf), within 2 ulp of the exact value except powf (ops.h does not fix their bits); formulas
+// avoid cancellation.
 #include "expression.h"
 
 namespace orr_cuda {
@@ -41,17 +42,11 @@ ORR_FN double bits_f64(u64 bits) { return __longlong_as_double((i64)bits); }
 
 ORR_FN float get(float x) { return x; }
 ORR_FN double get(double x) { return x; }
-ORR_FN i64 get(int x) { return x; }
-ORR_FN i64 get(i64 x) { return x; }
-ORR_FN i64 get(unsigned char x) { return x; }
+template <class T> ORR_FN i64 get(T x) { return x; }
 ORR_FN float get(Bf16 x) { return __uint_as_float((unsigned)x.bits << 16); }
 ORR_FN float get(F16 x) { return half_to_float(x.bits); }
 
-ORR_FN void put(float& to, float x) { to = x; }
-ORR_FN void put(double& to, double x) { to = x; }
-ORR_FN void put(int& to, i64 x) { to = (int)x; }
-ORR_FN void put(i64& to, i64 x) { to = x; }
-ORR_FN void put(unsigned char& to, i64 x) { to = (unsigned char)x; }
+template <class T, class A> ORR_FN void put(T& to, A x) { to = (T)x; }
 ORR_FN void put(Bf16& to, float x) { to.bits = float_to_bfloat(x); }
 ORR_FN void put(F16& to, float x) { to.bits = float_to_half(x); }
 
@@ -101,31 +96,24 @@ template <class From> ORR_FN i64 cast_i32(From x) {  // what does not fit become
   return (i64)(x > From(-0x1p31 - 1) && x < From(0x1p31) ? x : From(-0x1p31));
 }
 
-ORR_FN float add(float a, float b) { return a + b; }
-ORR_FN double add(double a, double b) { return a + b; }
+template <class A> ORR_FN A add(A a, A b) { return a + b; }
 ORR_FN i64 add(i64 a, i64 b) { return (i64)((u64)a + (u64)b); }
-ORR_FN float subtract(float a, float b) { return a - b; }
-ORR_FN double subtract(double a, double b) { return a - b; }
+template <class A> ORR_FN A subtract(A a, A b) { return a - b; }
 ORR_FN i64 subtract(i64 a, i64 b) { return (i64)((u64)a - (u64)b); }
-ORR_FN float multiply(float a, float b) { return a * b; }
-ORR_FN double multiply(double a, double b) { return a * b; }
+template <class A> ORR_FN A multiply(A a, A b) { return a * b; }
 ORR_FN i64 multiply(i64 a, i64 b) { return (i64)((u64)a * (u64)b); }
-ORR_FN float divide(float a, float b) { return a / b; }
-ORR_FN double divide(double a, double b) { return a / b; }
+template <class A> ORR_FN A divide(A a, A b) { return a / b; }
 ORR_FN i64 divide(i64 a, i64 b) { return b == 0 ? 0 : b == -1 ? (i64)(0 - (u64)a) : a / b; }
-ORR_FN float multiply_add(float a, float b, float c) { return fmaf(a, b, c); }
-ORR_FN double multiply_add(double a, double b, double c) { return fma(a, b, c); }
+template <class A> ORR_FN A multiply_add(A a, A b, A c) { return fma(a, b, c); }
 ORR_FN i64 multiply_add(i64 a, i64 b, i64 c) { return (i64)((u64)a * (u64)b + (u64)c); }
-ORR_FN float modulo(float a, float b) { return a - floorf(a / b) * b; }
-ORR_FN double modulo(double a, double b) { return a - floor(a / b) * b; }
+template <class A> ORR_FN A modulo(A a, A b) { return a - floor(a / b) * b; }
 ORR_FN i64 modulo(i64 a, i64 b) {
   if (b == 0) return a;
   if (b == -1) return 0;
   const i64 r = a % b;
   return r != 0 && (r < 0) != (b < 0) ? r + b : r;
 }
-ORR_FN float power(float a, float b) { return powf(a, b); }
-ORR_FN double power(double a, double b) { return pow(a, b); }
+template <class A> ORR_FN A power(A a, A b) { return pow(a, b); }
 ORR_FN i64 power(i64 a, i64 b) {
   if (b < 0) return a == 1 ? 1 : a == -1 ? (b % 2 ? -1 : 1) : 0;
   u64 result = 1, base = (u64)a;
@@ -138,37 +126,24 @@ ORR_FN i64 power(i64 a, i64 b) {
 template <class A> ORR_FN A smaller(A a, A b) { return b < a || b != b ? b : a; }
 template <class A> ORR_FN A larger(A a, A b) { return b > a || b != b ? b : a; }
 
-ORR_FN float negative(float x) { return -x; }
-ORR_FN double negative(double x) { return -x; }
+template <class A> ORR_FN A negative(A x) { return -x; }
 ORR_FN i64 negative(i64 x) { return (i64)(0 - (u64)x); }
-ORR_FN float absolute(float x) { return fabsf(x); }
-ORR_FN double absolute(double x) { return fabs(x); }
+template <class A> ORR_FN A absolute(A x) { return fabs(x); }
 ORR_FN i64 absolute(i64 x) { return x < 0 ? negative(x) : x; }
 template <class A> ORR_FN A sign(A x) { return x > A(0) ? A(1) : x < A(0) ? A(-1) : x; }
 
-ORR_FN float square_root(float x) { return sqrtf(x); }
-ORR_FN double square_root(double x) { return sqrt(x); }
-ORR_FN float reciprocal_root(float x) { return 1.0f / sqrtf(x); }
-ORR_FN double reciprocal_root(double x) { return 1.0 / sqrt(x); }
+template <class A> ORR_FN A square_root(A x) { return sqrt(x); }
+template <class A> ORR_FN A reciprocal_root(A x) { return A(1) / sqrt(x); }
 template <class A> ORR_FN A reciprocal(A x) { return A(1) / x; }
-ORR_FN float exponential(float x) { return expf(x); }
-ORR_FN double exponential(double x) { return exp(x); }
-ORR_FN float logarithm(float x) { return logf(x); }
-ORR_FN double logarithm(double x) { return log(x); }
-ORR_FN float hyperbolic_tangent(float x) { return tanhf(x); }
-ORR_FN double hyperbolic_tangent(double x) { return tanh(x); }
-ORR_FN float error_function(float x) { return erff(x); }
-ORR_FN double error_function(double x) { return erf(x); }
-ORR_FN float sine(float x) { return sinf(x); }
-ORR_FN double sine(double x) { return sin(x); }
-ORR_FN float cosine(float x) { return cosf(x); }
-ORR_FN double cosine(double x) { return cos(x); }
-ORR_FN float round_down(float x) { return floorf(x); }
-ORR_FN double round_down(double x) { return floor(x); }
-ORR_FN float round_up(float x) { return ceilf(x); }
-ORR_FN double round_up(double x) { return ceil(x); }
-ORR_FN float round_even(float x) { return rintf(x); }
-ORR_FN double round_even(double x) { return rint(x); }
+template <class A> ORR_FN A exponential(A x) { return exp(x); }
+template <class A> ORR_FN A logarithm(A x) { return log(x); }
+template <class A> ORR_FN A hyperbolic_tangent(A x) { return tanh(x); }
+template <class A> ORR_FN A error_function(A x) { return erf(x); }
+template <class A> ORR_FN A sine(A x) { return sin(x); }
+template <class A> ORR_FN A cosine(A x) { return cos(x); }
+template <class A> ORR_FN A round_down(A x) { return floor(x); }
+template <class A> ORR_FN A round_up(A x) { return ceil(x); }
+template <class A> ORR_FN A round_even(A x) { return rint(x); }
 
 template <class A> ORR_FN A sigmoid(A x) { return A(1) / (A(1) + exponential(-x)); }
 

@@ -7,6 +7,7 @@
 
 #include <orrery/sdk/plugin.hpp>
 
+#include "function.h"
 #include "op.h"
 #include "product_race.h"
 
@@ -24,15 +25,13 @@ cudaDataType_t data_type(int32_t dtype) {
   }
 }
 
-BlasObject<cublasLtMatrixLayout_t> layout(const Matrix& x, cudaDataType_t type, int32_t batch) {
+Layout layout(const Matrix& x, cudaDataType_t type, int32_t batch) {
   cublasLtMatrixLayout_t made = nullptr;
-  check_blas(blas().cublasLtMatrixLayoutCreate(&made, type, static_cast<uint64_t>(x.rows),
-                                               static_cast<uint64_t>(x.cols), x.leading),
-             "cublasLtMatrixLayoutCreate");
-  BlasObject owned(made, blas().cublasLtMatrixLayoutDestroy);
+  ORR_BLAS(cublasLtMatrixLayoutCreate, &made, type, static_cast<uint64_t>(x.rows),
+           static_cast<uint64_t>(x.cols), x.leading);
+  Layout owned(made, blas().cublasLtMatrixLayoutDestroy);
   const auto set = [&](cublasLtMatrixLayoutAttribute_t which, const auto& value) {
-    check_blas(blas().cublasLtMatrixLayoutSetAttribute(made, which, &value, sizeof value),
-               "cublasLtMatrixLayoutSetAttribute");
+    ORR_BLAS(cublasLtMatrixLayoutSetAttribute, made, which, &value, sizeof value);
   };
   set(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, batch);
   set(CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, x.batch_stride);
@@ -47,8 +46,7 @@ cublasComputeType_t compute_type(const MatmulShape& shape) {
 
 template <class T>
 void describe(cublasLtMatmulDesc_t product, cublasLtMatmulDescAttributes_t which, const T& value) {
-  check_blas(blas().cublasLtMatmulDescSetAttribute(product, which, &value, sizeof value),
-             "cublasLtMatmulDescSetAttribute");
+  ORR_BLAS(cublasLtMatmulDescSetAttribute, product, which, &value, sizeof value);
 }
 
 // The library looks at the addresses' alignment when it is asked for algorithms.
@@ -63,12 +61,11 @@ void describe(cublasLtMatmulDesc_t product, const Epilogue& epilogue) {
   describe(product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_BATCH_STRIDE, epilogue.aux_at->batch_stride);
 }
 
-BlasObject<cublasLtMatmulDesc_t> description(const MatmulShape& shape, const Epilogue* epilogue) {
+Description description(const MatmulShape& shape, const Epilogue* epilogue) {
   cublasLtMatmulDesc_t made = nullptr;
-  check_blas(blas().cublasLtMatmulDescCreate(&made, compute_type(shape),
-                                             shape.dtype == ORR_F64 ? CUDA_R_64F : CUDA_R_32F),
-             "cublasLtMatmulDescCreate");
-  BlasObject owned(made, blas().cublasLtMatmulDescDestroy);
+  ORR_BLAS(cublasLtMatmulDescCreate, &made, compute_type(shape),
+           shape.dtype == ORR_F64 ? CUDA_R_64F : CUDA_R_32F);
+  Description owned(made, blas().cublasLtMatmulDescDestroy);
   const auto turn = [](bool turned) { return int32_t{turned ? CUBLAS_OP_T : CUBLAS_OP_N}; };
   describe(made, CUBLASLT_MATMUL_DESC_TRANSA, turn(shape.b->turned));
   describe(made, CUBLASLT_MATMUL_DESC_TRANSB, turn(shape.a->turned));
@@ -76,14 +73,12 @@ BlasObject<cublasLtMatmulDesc_t> description(const MatmulShape& shape, const Epi
   return owned;
 }
 
-BlasObject<cublasLtMatmulPreference_t> preference(bool may_split, uint64_t workspace,
-                                                  const Alignment& alignment) {
+Preference preference(bool may_split, uint64_t workspace, const Alignment& alignment) {
   cublasLtMatmulPreference_t made = nullptr;
-  check_blas(blas().cublasLtMatmulPreferenceCreate(&made), "cublasLtMatmulPreferenceCreate");
-  BlasObject owned(made, blas().cublasLtMatmulPreferenceDestroy);
+  ORR_BLAS(cublasLtMatmulPreferenceCreate, &made);
+  Preference owned(made, blas().cublasLtMatmulPreferenceDestroy);
   const auto set = [&](cublasLtMatmulPreferenceAttributes_t which, const auto& value) {
-    check_blas(blas().cublasLtMatmulPreferenceSetAttribute(made, which, &value, sizeof value),
-               "cublasLtMatmulPreferenceSetAttribute");
+    ORR_BLAS(cublasLtMatmulPreferenceSetAttribute, made, which, &value, sizeof value);
   };
   const uint32_t schemes =
       may_split ? CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE : CUBLASLT_REDUCTION_SCHEME_NONE;
@@ -99,9 +94,8 @@ BlasObject<cublasLtMatmulPreference_t> preference(bool may_split, uint64_t works
 int32_t parts_of(const cublasLtMatmulAlgo_t& algorithm) {
   int32_t parts = 0;
   size_t written = 0;
-  check_blas(blas().cublasLtMatmulAlgoConfigGetAttribute(
-                 &algorithm, CUBLASLT_ALGO_CONFIG_SPLITK_NUM, &parts, sizeof parts, &written),
-             "cublasLtMatmulAlgoConfigGetAttribute");
+  ORR_BLAS(cublasLtMatmulAlgoConfigGetAttribute, &algorithm, CUBLASLT_ALGO_CONFIG_SPLITK_NUM,
+           &parts, sizeof parts, &written);
   return parts;
 }
 
@@ -111,12 +105,16 @@ void resize(Matrix& x, int64_t rows) {
   x.leading = (rows + 15) / 16 * 16 + x.leading % 16;
 }
 
-// REQUIRES: a is not turned.
-void make_nominal(Matrix& a, Matrix& b, Matrix& y) {
+// The nominal product for this shape. REQUIRES: a is not turned.
+MatmulShape nominal_of(const MatmulShape& shape) {
+  MatmulShape nominal = shape;
+  Matrix &a = *nominal.a, &b = *nominal.b, &y = *nominal.y;
+  nominal.g = 1;
   resize(a, a.rows), resize(y, nominal_cols);
   a.cols = y.cols = nominal_rows;
   resize(b, b.turned ? b.rows : nominal_cols);
   if (b.turned) b.cols = nominal_cols;
+  return nominal;
 }
 
 size_t bytes_of(const Matrix& x, const MatmulShape& shape) {
@@ -134,22 +132,22 @@ std::string text_of(const Matrix& x) {
          std::to_string(x.leading) + "/" + std::to_string(x.batch_stride);
 }
 
-std::string text_of(const MatmulShape& shape, int64_t depth, const Alignment& alignment) {
+std::string text_of(const MatmulShape& shape, const Alignment& alignment) {
   return std::string(shape.fast ? "fast" : "exact") + " dtype " + std::to_string(shape.dtype) +
-         " groups " + std::to_string(shape.g) + " depth " + std::to_string(depth) + " a " +
+         " groups " + std::to_string(shape.g) + " depth " + std::to_string(shape.k) + " a " +
          text_of(*shape.a) + " b " + text_of(*shape.b) + " y " + text_of(*shape.y) + " aligned " +
          std::to_string(alignment.a) + "/" + std::to_string(alignment.b) + "/" +
          std::to_string(alignment.y);
 }
 
-std::string extent_of(const MatmulShape& shape, int64_t depth) {
-  const std::string k = std::to_string(depth);
+std::string extent_of(const MatmulShape& shape) {
+  const std::string k = std::to_string(shape.k);
   return "[" + std::to_string(shape.m) + ", " + k + "] x [" + k + ", " + std::to_string(shape.n) +
          "]";
 }
 
-void tell_own(const MatmulShape& shape, int64_t depth) {
-  const std::string text = "cuda: cuBLASLt computes " + extent_of(shape, depth) +
+void tell_own(const MatmulShape& shape) {
+  const std::string text = "cuda: cuBLASLt computes " + extent_of(shape) +
                            " by an algorithm of its own (cublaslt." + dtype_name(shape.dtype) +
                            ".own/1): with another number of rows its bits may differ";
   static std::set<std::string> told;
@@ -172,29 +170,25 @@ size_t blas_workspace(const MatmulShape& shape) {
   return std::clamp(parts / 256 * 256, least, most);
 }
 
-Product::Layouts Product::layouts(const MatmulShape& shape, int64_t depth, bool nominal,
-                                  const Epilogue* epilogue) {
+Product::Layouts Product::layouts(const MatmulShape& shape, const Epilogue* epilogue) {
   const cudaDataType_t type = data_type(shape.dtype);
-  const auto batch = static_cast<int32_t>(nominal ? 1 : shape.g);
-  Matrix a = *shape.a, b = *shape.b, y = *shape.y;
-  (a.turned ? a.cols : a.rows) = depth;
-  (b.turned ? b.rows : b.cols) = depth;
-  if (nominal) make_nominal(a, b, y);
-  const Matrix& c = epilogue && epilogue->added_at ? *epilogue->added_at : y;
-  return {layout(a, type, batch), layout(b, type, batch), layout(y, type, batch),
-          layout(c, type, batch)};
+  const auto batch = static_cast<int32_t>(shape.g);
+  const Matrix& c = epilogue && epilogue->added_at ? *epilogue->added_at : *shape.y;
+  return {layout(*shape.a, type, batch), layout(*shape.b, type, batch),
+          layout(*shape.y, type, batch), layout(c, type, batch)};
 }
 
-Product::Product(const MatmulShape& shape, int64_t depth, const Alignment& alignment, bool raced,
+Product::Product(const MatmulShape& shape, const Alignment& alignment, bool raced,
                  const Epilogue* epilogue)
-    : f64_(shape.dtype == ORR_F64),
+    : shape_(shape),
+      alignment_(alignment),
       has_bias_(epilogue && epilogue->bias >= 0),
       has_aux_(epilogue && epilogue->aux_at),
       adds_(epilogue && epilogue->added_at),
       workspace_(blas_workspace(shape)),
       product_(description(shape, epilogue)),
-      layouts_(layouts(shape, depth, false, epilogue)) {
-  choose(shape, depth, alignment, raced, epilogue);
+      layouts_(layouts(shape, epilogue)) {
+  choose(raced, epilogue);
 }
 
 bool Product::takes(const cublasLtMatmulAlgo_t& algorithm, cublasLtMatmulDesc_t product,
@@ -206,13 +200,11 @@ bool Product::takes(const cublasLtMatmulAlgo_t& algorithm, cublasLtMatmulDesc_t 
          real.workspaceSize <= workspace_;
 }
 
-Product::Algorithms Product::choices(const MatmulShape& shape, int64_t depth,
-                                     const Alignment& alignment, bool nominal,
-                                     const Epilogue* epilogue) const {
+Product::Algorithms Product::choices(const MatmulShape& shape, const Epilogue* epilogue) const {
   const bool may_split = shape.rows_summed || shape.fast;
   const auto product = description(shape, epilogue);
-  const Layouts asked = layouts(shape, depth, nominal, epilogue);
-  const auto wishes = preference(may_split, workspace_, alignment);
+  const Layouts asked = layouts(shape, epilogue);
+  const auto wishes = preference(may_split, workspace_, alignment_);
   cublasLtMatmulHeuristicResult_t found[most_candidates]{};
   int count = 0;
   const cublasStatus_t status = blas().cublasLtMatmulAlgoGetHeuristic(
@@ -226,22 +218,20 @@ Product::Algorithms Product::choices(const MatmulShape& shape, int64_t depth,
   return all;
 }
 
-Product::Algorithms Product::candidates(const MatmulShape& shape, int64_t depth,
-                                        const Alignment& alignment,
-                                        const Epilogue* epilogue) const {
-  const auto product = description(shape, epilogue);
+Product::Algorithms Product::candidates(const Epilogue* epilogue) const {
+  const auto product = description(shape_, epilogue);
   const auto fits = [&](const cublasLtMatmulAlgo_t& x) {
     return takes(x, product.get(), epilogue ? layouts_.c.get() : layouts_.y.get());
   };
   Algorithms all;
-  if (!shape.rows_summed && !shape.fast) {
-    all = choices(shape, depth, alignment, true, epilogue);
+  if (!shape_.rows_summed && !shape_.fast) {
+    all = choices(nominal_of(shape_), epilogue);
     if (all.empty() || !fits(all.front())) {
       all.clear();
-      tell_own(shape, depth);
+      tell_own(shape_);
     }
   }
-  const Algorithms own = choices(shape, depth, alignment, false, epilogue);
+  const Algorithms own = choices(shape_, epilogue);
   all.insert(all.end(), own.begin(), own.end());
   Algorithms fitting;
   for (const cublasLtMatmulAlgo_t& x : all) {
@@ -252,65 +242,54 @@ Product::Algorithms Product::candidates(const MatmulShape& shape, int64_t depth,
 }
 
 // A product that is not fast has the bits that it has alone.
-void Product::choose(const MatmulShape& shape, int64_t depth, const Alignment& alignment,
-                     bool raced, const Epilogue* epilogue) {
-  Algorithms fitting = candidates(shape, depth, alignment, shape.fast ? epilogue : nullptr);
+void Product::choose(bool raced, const Epilogue* epilogue) {
+  Algorithms fitting = candidates(shape_.fast ? epilogue : nullptr);
   const auto takes_not = [&](const cublasLtMatmulAlgo_t& x) {
     return !takes(x, product_.get(), layouts_.c.get());
   };
   usable_ = !fitting.empty() && !takes_not(fitting.front());
   if (epilogue && !usable_) return;
   if (fitting.empty())
-    throw orr::Error(ORR_FAILED, "cuBLASLt has no algorithm for " + extent_of(shape, depth));
+    throw orr::Error(ORR_FAILED, "cuBLASLt has no algorithm for " + extent_of(shape_));
   algorithm_ = fitting.front();
-  if (!raced || (!shape.fast && !shows_order(shape))) return;
+  if (!raced || (!shape_.fast && !shows_order(shape_))) return;
   std::erase_if(fitting, takes_not);
-  algorithm_ = fastest(
-      fitting, shape,
-      text_of(shape, depth, alignment) + (epilogue ? " then " + epilogue->name() : ""), epilogue);
+  algorithm_ = fastest(fitting, epilogue);
 }
 
-cublasLtMatmulAlgo_t Product::fastest(const Algorithms& candidates, const MatmulShape& shape,
-                                      const std::string& text, const Epilogue* epilogue) {
+cublasLtMatmulAlgo_t Product::fastest(const Algorithms& candidates, const Epilogue* epilogue) {
   // Behind y lies what an epilogue reads or writes beside, then a bias.
-  const size_t y_bytes = lines_of(*shape.y, shape);
+  const size_t y_bytes = lines_of(*shape_.y, shape_);
   const size_t aux_bytes =
-      !has_aux_ && !adds_ ? 0 : lines_of(*(adds_ ? epilogue->added_at : epilogue->aux_at), shape);
-  const RaceTrack track{bytes_of(*shape.a, shape),
-                        bytes_of(*shape.b, shape),
+      !has_aux_ && !adds_ ? 0 : lines_of(*(adds_ ? epilogue->added_at : epilogue->aux_at), shape_);
+  const RaceTrack track{bytes_of(*shape_.a, shape_),
+                        bytes_of(*shape_.b, shape_),
                         has_bias_ ? 2 * y_bytes + aux_bytes : y_bytes + aux_bytes,
                         workspace_,
-                        shape.dtype,
-                        shape.fast ? 0 : bytes_of(*shape.y, shape)};
-  return fastest_of(candidates, text, track,
-                    [&](CUstream stream, const cublasLtMatmulAlgo_t& algorithm, CUdeviceptr a,
-                        CUdeviceptr b, CUdeviceptr y, CUdeviceptr scratch) {
-                      const CUdeviceptr at = y + y_bytes;
-                      launch(stream, algorithm, a, b, y, scratch, {at + aux_bytes, at, at});
+                        shape_.dtype,
+                        shape_.fast ? 0 : bytes_of(*shape_.y, shape_)};
+  const std::string text = text_of(shape_, alignment_);
+  return fastest_of(candidates, epilogue ? text + " then " + epilogue->name() : text, track,
+                    [&](CUstream stream, ProductPlaces at, const cublasLtMatmulAlgo_t& algorithm) {
+                      at.added = at.aux = at.y + y_bytes, at.bias = at.aux + aux_bytes;
+                      launch(stream, at, algorithm);
                     });
 }
 
-void Product::launch(CUstream stream, CUdeviceptr a, CUdeviceptr b, CUdeviceptr y,
-                     CUdeviceptr workspace, const EpilogueAddresses& beside) const {
-  launch(stream, algorithm_, a, b, y, workspace, beside);
-}
-
-void Product::launch(CUstream stream, const cublasLtMatmulAlgo_t& algorithm, CUdeviceptr a,
-                     CUdeviceptr b, CUdeviceptr y, CUdeviceptr workspace,
-                     const EpilogueAddresses& beside) const {
-  const auto at = [](CUdeviceptr p) { return reinterpret_cast<void*>(p); };
+void Product::launch(CUstream stream, const ProductPlaces& at,
+                     const cublasLtMatmulAlgo_t& algorithm) const {
   const double one64 = 1, zero64 = 0;
   const float one32 = 1, zero32 = 0;
-  const void* one = f64_ ? static_cast<const void*>(&one64) : &one32;
-  const void* zero = f64_ ? static_cast<const void*>(&zero64) : &zero32;
-  if (has_bias_) describe(product_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, at(beside.bias));
-  if (has_aux_) describe(product_.get(), CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, at(beside.aux));
-  check_blas(
-      blas().cublasLtMatmul(blas().handle, product_.get(), one, at(b), layouts_.b.get(), at(a),
-                            layouts_.a.get(), adds_ ? one : zero, at(adds_ ? beside.added : y),
-                            layouts_.c.get(), at(y), layouts_.y.get(), &algorithm, at(workspace),
-                            workspace_, reinterpret_cast<cudaStream_t>(stream)),
-      "cublasLtMatmul");
+  const bool f64 = shape_.dtype == ORR_F64;
+  const void* one = f64 ? static_cast<const void*>(&one64) : &one32;
+  const void* zero = f64 ? static_cast<const void*>(&zero64) : &zero32;
+  if (has_bias_) describe(product_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, pointer(at.bias));
+  if (has_aux_)
+    describe(product_.get(), CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, pointer(at.aux));
+  ORR_BLAS(cublasLtMatmul, blas().handle, product_.get(), one, pointer(at.b), layouts_.b.get(),
+           pointer(at.a), layouts_.a.get(), adds_ ? one : zero, pointer(adds_ ? at.added : at.y),
+           layouts_.c.get(), pointer(at.y), layouts_.y.get(), &algorithm, pointer(at.workspace),
+           workspace_, reinterpret_cast<cudaStream_t>(stream));
 }
 
 }  // namespace orr_cuda

@@ -34,45 +34,40 @@ size_t blas_workspace(const MatmulShape& shape);
 
 class Product {
  public:
-  // The product sums `depth` elements, which may be fewer than K. Addresses fit `alignment`.
-  // Without a race, which takes time, the algorithm whose bits count is used itself. Throws
-  // orr::Error if the library has no algorithm.
-  Product(const MatmulShape& shape, int64_t depth, const Alignment& alignment, bool raced,
+  // Addresses fit `alignment`. Without a race, which takes time, the algorithm whose bits count is
+  // used itself. Throws orr::Error if the library has no algorithm.
+  Product(const MatmulShape& shape, const Alignment& alignment, bool raced,
           const Epilogue* epilogue = nullptr);
 
   // With an epilogue: whether the library has an algorithm that may be used. Unless the product is
   // fast, it must be that of the product without epilogue.
   bool usable() const { return usable_; }
 
-  void launch(CUstream stream, CUdeviceptr a, CUdeviceptr b, CUdeviceptr y, CUdeviceptr workspace,
-              const EpilogueAddresses& beside = {}) const;
+  void launch(CUstream stream, const ProductPlaces& at) const { launch(stream, at, algorithm_); }
 
  private:
   struct Layouts {
-    BlasObject<cublasLtMatrixLayout_t> a, b, y;
-    BlasObject<cublasLtMatrixLayout_t> c;  // the layout of y, or of the tensor that is added
+    Layout a, b, y;
+    Layout c;  // the layout of y, or of the tensor that is added
   };
-  static Layouts layouts(const MatmulShape& shape, int64_t depth, bool nominal,
-                         const Epilogue* epilogue);
+  static Layouts layouts(const MatmulShape& shape, const Epilogue* epilogue);
   using Algorithms = std::vector<cublasLtMatmulAlgo_t>;
-  void choose(const MatmulShape& shape, int64_t depth, const Alignment& alignment, bool raced,
-              const Epilogue* epilogue);
-  // The library's choices, the best first.
-  Algorithms choices(const MatmulShape& shape, int64_t depth, const Alignment& alignment,
-                     bool nominal, const Epilogue* epilogue) const;
+  void choose(bool raced, const Epilogue* epilogue);
+  // The library's choices for a shape, the best first.
+  Algorithms choices(const MatmulShape& shape, const Epilogue* epilogue) const;
   // The one whose bits count, then others that might have them.
-  Algorithms candidates(const MatmulShape& shape, int64_t depth, const Alignment& alignment,
-                        const Epilogue* epilogue) const;
-  cublasLtMatmulAlgo_t fastest(const Algorithms& candidates, const MatmulShape& shape,
-                               const std::string& text, const Epilogue* epilogue);
+  Algorithms candidates(const Epilogue* epilogue) const;
+  cublasLtMatmulAlgo_t fastest(const Algorithms& candidates, const Epilogue* epilogue);
   bool takes(const cublasLtMatmulAlgo_t& algorithm, cublasLtMatmulDesc_t product,
              cublasLtMatrixLayout_t c) const;
-  void launch(CUstream stream, const cublasLtMatmulAlgo_t& algorithm, CUdeviceptr a, CUdeviceptr b,
-              CUdeviceptr y, CUdeviceptr workspace, const EpilogueAddresses& beside) const;
+  void launch(CUstream stream, const ProductPlaces& at,
+              const cublasLtMatmulAlgo_t& algorithm) const;
 
-  bool f64_, has_bias_, has_aux_, adds_, usable_ = true;
+  MatmulShape shape_;
+  Alignment alignment_;
+  bool has_bias_, has_aux_, adds_, usable_ = true;
   size_t workspace_;
-  BlasObject<cublasLtMatmulDesc_t> product_;
+  Description product_;
   Layouts layouts_;
   cublasLtMatmulAlgo_t algorithm_{};
 };

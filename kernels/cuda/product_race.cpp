@@ -5,6 +5,7 @@
 #include <cuda_fp16.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <limits>
@@ -14,8 +15,8 @@
 #include <orrery/sdk/plugin.hpp>
 
 #include "blas.h"
+#include "compiler.h"
 #include "device.h"
-#include "device/differ.h"
 #include "disk_cache.h"
 #include "function.h"
 #include "memory.h"
@@ -24,7 +25,6 @@
 namespace orr_cuda {
 namespace {
 
-constexpr int64_t deadline_ns = 60'000'000'000;
 // An algorithm whose first lap takes so much longer than the shortest first lap gets no other.
 constexpr float hopeless = 1.5f;
 // The fastest heat counts. A heat lasts about this long.
@@ -34,23 +34,30 @@ constexpr float heat_ms = 0.5f;
 // differ.
 constexpr size_t pattern_bytes = 8191 * 8;
 
-std::vector<char> normal(int32_t dtype, unsigned seed) {
+// Notes where two results have other bits.
+const char* const differ_source = R"(
+struct Args { const unsigned short *a, *b; int* differ; };
+extern "C" __global__ void __launch_bounds__(256) differ(const Args x, unsigned long long words) {
+  const unsigned long long i = blockIdx.x * 256ull + threadIdx.x;
+  if (i < words && x.a[i] != x.b[i]) *x.differ = 1;
+})";
+
+template <class T>
+std::vector<char> normal(unsigned seed) {
   std::mt19937 bits(seed);
   std::normal_distribution<float> normal;
-  const auto size = static_cast<size_t>(orr_dtype_bytes(dtype));
   std::vector<char> pattern(pattern_bytes);
-  for (size_t at = 0; at < pattern_bytes; at += size) {
-    const float x = normal(bits);
-    const double wide = x;
-    const __nv_bfloat16 bf16 = __float2bfloat16_rn(x);
-    const __half f16 = __float2half_rn(x);
-    const void* from = &x;
-    if (dtype == ORR_F64) from = &wide;
-    if (dtype == ORR_BF16) from = &bf16;
-    if (dtype == ORR_F16) from = &f16;
-    std::memcpy(&pattern[at], from, size);
+  for (size_t at = 0; at < pattern_bytes; at += sizeof(T)) {
+    const T x(normal(bits));
+    std::memcpy(&pattern[at], &x, sizeof x);
   }
   return pattern;
+}
+
+std::vector<char> normal(int32_t dtype, unsigned seed) {
+  if (dtype == ORR_BF16) return normal<__nv_bfloat16>(seed);
+  if (dtype == ORR_F16) return normal<__half>(seed);
+  return dtype == ORR_F64 ? normal<double>(seed) : normal<float>(seed);
 }
 
 // Memory with normal numbers: zeros would flatter, and hide the order of sums.
@@ -63,17 +70,16 @@ class Filled : public OwnMemory {
     for (size_t at = 0, n = pattern_bytes; at < bytes; at += n) {
       if (at > 0) from = get(), n = at;
       n = std::min(n, bytes - at);
-      check(driver().cuMemcpyAsync(get() + at, from, n, stream.get()), "cuMemcpyAsync");
+      ORR_DRIVER(cuMemcpyAsync, get() + at, from, n, stream.get());
     }
-    stream.drain(deadline_ns);
+    stream.drain();
   }
 };
 
 class Clock {
  public:
   Clock() {
-    for (CUevent* e : {&begin_, &end_})
-      check(driver().cuEventCreate(e, CU_EVENT_DEFAULT), "cuEventCreate");
+    for (CUevent* e : {&begin_, &end_}) ORR_DRIVER(cuEventCreate, e, CU_EVENT_DEFAULT);
   }
   ~Clock() {
     for (CUevent e : {begin_, end_}) driver().cuEventDestroy(e);
@@ -83,12 +89,12 @@ class Clock {
   // Of one lap.
   template <class F>
   float milliseconds(CUstream stream, int laps, F&& lap) {
-    check(driver().cuEventRecord(begin_, stream), "cuEventRecord");
+    ORR_DRIVER(cuEventRecord, begin_, stream);
     for (int n = 0; n < laps; ++n) lap();
-    check(driver().cuEventRecord(end_, stream), "cuEventRecord");
-    await(end_, deadline_ns);
+    ORR_DRIVER(cuEventRecord, end_, stream);
+    await(end_, own_deadline);
     float taken = 0;
-    check(driver().cuEventElapsedTime(&taken, begin_, end_), "cuEventElapsedTime");
+    ORR_DRIVER(cuEventElapsedTime, &taken, begin_, end_);
     return taken / static_cast<float>(laps);
   }
 
@@ -102,7 +108,7 @@ class Race {
   // The race's memory is in use until here.
   ~Race() {
     try {
-      stream_.drain(deadline_ns);
+      stream_.drain();
     } catch (const orr::Error&) {  // the next call says it too
     }
   }
@@ -123,7 +129,7 @@ class Race {
 
  private:
   void lap(const cublasLtMatmulAlgo_t& algorithm, const OwnMemory& y) {
-    launch_(stream_.get(), algorithm, a_.get(), b_.get(), y.get(), workspace_.get());
+    launch_(stream_.get(), {a_.get(), b_.get(), y.get(), workspace_.get()}, algorithm);
   }
 
   float time(const cublasLtMatmulAlgo_t& algorithm) {
@@ -138,20 +144,15 @@ class Race {
   }
 
   bool differ() {
-    check(driver().cuMemsetD8Async(differ_.get(), 0, sizeof(int32_t), stream_.get()),
-          "cuMemsetD8Async");
-    const auto words = [](const OwnMemory& m) { return reinterpret_cast<uint16_t*>(m.get()); };
-    const auto count = static_cast<int64_t>(track_.exact / sizeof(uint16_t));
-    const DifferArgs args{words(y_), words(wanted_), count,
-                          reinterpret_cast<int32_t*>(differ_.get())};
-    const int64_t blocks = (count + kDifferThreads - 1) / kDifferThreads;
-    enqueue(stream_.get(), find_function("differ_words"),
-            {static_cast<unsigned>(std::min<int64_t>(blocks, 4096))}, {kDifferThreads}, 0, args);
+    ORR_DRIVER(cuMemsetD8Async, differ_.get(), 0, sizeof(int32_t), stream_.get());
+    const std::array args = {y_.get(), wanted_.get(), differ_.get()};
+    const uint64_t words = track_.exact / sizeof(uint16_t);
+    enqueue(stream_.get(), function_of(module_of(differ_source), "differ"),
+            {static_cast<unsigned>((words + 255) / 256)}, {256}, 0, args, words);
     int32_t found = 1;
-    check(driver().cuMemcpyAsync(reinterpret_cast<CUdeviceptr>(&found), differ_.get(), sizeof found,
-                                 stream_.get()),
-          "cuMemcpyAsync");
-    stream_.drain(deadline_ns);
+    ORR_DRIVER(cuMemcpyAsync, reinterpret_cast<CUdeviceptr>(&found), differ_.get(), sizeof found,
+               stream_.get());
+    stream_.drain();
     return found != 0;
   }
 
@@ -172,8 +173,8 @@ class Race {
 std::string machine() {
   char name[64] = "";
   int version = 0;
-  check(driver().cuDeviceGetName(name, sizeof name, opened().device), "cuDeviceGetName");
-  check(driver().cuDriverGetVersion(&version), "cuDriverGetVersion");
+  ORR_DRIVER(cuDeviceGetName, name, sizeof name, opened().device);
+  ORR_DRIVER(cuDriverGetVersion, &version);
   return std::string(name) + ", driver " + std::to_string(version) + ", cuBLASLt " +
          std::to_string(blas().cublasLtGetVersion());
 }

@@ -5,11 +5,12 @@
 #pragma once
 
 #include <cublasLt.h>
-#include <cuda.h>
 
 #include <functional>
 #include <string>
 #include <vector>
+
+#include "matmul_layout.h"
 
 namespace orr_cuda {
 
@@ -21,8 +22,7 @@ struct RaceTrack {
   // them; 0: all may.
   size_t exact;
 };
-using RaceLaunch = std::function<void(CUstream, const cublasLtMatmulAlgo_t&, CUdeviceptr a,
-                                      CUdeviceptr b, CUdeviceptr y, CUdeviceptr workspace)>;
+using RaceLaunch = std::function<void(CUstream, const ProductPlaces&, const cublasLtMatmulAlgo_t&)>;
 
 // The fastest of the candidates. `shape` describes in one line what `launch` computes. REQUIRES:
 // there are candidates; the device is open and current, and nothing is captured. [main thread]

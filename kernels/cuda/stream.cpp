@@ -6,8 +6,6 @@
 #include <thread>
 #include <utility>
 
-#include <orrery/sdk/plugin.hpp>
-
 #include "device.h"
 #include "late.h"
 
@@ -27,14 +25,13 @@ CUevent of(orr_event* event) { return reinterpret_cast<CUevent>(event); }
 
 CUstream new_stream(int priority) {
   CUstream stream = nullptr;
-  check(driver().cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, priority),
-        "cuStreamCreateWithPriority");
+  ORR_DRIVER(cuStreamCreateWithPriority, &stream, CU_STREAM_NON_BLOCKING, priority);
   return stream;
 }
 
 CUevent new_event() {
   CUevent event = nullptr;
-  check(driver().cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), "cuEventCreate");
+  ORR_DRIVER(cuEventCreate, &event, CU_EVENT_DISABLE_TIMING);
   return event;
 }
 
@@ -60,17 +57,13 @@ void await(CUevent event, int64_t deadline_ns) {
 }
 
 orr_status* stream_create(void*, orr_stream** out) {
-  return orr::guard([&] {
-    enter();
-    *out = reinterpret_cast<orr_stream*>(new_stream(0));
-  });
+  return on_device([&] { *out = reinterpret_cast<orr_stream*>(new_stream(0)); });
 }
 
 orr_status* stream_create_urgent(void*, orr_stream** out) {
-  return orr::guard([&] {
-    enter();
+  return on_device([&] {
     int lowest = 0, highest = 0;
-    check(driver().cuCtxGetStreamPriorityRange(&lowest, &highest), "cuCtxGetStreamPriorityRange");
+    ORR_DRIVER(cuCtxGetStreamPriorityRange, &lowest, &highest);
     *out = reinterpret_cast<orr_stream*>(new_stream(highest));
   });
 }
@@ -80,10 +73,7 @@ void stream_destroy(void*, orr_stream* stream) {
 }
 
 orr_status* event_create(void*, orr_event** out) {
-  return orr::guard([&] {
-    enter();
-    *out = reinterpret_cast<orr_event*>(new_event());
-  });
+  return on_device([&] { *out = reinterpret_cast<orr_event*>(new_event()); });
 }
 
 void event_destroy(void*, orr_event* event) {
@@ -91,22 +81,15 @@ void event_destroy(void*, orr_event* event) {
 }
 
 orr_status* event_record(void*, orr_event* event, orr_stream* stream) {
-  return orr::guard([&] {
-    enter();
-    check(driver().cuEventRecord(of(event), of(stream)), "cuEventRecord");
-  });
+  return on_device([&] { ORR_DRIVER(cuEventRecord, of(event), of(stream)); });
 }
 
 orr_status* stream_wait(void*, orr_stream* stream, orr_event* event) {
-  return orr::guard([&] {
-    enter();
-    check(driver().cuStreamWaitEvent(of(stream), of(event), 0), "cuStreamWaitEvent");
-  });
+  return on_device([&] { ORR_DRIVER(cuStreamWaitEvent, of(stream), of(event), 0); });
 }
 
 orr_status* event_sync(void*, orr_event* event, int64_t deadline_ns) {
-  return orr::guard([&] {
-    enter();
+  return on_device([&] {
     await(of(event), deadline_ns);
     throw_late();
   });
@@ -119,9 +102,9 @@ OwnStream::~OwnStream() {
   driver().cuStreamDestroy(stream_);
 }
 
-void OwnStream::drain(int64_t deadline_ns) const {
-  check(driver().cuEventRecord(event_, stream_), "cuEventRecord");
-  await(event_, deadline_ns);
+void OwnStream::drain() const {
+  ORR_DRIVER(cuEventRecord, event_, stream_);
+  await(event_, own_deadline);
 }
 
 }  // namespace orr_cuda

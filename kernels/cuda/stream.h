@@ -20,7 +20,8 @@ orr_status* event_sync(void*, orr_event* event, int64_t deadline_ns);
 // Waits until the event is done. Throws orr::Error (ORR_DEADLINE) after `deadline_ns`.
 void await(CUevent event, int64_t deadline_ns);
 
-// A stream for the plugin's own work outside of steps.
+// A stream for the plugin's own work outside of steps, and how long that may take.
+constexpr int64_t own_deadline = 60'000'000'000;
 class OwnStream {
  public:
   OwnStream();
@@ -29,7 +30,7 @@ class OwnStream {
   OwnStream& operator=(const OwnStream&) = delete;
 
   CUstream get() const { return stream_; }
-  void drain(int64_t deadline_ns) const;  // waits for all enqueued work
+  void drain() const;  // waits for all enqueued work
 
  private:
   CUstream stream_ = nullptr;

@@ -15,7 +15,7 @@ namespace orr_cuda {
 namespace {
 
 LateWord the_word;
-LateSource::Text text_of_last;
+std::string text_of_last;
 
 }  // namespace
 
@@ -37,15 +37,16 @@ void enqueue_packed(CUstream, Function function, Extent grid, Extent block, unsi
                 {block.x, block.y, block.z}, shared_bytes, arguments);
 }
 
-LateSource::LateSource(const orr_op&, Text text) : id_(7) { text_of_last = std::move(text); }
+LateSource::LateSource(const orr_op& op, const std::string& text) : id_(7) {
+  text_of_last = op.kind + (": " + text);
+}
 LateSource::~LateSource() = default;
 LateArgs LateSource::args() const { return {&the_word, id_}; }
 
 void throw_late() {
   const LateWord report = the_word;
   the_word = {};
-  if (report.state == 2 && report.op == 7)
-    throw std::runtime_error(text_of_last(report.row, report.value));
+  if (report.state == 2 && report.op == 7) throw std::runtime_error(filled(text_of_last, report));
 }
 
 }  // namespace orr_cuda

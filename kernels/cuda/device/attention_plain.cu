@@ -39,11 +39,11 @@ __device__ void attention(const AttentionArgs& a) {
       for (int j = 0; j < tile; ++j) best = larger(best, p[rank * stride + j]);
       const A base = best == A(-HUGE_VALF) ? A(0) : best;
       for (int j = 0; j < tile; ++j) {
-        const A e = exp_of(p[rank * stride + j] - base);
+        const A e = exp(p[rank * stride + j] - base);
         p[rank * stride + j] = dropout.on && dropout.leaves_out(t0 + rank, s0 + j) ? A(0) : e;
         total += e;
       }
-      factor[rank] = exp_of(top[rank] - base);
+      factor[rank] = exp(top[rank] - base);
       sum[rank] = sum[rank] * factor[rank] + total;
       top[rank] = best;
     }
@@ -59,13 +59,12 @@ __device__ void attention(const AttentionArgs& a) {
     head_row<T>(a, a.o, t0 + i)[c] = rounded<T>(o[i * tiles.stride + c] * inverse);
   });
   if (rank < tile && t0 + rank < a.queries)
-    store_statistic(a.lse, a.wide_lse, first_statistic(a) + t0 + rank,
-                    top[rank] + log_of(sum[rank]));
+    store_statistic(a.lse, a.wide_lse, first_statistic(a) + t0 + rank, top[rank] + log(sum[rank]));
 }
 
 }  // namespace
 
-ORR_TILED(attention, 16)
-ORR_TILED(attention, 32)
+ORR_TILED(attention, 16, attention<T, 16>)
+ORR_TILED(attention, 32, attention<T, 32>)
 
 }  // namespace orr_cuda

@@ -9,11 +9,11 @@
 
 namespace orr_cuda {
 
-// Defines name_<tile>_f32 and so on for a template of element and tile.
-#define ORR_TILED(name, tile)                             \
+// Defines name_<tile>_f32 and so on; the last argument does the work for elements of type T.
+#define ORR_TILED(name, tile, ...)                        \
   template <class T>                                      \
   __device__ void name##_##tile(const AttentionArgs& a) { \
-    name<T, tile>(a);                                     \
+    __VA_ARGS__(a);                                       \
   }                                                       \
   ORR_REAL_KERNELS(name##_##tile, kPlainThreads, AttentionArgs)
 

@@ -65,7 +65,7 @@ __device__ void gradients_of_scores(const Tiles& tiles, const AttentionArgs& a,
   dot_tiles(tiles, q, k, [&](int i, int j, A x) {
     const bool sees = t0 + i < a.queries && s0 + j < seen(a, t0 + i);
     p[i * stride + j] =
-        sees ? exp_of(biased<T>(a, t0 + i, s0 + j, x * A(a.scale)) - lse_of<A>(a, t0 + i)) : A(0);
+        sees ? exp(biased<T>(a, t0 + i, s0 + j, x * A(a.scale)) - lse_of<A>(a, t0 + i)) : A(0);
   });
   dot_tiles(tiles, d_o, v, [&](int i, int j, A x) {
     const A delta =
@@ -81,79 +81,56 @@ __device__ void gradients_of_scores(const Tiles& tiles, const AttentionArgs& a,
   });
 }
 
-template <class T, int tile>
-__device__ void attention_grad_q(const AttentionArgs& a) {
+// Rows of the block are keys, or else queries; the others go by.
+template <class T, int tile, bool of_keys>
+__device__ void attention_grad(const AttentionArgs& a) {
   using A = Acc<T>;
   using Tiles = PlainTiles<A, tile>;
-  constexpr int stride = Tiles::square_stride;
+  constexpr int stride = Tiles::square_stride, sums = of_keys ? 2 : 1;
   const Tiles tiles(a.depth);
   const Dropout dropout(a);
   A *q = tiles.rows(0), *k = tiles.rows(1), *v = tiles.rows(2), *d_o = tiles.rows(3);
-  A *dq = tiles.rows(4), *p = tiles.square(5, 0), *ds = tiles.square(5, 1);
-  const int t0 = int(blockIdx.x) * tile;
-  load_tile<T>(tiles, a, a.q, t0, a.queries, q);
-  load_tile<T>(tiles, a, a.d_o, t0, a.queries, d_o);
-  clear_tile(tiles, dq);
+  A* const p = tiles.square(4 + sums, 0);
+  A* const ds = tiles.square(4 + sums, 1);
+  const auto load = [&](bool keys, int at) {
+    load_tile<T>(tiles, a, keys ? a.k : a.q, at, keys ? a.keys : a.queries, keys ? k : q);
+    load_tile<T>(tiles, a, keys ? a.v : a.d_o, at, keys ? a.keys : a.queries, keys ? v : d_o);
+  };
+  const int own = int(blockIdx.x) * tile, count = of_keys ? a.keys : a.queries;
+  load(of_keys, own);
+  for (int i = 0; i < sums; ++i) clear_tile(tiles, tiles.rows(4 + i));
+  const int seen_by_all = seen(a, own + tile - 1 < a.queries ? own + tile - 1 : a.queries - 1);
+  const int last = of_keys ? a.queries : seen_by_all;
+  if (!of_keys && a.d_bias.data) clear_bias<T>(a, own, tile, (last + tile - 1) / tile * tile);
   const auto one = [](int) { return A(1); };
-  const int last = seen(a, t0 + tile - 1 < a.queries ? t0 + tile - 1 : a.queries - 1);
-  if (a.d_bias.data) clear_bias<T>(a, t0, tile, (last + tile - 1) / tile * tile);
-  for (int s0 = 0; s0 < last; s0 += tile) {
+  for (int at = of_keys ? first_query(a, own) / tile * tile : 0; at < last; at += tile) {
     __syncthreads();
-    load_tile<T>(tiles, a, a.k, s0, a.keys, k);
-    load_tile<T>(tiles, a, a.v, s0, a.keys, v);
+    load(!of_keys, at);
     __syncthreads();
-    gradients_of_scores<T, true>(tiles, a, dropout, t0, s0, q, k, d_o, v, p, ds);
+    gradients_of_scores<T, !of_keys>(tiles, a, dropout, of_keys ? at : own, of_keys ? own : at, q,
+                                     k, d_o, v, p, ds);
     __syncthreads();
-    add_rows(
-        tiles, dq, one, [=](int i, int j) { return ds[i * stride + j]; }, k);
+    const auto weight = [=](const A* of) {
+      return [=](int i, int j) { return of_keys ? of[j * stride + i] : of[i * stride + j]; };
+    };
+    add_rows(tiles, tiles.rows(4), one, weight(ds), of_keys ? q : k);
+    if (of_keys) add_rows(tiles, tiles.rows(5), one, weight(p), d_o);
   }
   __syncthreads();
   each_element(tiles, [&](int i, int c) {
-    if (t0 + i < a.queries) head_row<T>(a, a.dq, t0 + i)[c] = rounded<T>(dq[i * tiles.stride + c]);
-  });
-}
-
-template <class T, int tile>
-__device__ void attention_grad_kv(const AttentionArgs& a) {
-  using A = Acc<T>;
-  using Tiles = PlainTiles<A, tile>;
-  constexpr int stride = Tiles::square_stride;
-  const Tiles tiles(a.depth);
-  const Dropout dropout(a);
-  A *q = tiles.rows(0), *k = tiles.rows(1), *v = tiles.rows(2), *d_o = tiles.rows(3);
-  A *dk = tiles.rows(4), *dv = tiles.rows(5), *p = tiles.square(6, 0), *ds = tiles.square(6, 1);
-  const int s0 = int(blockIdx.x) * tile;
-  load_tile<T>(tiles, a, a.k, s0, a.keys, k);
-  load_tile<T>(tiles, a, a.v, s0, a.keys, v);
-  clear_tile(tiles, dk);
-  clear_tile(tiles, dv);
-  const auto one = [](int) { return A(1); };
-  for (int t0 = first_query(a, s0) / tile * tile; t0 < a.queries; t0 += tile) {
-    __syncthreads();
-    load_tile<T>(tiles, a, a.q, t0, a.queries, q);
-    load_tile<T>(tiles, a, a.d_o, t0, a.queries, d_o);
-    __syncthreads();
-    gradients_of_scores<T, false>(tiles, a, dropout, t0, s0, q, k, d_o, v, p, ds);
-    __syncthreads();
-    add_rows(
-        tiles, dk, one, [=](int j, int i) { return ds[i * stride + j]; }, q);
-    add_rows(
-        tiles, dv, one, [=](int j, int i) { return p[i * stride + j]; }, d_o);
-  }
-  __syncthreads();
-  each_element(tiles, [&](int j, int c) {
-    if (s0 + j >= a.keys) return;
-    head_row<T>(a, a.dk, s0 + j)[c] = rounded<T>(dk[j * tiles.stride + c]);
-    head_row<T>(a, a.dv, s0 + j)[c] = rounded<T>(dv[j * tiles.stride + c]);
+    if (own + i >= count) return;
+    const A* sum = tiles.rows(4) + i * tiles.stride + c;
+    head_row<T>(a, of_keys ? a.dk : a.dq, own + i)[c] = rounded<T>(*sum);
+    if (of_keys) head_row<T>(a, a.dv, own + i)[c] = rounded<T>(sum[tile * tiles.stride]);
   });
 }
 
 }  // namespace
 
 ORR_REAL_KERNELS(attention_delta, kPlainThreads, AttentionArgs)
-ORR_TILED(attention_grad_q, 16)
-ORR_TILED(attention_grad_q, 32)
-ORR_TILED(attention_grad_kv, 16)
-ORR_TILED(attention_grad_kv, 32)
+ORR_TILED(attention_grad_q, 16, attention_grad<T, 16, false>)
+ORR_TILED(attention_grad_q, 32, attention_grad<T, 32, false>)
+ORR_TILED(attention_grad_kv, 16, attention_grad<T, 16, true>)
+ORR_TILED(attention_grad_kv, 32, attention_grad<T, 32, true>)
 
 }  // namespace orr_cuda

@@ -41,7 +41,7 @@ __device__ void cross_entropy(const CrossEntropyArgs& a) {
   const A hit = get(x[label]);
   RowParts<T> row(team, a.rows, x);
   const A top = row.max();
-  const A lse = top + log_of(row.sum([=](A each) { return exp_for<T>(each - top); }));
+  const A lse = top + log(row.sum([=](A each) { return exp_for<T>(each - top); }));
   if (a.dlogits) {
     team.sync();
     write_slope<T>(team, a, w, lse, label);

@@ -8,7 +8,7 @@
 namespace orr_cuda {
 namespace {
 
-constexpr float kLog2E = 1.44269504f, kLn2 = 0.693147181f;
+constexpr float kLn2 = 0.693147181f;
 constexpr int kKeys = kFlashKeys;
 
 // Two rows of a lane: the running maximum times the scale, and this lane's share of the running
@@ -90,7 +90,7 @@ __device__ void flash(const AttentionArgs& a) {
     end_products(s);
     if ((i + 1) * kKeys > seen(a, t0 + r)) mask_keys(a, i * kKeys, t, s);
     soften<width>(run, scale, s, o);
-    if (a.seed) leave_out(QueryRows(a, t, i * kKeys), 1.0f, s);
+    if (a.seed) leave_out(LeftOut<false>(a, t, i * kKeys), 1.0f, s);
     const auto weights = as_operands<T>(s);
     begin_products();
     add_product(weights, buffer(2 + i % 2), o);
@@ -105,10 +105,7 @@ __device__ void flash(const AttentionArgs& a) {
 
 }  // namespace
 
-#define ORR_FLASH(width)                                                             \
-  ORR_KERNEL(flash_##width##_bf16, kFlashThreads, AttentionArgs, flash<Bf16, width>) \
-  ORR_KERNEL(flash_##width##_f16, kFlashThreads, AttentionArgs, flash<F16, width>)
-ORR_FLASH(64)
-ORR_FLASH(128)
+ORR_FLASH(flash, 64)
+ORR_FLASH(flash, 128)
 
 }  // namespace orr_cuda

@@ -8,8 +8,6 @@
 namespace orr_cuda {
 namespace {
 
-constexpr float kLog2E = 1.44269504f;
-
 // Rows that go by at a time.
 template <int width>
 constexpr int kStep = flash_step(width);
@@ -85,7 +83,7 @@ __device__ void flash_grad_q(const AttentionArgs& a) {
     product_of_rows(q, buffer(i % 2), p);
     product_of_rows(d_o, buffer(2 + i % 2), ds);
     end_products(p, ds);
-    if (a.seed) leave_out(QueryRows(a, t, i * step), float(a.keep), ds);
+    if (a.seed) leave_out(LeftOut<false>(a, t, i * step), float(a.keep), ds);
     if ((i + 1) * step > seen(a, t0 + r)) mask_keys(a, i * step, t, p);
     grad_of_scores(of, scale, p, ds);
     const auto slopes = as_operands<T>(ds);
@@ -97,19 +95,6 @@ __device__ void flash_grad_q(const AttentionArgs& a) {
   __syncthreads();
   store_rows(a, a.dq, t0, a.queries, q, dq, float(a.scale), float(a.scale));
 }
-
-// Whether dropout leaves out element e of this lane's rows s and s + 8, which are keys, in a tile
-// of queries from `first` on.
-struct KeyRows {
-  Dropout dropout;
-  int s, column;
-
-  __device__ KeyRows(const AttentionArgs& a, int s, int first)
-      : dropout(a), s(s), column(first + int(threadIdx.x) % 4 * 2) {}
-  __device__ bool operator()(int e) const {
-    return dropout.leaves_out(column + e / 4 * 8 + e % 2, s + e % 4 / 2 * 8);
-  }
-};
 
 // Scores p to the weights of the values, and the products of values with do to the gradient of the
 // scores, in ds. `lse` and `delta` are of the tile's queries.
@@ -177,15 +162,14 @@ __device__ void flash_grad_kv(const AttentionArgs& a) {
     product_of_rows(k, buffer(i % 2), p);
     product_of_rows(v, buffer(2 + i % 2), ds);
     end_products(p, ds);
-    const KeyRows leaves_out(a, s, i * step);
-    if (a.seed) leave_out(leaves_out, float(a.keep), ds);
+    if (a.seed) leave_out(LeftOut<true>(a, s, i * step), float(a.keep), ds);
     if (i * step < first_query(a, s0 + r + 15)) {
       const int begins[2] = {first_query(a, s), first_query(a, s + 8)};
       mask(
           i * step, [&](int query, int h) { return query < begins[h]; }, p);
     }
     weights_and_grad(scale, statistics.of(i), statistics.of(i) + step, p, ds);
-    if (a.seed) leave_out(leaves_out, float(a.keep), p);
+    if (a.seed) leave_out(LeftOut<true>(a, s, i * step), float(a.keep), p);
     const auto weights = as_operands<T>(p), slopes = as_operands<T>(ds);
     begin_products();
     add_product(weights, buffer(2 + i % 2), dv);
@@ -201,9 +185,6 @@ __device__ void flash_grad_kv(const AttentionArgs& a) {
 
 }  // namespace
 
-#define ORR_FLASH(name, width)                                                       \
-  ORR_KERNEL(name##_##width##_bf16, kFlashThreads, AttentionArgs, name<Bf16, width>) \
-  ORR_KERNEL(name##_##width##_f16, kFlashThreads, AttentionArgs, name<F16, width>)
 ORR_FLASH(flash_grad_q, 64)
 ORR_FLASH(flash_grad_q, 128)
 ORR_FLASH(flash_grad_kv, 64)

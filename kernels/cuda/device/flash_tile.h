@@ -11,6 +11,13 @@
 
 namespace orr_cuda {
 
+constexpr float kLog2E = 1.44269504f;
+
+// Defines name_<width>_bf16 and so on for a template of element and width.
+#define ORR_FLASH(name, width)                                                       \
+  ORR_KERNEL(name##_##width##_bf16, kFlashThreads, AttentionArgs, name<Bf16, width>) \
+  ORR_KERNEL(name##_##width##_f16, kFlashThreads, AttentionArgs, name<F16, width>)
+
 #ifndef ORR_TENSOR_CORE
 // The block's dynamic shared memory.
 __device__ inline char* tile_memory() {
@@ -196,16 +203,18 @@ __device__ void mask_keys(const AttentionArgs& a, int first, int t, Result (&sco
       first, [&](int key, int h) { return key >= ends[h]; }, scores);
 }
 
-// Whether dropout leaves out element e of this lane's rows t and t + 8, which are queries, in a
-// tile of keys from `first` on.
-struct QueryRows {
+// Whether dropout leaves out element e of this lane's rows r and r + 8, in a tile whose first
+// column is number `first`. Rows are keys and columns queries, or the other way around.
+template <bool of_keys>
+struct LeftOut {
   Dropout dropout;
-  int t, column;
+  int row, column;
 
-  __device__ QueryRows(const AttentionArgs& a, int t, int first)
-      : dropout(a), t(t), column(first + int(threadIdx.x) % 4 * 2) {}
+  __device__ LeftOut(const AttentionArgs& a, int row, int first)
+      : dropout(a), row(row), column(first + int(threadIdx.x) % 4 * 2) {}
   __device__ bool operator()(int e) const {
-    return dropout.leaves_out(t + e % 4 / 2 * 8, column + e / 4 * 8 + e % 2);
+    const int r = row + e % 4 / 2 * 8, c = column + e / 4 * 8 + e % 2;
+    return of_keys ? dropout.leaves_out(c, r) : dropout.leaves_out(r, c);
   }
 };
 

@@ -80,11 +80,7 @@ __device__ void fold_with(const FoldArgs& a) {
 
 template <class T>
 __device__ void fold(const FoldArgs& a) {
-  switch (a.fn) {
-    case kFoldMax: return fold_with<T, Max>(a);
-    case kFoldMin: return fold_with<T, Min>(a);
-    default: return fold_with<T, Sum>(a);
-  }
+  with_fold<kFoldSum, kFoldMax, kFoldMin>(a.fn, [&](auto fn) { fold_with<T, decltype(fn)>(a); });
 }
 
 // A block for each tensor.

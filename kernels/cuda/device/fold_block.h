@@ -11,66 +11,46 @@
 
 namespace orr_cuda {
 
-template <class A>
-__device__ inline A lowest() {
-  return -HUGE_VAL;
-}
-template <>
-__device__ inline int64_t lowest<int64_t>() {
-  return INT64_MIN;
-}
-
-struct Sum {
+// The function of this number (fold.h): where it begins, what it makes of an element, and of two
+// results.
+template <int fn>
+struct FoldBy {
+  template <class A>
+  __device__ static A lowest() {
+    if constexpr (std::is_same_v<A, int64_t>)
+      return INT64_MIN;
+    else
+      return -HUGE_VAL;
+  }
   template <class A>
   __device__ static A start() {
-    return A(0);
+    return fn == kFoldMax ? lowest<A>() : fn == kFoldMin ? A(-1) - lowest<A>() : A(0);
   }
   template <class A>
   __device__ static A term(A x) {
-    return x;
+    if constexpr (fn != kFoldSumOfSquares)
+      return x;
+    else if constexpr (std::is_same_v<A, int64_t>)
+      return int64_t(uint64_t(x) * uint64_t(x));
+    else
+      return x * x;
   }
   template <class A>
   __device__ static A fold(A a, A b) {
-    return plus(a, b);
+    if constexpr (fn == kFoldMax)
+      return larger(a, b);
+    else if constexpr (fn == kFoldMin)
+      return smaller(a, b);
+    else
+      return plus(a, b);
   }
 };
-struct SumOfSquares : Sum {
-  template <class A>
-  __device__ static A term(A x) {
-    return x * x;
-  }
-  __device__ static int64_t term(int64_t x) { return int64_t(uint64_t(x) * uint64_t(x)); }
-};
-struct Max : Sum {
-  template <class A>
-  __device__ static A start() {
-    return lowest<A>();
-  }
-  template <class A>
-  __device__ static A fold(A a, A b) {
-    return larger(a, b);
-  }
-};
-struct Min : Sum {
-  template <class A>
-  __device__ static A start() {
-    return A(-1) - lowest<A>();
-  }
-  template <class A>
-  __device__ static A fold(A a, A b) {
-    return smaller(a, b);
-  }
-};
+using Sum = FoldBy<kFoldSum>;
 
-// Calls f with the function of this number.
-template <class F>
+// Calls f with the function of this number, which is one of `fns`.
+template <int... fns, class F>
 __device__ void with_fold(int fn, F f) {
-  switch (fn) {
-    case kFoldSum: return f(Sum());
-    case kFoldSumOfSquares: return f(SumOfSquares());
-    case kFoldMax: return f(Max());
-    default: return f(Min());
-  }
+  ((fn == fns ? f(FoldBy<fns>()) : void()), ...);
 }
 
 template <class T>

@@ -11,6 +11,8 @@
 #include <math.h>
 #include <stdint.h>
 
+#include <type_traits>
+
 // Defines extern "C" name(Args) with at most `threads` threads in a block; the last argument is the
 // template that does the work. For large blocks ptxas would spill registers so that more blocks
 // fit; a minimum of 1 block prevents that. For small blocks ptxas decides (0).
@@ -50,52 +52,23 @@ using F16 = __half;
 // The accumulator of each element type: f32 for f32 and 16-bit reals, f64 for f64, i64 for
 // integers.
 template <class T>
-struct AccumulatorOf {
-  using type = int64_t;
-};
-template <>
-struct AccumulatorOf<float> {
-  using type = float;
-};
-template <>
-struct AccumulatorOf<double> {
-  using type = double;
-};
-template <>
-struct AccumulatorOf<Bf16> {
-  using type = float;
-};
-template <>
-struct AccumulatorOf<F16> {
-  using type = float;
-};
+using Acc = std::conditional_t<std::is_integral_v<T>, int64_t,
+                               std::conditional_t<std::is_same_v<T, double>, double, float>>;
+
 template <class T>
-using Acc = typename AccumulatorOf<T>::type;
-
-__device__ inline float get(float x) { return x; }
-__device__ inline double get(double x) { return x; }
-__device__ inline float get(Bf16 x) { return __bfloat162float(x); }
-__device__ inline float get(F16 x) { return __half2float(x); }
-__device__ inline int64_t get(int32_t x) { return x; }
-__device__ inline int64_t get(int64_t x) { return x; }
-__device__ inline int64_t get(uint8_t x) { return x; }
-
+__device__ inline Acc<T> get(T x) {
+  return Acc<T>(x);
+}
 // Rounded to nearest even; integers wrap.
 template <class T>
 __device__ inline T rounded(Acc<T> x) {
   return T(x);
 }
-template <>
-__device__ inline Bf16 rounded<Bf16>(float x) {
-  return __float2bfloat16_rn(x);
-}
-template <>
-__device__ inline F16 rounded<F16>(float x) {
-  return __float2half_rn(x);
-}
 
-__device__ inline float plus(float a, float b) { return a + b; }
-__device__ inline double plus(double a, double b) { return a + b; }
+template <class A>
+__device__ inline A plus(A a, A b) {
+  return a + b;
+}
 __device__ inline int64_t plus(int64_t a, int64_t b) { return int64_t(uint64_t(a) + uint64_t(b)); }
 
 // NaN wins.
@@ -108,26 +81,14 @@ __device__ inline A smaller(A a, A b) {
   return a <= b || a != a ? a : b;
 }
 
-__device__ inline float exp_of(float x) { return expf(x); }
-__device__ inline double exp_of(double x) { return exp(x); }
-__device__ inline float log_of(float x) { return logf(x); }
-__device__ inline double log_of(double x) { return log(x); }
-__device__ inline float root_of(float x) { return sqrtf(x); }
-__device__ inline double root_of(double x) { return sqrt(x); }
-
 // exp of a number that comes from elements of type T. For 16-bit types an accuracy of 2^-20 is
 // enough.
 template <class T>
 __device__ inline Acc<T> exp_for(Acc<T> x) {
-  return exp_of(x);
-}
-template <>
-__device__ inline float exp_for<Bf16>(float x) {
-  return exp2f(x * 1.44269504f);
-}
-template <>
-__device__ inline float exp_for<F16>(float x) {
-  return exp2f(x * 1.44269504f);
+  if constexpr (sizeof(T) == 2)
+    return exp2f(x * 1.44269504f);
+  else
+    return exp(x);
 }
 
 // An index, i64 if `wide`, else i32.

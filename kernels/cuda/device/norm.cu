@@ -55,7 +55,7 @@ __device__ void layernorm(const RowArgs& a) {
   const A mean = row_sum<A>(team, n, [=](int c) { return get(x[c]); }) * inverse;
   const A squares =
       row_sum<A>(team, n, [=](int c) { return (get(x[c]) - mean) * (get(x[c]) - mean); });
-  const A rstd = A(1) / root_of(squares * inverse + A(a.eps));
+  const A rstd = A(1) / sqrt(squares * inverse + A(a.eps));
   map_row(
       team, n, static_cast<T*>(a.y) + team.row * n,
       [=](int, A v, A w, A b) { return (v - mean) * rstd * w + b; }, x, static_cast<const T*>(a.w),
@@ -73,7 +73,7 @@ __device__ void rmsnorm(const RowArgs& a) {
   const int n = a.rows.columns;
   const T* x = row_of<T>(team, a);
   const A squares = row_sum<A>(team, n, [=](int c) { return get(x[c]) * get(x[c]); });
-  const A rstd = A(1) / root_of(squares / A(n) + A(a.eps));
+  const A rstd = A(1) / sqrt(squares / A(n) + A(a.eps));
   map_row(
       team, n, static_cast<T*>(a.y) + team.row * n, [=](int, A v, A w) { return v * rstd * w; }, x,
       static_cast<const T*>(a.w));

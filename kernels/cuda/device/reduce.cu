@@ -41,13 +41,14 @@ __device__ void reduce_each_with(const ReduceEachArgs& a) {
 
 template <class T>
 __device__ void reduce_each(const ReduceEachArgs& a) {
-  if (a.fn == kFoldSum) return reduce_each_with<T, Sum>(a);
-  reduce_each_with<T, SumOfSquares>(a);
+  with_fold<kFoldSum, kFoldSumOfSquares>(a.fn,
+                                         [&](auto fn) { reduce_each_with<T, decltype(fn)>(a); });
 }
 
 template <class T>
 __device__ void reduce_rows(const ReduceArgs& a) {
-  with_fold(a.fn, [&](auto fn) { reduce_rows_with<T, decltype(fn)>(a); });
+  with_fold<kFoldSum, kFoldSumOfSquares, kFoldMax, kFoldMin>(
+      a.fn, [&](auto fn) { reduce_rows_with<T, decltype(fn)>(a); });
 }
 
 }  // namespace

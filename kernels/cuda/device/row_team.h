@@ -63,22 +63,6 @@ __device__ const T* stage(const Team& team, const Rows& r, int slot, const T* fr
   return r.slot_bytes == 0 ? from : stage(team, r, slot, from, r.columns);
 }
 
-// Folds a value of each thread of the team, if the order does not matter; every thread gets the
-// result.
-template <class A, class Fold>
-__device__ A fold_all(const Team& team, A x, Fold fold) {
-  for (int d = (team.size < 32 ? team.size : 32) / 2; d > 0; d /= 2)
-    x = fold(x, __shfl_xor_sync(team.mask, x, d));
-  if (team.size <= 32) return x;
-  A* partial = reinterpret_cast<A*>(team.shared);
-  if (team.rank % 32 == 0) partial[team.rank / 32] = x;
-  __syncthreads();
-  x = partial[0];
-  for (int i = 1; i < team.size / 32; ++i) x = fold(x, partial[i]);
-  __syncthreads();
-  return x;
-}
-
 __device__ inline int blocks_of(int n) { return (n + ORR_SUM_BLOCK - 1) / ORR_SUM_BLOCK; }
 
 // Sums each block of term(c) for c in [0, n): block b into the partial sum before + b.
@@ -131,14 +115,17 @@ __device__ Acc<T> max_of_mine(const Team& team, int n, const T* x, Acc<T> top) {
 
 // The largest that any thread of the team has; every thread gets it.
 template <class A>
-__device__ A max_of_all(const Team& team, A mine) {
-  return fold_all(team, mine, [](A a, A b) { return larger(a, b); });
-}
-
-// The largest of n > 0 elements, a NaN if there is one.
-template <class T>
-__device__ Acc<T> row_max(const Team& team, int n, const T* x) {
-  return max_of_all(team, max_of_mine(team, n, x, Acc<T>(-HUGE_VALF)));
+__device__ A max_of_all(const Team& team, A x) {
+  for (int d = (team.size < 32 ? team.size : 32) / 2; d > 0; d /= 2)
+    x = larger(x, __shfl_xor_sync(team.mask, x, d));
+  if (team.size <= 32) return x;
+  A* partial = reinterpret_cast<A*>(team.shared);
+  if (team.rank % 32 == 0) partial[team.rank / 32] = x;
+  __syncthreads();
+  x = partial[0];
+  for (int i = 1; i < team.size / 32; ++i) x = larger(x, partial[i]);
+  __syncthreads();
+  return x;
 }
 
 template <class T, class F, class... Packets>

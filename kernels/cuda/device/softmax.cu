@@ -16,7 +16,7 @@ __device__ void softmax(const RowArgs& a) {
   const int64_t at = team.row * n;
   const T* x = stage(team, a.rows, 0, static_cast<const T*>(a.x) + at);
   team.sync();
-  const A top = row_max(team, n, x);
+  const A top = max_of_all(team, max_of_mine(team, n, x, A(-HUGE_VALF)));
   const A sum = row_sum<A>(team, n, [=](int c) { return exp_for<T>(get(x[c]) - top); });
   const A scale = A(1) / sum;
   map_row(

@@ -7,10 +7,6 @@
 
 namespace orr_cuda {
 
-Terms::Terms(const orr_tensor& rows) : out_(rows), wide_(accumulator(rows.dtype)) {
-  out_.dtype = wide_;
-}
-
 int32_t Terms::push(int32_t fn, int32_t dtype, int32_t a, int32_t b) {
   instrs_.push_back({fn, dtype, a, b, 0, 0, 0});
   return int32_t(instrs_.size()) - 1;
@@ -21,20 +17,17 @@ int32_t Terms::input(const orr_tensor& x) {
   return push(ORR_FN_CAST, push(ORR_FN_INPUT, x.dtype, int32_t(in_.size()) - 1, 0), 0);
 }
 
-orr_op Terms::op() {
-  outs_.assign(stored_.size(), out_);
-  expr_ = {sizeof expr_,   int32_t(instrs_.size()), int32_t(stored_.size()), 0,
-           instrs_.data(), stored_.data()};
-  return {sizeof(orr_op),
-          int32_t(in_.size()),
-          int32_t(outs_.size()),
-          0,
-          "pointwise",
-          in_.data(),
-          outs_.data(),
-          nullptr,
-          &expr_,
-          ""};
+orr_op Terms::op(const std::vector<int32_t>& stored) {
+  stored_ = stored, outs_.assign(stored.size(), out_);
+  const auto n = int32_t(stored.size());
+  expr_ = {sizeof expr_, int32_t(instrs_.size()), n, 0, instrs_.data(), stored_.data()};
+  return {sizeof(orr_op), int32_t(in_.size()), n,       0,      "pointwise",
+          in_.data(),     outs_.data(),        nullptr, &expr_, ""};
+}
+
+orr_tensor accumulators(orr_tensor x) {
+  x.dtype = accumulator(x.dtype);
+  return x;
 }
 
 ColumnSums::ColumnSums(const orr_op& op, const FoldPlan& plan, int32_t dtype, int32_t fn,
@@ -43,7 +36,7 @@ ColumnSums::ColumnSums(const orr_op& op, const FoldPlan& plan, int32_t dtype, in
       plan_(plan),
       fold_(plan, dtype, fn, rounded),
       inputs_(size_t(op.n_in)),
-      stores_(stores),
+      stored_(stores ? size_t(op.n_out) : 0),
       addresses_(walk_.strides.size()) {
   if (plan.segments * plan.columns == 0) return;
   const CUmodule module =
@@ -52,11 +45,11 @@ ColumnSums::ColumnSums(const orr_op& op, const FoldPlan& plan, int32_t dtype, in
   if (walk_.vector > 1) vector_ = function_of(module, "sums_vector");
 }
 
-void ColumnSums::launch(CUstream stream, const CUdeviceptr* in, const CUdeviceptr* out,
-                        const Buffers& sums) {
+void ColumnSums::launch(CUstream stream, const Buffers& b) {
   if (!single_) return;
-  std::copy_n(in, inputs_, addresses_.begin());
-  if (stores_) std::copy_n(out, addresses_.size() - inputs_, addresses_.begin() + long(inputs_));
+  std::copy_n(b.in, inputs_, addresses_.begin());
+  std::copy_n(b.out, stored_, addresses_.begin() + long(inputs_));
+  const Buffers sums{b.in, b.out + stored_, b.workspace};
   const FoldOutput to = fold_.first(sums);
   SumRows rows{{to.array[0], to.array[1], to.array[2]},
                uint64_t(plan_.segments),

@@ -11,47 +11,46 @@
 
 namespace orr_cuda {
 
-// A pointwise op whose outputs are folded and not stored: accumulators of tensors of one shape.
+// A pointwise op of the plugin's own.
 class Terms {
  public:
-  explicit Terms(const orr_tensor& rows);
+  // `out` is what each of its outputs is; registers have that dtype.
+  explicit Terms(const orr_tensor& out) : out_(out) {}
   Terms(const Terms&) = delete;
 
-  // Each returns a register. An input is of the shape of the rows up to stride 0.
+  // Each returns a register. An input is of the shape of the outputs up to stride 0.
   int32_t input(const orr_tensor& x);
-  int32_t push(int32_t fn, int32_t a, int32_t b) { return push(fn, wide_, a, b); }
-  void store(int32_t reg) { stored_.push_back(reg); }
-  // Borrows from this object.
-  orr_op op();
+  int32_t push(int32_t fn, int32_t a, int32_t b) { return push(fn, out_.dtype, a, b); }
+  // The op whose outputs are these registers. Borrows from this object.
+  orr_op op(const std::vector<int32_t>& stored);
 
  private:
   int32_t push(int32_t fn, int32_t dtype, int32_t a, int32_t b);
 
   orr_tensor out_;
-  int32_t wide_;  // the dtype of accumulators
   std::vector<orr_tensor> in_, outs_;
   std::vector<orr_instr> instrs_;
   std::vector<int32_t> stored_;
   orr_expr expr_{};
 };
 
-class ColumnSums {
+// Elements of the shape of x as what they are added in.
+orr_tensor accumulators(orr_tensor x);
+
+class ColumnSums : public Prepared {
  public:
-  // For the outputs of a pointwise op, which are stored too if `stores`. The results have `dtype`
-  // if they are rounded, else that of accumulators. REQUIRES: the device is open; entries of the
-  // plan are blocks of ORR_SUM_ROWS.
+  // Folds the outputs of a pointwise op, which are stored too if `stores`, and come before the
+  // results then. The results have `dtype` if they are rounded, else that of accumulators.
+  // REQUIRES: the device is open; entries of the plan are blocks of ORR_SUM_ROWS.
   ColumnSums(const orr_op& op, const FoldPlan& plan, int32_t dtype, int32_t fn, bool rounded,
              bool stores);
-
-  // `out` is not read if the outputs are not stored; sums.out are the results.
-  void launch(CUstream stream, const CUdeviceptr* in, const CUdeviceptr* out, const Buffers& sums);
+  void launch(CUstream stream, const Buffers& b) override;
 
  private:
   Walk walk_;
   FoldPlan plan_;
   FoldLaunch fold_;
-  size_t inputs_;
-  bool stores_;
+  size_t inputs_, stored_;
   Function single_ = nullptr, vector_ = nullptr;
   std::vector<CUdeviceptr> addresses_;
 };

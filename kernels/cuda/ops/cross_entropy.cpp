@@ -25,14 +25,6 @@ void supports_grad(const orr_op& op, orr_support& out) {
   orr::copy_text(out.numerics, "cuda.cross_entropy_grad.1: exp of the device");
 }
 
-LateSource::Text bad_label(int64_t classes) {
-  return [classes](long long row, long long label) {
-    return "cross_entropy: label " + std::to_string(label) + " in row " + std::to_string(row) +
-           " is outside the " + std::to_string(classes) + " classes (0.." +
-           std::to_string(classes - 1) + ")";
-  };
-}
-
 struct CrossEntropy : Prepared {
   explicit CrossEntropy(const orr_op& op)
       : grad_(op.n_out == 1),
@@ -42,7 +34,7 @@ struct CrossEntropy : Prepared {
               !grad_),
         step_(op.in[logits_].strides[0]),
         step_out_(op.out[both_ ? 2 : 0].strides[0]),
-        late_(op, bad_label(op.in[logits_].dims[1])),
+        late_(op, outside("label", op.in[logits_].dims[1], "classes")),
         wide_labels_(op.in[logits_ + 1].dtype == ORR_I64) {}
 
   void launch(CUstream stream, const Buffers& b) override {

@@ -34,15 +34,9 @@ FoldPlan::FoldPlan(const orr_op& op, int64_t outer, int64_t whole, int64_t colum
 
 // Every stage writes elsewhere than it reads.
 uint64_t FoldPlan::workspace() const {
-  if (direct()) return 0;
-  uint64_t total = 0;
-  int64_t n = entries;
-  for (;; n = after(n)) {
-    if (n == 1 && leaves.n == 1) break;
-    total += uint64_t(segments * n * columns * kAccumulator * arrays);
-    if (n == 1) break;
-  }
-  return total;
+  int64_t kept = leaves.n > 1 ? 1 : 0;  // entries of a column: for the leaves, and for each stage
+  for (int64_t n = entries; n > 1; n = after(n)) kept += n;
+  return uint64_t(segments * columns * kAccumulator * arrays * kept);
 }
 
 int32_t FoldPlan::run(int64_t n) const {
@@ -55,12 +49,12 @@ int64_t FoldPlan::after(int64_t n) const { return divide_up(n, run(n) * rows_of_
 
 Extent FoldPlan::fold_grid(int64_t groups) const {
   const int64_t side = columns == 1 ? 1 : kFoldColumns;
-  return {unsigned(segments * groups * divide_up(columns, side))};
+  return {unsigned(segments * groups * divide_up(columns, side)), unsigned(arrays)};
 }
 
 FoldLaunch::FoldLaunch(const FoldPlan& plan, int32_t dtype, int32_t fn, bool rounded)
     : plan_(plan),
-      fn_(fn),
+      fn_(fn == kFoldSumOfSquares ? kFoldSum : fn),
       rounded_(rounded),
       fold_(find_function(std::string("fold_") + number_name(dtype))),
       tree_(find_function(std::string("leaf_tree_") + number_name(dtype))) {
@@ -88,7 +82,6 @@ FoldOutput FoldLaunch::first(const Buffers& b) const {
 
 void FoldLaunch::rest(CUstream stream, const Buffers& b) const {
   FoldOutput at = first(b);
-  const unsigned arrays = unsigned(plan_.arrays);
   for (int64_t n = plan_.entries; n > 1;) {
     const int64_t next = plan_.after(n), bytes = plan_.segments * plan_.columns * kAccumulator;
     char* after = static_cast<char*>(at.array[0]) + bytes * n * plan_.arrays;
@@ -101,17 +94,14 @@ void FoldLaunch::rest(CUstream stream, const Buffers& b) const {
                   fn_};
     at = next == 1 && plan_.leaves.n == 1 ? outputs(b) : work(after, next);
     args.out = at;
-    Extent grid = plan_.fold_grid(next);
-    grid.y = arrays;
-    enqueue(stream, fold_, grid, {kFoldThreads}, 0, args);
+    enqueue(stream, fold_, plan_.fold_grid(next), {kFoldThreads}, 0, args);
     n = next;
   }
   if (plan_.leaves.n == 1) return;
   LeafTreeArgs args = nodes_;
   for (int i = 0; i < plan_.arrays; ++i) args.in[i] = at.array[i];
   args.out = outputs(b);
-  Extent grid = blocks_of(plan_.columns);
-  grid.y = arrays;
+  const Extent grid{blocks_of(plan_.columns).x, unsigned(plan_.arrays)};
   enqueue(stream, tree_, grid, {kFoldThreads}, 0, args);
 }
 

@@ -45,7 +45,7 @@ void supports(const orr_op& op, orr_support& out) {
 struct Gather : Prepared {
   explicit Gather(const orr_op& op)
       : move_("gather"),
-        late_(op, bad_index(op.kind, op.in[0].dims[0])),
+        late_(op, outside("index", op.in[0].dims[0], "rows of the table")),
         rows_(op.in[0].dims[0]),
         n_(op.in[1].dims[0]),
         bytes_(op.in[0].dims[1] * orr_dtype_bytes(op.in[0].dtype)),
@@ -66,20 +66,14 @@ struct Gather : Prepared {
   bool wide_;
 };
 
-LateSource::Text bad_slice(const std::string& kind, int64_t length, int64_t dim) {
-  return [=](long long, long long at) {
-    return kind + ": at " + std::to_string(at) + " with length " + std::to_string(length) +
-           " is outside the dim of " + std::to_string(dim);
-  };
-}
-
 struct Slice : Prepared {
   explicit Slice(const orr_op& op)
       : update_(op.n_in == 3),
         x_(op.in[0]),
         length_((update_ ? op.in[1] : op.out[0]).dims[1]),
         move_(op.kind),
-        late_(op, bad_slice(op.kind, length_, x_.dims[1])) {}
+        late_(op, "at {value} with length " + std::to_string(length_) + " is outside the dim of " +
+                      std::to_string(x_.dims[1])) {}
 
   void launch(CUstream stream, const Buffers& b) override {
     const int64_t bytes = x_.dims[2] * orr_dtype_bytes(x_.dtype);

@@ -11,7 +11,7 @@
 #include "../op.h"
 #include "../padding.h"
 #include "../product.h"
-#include "fold_launch.h"
+#include "column_sums.h"
 
 namespace orr_cuda {
 
@@ -59,27 +59,14 @@ uint64_t measure(const orr_op& op) {
   return nodes_end(op, shape, grown) + (padding ? padding->bytes() : 0);
 }
 
-orr_tensor matrix(int32_t dtype, int64_t rows, int64_t cols, int64_t row_stride) {
-  orr_tensor t{};
-  t.dtype = dtype, t.rank = 2;
-  t.dims[0] = rows, t.dims[1] = cols;
-  t.strides[0] = row_stride, t.strides[1] = 1;
-  return t;
-}
-
 // to += from, over one node.
-std::unique_ptr<Prepared> prepare_add(const MatmulShape& shape, const char* where) {
+std::unique_ptr<Prepared> prepare_add(const MatmulShape& shape) {
   orr_tensor flat{};
   flat.dtype = shape.dtype, flat.rank = 1;
   flat.dims[0] = shape.m * shape.n, flat.strides[0] = 1;
-  const orr_tensor in[] = {flat, flat};
-  const orr_instr instrs[] = {{ORR_FN_INPUT, shape.dtype, 0, 0, 0, 0, 0},
-                              {ORR_FN_INPUT, shape.dtype, 1, 0, 0, 0, 0},
-                              {ORR_FN_ADD, shape.dtype, 0, 1, 0, 0, 0}};
-  const int32_t stored = 2;
-  const orr_expr expr = {sizeof expr, 3, 1, 0, instrs, &stored};
-  const orr_op op = {sizeof op, 2, 1, 0, "pointwise", in, &flat, nullptr, &expr, where};
-  return pointwise_family.prepare(op);
+  Terms terms(flat);
+  const int32_t to = terms.input(flat), from = terms.input(flat);
+  return pointwise_family.prepare(terms.op({terms.push(ORR_FN_ADD, to, from)}));
 }
 
 class Matmul : public Prepared {
@@ -100,11 +87,12 @@ class Matmul : public Prepared {
     alignment_.a = std::gcd(alignment_.a, a_step_), alignment_.b = std::gcd(alignment_.b, b_step_);
     // A sum over leaves has the alignment of any of its nodes, so that one leaf has it too.
     if (orr::attr(op, "leaf_n")) alignment_.y = std::gcd(alignment_.y, grown_.m * grown_.n * bytes);
-    aligned_.emplace(grown_, depth_, alignment_, true);
+    const MatmulShape leaf = grown_.of_leaf(depth_);
+    aligned_.emplace(leaf, alignment_, true);
     // Rarely used: not worth a race.
     if (std::max({alignment_.a, alignment_.b, alignment_.y}) > bytes)
-      unaligned_.emplace(grown_, depth_, Alignment{bytes, bytes, bytes}, false);
-    if (leaves_.n > 1) add_ = prepare_add(shape_, op.where);
+      unaligned_.emplace(leaf, Alignment{bytes, bytes, bytes}, false);
+    if (leaves_.n > 1) add_ = prepare_add(shape_);
   }
 
   void launch(CUstream stream, const Buffers& buffers) override {
@@ -129,8 +117,7 @@ class Matmul : public Prepared {
   void clear(CUstream stream, CUdeviceptr y) const {
     const auto bytes = static_cast<size_t>(orr_dtype_bytes(shape_.dtype));
     const int64_t rows = shape_.g * shape_.m * leaves_.nodes();
-    check(driver().cuMemsetD8Async(y, 0, static_cast<size_t>(rows * shape_.n) * bytes, stream),
-          "cuMemsetD8Async");
+    ORR_DRIVER(cuMemsetD8Async, y, 0, static_cast<size_t>(rows * shape_.n) * bytes, stream);
   }
 
   // The node over the call's leaves [first, first + n) into `to`; scratch from `level` on is free.
@@ -144,14 +131,11 @@ class Matmul : public Prepared {
   }
 
   void multiply(const Call& call, int64_t leaf, CUdeviceptr y) const {
-    const CUdeviceptr a = call.a + static_cast<CUdeviceptr>(leaf * a_step_),
-                      b = call.b + static_cast<CUdeviceptr>(leaf * b_step_);
-    const Padding::Addresses given{a, b, y};
+    const ProductPlaces given{call.a + static_cast<CUdeviceptr>(leaf * a_step_),
+                              call.b + static_cast<CUdeviceptr>(leaf * b_step_), y, call.workspace};
     const auto at =
         padding_ ? padding_->before(call.stream, given, call.workspace + copies_at_) : given;
-    const bool aligned = alignment_.fits(at.a, at.b, at.y);
-    (aligned || !unaligned_ ? *aligned_ : *unaligned_)
-        .launch(call.stream, at.a, at.b, at.y, call.workspace);
+    (alignment_.fits(at) || !unaligned_ ? *aligned_ : *unaligned_).launch(call.stream, at);
     if (padding_) padding_->after(call.stream, given, at);
   }
 

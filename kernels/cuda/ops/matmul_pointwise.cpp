@@ -43,7 +43,7 @@ class MatmulPointwise : public Prepared {
     const MatmulShape shape(apart.matmul);
     if (shape.g * shape.m * shape.n * shape.k == 0) return;
     alignment_ = alignment_of(shape);
-    one_.emplace(shape, shape.k, alignment_, true, &epilogue_);
+    one_.emplace(shape, alignment_, true, &epilogue_);
     if (!one_->usable()) one_.reset();
   }
 
@@ -51,12 +51,12 @@ class MatmulPointwise : public Prepared {
     const Epilogue& e = epilogue_;
     const CUdeviceptr y = buffers.out[e.result];
     const auto in = [&](int i) { return i < 0 ? 0 : buffers.in[i]; };
-    const EpilogueAddresses beside{in(e.bias), in(e.added),
-                                   e.kept < 0 ? in(e.before) : buffers.out[e.kept]};
-    const bool aligned = alignment_.fits(buffers.in[0], buffers.in[1], y) &&
-                         (beside.bias | beside.added | beside.aux) % whole_alignment == 0;
-    if (one_ && aligned)
-      return one_->launch(stream, buffers.in[0], buffers.in[1], y, buffers.workspace, beside);
+    const CUdeviceptr aux = e.kept < 0 ? in(e.before) : buffers.out[e.kept];
+    const ProductPlaces at{buffers.in[0], buffers.in[1], y,  buffers.workspace,
+                           in(e.bias),    in(e.added),   aux};
+    const bool aligned =
+        alignment_.fits(at) && (at.bias | at.added | at.aux) % whole_alignment == 0;
+    if (one_ && aligned) return one_->launch(stream, at);
     matmul_->launch(stream, {buffers.in, &y, buffers.workspace});
     std::copy_n(buffers.in + 1, rest_in_.size(), rest_in_.begin());
     rest_in_[0] = y;

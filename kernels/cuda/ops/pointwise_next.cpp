@@ -3,8 +3,10 @@
 // pointwise_next: any expression with the sum over its rows, and sums of two tensors, one of them
 // perhaps with a bias, with a norm of their rows.
 #include <algorithm>
+#include <set>
 #include <vector>
 
+#include "../expression.h"
 #include "column_sums.h"
 #include "row_op.h"
 
@@ -71,26 +73,18 @@ bool is_row(const orr_op& op, const orr_tensor& x) {
 }
 
 Added read_added(const orr_op& op) {
-  const orr_expr& e = *op.expr;
-  require(e.n_outputs == 1 && e.n_instrs == 2 * op.n_in - 1 && op.n_in <= 3, "not x + bias + r");
-  const orr_instr& last = e.instrs[e.n_instrs - 1];
+  const std::vector<int> terms = terms_of(*op.expr, op.expr->outputs[0]);
+  require(op.expr->n_outputs == 1 && std::set(terms.begin(), terms.end()).size() == terms.size() &&
+              terms.size() == size_t(op.n_in),
+          "not x + bias + r");
   Added found;
-  int used[5] = {};
-  for (int k = 0; k < e.n_instrs; ++k) {
-    const orr_instr& i = e.instrs[k];
-    require(i.fn == ORR_FN_INPUT || i.fn == ORR_FN_ADD, "more than sums");
-    if (i.fn == ORR_FN_ADD) {
-      ++used[i.a], ++used[i.b];
-      continue;
-    }
-    const bool row = is_row(op, op.in[i.a]), behind = k == last.a || k == last.b;
-    int& place = row ? found.bias : behind && found.added < 0 ? found.added : found.x;
+  for (const int& i : terms) {
+    const bool last = &i == &terms.back();
+    int& place = is_row(op, op.in[i]) ? found.bias : last ? found.added : found.x;
     require(place < 0, "two of one kind");
-    place = i.a;
+    place = i;
   }
-  require(std::all_of(used, used + e.n_instrs - 1, [](int n) { return n == 1; }) &&
-              e.outputs[0] == e.n_instrs - 1 && found.x >= 0 && found.added >= 0,
-          "not the sum of two tensors");
+  require(found.x >= 0 && found.added >= 0, "not the sum of two tensors");
   return found;
 }
 
@@ -125,20 +119,6 @@ void supports(const orr_op& op, orr_support& out) {
 
 uint64_t measure(const orr_op& op) { return is_sum(op) ? plan_of(op).workspace() : 0; }
 
-struct Sum : Prepared {
-  explicit Sum(const orr_op& op)
-      : stored_(op.expr->n_outputs),
-        sums_(pointwise_of(op), plan_of(op), op.out[0].dtype, kFoldSum,
-              op.out[stored_].dtype == op.out[0].dtype, true) {}
-
-  void launch(CUstream stream, const Buffers& b) override {
-    sums_.launch(stream, b.in, b.out, {b.in, b.out + stored_, b.workspace});
-  }
-
-  int stored_;
-  ColumnSums sums_;
-};
-
 struct AddAndNorm : Prepared {
   explicit AddAndNorm(const orr_op& op)
       : added_(read_added(pointwise_of(op))),
@@ -160,8 +140,11 @@ struct AddAndNorm : Prepared {
 };
 
 std::unique_ptr<Prepared> prepare(const orr_op& op) {
-  if (is_sum(op)) return std::make_unique<Sum>(op);
-  return std::make_unique<AddAndNorm>(op);
+  if (!is_sum(op)) return std::make_unique<AddAndNorm>(op);
+  const orr_op first = pointwise_of(op);
+  const int32_t dtype = op.out[0].dtype;
+  return std::make_unique<ColumnSums>(first, plan_of(op), dtype, kFoldSum,
+                                      op.out[first.n_out].dtype == dtype, true);
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // reduce: sums in the order of ops.h, maxima and minima.
-#include <optional>
 #include <orrery/sdk/kind_checks.hpp>
 
 #include "column_sums.h"
@@ -54,25 +53,15 @@ struct ReduceRows : Prepared {
   int fn_;
 };
 
-struct ReduceColumns : Prepared {
-  explicit ReduceColumns(const orr_op& op) {
-    const orr_tensor& x = op.in[0];
-    Terms terms(x);
-    const int32_t term = terms.input(x), fn = fold_of(op);
-    terms.store(fn == kFoldSumOfSquares ? terms.push(ORR_FN_MUL, term, term) : term);
-    sums_.emplace(terms.op(), plan_of(op), x.dtype, fn, op.out[0].dtype == x.dtype, false);
-  }
-
-  void launch(CUstream stream, const Buffers& b) override {
-    sums_->launch(stream, b.in, nullptr, b);
-  }
-
-  std::optional<ColumnSums> sums_;
-};
-
 std::unique_ptr<Prepared> prepare(const orr_op& op) {
-  if (op.in[0].dims[2] == 1) return std::make_unique<ReduceRows>(op);
-  return std::make_unique<ReduceColumns>(op);
+  const orr_tensor& x = op.in[0];
+  if (x.dims[2] == 1) return std::make_unique<ReduceRows>(op);
+  Terms terms(accumulators(x));
+  int32_t term = terms.input(x);
+  const int32_t fn = fold_of(op);
+  if (fn == kFoldSumOfSquares) term = terms.push(ORR_FN_MUL, term, term);
+  return std::make_unique<ColumnSums>(terms.op({term}), plan_of(op), x.dtype, fn,
+                                      op.out[0].dtype == x.dtype, false);
 }
 
 }  // namespace

@@ -40,8 +40,8 @@ struct ReduceEach : Prepared {
         fold_(find_function(std::string("fold_each_") + dtype_name(op.out[0].dtype))),
         fn_(orr::attr_text(op, "fn", "") == std::string_view("sum") ? kFoldSum
                                                                     : kFoldSumOfSquares) {
-    for (int i = 0; i < op.n_in; ++i) lengths_.push_back(op.in[i].dims[0]);
-    for (int i = 0; i < op.n_in; ++i) entries_.push_back(int32_t(entries_of(op.in[i])));
+    for (int i = 0; i < op.n_in; ++i)
+      lengths_.push_back(op.in[i].dims[0]), entries_.push_back(int32_t(entries_of(op.in[i])));
   }
 
   void launch(CUstream stream, const Buffers& b) override {

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "row_op.h"
 
+#include <string>
+#include <vector>
+
+#include "column_sums.h"
+
 namespace orr_cuda {
 namespace {
 
@@ -34,17 +39,7 @@ void require_tensor(const orr_op& op, const orr_tensor& t, char name) {
   require_dtype(t, dtype, "rows or sums");
 }
 
-void supports(const orr_op& op, orr_support& out) {
-  const Kind& kind = kind_of(op);
-  require_tensors(op, kind.in, kind.out);
-  require(kind.name.starts_with("softmax") || op.in[0].dims[1] > 0, "rows must not be empty");
-  out.inplace = 1;
-  const char* exp = kind.name == "softmax" ? ", exp of the device" : "";
-  orr::copy_text(out.numerics, std::string("cuda.") + op.kind + ".1: sums as in ops.h" + exp);
-}
-
-}  // namespace
-
+// Throws Unsupported unless the op has these tensors (row_op.h), the first of which is rows.
 void require_tensors(const orr_op& op, std::string_view in, std::string_view out) {
   require_counts(op, int(in.size()), int(out.size()));
   require_rows(op.in[0]);
@@ -54,6 +49,7 @@ void require_tensors(const orr_op& op, std::string_view in, std::string_view out
   for (int i = 0; i < op.n_out; ++i) require_tensor(op, op.out[i], out[size_t(i)]);
 }
 
+// Sets the arguments that have these names.
 void point_to(RowArgs& args, std::string_view names, const CUdeviceptr* tensors) {
   for (const char name : names) {
     void* const at = pointer(*tensors++);
@@ -68,6 +64,101 @@ void point_to(RowArgs& args, std::string_view names, const CUdeviceptr* tensors)
     }
   }
 }
+
+void supports(const orr_op& op, orr_support& out) {
+  const Kind& kind = kind_of(op);
+  require_tensors(op, kind.in, kind.out);
+  require(kind.name.starts_with("softmax") || op.in[0].dims[1] > 0, "rows must not be empty");
+  out.inplace = 1;
+  const char* exp = kind.name == "softmax" ? ", exp of the device" : "";
+  orr::copy_text(out.numerics, std::string("cuda.") + op.kind + ".1: sums as in ops.h" + exp);
+}
+
+// The gradients of norms that are sums over the rows: norm_param_grad, and norm_grad, which makes
+// the input gradient, too, and the sum of what it stores, in one pass over the rows.
+
+bool is_rms(const orr_op& op) { return orr::attr_int(op, "rms", 0) == 1; }
+
+FoldPlan plan_of(const orr_op& op, int sums) {
+  return FoldPlan(op, 1, op.in[0].dims[0], op.in[0].dims[1], sums, ORR_SUM_ROWS);
+}
+
+void supports_param(const orr_op& op, orr_support& out) {
+  require_tensors(op, is_rms(op) ? "dxr" : "dxmr", is_rms(op) ? "n" : "nn");
+  orr::copy_text(out.numerics, "cuda.norm_param_grad.1: sums as in ops.h");
+}
+
+uint64_t measure_param(const orr_op& op) { return plan_of(op, op.n_out).workspace(); }
+
+// The gradients of weight and bias are the sums of two expressions.
+std::unique_ptr<Prepared> prepare_param(const orr_op& op) {
+  std::vector<orr_tensor> in(op.in, op.in + op.n_in);
+  for (size_t i = 2; i < in.size(); ++i)  // one for each row
+    in[i].rank = 2, in[i].dims[1] = in[0].dims[1], in[i].strides[1] = 0;
+  Terms terms(accumulators(in[0]));
+  const int32_t dy = terms.input(in[0]);
+  int32_t x = terms.input(in[1]);
+  if (!is_rms(op)) x = terms.push(ORR_FN_SUB, x, terms.input(in[2]));
+  std::vector<int32_t> sums = {
+      terms.push(ORR_FN_MUL, terms.push(ORR_FN_MUL, dy, x), terms.input(in.back()))};
+  if (!is_rms(op)) sums.push_back(dy);
+  return std::make_unique<ColumnSums>(terms.op(sums), plan_of(op, op.n_out), in[0].dtype, kFoldSum,
+                                      true, false);
+}
+
+// The inputs of norm_grad; one more may follow, which is added to the input gradient.
+std::string grad_inputs(const orr_op& op) { return is_rms(op) ? "dxwr" : "dxwmr"; }
+
+// How many outputs it has without the sum of the first.
+int gradients(const orr_op& op) { return is_rms(op) ? 2 : 3; }
+
+// The sums of a block.
+int64_t sums_bytes(const orr_op& op) {
+  return kFoldArrays * op.in[0].dims[1] * orr_dtype_bytes(wide_dtype(op.in[0].dtype));
+}
+
+void supports_grad(const orr_op& op, orr_support& out) {
+  const bool adds = op.n_in > int(grad_inputs(op).size()), sums = op.n_out > gradients(op);
+  require_tensors(op, grad_inputs(op) + (adds ? "x" : ""),
+                  std::string(is_rms(op) ? "yn" : "ynn") + (sums ? "n" : ""));
+  require(op.in[0].dims[1] > 0, "rows must not be empty");
+  require(sums_bytes(op) <= kSharedLimit / 2, "rows too long for a block to keep their sums");
+  orr::copy_text(out.numerics, "cuda.norm_grad.1: sums as in ops.h");
+}
+
+uint64_t measure_grad(const orr_op& op) { return plan_of(op, op.n_out - 1).workspace(); }
+
+struct NormGrad : Prepared {
+  explicit NormGrad(const orr_op& op)
+      : inputs_(grad_inputs(op)),
+        adds_(op.n_in > int(inputs_.size())),
+        sums_y_(op.n_out > gradients(op)),
+        plan_(plan_of(op, op.n_out - 1)),
+        rows_(function_name(op.kind, op.in[0].dtype), op.in[0], 2, false, sums_bytes(op)),
+        fold_(plan_, op.in[0].dtype, kFoldSum, true) {
+    rows_.grid = {unsigned(plan_.segments * plan_.entries)};
+  }
+
+  void launch(CUstream stream, const Buffers& b) override {
+    const Buffers sums{b.in, b.out + 1, b.workspace};
+    NormGradArgs args{};
+    point_to(args, inputs_, b.in);
+    args.added = adds_ ? pointer(b.in[inputs_.size()]) : nullptr;
+    args.y = pointer(b.out[0]);
+    args.sums = fold_.first(sums), args.length = plan_.length, args.entries = plan_.entries;
+    args.sums_y = sums_y_;
+    rows_(stream, args);
+    if (plan_.columns > 0) fold_.rest(stream, sums);
+  }
+
+  std::string inputs_;
+  bool adds_, sums_y_;
+  FoldPlan plan_;
+  RowLaunch rows_;
+  FoldLaunch fold_;
+};
+
+}  // namespace
 
 RowOp::RowOp(const orr_op& op)
     : in_(kind_of(op).in),
@@ -90,5 +181,8 @@ const Family layernorm_family = {"layernorm", supports, nullptr, prepare_as<RowO
 const Family layernorm_grad_family = {"layernorm_grad", supports, nullptr, prepare_as<RowOp>};
 const Family rmsnorm_family = {"rmsnorm", supports, nullptr, prepare_as<RowOp>};
 const Family rmsnorm_grad_family = {"rmsnorm_grad", supports, nullptr, prepare_as<RowOp>};
+const Family norm_param_grad_family = {"norm_param_grad", supports_param, measure_param,
+                                       prepare_param};
+const Family norm_grad_family = {"norm_grad", supports_grad, measure_grad, prepare_as<NormGrad>};
 
 }  // namespace orr_cuda

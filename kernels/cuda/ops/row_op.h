@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The softmax, the norms and their input gradients. Each tensor has a name of one character: d
+// The softmax, the norms and their gradients. Each tensor has a name of one character: d
 // (dy), x and y are rows [R,C]; w and b are [C]; the statistics m (mean) and r (rstd) are [R]; n is
 // a sum over the rows, [nodes,C] if the op has leaves.
 #pragma once
@@ -11,11 +11,6 @@
 #include "row_launch.h"
 
 namespace orr_cuda {
-
-// Throws Unsupported unless the op has these tensors, the first of which is rows.
-void require_tensors(const orr_op& op, std::string_view in, std::string_view out);
-// Sets the arguments that have these names.
-void point_to(RowArgs& args, std::string_view names, const CUdeviceptr* tensors);
 
 // What a norm adds to its input first: a row (0: none) and a tensor. The result goes to `sum`.
 struct Residual {

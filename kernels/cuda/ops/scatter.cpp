@@ -35,7 +35,7 @@ Extent threads(int64_t n) { return {unsigned((n + kIndexThreads - 1) / kIndexThr
 struct Scatter : Prepared {
   explicit Scatter(const orr_op& op)
       : leaves_(op),
-        late_(op, bad_index(op.kind, rows_of(op))),
+        late_(op, outside("index", rows_of(op), "rows of the table")),
         tokens_(op.in[0].dims[0]),
         rows_(rows_of(op)),
         columns_(op.in[1].dims[1]),

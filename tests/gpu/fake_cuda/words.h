@@ -21,6 +21,20 @@ double exp(double), log(double), tanh(double), erf(double), sin(double), cos(dou
 double pow(double, double), floor(double), ceil(double), rint(double), fabs(double), sqrt(double);
 double fma(double, double, double);
 }
+// The functions that CUDA has for float under the same name.
+inline float exp(float x) { return expf(x); }
+inline float log(float x) { return logf(x); }
+inline float tanh(float x) { return tanhf(x); }
+inline float erf(float x) { return erff(x); }
+inline float sin(float x) { return sinf(x); }
+inline float cos(float x) { return cosf(x); }
+inline float floor(float x) { return floorf(x); }
+inline float ceil(float x) { return ceilf(x); }
+inline float rint(float x) { return rintf(x); }
+inline float fabs(float x) { return fabsf(x); }
+inline float sqrt(float x) { return sqrtf(x); }
+inline float pow(float a, float b) { return powf(a, b); }
+inline float fma(float a, float b, float c) { return fmaf(a, b, c); }
 
 inline float __uint_as_float(unsigned bits) { return __builtin_bit_cast(float, bits); }
 inline double __longlong_as_double(long long bits) { return __builtin_bit_cast(double, bits); }

@@ -1924,6 +1924,21 @@ function Tokenizer:save(directory) end
 ---@class orrery.Region
 local Region = {}
 
+---@class orrery.Attached
+local Attached = {}
+
+---Changes the parameters by these gradients, one for each, in the order of orrery.parameters(model).
+---@param gradients (orrery.State|orrery.HostTensor)[]
+function Attached:update(gradients) end
+
+---Writes the optimizer's states and how many updates it has made to a safetensors file; all ranks call it. The model's weights are its own save_weights'.
+---@param path string
+function Attached:save(path) end
+
+---Goes on from such a file.
+---@param path string
+function Attached:load(path) end
+
 ---@class orrery.nn
 ---@field init orrery.nn.init
 orrery.nn = {}
@@ -2365,7 +2380,7 @@ orrery.optim = {}
 ---@field lr? number|orrery.Schedule the rate, or a function of the step (default 0.01)
 ---@field decay? number|orrery.Schedule default 0
 ---@field eps? number|orrery.Schedule default 1e-10
----@field groups? table {{match = pattern or list of paths, frozen =, any option =}, ...}: the first that matches counts (default {})
+---@field groups? table {{match = pattern or list of paths, frozen =, optimizer = or any option =}, ...}: the first that matches counts (default {})
 
 ---Adagrad (Duchi, Hazan and Singer, 2011): each weight's own rate falls with the squares of all its gradients so far.
 ---@param options? orrery.optim.adagrad.Options
@@ -2378,7 +2393,7 @@ function orrery.optim.adagrad(options) end
 ---@field b2? number|orrery.Schedule default 0.999
 ---@field eps? number|orrery.Schedule default 1e-8
 ---@field decay? number|orrery.Schedule default 0
----@field groups? table {{match = pattern or list of paths, frozen =, any option =}, ...}: the first that matches counts (default {})
+---@field groups? table {{match = pattern or list of paths, frozen =, optimizer = or any option =}, ...}: the first that matches counts (default {})
 
 ---Adam (Kingma and Ba, 2015); decay is added to the gradient.
 ---@param options? orrery.optim.adam.Options
@@ -2391,7 +2406,7 @@ function orrery.optim.adam(options) end
 ---@field b2? number|orrery.Schedule default 0.999
 ---@field eps? number|orrery.Schedule default 1e-8
 ---@field decay? number|orrery.Schedule default 0.01
----@field groups? table {{match = pattern or list of paths, frozen =, any option =}, ...}: the first that matches counts (default {})
+---@field groups? table {{match = pattern or list of paths, frozen =, optimizer = or any option =}, ...}: the first that matches counts (default {})
 
 ---AdamW (Loshchilov and Hutter, 2019): Adam with decay applied to the weights themselves.
 ---@param options? orrery.optim.adamw.Options
@@ -2431,6 +2446,31 @@ function orrery.optim.cosine(options) end
 ---@return fun(options:table):orrery.Optimizer
 function orrery.optim.define(name, definition) end
 
+---@class orrery.optim.lamb.Options
+---@field lr? number|orrery.Schedule the rate, or a function of the step (default 1e-3)
+---@field b1? number|orrery.Schedule default 0.9
+---@field b2? number|orrery.Schedule default 0.999
+---@field eps? number|orrery.Schedule default 1e-6
+---@field decay? number|orrery.Schedule default 0.01
+---@field groups? table {{match = pattern or list of paths, frozen =, optimizer = or any option =}, ...}: the first that matches counts (default {})
+
+---LAMB (You et al., 2020), for large batches: AdamW whose step of each tensor is as long as the tensor, times the rate.
+---@param options? orrery.optim.lamb.Options
+---@return orrery.Optimizer
+function orrery.optim.lamb(options) end
+
+---@class orrery.optim.lars.Options
+---@field lr? number|orrery.Schedule the rate, or a function of the step (default 0.1)
+---@field momentum? number|orrery.Schedule default 0.9
+---@field trust? number|orrery.Schedule default 0.001
+---@field decay? number|orrery.Schedule default 0
+---@field groups? table {{match = pattern or list of paths, frozen =, optimizer = or any option =}, ...}: the first that matches counts (default {})
+
+---LARS (You et al., 2017), for large batches: momentum whose gradient of each tensor is as long as the tensor, times `trust`.
+---@param options? orrery.optim.lars.Options
+---@return orrery.Optimizer
+function orrery.optim.lars(options) end
+
 ---@class orrery.optim.linear.Options
 ---@field peak? number the rate after the warm-up
 ---@field warmup? integer steps in which the rate grows from 0 (default 0)
@@ -2442,17 +2482,55 @@ function orrery.optim.define(name, definition) end
 ---@return orrery.Schedule
 function orrery.optim.linear(options) end
 
+---@class orrery.optim.lion.Options
+---@field lr? number|orrery.Schedule the rate, or a function of the step (default 1e-4)
+---@field b1? number|orrery.Schedule how much of the momentum the direction takes (default 0.9)
+---@field b2? number|orrery.Schedule how much of the momentum stays (default 0.99)
+---@field decay? number|orrery.Schedule of the weights themselves (default 0)
+---@field groups? table {{match = pattern or list of paths, frozen =, optimizer = or any option =}, ...}: the first that matches counts (default {})
+
+---Lion (Chen et al., 2023): steps of one size, by the sign of momentum; half of Adam's states.
+---@param options? orrery.optim.lion.Options
+---@return orrery.Optimizer
+function orrery.optim.lion(options) end
+
 ---@class orrery.optim.momentum.Options
 ---@field lr? number|orrery.Schedule the rate, or a function of the step (default 0.01)
 ---@field momentum? number|orrery.Schedule default 0.9
 ---@field decay? number|orrery.Schedule default 0
 ---@field nesterov? boolean default false
----@field groups? table {{match = pattern or list of paths, frozen =, any option =}, ...}: the first that matches counts (default {})
+---@field groups? table {{match = pattern or list of paths, frozen =, optimizer = or any option =}, ...}: the first that matches counts (default {})
 
 ---Gradient descent with momentum: v = momentum * v + g; p - lr * v.
 ---@param options? orrery.optim.momentum.Options
 ---@return orrery.Optimizer
 function orrery.optim.momentum(options) end
+
+---@class orrery.optim.muon.Options
+---@field lr? number|orrery.Schedule the rate, or a function of the step (default 1e-3)
+---@field momentum? number|orrery.Schedule default 0.95
+---@field nesterov? boolean default true
+---@field decay? number|orrery.Schedule of the weights themselves (default 0.1)
+---@field steps? integer of the Newton-Schulz iteration (default 5)
+---@field adjust? string the rate of a matrix: "original": times sqrt(max(1, rows / columns)); "match_rms_adamw": times 0.2 sqrt(max(rows, columns)), so that rates are as AdamW's (default "original")
+---@field groups? table {{match = pattern or list of paths, frozen =, optimizer = or any option =}, ...}: the first that matches counts (default {})
+
+---Muon (Jordan et al., 2024), for matrices inside of a network: momentum whose singular values are made about equal. A kernel [out, ...] is taken as a matrix of `out` rows. Vectors, embeddings and the last layer want another kind: a group's `optimizer`.
+---@param options? orrery.optim.muon.Options
+---@return orrery.Optimizer
+function orrery.optim.muon(options) end
+
+---@class orrery.optim.rmsprop.Options
+---@field lr? number|orrery.Schedule the rate, or a function of the step (default 0.01)
+---@field alpha? number|orrery.Schedule how much of the mean stays with each step (default 0.99)
+---@field eps? number|orrery.Schedule default 1e-8
+---@field decay? number|orrery.Schedule default 0
+---@field groups? table {{match = pattern or list of paths, frozen =, optimizer = or any option =}, ...}: the first that matches counts (default {})
+
+---RMSprop (Tieleman and Hinton, 2012): each gradient by the root of a running mean of its squares.
+---@param options? orrery.optim.rmsprop.Options
+---@return orrery.Optimizer
+function orrery.optim.rmsprop(options) end
 
 ---A constructor of learning-rate schedules with a linear warm-up. shape(t, o) is the rate after the warm-up, t in [0, 1] being the way from there to `steps`.
 ---@param name string
@@ -2464,7 +2542,7 @@ function orrery.optim.schedule(name, defaults, shape) end
 ---@class orrery.optim.sgd.Options
 ---@field lr? number|orrery.Schedule the rate, or a function of the step (default 0.01)
 ---@field decay? number|orrery.Schedule default 0
----@field groups? table {{match = pattern or list of paths, frozen =, any option =}, ...}: the first that matches counts (default {})
+---@field groups? table {{match = pattern or list of paths, frozen =, optimizer = or any option =}, ...}: the first that matches counts (default {})
 
 ---Stochastic gradient descent: p - lr * (g + decay * p).
 ---@param options? orrery.optim.sgd.Options
@@ -2478,13 +2556,6 @@ local Optimizer = {}
 ---@param model orrery.Module|table
 ---@return orrery.Attached
 function Optimizer:attach(model) end
-
----@class orrery.Attached
-local Attached = {}
-
----Changes the parameters by these gradients, one for each, in the order of orrery.parameters(model).
----@param gradients (orrery.State|orrery.HostTensor)[]
-function Attached:update(gradients) end
 
 ---@class orrery.strategy
 ---@field traffic orrery.strategy.traffic

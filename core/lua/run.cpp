@@ -112,6 +112,28 @@ std::string plan(lua_State* L, RunRef& self, const Table& batch) {
   return text;
 }
 
+// Saves that wait until the script has made its changes after a step (scripts/orrery/between.lua).
+void do_what_is_due(lua_State* L) {
+  push_library(L, "orrery.between", "run");
+  lua_call(L, 0, 0);
+}
+
+void call_after(lua_State* L, RunRef& self, const Result& result, bool stops) {
+  if (!self.after) return;
+  self.after->push();
+  lua_pushvalue(L, 1);
+  push(L, Result(result));
+  lua_pushboolean(L, stops);
+  lua_call(L, 3, 0);
+}
+
+void stop_later(lua_State* L, int signal) {
+  push_library(L, "orrery.between", "stop");
+  lua_pushvalue(L, 1);
+  lua_pushinteger(L, signal);
+  lua_call(L, 2, 0);
+}
+
 Result step(lua_State* L, RunRef& self, const Table& batch) {
   if (runtime_options().plan_only) {
     std::fputs(plan(L, self, batch).c_str(), planner().out);
@@ -120,15 +142,12 @@ Result step(lua_State* L, RunRef& self, const Table& batch) {
   }
   Run& run = checked(L, self);
   call_first(L, self, batch);
+  if (!self.alone) do_what_is_due(L);
   const ProbeScope scope(std::exchange(self.probed, {}));
   Result result{run.step(batch_in(batch))};
-  if (self.after) {
-    self.after->push();
-    lua_pushvalue(L, 1);
-    push(L, Result(result));
-    lua_call(L, 2, 0);
-  }
-  if (!self.alone) stop_if_told(run, self.saved, self.in_series, user_line(L));
+  const int signal = self.alone ? 0 : told_to_stop(run, self.saved, user_line(L));
+  call_after(L, self, result, signal != 0);
+  if (signal) stop_later(L, signal);
   return result;
 }
 
@@ -147,7 +166,7 @@ Result evaluate(lua_State* L, RunRef& self, const Table& batch) {
 
 void save(lua_State* L, RunRef& self, const std::string& directory, const std::string& extra,
           bool wait) {
-  if (!self.in_series) self.saved = directory;
+  if (!self.in_series) self.saved = directory, self.saved_after = self.run->steps_done();
   const Work work("saving a checkpoint", Work::of_engine);
   named(L, self).save(directory, extra, {!wait, "", {}});
 }
@@ -177,12 +196,25 @@ Pushed checkpoints(lua_State* L, const std::string& directory) {
   return {1};
 }
 
-void finish_save(RunRef& self) {
+void stop_now(RunRef& self, int64_t signal) {
+  Run& run = *self.run;
+  const bool is_saved = self.in_series || self.saved_after == run.steps_done();
+  const std::string place = self.in_series ? series_path(self.saved, run.steps_done()) : self.saved;
+  stop(run, static_cast<int>(signal), place, is_saved);
+}
+
+void finish_last(RunRef& self) {
   const Work work("saving a checkpoint", Work::of_engine);
   self.run->finish_save();
 }
 
+void finish_save(lua_State* L, RunRef& self) {
+  do_what_is_due(L);
+  finish_last(self);
+}
+
 Pushed load(lua_State* L, RunRef& self, const std::string& directory) {
+  do_what_is_due(L);
   const Work work("loading a checkpoint", Work::of_engine);
   const std::string extra = named(L, self).load(directory);
   push_value(L, self.run->steps_done());
@@ -272,11 +304,14 @@ std::vector<Api> run_api() {
       {"engine.use_layout(run: Run, layout: table); The run's stack and microbatches from now on.",
        call<use_layout>},
       {"engine.begin_series(run: Run, directory: string, after: function); Calls after(run, "
-       "result) after each step; a run that is told to stop saves in the directory.",
+       "result, stops) after each step; `stops`: the run is told to, and must be saved there.",
        call<begin_series>},
       {"engine.save_in_series(run: Run, extra: string, remove: table); Saves in the directory "
        "of begin_series, while steps go on; when that is complete, removes others.",
        call<save_in_series>},
+      {"engine.finish_save(run: Run); Waits for the save that has begun last.", call<finish_last>},
+      {"engine.stop(run: Run, signal: integer); Saves, unless it is, and ends the script.",
+       call<stop_now>},
       {"engine.checkpoints(directory: string) -> table[]; Those in a directory of several, by "
        "step: path, complete, extra.",
        call<checkpoints>},

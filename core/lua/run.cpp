@@ -112,25 +112,20 @@ std::string plan(lua_State* L, RunRef& self, const Table& batch) {
   return text;
 }
 
-// Saves that wait until the script has made its changes after a step (scripts/orrery/between.lua).
-void do_what_is_due(lua_State* L) {
-  push_library(L, "orrery.between", "run");
-  lua_call(L, 0, 0);
+// Calls a function of scripts/orrery/between.lua with the run, the first argument of this call.
+template <class... More>
+void between(lua_State* L, const char* function, More... more) {
+  push_library(L, "orrery.between", function);
+  lua_pushvalue(L, 1);
+  (push_value(L, more), ...);
+  lua_call(L, 1 + sizeof...(more), 0);
 }
 
-void call_after(lua_State* L, RunRef& self, const Result& result, bool stops) {
+void call_after(lua_State* L, RunRef& self, const Result& result) {
   if (!self.after) return;
   self.after->push();
   lua_pushvalue(L, 1);
   push(L, Result(result));
-  lua_pushboolean(L, stops);
-  lua_call(L, 3, 0);
-}
-
-void stop_later(lua_State* L, int signal) {
-  push_library(L, "orrery.between", "stop");
-  lua_pushvalue(L, 1);
-  lua_pushinteger(L, signal);
   lua_call(L, 2, 0);
 }
 
@@ -142,12 +137,12 @@ Result step(lua_State* L, RunRef& self, const Table& batch) {
   }
   Run& run = checked(L, self);
   call_first(L, self, batch);
-  if (!self.alone) do_what_is_due(L);
+  if (!self.alone) between(L, "next");
   const ProbeScope scope(std::exchange(self.probed, {}));
   Result result{run.step(batch_in(batch))};
   const int signal = self.alone ? 0 : told_to_stop(run, self.saved, user_line(L));
-  call_after(L, self, result, signal != 0);
-  if (signal) stop_later(L, signal);
+  call_after(L, self, result);
+  if (signal) between(L, "stop", signal);
   return result;
 }
 
@@ -196,11 +191,20 @@ Pushed checkpoints(lua_State* L, const std::string& directory) {
   return {1};
 }
 
-void stop_now(RunRef& self, int64_t signal) {
+std::string stop_place(const RunRef& self) {
+  if (self.in_series) return series_path(self.saved, self.run->steps_done());
+  return self.saved.empty() ? runtime_options().run_directory + "/checkpoint" : self.saved;
+}
+
+void save_to_stop(RunRef& self, bool last) {
   Run& run = *self.run;
-  const bool is_saved = self.in_series || self.saved_after == run.steps_done();
-  const std::string place = self.in_series ? series_path(self.saved, run.steps_done()) : self.saved;
-  stop(run, static_cast<int>(signal), place, is_saved);
+  if (self.in_series || self.saved_after == run.steps_done()) return run.finish_save();
+  if (last || !self.saved.empty()) run.save(stop_place(self), "", {});
+}
+
+void stop(RunRef& self, int64_t signal) {
+  fail(ORR_RETRY, "stopped by signal {} after step {}; run:load \"{}\" continues from there",
+       signal, self.run->steps_done(), stop_place(self));
 }
 
 void finish_last(RunRef& self) {
@@ -209,12 +213,12 @@ void finish_last(RunRef& self) {
 }
 
 void finish_save(lua_State* L, RunRef& self) {
-  do_what_is_due(L);
+  between(L, "save");
   finish_last(self);
 }
 
 Pushed load(lua_State* L, RunRef& self, const std::string& directory) {
-  do_what_is_due(L);
+  between(L, "save");
   const Work work("loading a checkpoint", Work::of_engine);
   const std::string extra = named(L, self).load(directory);
   push_value(L, self.run->steps_done());
@@ -304,14 +308,16 @@ std::vector<Api> run_api() {
       {"engine.use_layout(run: Run, layout: table); The run's stack and microbatches from now on.",
        call<use_layout>},
       {"engine.begin_series(run: Run, directory: string, after: function); Calls after(run, "
-       "result, stops) after each step; `stops`: the run is told to, and must be saved there.",
+       "result) after each step; the run has its checkpoints in the directory from now on.",
        call<begin_series>},
       {"engine.save_in_series(run: Run, extra: string, remove: table); Saves in the directory "
        "of begin_series, while steps go on; when that is complete, removes others.",
        call<save_in_series>},
       {"engine.finish_save(run: Run); Waits for the save that has begun last.", call<finish_last>},
-      {"engine.stop(run: Run, signal: integer); Saves, unless it is, and ends the script.",
-       call<stop_now>},
+      {"engine.save_to_stop(run: Run, last: boolean); Saves where the script does, unless it has "
+       "already; the last one in the run's directory if it does not.",
+       call<save_to_stop>},
+      {"engine.stop(run: Run, signal: integer); Ends the script.", call<stop>},
       {"engine.checkpoints(directory: string) -> table[]; Those in a directory of several, by "
        "step: path, complete, extra.",
        call<checkpoints>},

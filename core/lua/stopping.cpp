@@ -28,14 +28,4 @@ int told_to_stop(Run& run, const std::string& saved, const std::string& line) {
   return run.in_step() ? told_anywhere(line) : stop_signal();
 }
 
-void stop(Run& run, int signal, const std::string& saved, bool is_saved) {
-  const std::string place = saved.empty() ? runtime_options().run_directory + "/checkpoint" : saved;
-  if (is_saved)
-    run.finish_save();
-  else
-    run.save(place, "", {});
-  fail(ORR_RETRY, "stopped by signal {} after step {}; run:load \"{}\" continues from there",
-       signal, run.steps_done(), place);
-}
-
 }  // namespace orrery::lua

@@ -16,8 +16,5 @@ namespace orrery::lua {
 // The signal that any rank has got, or 0. Collective, to be called after a step. `saved`: where the
 // script has saved the run; "": nowhere.
 int told_to_stop(Run& run, const std::string& saved, const std::string& line);
-// Writes the checkpoint, or completes the one of this step if it `is_saved`, and throws
-// Error(ORR_RETRY). Collective.
-[[noreturn]] void stop(Run& run, int signal, const std::string& saved, bool is_saved);
 
 }  // namespace orrery::lua

@@ -51,13 +51,12 @@ function(run, o)
   local found = false
   for _, one in ipairs(engine.checkpoints(o.dir)) do found = found or one.complete end
   if found then run:load(o.dir) end
-  engine.begin_series(run, o.dir, function(this, result, stops)
-    if this.steps % o.every ~= 0 and not stops then return end
-    local note = note_of(o.best, result)
-    between.add(function()
+  engine.begin_series(run, o.dir, function(this, result)
+    between.after(this, function()
+      local note = note_of(o.best, result)
       engine.finish_save(this) -- so that the last one is among those that are there
       engine.save_in_series(this, note, superseded(o, note))
-    end)
+    end, this.steps % o.every == 0)
   end)
   return run.steps
 end)

@@ -140,6 +140,27 @@ function cases.follows()
   if args.hand then run:save(args.at) end
   orrery.log("mean %s", orrery.digest { mean })
 end
+-- Two runs in turn, of which the second reads what the first trains. `stop`: the step in which a rank is told to, of the
+-- second run if `hand`.
+function cases.two_runs()
+  local judge = nn.linear(8, 1)
+  orrery.parameters { judge = judge }
+  local second = orrery.compile(function(b) return nn.mse(judge(model(b.x)), b.y:slice(2, 1, 1)) end,
+    { params = judge, optimizer = optim.adam { lr = args.rate }, microbatches = 4 })
+  run:checkpoints { dir = args.at .. "/first", every = 4 }
+  second:checkpoints { dir = args.at .. "/second", every = 4 }
+  orrery.log("from %d %d", run.steps, second.steps)
+  local function tell(step, second_one)
+    if step == args.stop and args.hand == second_one and world.rank == 0 then os.execute "kill -USR1 $PPID" end
+  end
+  for step = run.steps + 1, args.steps do
+    tell(step, false)
+    train(1)
+    tell(step, true)
+    second:step { x = orrery.tensor(x), y = orrery.tensor(y) }
+  end
+  orrery.log("judge %s", orrery.digest(judge))
+end
 -- Steps go on while a disk takes its time.
 function cases.beside()
   local function there() return io.open(args.at .. "/checkpoint.json") ~= nil end

@@ -155,6 +155,18 @@ class Checkpoints(unittest.TestCase):
             self.assertEqual(self.run_case("follows", steps=6, stop=3, hand="true", ranks=ranks).code, 75)
             self.assertIn("from 3 after 3\n", self.run_case("follows", steps=3, hand="true", ranks=ranks).out)
 
+    def test_two_runs_stop_after_the_same_step(self):
+        whole = self.run_case("two_runs", steps=6, ranks=1)
+        self.assertEqual(whole.code, 0, whole.err)
+        for ranks in (1, 2):
+            for second in ("false", "true"):
+                with self.subTest(ranks=ranks, second=second):
+                    shutil.rmtree(self.at)
+                    stopped = self.run_case("two_runs", steps=6, stop=3, hand=second, ranks=ranks)
+                    self.assertEqual(stopped.code, 75, stopped.err)
+                    done = self.run_case("two_runs", steps=6, ranks=ranks)
+                    self.assertEqual(done.out.splitlines(), ["from 3 3", *whole.out.splitlines()[1:]], done.err)
+
     def test_a_series_that_is_told_to_stop(self):
         job = Job("run", "-n", 2, SCRIPT, "case=series", f"at={self.at}", "steps=1000000", ORRERY_DEADLINE="30")
         self.addCleanup(job.end)

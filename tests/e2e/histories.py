@@ -148,7 +148,9 @@ class History:
     def judge(self):
         last = self.lives[-1]
         if not self.wrong:
-            if last.out.splitlines()[-1:] != [self.digest] or elements(self.final()) != self.tensors:
+            # The digest of copies is that of their mean, which rounds.
+            digest = last.out.splitlines()[-1:]
+            if self.script.exact and digest != [self.digest] or elements(self.final()) != self.tensors:
                 self.wrong.append(f"{last}: another training\n{last.out}")
             self.judge_observers()
             self.judge_files()

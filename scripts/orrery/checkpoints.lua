@@ -52,8 +52,9 @@ function(run, o)
   for _, one in ipairs(engine.checkpoints(o.dir)) do found = found or one.complete end
   if found then run:load(o.dir) end
   engine.begin_series(run, o.dir, function(this, result)
+    local judged = o.best ~= "" and result or nil
     between.after(this, function()
-      local note = note_of(o.best, result)
+      local note = note_of(o.best, judged)
       engine.finish_save(this) -- so that the last one is among those that are there
       engine.save_in_series(this, note, superseded(o, note))
     end, this.steps % o.every == 0)

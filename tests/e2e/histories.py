@@ -103,6 +103,8 @@ class History:
         """Of the next life."""
         dice, steps = self.dice, self.script.steps
         one = dice.choice([["kill"], ["kill"], ["launcher"], ["TERM", "USR1"], ["TERM", "USR1"]])
+        if dice.chance(0.03):
+            one = ["freeze"]
         most = max(1, min(steps, dice.choice([2, 4, steps])))
         count = 1 + dice.below(3) if one == ["kill"] and dice.chance(0.6) else 1
         return [Blow(dice, 4, most, one) for _ in range(count)]

@@ -116,7 +116,8 @@ class Script:
     def made(self):
         model = self.model
         optimizer = model.optimizer.lua().replace("steps = 4", f"steps = {self.steps}")
-        between = ["follow()"] if self.follows else []
+        between = ["if step % 3 == 0 then run:eval(batch) end"] if self.exact and self.dice.chance(0.3) else []
+        between += ["follow()"] if self.follows else []
         if self.writes:
             name, (shape, numbers) = self.dice.choice(list(model.parameters.items()))
             some = [round(x + 0.1, 4) for x in numbers]

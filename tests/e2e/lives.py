@@ -18,6 +18,8 @@ DEADLINE = 3
 STEP = re.compile(r"^step (\d+) (.*)\n", re.MULTILINE)
 BAD = re.compile(r"terminate called|Sanitizer|assert|Aborted|core dumped|stack traceback")
 OWN_FIGURES = re.compile("mode = 'stale'")  # each rank has the loss of its own samples
+SIGNALS = {"kill": signal.SIGKILL, "launcher": signal.SIGKILL, "freeze": signal.SIGSTOP, "TERM": signal.SIGTERM,
+           "USR1": signal.SIGUSR1}
 
 
 class Backend:
@@ -51,9 +53,11 @@ class Blow:
     def __init__(self, dice, ranks, steps, kinds):
         self.kind, self.lines, self.victim = dice.choice(kinds), 1 + dice.below(steps), dice.below(ranks)
         self.moment, self.in_save = dice.below(100) * dice.choice([0, 1e-5, 2e-4]), dice.chance(0.3)
+        # A signal to stop may come to one rank alone.
+        self.at_rank = self.kind in ("kill", "freeze") or self.kind in ("TERM", "USR1") and dice.chance(0.3)
 
     def __str__(self):
-        who = f" rank {self.victim}" if self.kind == "kill" else ""
+        who = f" rank {self.victim}" if self.at_rank else ""
         return f"{self.kind}{who} after {self.lines} steps{' in a save' if self.in_save else f' and {self.moment:.5f} s'}"
 
 
@@ -75,6 +79,8 @@ class Life:
         self.out = self.follow()
         self.code = self.job.process.wait()
         listener.join()
+        self.job.process.stdout.close()
+        self.job.process.stderr.close()
         self.hung = not guard.is_alive()
         guard.cancel()
         self.orphans = self.left()
@@ -111,7 +117,7 @@ class Life:
         return found
 
     def strike(self, blow):
-        pid = self.processes().get(blow.victim) if blow.kind == "kill" else self.job.process.pid
+        pid = self.processes().get(blow.victim) if blow.at_rank else self.job.process.pid
         if blow.in_save:
             until = time.monotonic() + 0.05
             while time.monotonic() < until and not self.history.half_written():
@@ -121,7 +127,7 @@ class Life:
         if pid is None or self.job.process.poll() is not None:
             return
         with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, {"kill": signal.SIGKILL, "launcher": signal.SIGKILL, "TERM": signal.SIGTERM, "USR1": signal.SIGUSR1}[blow.kind])
+            os.kill(pid, SIGNALS[blow.kind])
             self.struck.append(blow.kind)
 
     def left(self):
@@ -151,7 +157,7 @@ class Life:
             return {-signal.SIGKILL, 0}
         if kinds <= {"TERM", "USR1"}:
             return {75, 0}
-        return {0} if restarts else {0, 128 + signal.SIGKILL}
+        return {0} if restarts else {0, 124 if kinds == {"freeze"} else 128 + signal.SIGKILL}
 
     def complaints(self):
         if self.hung:

@@ -62,7 +62,8 @@ class History:
                 self.folder = pathlib.Path(folder) / "job"
                 self.prepare()
                 for _ in range(1 + self.dice.below(4)):
-                    self.live(self.blows())
+                    if not self.lives or self.lives[-1].code:
+                        self.live(self.blows())
                 self.live([])
                 self.judge()
                 killed = any("launcher" in life.struck and life.backend.before for life in self.lives)  # an MPI's own stays then
@@ -101,7 +102,7 @@ class History:
 
     def blows(self):
         """Of the next life."""
-        dice, steps = self.dice, self.script.steps
+        dice, steps = self.dice, max(1, self.script.steps - max(self.complete() or [0]))
         one = dice.choice([["kill"], ["kill"], ["launcher"], ["TERM", "USR1"], ["TERM", "USR1"]])
         if dice.chance(0.03):
             one = ["freeze"]

@@ -37,6 +37,8 @@ orrery.log('from %d', run.steps)
 for step, batch in data:batches { size = SIZE, steps = args.steps, from = run.steps + 1 } do
   local result = run:step(batch)
   orrery.log('step %d %.17g %.17g', step, result:mean(), result:get 'grad_norm')
+  local enough = orrery.time() + 0.003 -- for a blow to come in time
+  while orrery.time() < enough do end
   BETWEEN
 end
 END

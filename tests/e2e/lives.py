@@ -52,7 +52,7 @@ class Blow:
 
     def __init__(self, dice, ranks, steps, kinds):
         self.kind, self.lines, self.victim = dice.choice(kinds), 1 + dice.below(steps), dice.below(ranks)
-        self.moment, self.in_save = dice.below(100) * dice.choice([0, 1e-5, 2e-4]), dice.chance(0.3)
+        self.moment, self.in_save = dice.below(100) * dice.choice([0, 1e-5, 5e-5]), dice.chance(0.3)
         # A signal to stop may come to one rank alone.
         self.at_rank = self.kind in ("kill", "freeze") or self.kind in ("TERM", "USR1") and dice.chance(0.3)
 
@@ -98,6 +98,8 @@ class Life:
         out, lines, due = [], 0, list(self.blows)
         for line in self.job.process.stdout:
             out.append(line)
+            if line.startswith("from ") and due:
+                self.ranks_now = self.processes()  # found now, while the first step is compiled: steps are short
             lines = 0 if line.startswith("from ") else lines + line.startswith("step ")
             if due and line.startswith("step ") and lines >= due[0].lines:
                 self.strike(due.pop(0))
@@ -106,25 +108,27 @@ class Life:
 
     def processes(self):
         """Process ids of the ranks."""
-        found = {}
-        for entry in pathlib.Path("/proc").glob("[0-9]*"):
-            with contextlib.suppress(OSError, ValueError):
+        found, todo = {}, [self.job.process.pid]
+        for pid in todo:
+            with contextlib.suppress(OSError):
+                entry = pathlib.Path(f"/proc/{pid}")
+                todo += map(int, (entry / f"task/{pid}/children").read_text().split())
                 environment = (entry / "environ").read_bytes().split(b"\0")
-                if (f"ORRERY_TEST_MARK={self.mark}".encode() in environment and self.backend.is_rank(environment)
-                        and os.readlink(entry / "exe").endswith("/orrery")):
-                    found |= {int(v.partition(b"=")[2]): int(entry.name) for v in environment
-                              if v.startswith(self.backend.rank.encode() + b"=")}
+                if self.backend.is_rank(environment) and os.readlink(entry / "exe").endswith("/orrery"):
+                    found |= {int(v.partition(b"=")[2]): pid for v in environment if v.startswith(self.backend.rank.encode() + b"=")}
         return found
 
     def strike(self, blow):
-        pid = self.processes().get(blow.victim) if blow.at_rank else self.job.process.pid
+        alone = self.ranks == 1 and not self.backend.before and "--restarts" not in self.words  # it has no launcher then
+        pid = self.ranks_now.get(blow.victim) if blow.at_rank and not alone else self.job.process.pid
         if blow.in_save:
             until = time.monotonic() + 0.05
             while time.monotonic() < until and not self.history.half_written():
                 pass
         else:
             time.sleep(blow.moment)
-        if pid is None or self.job.process.poll() is not None:
+        # Nobody ends a frozen rank that has no launcher of ours.
+        if pid is None or self.job.process.poll() is not None or blow.kind == "freeze" and (alone or self.backend.before):
             return
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, SIGNALS[blow.kind])
@@ -153,10 +157,11 @@ class Life:
             return {0}
         if self.backend.before:
             return {self.code}  # that of MPI's launcher
-        if kinds == {"launcher"}:
+        if kinds == {"launcher"} or kinds == {"kill"} and self.ranks == 1 and not restarts:
             return {-signal.SIGKILL, 0}
         if kinds <= {"TERM", "USR1"}:
-            return {75, 0}
+            # Workers with a bound may be told after different steps.
+            return {75, 0, 1} if "with a bound all take the same steps" in self.err else {75, 0}
         return {0} if restarts else {0, 124 if kinds == {"freeze"} else 128 + signal.SIGKILL}
 
     def complaints(self):

@@ -112,6 +112,23 @@ std::string plan(lua_State* L, RunRef& self, const Table& batch) {
   return text;
 }
 
+// Calls a function of scripts/orrery/between.lua with the run, the first argument of this call.
+template <class... More>
+void between(lua_State* L, const char* function, More... more) {
+  push_library(L, "orrery.between", function);
+  lua_pushvalue(L, 1);
+  (push_value(L, more), ...);
+  lua_call(L, 1 + sizeof...(more), 0);
+}
+
+void call_after(lua_State* L, RunRef& self, const Result& result) {
+  if (!self.after) return;
+  self.after->push();
+  lua_pushvalue(L, 1);
+  push(L, Result(result));
+  lua_call(L, 2, 0);
+}
+
 Result step(lua_State* L, RunRef& self, const Table& batch) {
   if (runtime_options().plan_only) {
     std::fputs(plan(L, self, batch).c_str(), planner().out);
@@ -120,15 +137,12 @@ Result step(lua_State* L, RunRef& self, const Table& batch) {
   }
   Run& run = checked(L, self);
   call_first(L, self, batch);
+  if (!self.alone) between(L, "next");
   const ProbeScope scope(std::exchange(self.probed, {}));
   Result result{run.step(batch_in(batch))};
-  if (self.after) {
-    self.after->push();
-    lua_pushvalue(L, 1);
-    push(L, Result(result));
-    lua_call(L, 2, 0);
-  }
-  if (!self.alone) stop_if_told(run, self.saved, self.in_series, user_line(L));
+  const int signal = self.alone ? 0 : told_to_stop(run, self.saved, user_line(L));
+  call_after(L, self, result);
+  if (signal) between(L, "stop", signal);
   return result;
 }
 
@@ -147,7 +161,7 @@ Result evaluate(lua_State* L, RunRef& self, const Table& batch) {
 
 void save(lua_State* L, RunRef& self, const std::string& directory, const std::string& extra,
           bool wait) {
-  if (!self.in_series) self.saved = directory;
+  if (!self.in_series) self.saved = directory, self.saved_after = self.run->steps_done();
   const Work work("saving a checkpoint", Work::of_engine);
   named(L, self).save(directory, extra, {!wait, "", {}});
 }
@@ -177,12 +191,34 @@ Pushed checkpoints(lua_State* L, const std::string& directory) {
   return {1};
 }
 
-void finish_save(RunRef& self) {
+std::string stop_place(const RunRef& self) {
+  if (self.in_series) return series_path(self.saved, self.run->steps_done());
+  return self.saved.empty() ? runtime_options().run_directory + "/checkpoint" : self.saved;
+}
+
+void save_to_stop(RunRef& self, bool last) {
+  Run& run = *self.run;
+  if (self.in_series || self.saved_after == run.steps_done()) return run.finish_save();
+  if (last || !self.saved.empty()) run.save(stop_place(self), "", {});
+}
+
+void stop(RunRef& self, int64_t signal) {
+  fail(ORR_RETRY, "stopped by signal {} after step {}; run:load \"{}\" continues from there",
+       signal, self.run->steps_done(), stop_place(self));
+}
+
+void finish_last(RunRef& self) {
   const Work work("saving a checkpoint", Work::of_engine);
   self.run->finish_save();
 }
 
+void finish_save(lua_State* L, RunRef& self) {
+  between(L, "save");
+  finish_last(self);
+}
+
 Pushed load(lua_State* L, RunRef& self, const std::string& directory) {
+  between(L, "save");
   const Work work("loading a checkpoint", Work::of_engine);
   const std::string extra = named(L, self).load(directory);
   push_value(L, self.run->steps_done());
@@ -272,11 +308,16 @@ std::vector<Api> run_api() {
       {"engine.use_layout(run: Run, layout: table); The run's stack and microbatches from now on.",
        call<use_layout>},
       {"engine.begin_series(run: Run, directory: string, after: function); Calls after(run, "
-       "result) after each step; a run that is told to stop saves in the directory.",
+       "result) after each step; the run has its checkpoints in the directory from now on.",
        call<begin_series>},
       {"engine.save_in_series(run: Run, extra: string, remove: table); Saves in the directory "
        "of begin_series, while steps go on; when that is complete, removes others.",
        call<save_in_series>},
+      {"engine.finish_save(run: Run); Waits for the save that has begun last.", call<finish_last>},
+      {"engine.save_to_stop(run: Run, last: boolean); Saves where the script does, unless it has "
+       "already; the last one in the run's directory if it does not.",
+       call<save_to_stop>},
+      {"engine.stop(run: Run, signal: integer); Ends the script.", call<stop>},
       {"engine.checkpoints(directory: string) -> table[]; Those in a directory of several, by "
        "step: path, complete, extra.",
        call<checkpoints>},

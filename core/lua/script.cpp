@@ -56,6 +56,8 @@ void run_in_new_state(const std::string& path) {
   else
     lua::load_chunk(L, lua::read_script(path), "@" + path);
   lua::protected_call(L, 0, 0);
+  lua::push_library(L, "orrery.between", "next");
+  lua::protected_call(L, 0, 0);
   lua::refuse_unread_arguments();
   Runtime::get().settle();
   finish_saves();

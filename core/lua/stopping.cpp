@@ -3,7 +3,6 @@
 
 #include "base/error.h"
 #include "launch/stop_signal.h"
-#include "store/checkpoint.h"
 
 namespace orrery::lua {
 namespace {
@@ -20,18 +19,13 @@ int told_anywhere(const std::string& line) {
 
 }  // namespace
 
-void stop_if_told(Run& run, const std::string& saved, bool in_series, const std::string& line) {
-  const std::string& own = runtime_options().run_directory;
-  if (saved.empty() && own.empty()) return end_by_user_signal();
+int told_to_stop(Run& run, const std::string& saved, const std::string& line) {
+  if (saved.empty() && runtime_options().run_directory.empty()) {
+    end_by_user_signal();
+    return 0;
+  }
   watch_stop_signals();
-  const int signal = run.in_step() ? told_anywhere(line) : stop_signal();
-  if (!signal) return;
-  const std::string place = saved.empty() ? own + "/checkpoint"
-                            : in_series   ? series_path(saved, run.steps_done())
-                                          : saved;
-  run.save(place, "", {false, in_series ? saved : "", {}});
-  fail(ORR_RETRY, "stopped by signal {} after step {}; run:load \"{}\" continues from there",
-       signal, run.steps_done(), place);
+  return run.in_step() ? told_anywhere(line) : stop_signal();
 }
 
 }  // namespace orrery::lua

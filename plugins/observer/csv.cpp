@@ -13,7 +13,7 @@ class Csv {
   void start(const orr_observer_config& config) {
     stop();
     if (config.rank != 0 || !*config.directory) return;
-    file_.open(std::string(config.directory) + "/metrics.csv", "ae");
+    file_.append(std::string(config.directory) + "/metrics.csv");
     file_.seek_end();
     if (file_.at() == 0) file_.write("step,time,name,value\n");
   }

@@ -18,7 +18,7 @@ class Metrics {
     stop();
     if (!*config.directory) return;
     const std::string directory = config.directory;
-    if (config.rank == 0) file_.open(directory + "/metrics.jsonl", "ae");
+    if (config.rank == 0) file_.append(directory + "/metrics.jsonl");
     facts_path_ = directory + "/facts." + std::to_string(config.rank) + ".jsonl";
   }
 

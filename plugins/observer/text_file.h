@@ -5,6 +5,8 @@
 
 #include <orrery/sdk/plugin.hpp>
 
+#include <unistd.h>
+
 #include <cerrno>
 #include <charconv>
 #include <cmath>
@@ -40,12 +42,22 @@ inline std::string quoted(std::string_view text) {
 }
 
 class TextFile {
+  struct Close {
+    void operator()(FILE* file) const { std::fclose(file); }
+  };
+
  public:
   // `mode` as of fopen. Throws orr::Error.
   void open(const std::string& path, const char* mode) {
     path_ = path;
     file_.reset(std::fopen(path.c_str(), mode));
     if (!file_) fail("open");
+  }
+  // Of a file of lines, at its end. A line that a process which was killed left unfinished is cut
+  // off. Throws orr::Error.
+  void append(const std::string& path) {
+    cut_unfinished_line(path);
+    open(path, "ae");
   }
   void close() { file_.reset(); }
   explicit operator bool() const { return file_ != nullptr; }
@@ -63,15 +75,23 @@ class TextFile {
   }
 
  private:
+  static void cut_unfinished_line(const std::string& path) {
+    const std::unique_ptr<FILE, Close> file(std::fopen(path.c_str(), "r+e"));
+    if (!file || std::fseek(file.get(), 0, SEEK_END) != 0) return;  // there is none, or a pipe
+    long end = std::ftell(file.get());
+    const auto ends_a_line = [&] {
+      return std::fseek(file.get(), end - 1, SEEK_SET) == 0 && std::fgetc(file.get()) == '\n';
+    };
+    while (end > 0 && !ends_a_line()) --end;
+    if (ftruncate(fileno(file.get()), end) != 0) return;  // what opens it next says why
+  }
+
   [[noreturn]] void fail(const char* what) const {
     throw orr::Error(ORR_FAILED, "cannot " + std::string(what) + " " + path_ + ": " +
                                      std::strerror(errno) +
                                      "; check the run directory and its disk");
   }
 
-  struct Close {
-    void operator()(FILE* file) const { std::fclose(file); }
-  };
   std::string path_;
   std::unique_ptr<FILE, Close> file_;
 };

@@ -855,7 +855,7 @@ function orrery.engine.plan_options() end
 ---@param layout table
 function orrery.engine.use_layout(run, layout) end
 
----Calls after(run, result) after each step; a run that is told to stop saves in the directory.
+---Calls after(run, result) after each step; the run has its checkpoints in the directory from now on.
 ---@param run orrery.Run
 ---@param directory string
 ---@param after function
@@ -866,6 +866,20 @@ function orrery.engine.begin_series(run, directory, after) end
 ---@param extra string
 ---@param remove table
 function orrery.engine.save_in_series(run, extra, remove) end
+
+---Waits for the save that has begun last.
+---@param run orrery.Run
+function orrery.engine.finish_save(run) end
+
+---Saves where the script does, unless it has already; the last one in the run's directory if it does not.
+---@param run orrery.Run
+---@param last boolean
+function orrery.engine.save_to_stop(run, last) end
+
+---Ends the script.
+---@param run orrery.Run
+---@param signal integer
+function orrery.engine.stop(run, signal) end
 
 ---Those in a directory of several, by step: path, complete, extra.
 ---@param directory string

@@ -4,7 +4,7 @@
 local _, orrery = ...
 local engine = orrery.engine
 
-local define = require "orrery.define"
+local between, define = require "orrery.between", require "orrery.define"
 
 -- The result that `best` names, as a checkpoint keeps it in its `extra`: "loss=2.5".
 local function note_of(best, result)
@@ -52,10 +52,12 @@ function(run, o)
   for _, one in ipairs(engine.checkpoints(o.dir)) do found = found or one.complete end
   if found then run:load(o.dir) end
   engine.begin_series(run, o.dir, function(this, result)
-    if this.steps % o.every ~= 0 then return end
-    local note = note_of(o.best, result)
-    this:finish_save() -- so that the last one is among those that are there
-    engine.save_in_series(this, note, superseded(o, note))
+    local judged = o.best ~= "" and result or nil
+    between.after(this, function()
+      local note = note_of(o.best, judged)
+      engine.finish_save(this) -- so that the last one is among those that are there
+      engine.save_in_series(this, note, superseded(o, note))
+    end, this.steps % o.every == 0)
   end)
   return run.steps
 end)

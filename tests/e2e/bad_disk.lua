@@ -20,14 +20,14 @@ if args.load then
   return
 end
 if args.series then run:checkpoints { dir = args.at, every = 1, keep = 1, best = "loss" } end
-local before
+local begun = {}
 for _ = run.steps + 1, args.steps do
   run:step { x = orrery.tensor(rows) }
-  -- Beside steps: the one before is complete when the next one has begun.
-  if before then orrery.log("%s", before) end
+  -- Beside steps: a save begins with the next step, and is complete when the one after that has begun.
+  if #begun == 2 then orrery.log("%s", table.remove(begun, 1)) end
   local now = ("saved %d %s"):format(run.steps, orrery.digest(model))
   if args.series then
-    before = now
+    begun[#begun + 1] = now
   else
     run:save(args.at)
     orrery.log("%s", now)
@@ -35,5 +35,5 @@ for _ = run.steps + 1, args.steps do
 end
 if args.series then
   run:finish_save()
-  orrery.log("%s", before)
+  for _, one in ipairs(begun) do orrery.log("%s", one) end
 end

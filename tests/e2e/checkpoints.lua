@@ -3,7 +3,7 @@
 local orrery = require "orrery"
 local nn, optim, world, strategy = orrery.nn, orrery.optim, orrery.world, orrery.strategy
 local args = orrery.args {
-  case = "", at = "", other = "", steps = 3, zero = 0, rate = 0.01, clip = 0.0, norm = false, keep = 2, best = "",
+  case = "", at = "", other = "", steps = 3, zero = 0, rate = 0.01, clip = 0.0, norm = false, keep = 2, best = "", hand = false, stop = 0,
 }
 local model = nn.linear(8, 8)
 if args.case == "read_first" then
@@ -119,6 +119,47 @@ function cases.series()
   run:finish_save()
   local used = run:counters()
   orrery.log("waited %s copied %s", used.checkpoint_seconds > 0, used.checkpoint_bytes > 0)
+end
+-- What the script changes after a step is in the checkpoint of that step. `hand`: it saves in its loop; `stop`: the step
+-- in which a rank is told to.
+function cases.follows()
+  local mean = orrery.buffer({ 8, 8 }, { name = "mean", init = 0 })
+  local follow = orrery.func(function() mean:update(mean * 0.5 + model.weight * 0.5) end)
+  local extra = ""
+  local there = args.hand and io.open(args.at .. "/checkpoint.json")
+  if there then there:close() extra = select(2, run:load(args.at)) end
+  if not args.hand then run:checkpoints { dir = args.at, every = 2 } end
+  orrery.log("from %d %s", run.steps, extra)
+  for step = run.steps + 1, args.steps do
+    if step == args.stop and world.rank == world.size - 1 then os.execute "kill -USR1 $PPID" end
+    train(1)
+    if args.hand and step < 4 then run:save(args.at, "after " .. step, false) end
+    follow()
+    if step == 4 or step == 5 then model.bias:write { step, 2, 3, 4, 5, 6, 7, 8 } end
+  end
+  if args.hand then run:save(args.at) end
+  orrery.log("mean %s", orrery.digest { mean })
+end
+-- Two runs in turn, of which the second reads what the first trains. `stop`: the step in which a rank is told to, of the
+-- second run if `hand`.
+function cases.two_runs()
+  local judge = nn.linear(8, 1)
+  orrery.parameters { judge = judge }
+  local second = orrery.compile(function(b) return nn.mse(judge(model(b.x)), b.y:slice(2, 1, 1)) end,
+    { params = judge, optimizer = optim.adam { lr = args.rate }, microbatches = 4 })
+  run:checkpoints { dir = args.at .. "/first", every = 4 }
+  second:checkpoints { dir = args.at .. "/second", every = 4 }
+  orrery.log("from %d %d", run.steps, second.steps)
+  local function tell(step, second_one)
+    if step == args.stop and args.hand == second_one and world.rank == 0 then os.execute "kill -USR1 $PPID" end
+  end
+  for step = run.steps + 1, args.steps do
+    tell(step, false)
+    train(1)
+    tell(step, true)
+    second:step { x = orrery.tensor(x), y = orrery.tensor(y) }
+  end
+  orrery.log("judge %s", orrery.digest(judge))
 end
 -- Steps go on while a disk takes its time.
 function cases.beside()

@@ -135,6 +135,38 @@ class Checkpoints(unittest.TestCase):
             shutil.rmtree(self.at, ignore_errors=True)
             self.refused("series", "checkpoints.lua:", said, **wrong)
 
+    def test_what_follows_a_step_is_in_its_checkpoint(self):
+        for hand in ("false", "true"):
+            shutil.rmtree(self.at, ignore_errors=True)
+            whole = self.run_case("follows", steps=6, hand=hand, ranks=1).out.splitlines()[1:]
+            for ranks, stage in ((1, 0), (2, 0), (3, 3)):
+                with self.subTest(hand=hand, ranks=ranks):
+                    shutil.rmtree(self.at)
+                    if hand == "false":
+                        self.assertEqual(self.run_case("follows", steps=4, ranks=ranks, zero=stage).code, 0)
+                    stopped = self.run_case("follows", steps=6, stop=5, hand=hand, ranks=ranks, zero=stage)
+                    self.assertEqual(stopped.code, 75, stopped.err)
+                    done = self.run_case("follows", steps=6, hand=hand, ranks=ranks, zero=stage)
+                    self.assertEqual((done.code, done.out.splitlines()), (0, ["from 5 ", *whole]), done.err)
+
+    def test_a_stop_keeps_what_the_script_has_just_saved(self):
+        for ranks in (1, 2):
+            shutil.rmtree(self.at, ignore_errors=True)
+            self.assertEqual(self.run_case("follows", steps=6, stop=3, hand="true", ranks=ranks).code, 75)
+            self.assertIn("from 3 after 3\n", self.run_case("follows", steps=3, hand="true", ranks=ranks).out)
+
+    def test_two_runs_stop_after_the_same_step(self):
+        whole = self.run_case("two_runs", steps=6, ranks=1)
+        self.assertEqual(whole.code, 0, whole.err)
+        for ranks in (1, 2):
+            for second in ("false", "true"):
+                with self.subTest(ranks=ranks, second=second):
+                    shutil.rmtree(self.at)
+                    stopped = self.run_case("two_runs", steps=6, stop=3, hand=second, ranks=ranks)
+                    self.assertEqual(stopped.code, 75, stopped.err)
+                    done = self.run_case("two_runs", steps=6, ranks=ranks)
+                    self.assertEqual(done.out.splitlines(), ["from 3 3", *whole.out.splitlines()[1:]], done.err)
+
     def test_a_series_that_is_told_to_stop(self):
         job = Job("run", "-n", 2, SCRIPT, "case=series", f"at={self.at}", "steps=1000000", ORRERY_DEADLINE="30")
         self.addCleanup(job.end)
@@ -143,6 +175,7 @@ class Checkpoints(unittest.TestCase):
         self.assertEqual(job.finish().code, 75, job.err)
         [step] = set(re.findall(rf'after step (\d+); run:load "{self.at}/step-0*\1" continues from there', job.err))
         self.assertEqual(max(self.steps_there()), int(step))
+        self.assertLessEqual(len(self.steps_there()), 2)
         self.assertIn(f"from {step}\n", self.run_case("series", steps=int(step) + 1, ranks=3, zero=2).out)
 
     def test_steps_go_on_beside_a_slow_disk(self):

@@ -6,7 +6,7 @@
 -- takes its time.
 local orrery = require "orrery"
 local nn, optim, strategy = orrery.nn, orrery.optim, orrery.strategy
-local args = orrery.args { order = "", steps = 6, optimizer = "adagrad", slow = -1, pause = 0.03, push = 1 }
+local args = orrery.args { order = "", steps = 6, optimizer = "adagrad", slow = -1, pause = 0.03, push = 1, buffer = false }
 orrery.seed(5)
 
 local MLP = nn.module("MLP", function(m)
@@ -15,7 +15,11 @@ local MLP = nn.module("MLP", function(m)
 end)
 local model = MLP()
 local optimizer = args.optimizer == "adagrad" and optim.adagrad { lr = 0.05 } or optim.momentum { lr = 0.1 }
-local function loss(b) return nn.cross_entropy(model(b.x), b.y) end
+local seen = orrery.buffer({}, { name = "seen", init = 0 })
+local function loss(b)
+  if args.buffer then seen:update(seen * 0.5 + b.x:mean()) end
+  return nn.cross_entropy(model(b.x), b.y)
+end
 
 -- Rows [first, last] of a step's batch of twelve.
 local function batch_of(step, first, last)

@@ -48,8 +48,8 @@ class Served(unittest.TestCase):
         self.assertEqual(done.code, 0, done.err)
         return [line for line in done.out.splitlines() if re.match(r"(step|eval|outside|digest) ", line)]
 
-    def refused(self, options, ranks=RANKS, script="served.lua"):
-        done = self.start(script, options, ranks).finish()
+    def refused(self, options, ranks=RANKS, script="served.lua", *words):
+        done = self.start(script, options, ranks, *words).finish()
         self.assertEqual(done.code, 1, done.err)
         return done.err
 
@@ -196,6 +196,12 @@ class Refusals(Served):
                 (f'{ASYNC}, replay = "/nowhere/x"', "the log of arrivals '/nowhere/x': cannot be read: No such file")):
             with self.subTest(options=options):
                 self.assertRegex(self.refused(options), r"served.lua:\d+: .*" + re.escape(why))
+
+    def test_buffers_with_a_bound(self):
+        self.assertRegex(self.refused(STALE, RANKS, "served.lua", "buffer=true"),
+                         r"served.lua:\d+: .*served.lua:\d+: 'seen' is updated from the samples, and each worker would keep its own: ")
+        for options, ranks in ((STALE, 1), (f"{STALE}, dedicated = 1", 2), (ASYNC, RANKS)):
+            self.assertTrue(self.run_it("served.lua", options, ranks, "buffer=true"))
 
     def test_stacks(self):
         for stack in (f"strategy.server{{ {ASYNC} }}, strategy.accumulate{{}}",

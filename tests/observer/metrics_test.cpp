@@ -62,6 +62,29 @@ TEST_F(Metrics, AppendsWhenARunContinues) {
   EXPECT_EQ(lines()[1].at("step"), 2);
 }
 
+// As of a process that was killed while it wrote.
+TEST_F(Metrics, CutsOffAnUnfinishedLine) {
+  for (const std::string left : {"{\"step\":1,\"loss\":1}\n{\"step\":2,\"lo", "{\"st", ""}) {
+    std::ofstream(dir_ / "metrics.jsonl") << left;
+    metrics_.start(0, dir_.string(), false);
+    metrics_.metric(2, "loss", 1, 0);
+    metrics_.stop();
+    ASSERT_EQ(lines().size(), left.size() > 9 ? 2u : 1u);
+    EXPECT_EQ(lines().back().at("step"), 2);
+  }
+}
+
+TEST_F(Metrics, CutsOffAnUnfinishedLineOfCsv) {
+  std::ofstream(dir_ / "metrics.csv") << "step,time,name,value\n1,0,loss,1\n2,0,lo";
+  Observer csv{"csv"};
+  csv.start(0, dir_.string(), false);
+  csv.metric(2, "loss", 1, 0);
+  csv.stop();
+  std::ifstream in(dir_ / "metrics.csv");
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  EXPECT_EQ(text, "step,time,name,value\n1,0,loss,1\n2,0,loss,1\n");
+}
+
 TEST_F(Metrics, WritesNothingOnOtherRanksOrWithoutDirectory) {
   metrics_.start(1, dir_.string(), false);
   metrics_.metric(1, "loss", 1, 0);

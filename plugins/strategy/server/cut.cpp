@@ -27,12 +27,15 @@ class Cutter {
       if (const int32_t next = step.updated(v); next != v)
         changed_[v] = {next, info.name, info.beside, info.role == ORR_ROLE_PARAM};
     });
-    for (size_t r = 0; r + 1 < leaf_first.size(); ++r)
+    for (size_t r = 0; r + 1 < leaf_first.size(); ++r) {
+      workers_ += leaf_first[r + 1] > leaf_first[r];
       for (const LeafRange& range : pushed_leaves(pace, leaf_first, static_cast<int>(r)))
         if (nodes_.empty() || pace.bounded()) nodes_.push_back(range);
+    }
   }
 
   std::vector<Share> run() {
+    if (pace_.bounded() && workers_ > 1) check_buffers();
     std::vector<std::set<int32_t>> wanted;
     for (int32_t s = 0; s < pace_.servers; ++s) {
       wanted.push_back(wanted_of(s));
@@ -145,6 +148,14 @@ class Cutter {
     return right < 0 ? left : int32_t{to.add(left, right)};
   }
 
+  // With a bound, buffers must be the same on all workers: throws if one is computed from samples.
+  void check_buffers() const {
+    for (auto& [v, c] : changed_)
+      if (c.beside.empty() && !c.is_param && step_.info(c.next).batch != ORR_BATCH_NONE)
+        fail(ORR_INVALID, step_.info(v).where, ": '", c.name, "' is updated from the samples, and ",
+             "each worker would keep its own: take it out, or ", kRemedy);
+  }
+
   // Takes the updates of parameters and optimizer state out of the workers' step, and adds states
   // for what they push. Buffers of the model are still updated by the workers.
   void edit_step() const {
@@ -159,6 +170,7 @@ class Cutter {
   const orr::Program& step_;
   const Pace& pace_;
   const int64_t leaves_;
+  int workers_ = 0;
   std::map<int32_t, Changed> changed_;
   std::vector<LeafRange> nodes_;  // the ranges of leaves that workers push
   std::set<int32_t> gradients_, pushed_;

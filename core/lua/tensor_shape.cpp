@@ -184,8 +184,7 @@ std::vector<Api> shape_api() {
        call<build::take>},
       {"Tensor:put(index: Tensor, value: operand) -> Tensor; The tensor, seen as one row, with the "
        "elements at these positions replaced by a number or by others; several for one position "
-       "add "
-       "up.",
+       "add up.",
        call<build::put>},
       {"Tensor:scatter_add(index: Tensor, rows: Tensor) -> Tensor; The tensor with rows added at "
        "0-based positions of its first dim; what shares a position adds up.",

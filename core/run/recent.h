@@ -33,7 +33,7 @@ class Recent {
   void clear() { of_.clear(); }
 
  private:
-  // A variant of a GPT of 12 layers takes some 7 MB.
+  // A variant of a GPT of 12 layers takes 6 MB.
   static constexpr size_t kMost = 128;
   struct One {
     std::unique_ptr<Variant> variant;

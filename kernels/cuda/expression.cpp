@@ -48,12 +48,22 @@ class Writer {
   explicit Writer(const orr_expr& e) : e_(e) {}
 
   std::string run() {
-    for (int k = 0; k < e_.n_instrs; ++k) instruction(k);
+    for (const bool loads : {true, false})  // first, so that all are under way at once
+      for (int k = 0; k < e_.n_instrs; ++k)
+        if ((e_.instrs[k].fn == ORR_FN_INPUT) == loads) instruction(k);
     return text_;
   }
 
  private:
   static std::string reg(int32_t r) { return "r" + std::to_string(r); }
+
+  // The function of an instruction: the brief form where there is one and the result has 16 bits.
+  static std::string function(const orr_instr& e) {
+    const bool short_result = e.dtype == ORR_BF16 || e.dtype == ORR_F16;
+    const bool has_brief = e.fn == ORR_FN_EXP || e.fn == ORR_FN_SIGMOID || e.fn == ORR_FN_GELU ||
+                           e.fn == ORR_FN_GELU_GRAD;
+    return name_of(e.fn) + std::string(short_result && has_brief ? "_brief" : "");
+  }
 
   void instruction(int k) {
     const orr_instr& e = e_.instrs[k];
@@ -67,7 +77,7 @@ class Writer {
       return each(k, (to_i32 ? "cast_i32" : to) + "(" + reg(e.a) + "[v])");
     }
     const int32_t operands[] = {e.a, e.b, e.c};
-    std::string call = std::string(name_of(e.fn)) + "(";
+    std::string call = function(e) + "(";
     for (int i = 0; i < arity(e.fn); ++i) call += (i ? ", " : "") + reg(operands[i]) + "[v]";
     each(k, call + ")");
   }

@@ -177,9 +177,10 @@ std::string sums_source(const orr_op& op, const Walk& walk, const ColumnSumsText
   }
   text += "constexpr u64 columns = " + number(sums.columns) + ", rows = " + number(ORR_SUM_ROWS) +
           ", threads = " + number(pointwise_block) + ";\n" + sums_text + declared +
+          "  index_t e = (index_t)((segment * s.length + first) * columns + column);\n" +
           (sums.stores ? "" : "  _Pragma(\"unroll 8\")\n") +
-          "  for (u64 row = first; row < end; ++row)\n    piece<V>(a, " +
-          "(index_t)((segment * s.length + row) * columns + column)" + given + ");\n" + put + "}\n";
+          "  for (unsigned left = (unsigned)(end - first); left > 0; --left, e += columns)\n" +
+          "    piece<V>(a, e" + given + ");\n" + put + "}\n";
   const auto entry_of = [](const char* name, int vector) {
     return head(name, "const Args a, const SumRows s") + "  sum_rows<" + number(vector) +
            ">(a, s);\n}\n";

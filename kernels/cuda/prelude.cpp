@@ -3,7 +3,8 @@
 // The prelude of generated kernels. Integer arithmetic wraps; x/0 is 0; a real that does not fit an
 // integer becomes the smallest integer. Functions of f32 are CUDA's accurate ones (exp of a float
 // is expf), within 2 ulp of the exact value except powf (ops.h does not fix their bits); formulas
-// avoid cancellation.
+// avoid cancellation. Where the result is rounded to 16 bits, exp and what is made of it are brief:
+// the hardware's approximations, within 2^-16 of the exact value.
 #include "expression.h"
 
 namespace orr_cuda {
@@ -15,9 +16,18 @@ const char pointwise_prelude[] = R"(
 typedef long long i64;
 typedef unsigned long long u64;
 
-// These three functions are for NVRTC. Other compilers of this source (the emulator) define their
-// own.
+// These functions are for NVRTC. Other compilers of this source (the emulator) define their own.
 #ifdef __CUDACC_RTC__
+ORR_FN float exp2_brief(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+ORR_FN float inverse_brief(float x) {
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
 ORR_FN float half_to_float(unsigned short bits) {
   float x;
   asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(bits));
@@ -28,10 +38,10 @@ ORR_FN unsigned short float_to_half(float x) {
   asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x));
   return bits;
 }
-ORR_FN unsigned short float_to_bfloat(float x) {
-  unsigned short bits;
-  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(x));
-  return bits;
+ORR_FN float round_to_bfloat(float x) {  // a bf16 is the upper half of a float
+  unsigned bits;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(x), "f"(0.0f));
+  return __uint_as_float(bits);
 }
 #endif
 
@@ -46,18 +56,27 @@ template <class T> ORR_FN i64 get(T x) { return x; }
 ORR_FN float get(Bf16 x) { return __uint_as_float((unsigned)x.bits << 16); }
 ORR_FN float get(F16 x) { return half_to_float(x.bits); }
 
+// Stores a result: put rounds it to the type, keep takes it as rounded.
 template <class T, class A> ORR_FN void put(T& to, A x) { to = (T)x; }
-ORR_FN void put(Bf16& to, float x) { to.bits = float_to_bfloat(x); }
+ORR_FN void keep(Bf16& to, float x) { to.bits = (unsigned short)(__float_as_uint(x) >> 16); }
+ORR_FN void put(Bf16& to, float x) { keep(to, round_to_bfloat(x)); }
 ORR_FN void put(F16& to, float x) { to.bits = float_to_half(x); }
+template <class T, class A> ORR_FN void keep(T& to, A x) { put(to, x); }
 
 template <class T, class A> ORR_FN A narrow(A x) {
   T stored;
   put(stored, x);
   return get(stored);
 }
+template <> ORR_FN float narrow<Bf16, float>(float x) { return round_to_bfloat(x); }
 
 // V elements that lie side by side; what the hardware moves at once is 16 bytes.
 template <class T, int V> struct alignas(V * sizeof(T) < 16 ? V * sizeof(T) : 16) Pack { T x[V]; };
+template <class T, int V> ORR_FN auto get_of(const Pack<T, V>& pack, int v) { return get(pack.x[v]); }
+template <int V> ORR_FN float get_of(const Pack<Bf16, V>& pack, int v) {
+  const unsigned two = reinterpret_cast<const unsigned*>(&pack)[v / 2];
+  return __uint_as_float(v % 2 ? two & 0xffff0000u : two << 16);
+}
 
 // step 0: one element for all.
 template <class T, class A, int V> ORR_FN void load(const T* p, int step, A (&r)[V]) {
@@ -66,12 +85,12 @@ template <class T, class A, int V> ORR_FN void load(const T* p, int step, A (&r)
     ORR_EACH r[v] = x;
   } else {
     const Pack<T, V> pack = *reinterpret_cast<const Pack<T, V>*>(p);
-    ORR_EACH r[v] = get(pack.x[v]);
+    ORR_EACH r[v] = get_of(pack, v);
   }
 }
 template <class T, class A, int V> ORR_FN void store(T* p, const A (&r)[V]) {
   Pack<T, V> pack;
-  ORR_EACH put(pack.x[v], r[v]);
+  ORR_EACH keep(pack.x[v], r[v]);
   *reinterpret_cast<Pack<T, V>*>(p) = pack;
 }
 
@@ -157,6 +176,21 @@ template <class A> ORR_FN A gelu_grad(A x) {
   const A u = gelu_argument(x), e = exponential(-absolute(u)), d = A(1) / (A(1) + e);
   const A s = u >= A(0) ? d : e * d;  // sigmoid(u); its derivative is e*d*d
   return s + x * (e * d * d) * (A(2 * 0.79788456080286535588) * (A(1) + A(3 * 0.044715) * x * x));
+}
+
+// Functions whose results are rounded to 16 bits.
+constexpr float log2_e = 1.44269504f, gelu_slope = 1.59576912f, gelu_cubic = 0.0713548163f;
+ORR_FN float exponential_brief(float x) { return exp2_brief(x * log2_e); }
+ORR_FN float sigmoid_brief(float x) { return inverse_brief(1.0f + exponential_brief(-x)); }
+ORR_FN float gelu_factor(float x) {
+  const float u = x * fma(x * x, -gelu_cubic * log2_e, -gelu_slope * log2_e);
+  return inverse_brief(1.0f + exp2_brief(u));
+}
+ORR_FN float gelu_brief(float x) { return x * gelu_factor(x); }
+ORR_FN float gelu_grad_brief(float x) {
+  x = larger(smaller(x, 64.0f), -64.0f);
+  const float s = gelu_factor(x);
+  return fma(x * s * (1.0f - s), fma(x * x, 3 * gelu_cubic, gelu_slope), s);
 }
 
 template <class A> ORR_FN bool equal(A a, A b) { return a == b; }

@@ -13,7 +13,7 @@ struct FakeIndex {
 static FakeIndex threadIdx, blockIdx;
 
 extern "C" {
-float expf(float), logf(float), tanhf(float), erff(float), sinf(float), cosf(float),
+float expf(float), exp2f(float), logf(float), tanhf(float), erff(float), sinf(float), cosf(float),
     powf(float, float);
 float floorf(float), ceilf(float), rintf(float), fabsf(float), sqrtf(float),
     fmaf(float, float, float);
@@ -36,7 +36,11 @@ inline float sqrt(float x) { return sqrtf(x); }
 inline float pow(float a, float b) { return powf(a, b); }
 inline float fma(float a, float b, float c) { return fmaf(a, b, c); }
 
+inline float exp2_brief(float x) { return exp2f(x); }
+inline float inverse_brief(float x) { return 1 / x; }
+
 inline float __uint_as_float(unsigned bits) { return __builtin_bit_cast(float, bits); }
+inline unsigned __float_as_uint(float x) { return __builtin_bit_cast(unsigned, x); }
 inline double __longlong_as_double(long long bits) { return __builtin_bit_cast(double, bits); }
 
 // As the hardware converts, by the compiler's own 16-bit types.
@@ -44,10 +48,9 @@ inline float half_to_float(unsigned short bits) { return __builtin_bit_cast(_Flo
 inline unsigned short float_to_half(float x) {
   return __builtin_bit_cast(unsigned short, static_cast<_Float16>(x));
 }
-inline unsigned short float_to_bfloat(float x) {
-  const unsigned bits = __builtin_bit_cast(unsigned, x);
-  if (x != x) return 0x7fff;
-  return static_cast<unsigned short>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
+inline float round_to_bfloat(float x) {
+  const unsigned bits = __float_as_uint(x);
+  return __uint_as_float(x != x ? 0x7fff0000 : (bits + 0x7fff + ((bits >> 16) & 1)) & 0xffff0000);
 }
 
 // What fake_cuda/function.h calls a CompiledKernel.

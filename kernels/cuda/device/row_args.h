@@ -10,20 +10,25 @@ namespace orr_cuda {
 // w, b -> y, mean, rstd; the gradients: dy, x, w, mean, rstd -> y = dx. rmsnorm has neither b nor
 // mean. Statistics are accumulators. With `added` what is normalised is x + bias + added, or
 // without bias x + added, and it is stored as `sum`; norm_grad adds it to dx.
-struct RowArgs {
-  Rows rows;
+struct RowTensors {
   const void *dy, *x, *w, *b, *bias, *added;
   void *y, *mean, *rstd, *sum;
+};
+struct RowArgs : RowTensors {
+  Rows rows;
   double eps;
 };
 
-// norm_grad: y = dx, or dx + added. A block works on ORR_SUM_ROWS rows of a segment, and adds up
-// their dw, db and y behind its teams' shared memory: one of `entries` entries of each sum.
-struct NormGradArgs : RowArgs {
-  // The arrays are dw, db if there is a mean, and the sums of y if they are wanted.
+enum { kNormThreads = 128, kNormTile = kNormThreads / 8 };  // threads, and rows at most
+
+// norm_grad: y = dx, or dx + added. A block makes one of `entries` entries of each sum over a
+// segment of `length` rows: dw, db if there is a mean, and y if that is wanted.
+struct NormGradArgs : RowTensors {
   FoldOutput sums;
   int64_t length, entries;
-  bool sums_y;
+  int32_t columns, blocks;       // of row sums
+  int32_t tile, pitch, rows_at;  // rows in shared memory, bytes from one to the next, the first
+  bool packets, sums_y;          // packets: rows can be moved 16 bytes at a time
 };
 
 }  // namespace orr_cuda

@@ -50,7 +50,7 @@ void require_tensors(const orr_op& op, std::string_view in, std::string_view out
 }
 
 // Sets the arguments that have these names.
-void point_to(RowArgs& args, std::string_view names, const CUdeviceptr* tensors) {
+void point_to(RowTensors& args, std::string_view names, const CUdeviceptr* tensors) {
   for (const char name : names) {
     void* const at = pointer(*tensors++);
     switch (name) {
@@ -112,17 +112,30 @@ std::string grad_inputs(const orr_op& op) { return is_rms(op) ? "dxwr" : "dxwmr"
 // How many outputs it has without the sum of the first.
 int gradients(const orr_op& op) { return is_rms(op) ? 2 : 3; }
 
-// The sums of a block.
-int64_t sums_bytes(const orr_op& op) {
-  return kFoldArrays * op.in[0].dims[1] * orr_dtype_bytes(wide_dtype(op.in[0].dtype));
-}
+// How a block's shared memory is divided (device/norm_grad.cu). Three blocks of sm_90 fit on a
+// multiprocessor if rows are short.
+struct NormTileLayout {
+  explicit NormTileLayout(const orr_op& op) {
+    const int64_t wide = orr_dtype_bytes(wide_dtype(op.in[0].dtype)), columns = op.in[0].dims[1];
+    blocks = (columns + ORR_SUM_BLOCK - 1) / ORR_SUM_BLOCK;
+    // Rows of 128 bytes and 32 more: what four teams read at once is in different banks.
+    pitch = (columns + 1) * orr_dtype_bytes(op.in[0].dtype) / 128 * 128 + 160;
+    for (tile = kNormTile;; tile /= 2) {
+      rows_at = ((4 + 2 * blocks) * tile + 3 * columns) * wide / 16 * 16 + 16;
+      shared = rows_at + (1 + 2 * tile) * pitch;
+      if (tile == 1 || shared <= kSharedLimit * 2 / 3) break;
+    }
+  }
+  int64_t blocks, pitch, tile, rows_at, shared;
+};
 
 void supports_grad(const orr_op& op, orr_support& out) {
   const bool adds = op.n_in > int(grad_inputs(op).size()), sums = op.n_out > gradients(op);
   require_tensors(op, grad_inputs(op) + (adds ? "x" : ""),
                   std::string(is_rms(op) ? "yn" : "ynn") + (sums ? "n" : ""));
   require(op.in[0].dims[1] > 0, "rows must not be empty");
-  require(sums_bytes(op) <= kSharedLimit / 2, "rows too long for a block to keep their sums");
+  require(NormTileLayout(op).shared <= kSharedLimit,
+          "rows too long for a block to keep their sums");
   orr::copy_text(out.numerics, "cuda.norm_grad.1: sums as in ops.h");
 }
 
@@ -132,30 +145,40 @@ struct NormGrad : Prepared {
   explicit NormGrad(const orr_op& op)
       : inputs_(grad_inputs(op)),
         adds_(op.n_in > int(inputs_.size())),
-        sums_y_(op.n_out > gradients(op)),
+        dtype_bytes_(orr_dtype_bytes(op.in[0].dtype)),
+        layout_(op),
         plan_(plan_of(op, op.n_out - 1)),
-        rows_(function_name(op.kind, op.in[0].dtype), op.in[0], 2, false, sums_bytes(op)),
+        function_(find_function(function_name(op.kind, op.in[0].dtype))),
         fold_(plan_, op.in[0].dtype, kFoldSum, true) {
-    rows_.grid = {unsigned(plan_.segments * plan_.entries)};
+    args_.sums_y = op.n_out > gradients(op);
+    args_.length = plan_.length, args_.entries = plan_.entries;
+    args_.columns = int32_t(plan_.columns), args_.blocks = int32_t(layout_.blocks);
+    args_.tile = int32_t(layout_.tile), args_.pitch = int32_t(layout_.pitch);
+    args_.rows_at = int32_t(layout_.rows_at);
+    if (layout_.shared > 48 << 10) allow_shared(function_, unsigned(kSharedLimit));
   }
 
   void launch(CUstream stream, const Buffers& b) override {
     const Buffers sums{b.in, b.out + 1, b.workspace};
-    NormGradArgs args{};
-    point_to(args, inputs_, b.in);
-    args.added = adds_ ? pointer(b.in[inputs_.size()]) : nullptr;
-    args.y = pointer(b.out[0]);
-    args.sums = fold_.first(sums), args.length = plan_.length, args.entries = plan_.entries;
-    args.sums_y = sums_y_;
-    rows_(stream, args);
-    if (plan_.columns > 0) fold_.rest(stream, sums);
+    point_to(args_, inputs_, b.in);
+    const CUdeviceptr added = adds_ ? b.in[inputs_.size()] : 0;
+    args_.added = pointer(added), args_.y = pointer(b.out[0]);
+    args_.sums = fold_.first(sums);
+    args_.packets = (b.in[0] | b.in[1] | b.in[2] | added | b.out[0]) % 16 == 0 &&
+                    plan_.columns * dtype_bytes_ % 16 == 0;
+    enqueue(stream, function_, {unsigned(plan_.segments * plan_.entries)}, {kNormThreads},
+            unsigned(layout_.shared), args_);
+    fold_.rest(stream, sums);
   }
 
   std::string inputs_;
-  bool adds_, sums_y_;
+  bool adds_;
+  int64_t dtype_bytes_;
+  NormTileLayout layout_;
   FoldPlan plan_;
-  RowLaunch rows_;
+  Function function_;
   FoldLaunch fold_;
+  NormGradArgs args_{};
 };
 
 }  // namespace

@@ -14,7 +14,7 @@
 namespace orr_cuda {
 namespace {
 
-constexpr int most_candidates = 16;
+constexpr int most_candidates = 32;
 
 cudaDataType_t data_type(int32_t dtype) {
   switch (dtype) {

@@ -26,10 +26,10 @@ namespace orr_cuda {
 namespace {
 
 // An algorithm whose first lap takes so much longer than the shortest first lap gets no other.
-constexpr float hopeless = 1.5f;
+constexpr float hopeless = 1.3f;
 // The fastest heat counts. A heat lasts about this long.
-constexpr int heats = 2, most_laps = 8;
-constexpr float heat_ms = 0.5f;
+constexpr int heats = 3, most_laps = 8;
+constexpr float heat_ms = 2;
 // A prime number of f64, so that rows of a matrix, whose lengths are rarely multiples of it,
 // differ.
 constexpr size_t pattern_bytes = 8191 * 8;

@@ -118,8 +118,8 @@ struct NormTileLayout {
   explicit NormTileLayout(const orr_op& op) {
     const int64_t wide = orr_dtype_bytes(wide_dtype(op.in[0].dtype)), columns = op.in[0].dims[1];
     blocks = (columns + ORR_SUM_BLOCK - 1) / ORR_SUM_BLOCK;
-    // Rows of 128 bytes and 32 more: what four teams read at once is in different banks.
-    pitch = (columns + 1) * orr_dtype_bytes(op.in[0].dtype) / 128 * 128 + 160;
+    // A multiple of 128 bytes and 32: what four teams read at once is in different banks.
+    pitch = ((columns + 1) * orr_dtype_bytes(op.in[0].dtype) + 95) / 128 * 128 + 32;
     for (tile = kNormTile;; tile /= 2) {
       rows_at = ((4 + 2 * blocks) * tile + 3 * columns) * wide / 16 * 16 + 16;
       shared = rows_at + (1 + 2 * tile) * pitch;

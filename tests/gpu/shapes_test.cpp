@@ -54,8 +54,8 @@ TEST(EmulatedShapes, RowsOfAnyLength) {
       Case softmax = make("softmax", {x}, {x});
       softmax.depth = double(n);
       expect_reference(softmax, false);
-      Case entropy = make("cross_entropy", {x, tensor(ORR_I32, {2}), s}, {s, s});
-      entropy.fills = {normal(), below(n), positive()};
+      Case entropy = make("cross_entropy", {x, tensor(ORR_I32, {2}), s, s}, {s, s, x});
+      entropy.fills = {normal(), below(n), positive(), normal()};
       entropy.depth = double(n);
       expect_reference(entropy, false);
     }
@@ -74,7 +74,11 @@ TEST(EmulatedShapes, LogitsInParts) {
     std::vector<Values> inputs = make_inputs(forward, false, 8);
     inputs[0][size_t(n) - 1] = 40;  // the maximum is in the last part, where the second pass begins
     inputs[2][1] = 0;
+    inputs[0][size_t(n) + 7] = std::nan("");  // in a row of weight 0, whose slopes are 0
     expect_reference(forward, inputs, false);
+    Case both = forward;
+    both.in.push_back(s), both.out.push_back(x);
+    expect_reference(both, {inputs[0], inputs[1], inputs[2], inputs[2]}, false);
     Case padded = forward;
     padded.in[0] = strided(dtype, {3, n}, {60032, 1});
     expect_reference(padded, inputs, false);
@@ -82,7 +86,9 @@ TEST(EmulatedShapes, LogitsInParts) {
     const Values lse = kernel_suite::run("reference", forward, inputs).values[1];
     for (const orr_tensor& rows : {x, padded.in[0]}) {
       Case grad = make("cross_entropy_grad", {s, rows, labels, s, s}, {rows});
-      expect_reference(grad, {inputs[2], inputs[0], inputs[1], inputs[2], lse}, false);
+      const std::vector<Values> all = {inputs[2], inputs[0], inputs[1], inputs[2], lse};
+      expect_reference(grad, all, false);
+      EXPECT_EQ(run(grad, all, {.inplace = 2}).bits, run(grad, all).bits);
     }
   }
 }

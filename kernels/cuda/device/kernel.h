@@ -76,19 +76,13 @@ template <class A>
 __device__ inline A larger(A a, A b) {
   return a >= b || a != a ? a : b;
 }
+__device__ inline __half2 larger(__half2 a, __half2 b) { return __hmax2_nan(a, b); }
+__device__ inline __nv_bfloat162 larger(__nv_bfloat162 a, __nv_bfloat162 b) {
+  return __hmax2_nan(a, b);
+}
 template <class A>
 __device__ inline A smaller(A a, A b) {
   return a <= b || a != a ? a : b;
-}
-
-// exp of a number that comes from elements of type T. For 16-bit types an accuracy of 2^-20 is
-// enough.
-template <class T>
-__device__ inline Acc<T> exp_for(Acc<T> x) {
-  if constexpr (sizeof(T) == 2)
-    return exp2f(x * 1.44269504f);
-  else
-    return exp(x);
 }
 
 // An index, i64 if `wide`, else i32.

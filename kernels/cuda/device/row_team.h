@@ -6,20 +6,31 @@
 #pragma once
 
 #include "fold_block.h"
+#include "mma.h"
 #include "packet.h"
 #include "row_sum.h"
 #include "rows.h"
 
 namespace orr_cuda {
 
+// exp of a number that comes from elements of type T. For 16-bit types an accuracy of 2^-20 is
+// enough, and what is below 2^-126 may be 0.
+template <class T>
+__device__ inline Acc<T> exp_for(Acc<T> x) {
+  if constexpr (sizeof(T) == 2)
+    return exp2_fast(x * 1.44269504f);
+  else
+    return exp(x);
+}
+
 struct Team {
-  int size, rank;  // the number of threads, and the index of this one
-  unsigned mask;   // the warp's threads that belong to the team
-  char* shared;    // shared memory of the team
+  int size, rank, index;  // the number of threads, which one this is, and which team of the block
+  unsigned mask;          // the warp's threads that belong to the team
+  char* shared;           // shared memory of the team
   int64_t row;
 
-  __device__ explicit Team(const Rows& r) : size(r.team), rank(int(threadIdx.x) % r.team) {
-    const int index = int(threadIdx.x) / r.team;
+  __device__ explicit Team(const Rows& r)
+      : size(r.team), rank(int(threadIdx.x) % r.team), index(int(threadIdx.x) / r.team) {
     mask = r.team >= 32 ? 0xffffffffu : 0xffffu << (threadIdx.x & 16);
     shared = dynamic_shared() + index * r.team_bytes;
     row = int64_t(blockIdx.x) * (blockDim.x / unsigned(r.team)) + index;
@@ -32,35 +43,36 @@ struct Team {
   }
 };
 
-// Where the block's team number `team` stages the row at `from`; `from` if rows are not staged. The
-// copy has the same offset to a multiple of 16 bytes as the row.
+// Where the block's team number `team` stages the row at `from`, or a part of it, with the row's
+// offset to a multiple of 16 bytes. REQUIRES: rows, or their parts, are staged.
 template <class T>
-__device__ const T* place_of(const Rows& r, int team, int slot, const T* from) {
-  if (r.slot_bytes == 0) return from;
+__device__ T* place_of(const Rows& r, int team, int slot, const T* from) {
   const int shift = int(reinterpret_cast<uintptr_t>(from) & 15);
-  return reinterpret_cast<const T*>(dynamic_shared() + team * r.team_bytes + r.partial_bytes +
-                                    slot * r.slot_bytes + shift);
+  return reinterpret_cast<T*>(dynamic_shared() + team * r.team_bytes + r.partial_bytes +
+                              slot * r.slot_bytes + shift);
 }
 
-// Copies n elements to the given slot and returns the copy. The caller must call team.sync() before
-// it reads the copy. REQUIRES: rows, or their parts, are staged.
+// Begins to copy n elements to that place. A thread's max_of_mine reads what it has copied itself.
 template <class T>
-__device__ const T* stage(const Team& team, const Rows& r, int slot, const T* from, int n) {
-  constexpr int packet = 16 / int(sizeof(T));
-  T* to = const_cast<T*>(place_of(r, int(threadIdx.x) / team.size, slot, from));
-  const int head = head_of(from, n), packets = (n - head) / packet, tail = head + packets * packet;
-  if (team.rank < head) to[team.rank] = from[team.rank];
+__device__ void begin_stage(const Team& team, T* to, const T* from, int n) {
+  constexpr int packet = Packet<T>::size;
+  const int head = head_of(from, n), tail = n - (n - head) % packet;
 #pragma unroll 4
-  for (int i = team.rank; i < packets; i += team.size)
-    reinterpret_cast<uint4*>(to + head)[i] = reinterpret_cast<const uint4*>(from + head)[i];
+  for (int c = head + team.rank * packet; c < tail; c += team.size * packet)
+    copy_async(to + c, from + c, true);
+  if (team.rank < head) to[team.rank] = from[team.rank];
   if (tail + team.rank < n) to[tail + team.rank] = from[tail + team.rank];
-  return to;
 }
 
-// The same for a whole row; returns `from` if rows are not staged.
+// Copies a whole row and returns the copy, or `from` if rows are not staged. The caller must call
+// team.sync() before it reads the copy.
 template <class T>
 __device__ const T* stage(const Team& team, const Rows& r, int slot, const T* from) {
-  return r.slot_bytes == 0 ? from : stage(team, r, slot, from, r.columns);
+  if (r.slot_bytes == 0) return from;
+  T* const to = place_of(r, team.index, slot, from);
+  begin_stage(team, to, from, r.columns);
+  wait_copies();
+  return to;
 }
 
 __device__ inline int blocks_of(int n) { return (n + ORR_SUM_BLOCK - 1) / ORR_SUM_BLOCK; }
@@ -99,17 +111,27 @@ __device__ A row_sum(const Team& team, int n, Term term) {
   return add_blocks<A>(team, blocks_of(n));
 }
 
-// The largest of `top` and this thread's share of n elements, a NaN if there is one.
+// The largest of `top` and this thread's share of n elements, a NaN if there is one. REQUIRES:
+// `top` is a value that an element can have.
 template <class T>
 __device__ Acc<T> max_of_mine(const Team& team, int n, const T* x, Acc<T> top) {
+  // Elements of 16 bits are compared in pairs.
+  using Pair = std::conditional_t<std::is_same_v<T, F16>, __half2, __nv_bfloat162>;
+  using Words = Packet<std::conditional_t<sizeof(T) == 2, Pair, T>>;
   const int head = head_of(x, n), tail = n - (n - head) % Packet<T>::size;
-  if (team.rank < head) top = larger(top, get(x[team.rank]));
+  Packet<T> tops;
+#pragma unroll
+  for (T& each : tops.v) each = rounded<T>(top);
 #pragma unroll 4
   for (int c = head + team.rank * Packet<T>::size; c < tail; c += team.size * Packet<T>::size) {
-    const Packet<T> p = load_packet(x + c);
+    Packet<T> p = *reinterpret_cast<const Packet<T>*>(x + c);
+    Words &most = reinterpret_cast<Words&>(tops), &more = reinterpret_cast<Words&>(p);
 #pragma unroll
-    for (int j = 0; j < Packet<T>::size; ++j) top = larger(top, get(p.v[j]));
+    for (int j = 0; j < Words::size; ++j) most.v[j] = larger(most.v[j], more.v[j]);
   }
+#pragma unroll
+  for (const T each : tops.v) top = larger(top, get(each));
+  if (team.rank < head) top = larger(top, get(x[team.rank]));
   return tail + team.rank < n ? larger(top, get(x[tail + team.rank])) : top;
 }
 
@@ -146,7 +168,8 @@ __device__ void map_row(const Team& team, int n, T* to, F f, const T* from, cons
   for (int c = team.rank; c < head; c += team.size)
     to[c] = rounded<T>(f(c, get(from[c]), get(more[c])...));
   for (int c = head + team.rank * Packet<T>::size; c < tail; c += team.size * Packet<T>::size)
-    map_packet(to, c, f, load_packet(from + c), load_packet(more + c)...);
+    map_packet(to, c, f, Packet<T>(*reinterpret_cast<const Packet<T>*>(from + c)),
+               load_packet(more + c)...);
   for (int c = tail + team.rank; c < n; c += team.size)
     to[c] = rounded<T>(f(c, get(from[c]), get(more[c])...));
 }

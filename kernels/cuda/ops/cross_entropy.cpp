@@ -15,14 +15,14 @@ void supports(const orr_op& op, orr_support& out) {
   require_cross_entropy(op);
   require_rows(op.in[0]);
   out.strided_in = 1, out.strided_out = op.n_out == 3 ? 4 : 0;
-  orr::copy_text(out.numerics, "cuda.cross_entropy.1: sums as in ops.h, exp of the device");
+  orr::copy_text(out.numerics, "cuda.cross_entropy.2: sums as in ops.h, exp of the device");
 }
 
 void supports_grad(const orr_op& op, orr_support& out) {
   require_cross_entropy_grad(op);
   require_rows(op.in[1]);
   out.inplace = 2, out.strided_in = 2, out.strided_out = 1;
-  orr::copy_text(out.numerics, "cuda.cross_entropy_grad.1: exp of the device");
+  orr::copy_text(out.numerics, "cuda.cross_entropy_grad.2: exp of the device");
 }
 
 struct CrossEntropy : Prepared {

@@ -70,8 +70,9 @@ void supports(const orr_op& op, orr_support& out) {
   require_tensors(op, kind.in, kind.out);
   require(kind.name.starts_with("softmax") || op.in[0].dims[1] > 0, "rows must not be empty");
   out.inplace = 1;
-  const char* exp = kind.name == "softmax" ? ", exp of the device" : "";
-  orr::copy_text(out.numerics, std::string("cuda.") + op.kind + ".1: sums as in ops.h" + exp);
+  const char* how =
+      kind.name == "softmax" ? ".2: sums as in ops.h, exp of the device" : ".1: sums as in ops.h";
+  orr::copy_text(out.numerics, std::string("cuda.") + op.kind + how);
 }
 
 // The gradients of norms that are sums over the rows: norm_param_grad, and norm_grad, which makes

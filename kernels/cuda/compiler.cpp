@@ -3,9 +3,8 @@
 
 #include <nvrtc.h>
 
-#include <algorithm>
-#include <array>
 #include <map>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -50,46 +49,10 @@ void check_nvrtc(nvrtcResult code, const char* what) {
 
 #define ORR_NVRTC(name, ...) check_nvrtc(library().name(__VA_ARGS__), #name)
 
-using Options = std::array<std::string, 3>;
-
-Options options_for(int arch, bool ptx) {
+std::vector<std::string> options_for(int arch, bool ptx) {
   return {"--gpu-architecture=" + std::string(ptx ? "compute_" : "sm_") + std::to_string(arch),
           "--std=c++17", "--fmad=false"};
 }
-
-class Program {
- public:
-  explicit Program(const std::string& source) {
-    ORR_NVRTC(nvrtcCreateProgram, &program_, source.c_str(), "pointwise.cu", 0, nullptr, nullptr);
-  }
-  ~Program() { library().nvrtcDestroyProgram(&program_); }
-  Program(const Program&) = delete;
-
-  void compile(const Options& options) {
-    const char* texts[std::tuple_size_v<Options>];
-    std::ranges::transform(options, texts, &std::string::c_str);
-    const nvrtcResult code =
-        library().nvrtcCompileProgram(program_, static_cast<int>(options.size()), texts);
-    if (code != NVRTC_SUCCESS)
-      throw orr::Error(ORR_FAILED, "NVRTC refused a generated kernel: " + log());
-  }
-  template <class Size, class Get>
-  std::string take(Size size_of, Get get, const char* what) const {
-    size_t size = 0;
-    check_nvrtc(size_of(program_, &size), what);
-    std::string text(size, '\0');
-    check_nvrtc(get(program_, text.data()), what);
-    return text;
-  }
-  std::string log() const {  // without the NUL at its end
-    return take(library().nvrtcGetProgramLogSize, library().nvrtcGetProgramLog,
-                "nvrtcGetProgramLog")
-        .c_str();
-  }
-
- private:
-  nvrtcProgram program_ = nullptr;
-};
 
 // The newest architecture that this compiler knows and that is not newer than the device.
 int known_arch(int device) {
@@ -110,12 +73,31 @@ int known_arch(int device) {
 }  // namespace
 
 Compiled compile(const std::string& source, int arch, bool ptx) {
-  Program program(source);
-  program.compile(options_for(arch, ptx));
   const Library& lib = library();
-  return {ptx ? program.take(lib.nvrtcGetPTXSize, lib.nvrtcGetPTX, "nvrtcGetPTX")
-              : program.take(lib.nvrtcGetCUBINSize, lib.nvrtcGetCUBIN, "nvrtcGetCUBIN"),
-          program.log()};
+  nvrtcProgram program = nullptr;
+  ORR_NVRTC(nvrtcCreateProgram, &program, source.c_str(), "pointwise.cu", 0, nullptr, nullptr);
+  const std::unique_ptr<nvrtcProgram, decltype(lib.nvrtcDestroyProgram)> owned(
+      &program, lib.nvrtcDestroyProgram);
+  const auto take = [&](auto size_of, auto get, const char* what) {
+    size_t size = 0;
+    check_nvrtc(size_of(program, &size), what);
+    std::string text(size, '\0');
+    check_nvrtc(get(program, text.data()), what);
+    return text;
+  };
+  const std::vector<std::string> options = options_for(arch, ptx);
+  std::vector<const char*> texts;
+  for (const std::string& option : options) texts.push_back(option.c_str());
+  const nvrtcResult code =
+      lib.nvrtcCompileProgram(program, static_cast<int>(texts.size()), texts.data());
+  // Without the NUL at its end.
+  const std::string log =
+      take(lib.nvrtcGetProgramLogSize, lib.nvrtcGetProgramLog, "nvrtcGetProgramLog").c_str();
+  if (code != NVRTC_SUCCESS)
+    throw orr::Error(ORR_FAILED, "NVRTC refused a generated kernel: " + log);
+  return {ptx ? take(lib.nvrtcGetPTXSize, lib.nvrtcGetPTX, "nvrtcGetPTX")
+              : take(lib.nvrtcGetCUBINSize, lib.nvrtcGetCUBIN, "nvrtcGetCUBIN"),
+          log};
 }
 
 std::string image_key(const std::string& source, int arch, bool ptx) {

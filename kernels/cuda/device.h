@@ -22,14 +22,8 @@ struct Opened {
   int arch = 0;  // 90: compute capability 9.0
 };
 
-// The facts of the device. Throws orr::Error, ORR_INVALID, as long as the host has not opened it.
-// [any thread]
+// Throws orr::Error, ORR_INVALID, as long as the host has not opened the device. [any thread]
 const Opened& opened();
-
-// The facts of this device that planning needs; without a driver those that are the same for all.
-// [any thread]
-orr_device_facts facts_of(CUdevice device);
-int attribute_of(CUdevice device, CUdevice_attribute which);
 
 // Makes the device's context current on the calling thread. A thread must call this before it calls
 // the driver for anything else. REQUIRES: the device is open.

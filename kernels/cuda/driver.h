@@ -7,7 +7,9 @@
 
 #include <cuda.h>
 
+#include <memory>
 #include <string>
+#include <type_traits>
 
 #include "library.h"
 
@@ -49,5 +51,9 @@ std::string why_not_here();
 void check(CUresult code, const char* what);
 // Calls a function of the driver, with this check.
 #define ORR_DRIVER(name, ...) check(driver().name(__VA_ARGS__), #name)
+
+// An object that the driver makes, and this function destroys.
+template <class T>
+using DriverObject = std::unique_ptr<std::remove_pointer_t<T>, CUresult (*)(T)>;
 
 }  // namespace orr_cuda

@@ -9,57 +9,52 @@
 namespace orr_cuda {
 namespace {
 
+// The product times the slope of GELU at an input.
+void read_slope(const orr_expr& e, const orr_instr& result, Epilogue& to) {
+  const auto is_product = [&](int r) {
+    return e.instrs[r].fn == ORR_FN_INPUT && e.instrs[r].a == 0;
+  };
+  const bool left = is_product(result.a);
+  const orr_instr& factor = e.instrs[left ? result.b : result.a];
+  require(is_product(left ? result.a : result.b) && factor.fn == ORR_FN_GELU_GRAD &&
+              e.instrs[factor.a].fn == ORR_FN_INPUT,
+          "not an epilogue of cuBLASLt");
+  to.before = e.instrs[factor.a].a + 1, to.kind = CUBLASLT_EPILOGUE_DGELU;
+}
+
+// The product and other inputs.
+void read_sum(const orr_op& op, int sum, Epilogue& to) {
+  const std::vector<int> terms = terms_of(*op.expr, sum);
+  require(std::ranges::count(terms, 0) == 1, "not the product once");
+  for (const int i : terms) {
+    if (i == 0) continue;
+    const orr_tensor& x = op.in[i + 1];
+    const auto repeats = [&](int d) { return x.dims[d] == 1 || x.strides[d] == 0; };
+    const bool row = repeats(0) && repeats(1) && x.strides[2] == 1;
+    int& place = row && op.out[0].dims[1] > 1 ? to.bias : to.added;
+    require(place < 0, "two of one kind are added");
+    place = i + 1;
+  }
+}
+
 // Reads the expression as cuBLASLt has it: the product plus a row, a tensor, both or neither; GELU
 // of it plus a row; or the product times the slope of GELU at an input.
-class Reader {
- public:
-  Reader(const orr_op& op, Epilogue& to) : op_(op), e_(*op.expr), to_(to) {
-    require(e_.n_outputs <= 2, "no such results at once");
-    for (int j = 0; j < e_.n_outputs; ++j)
-      if (at(e_.outputs[j]).fn == ORR_FN_GELU) to.kind = CUBLASLT_EPILOGUE_GELU, to.result = j;
-    const bool gelu = to.kind == CUBLASLT_EPILOGUE_GELU;
-    const int sum = gelu ? at(e_.outputs[to.result]).a : e_.outputs[to.result];
-    if (gelu && e_.n_outputs == 2) to.kept = 1 - to.result;
-    require(e_.n_outputs == 1 || (gelu && e_.outputs[to.kept] == sum), "no such results at once");
-    if (at(sum).fn == ORR_FN_MUL && !gelu)
-      slope(at(sum));
-    else
-      add_all(sum);
-    require(gelu || to.before >= 0 || to.bias >= 0 || to.added >= 0, "nothing follows");
-  }
-
- private:
-  const orr_instr& at(int r) const { return e_.instrs[r]; }
-  bool is_input(int r) const { return at(r).fn == ORR_FN_INPUT; }
-
-  void slope(const orr_instr& product) {
-    const bool left = is_input(product.a) && at(product.a).a == 0;
-    const orr_instr& factor = at(left ? product.b : product.a);
-    const int y = left ? product.a : product.b;
-    require(is_input(y) && at(y).a == 0 && factor.fn == ORR_FN_GELU_GRAD && is_input(factor.a),
-            "not an epilogue of cuBLASLt");
-    to_.before = at(factor.a).a + 1, to_.kind = CUBLASLT_EPILOGUE_DGELU;
-  }
-
-  // The product and other inputs.
-  void add_all(int sum) {
-    const std::vector<int> terms = terms_of(e_, sum);
-    require(std::ranges::count(terms, 0) == 1, "not the product once");
-    for (const int i : terms) {
-      if (i == 0) continue;
-      const orr_tensor& x = op_.in[i + 1];
-      const auto repeats = [&](int d) { return x.dims[d] == 1 || x.strides[d] == 0; };
-      const bool row = repeats(0) && repeats(1) && x.strides[2] == 1;
-      int& place = row && op_.out[0].dims[1] > 1 ? to_.bias : to_.added;
-      require(place < 0, "two of one kind are added");
-      place = i + 1;
-    }
-  }
-
-  const orr_op& op_;
-  const orr_expr& e_;
-  Epilogue& to_;
-};
+void read(const orr_op& op, Epilogue& to) {
+  const orr_expr& e = *op.expr;
+  require(e.n_outputs <= 2, "no such results at once");
+  const auto result = [&](int j) -> const orr_instr& { return e.instrs[e.outputs[j]]; };
+  for (int j = 0; j < e.n_outputs; ++j)
+    if (result(j).fn == ORR_FN_GELU) to.kind = CUBLASLT_EPILOGUE_GELU, to.result = j;
+  const bool gelu = to.kind == CUBLASLT_EPILOGUE_GELU;
+  const int sum = gelu ? result(to.result).a : e.outputs[to.result];
+  if (gelu && e.n_outputs == 2) to.kept = 1 - to.result;
+  require(e.n_outputs == 1 || (gelu && e.outputs[to.kept] == sum), "no such results at once");
+  if (e.instrs[sum].fn == ORR_FN_MUL && !gelu)
+    read_slope(e, e.instrs[sum], to);
+  else
+    read_sum(op, sum, to);
+  require(gelu || to.before >= 0 || to.bias >= 0 || to.added >= 0, "nothing follows");
+}
 
 // Where a tensor that is read or written whole lies.
 Matrix whole(const orr_tensor& x, const orr_tensor& y) {
@@ -79,7 +74,7 @@ Epilogue::Epilogue(const orr_op& op) {
   require(dtype == ORR_F32 || dtype == ORR_BF16 || dtype == ORR_F16, "only f32, bf16 and f16");
   for (int i = 0; i < op.expr->n_instrs; ++i)
     require(op.expr->instrs[i].dtype == dtype, "not all of one dtype");
-  Reader(op, *this);
+  read(op, *this);
   if (added >= 0) {
     require(kind == CUBLASLT_EPILOGUE_DEFAULT, "GELU of a sum with a tensor");
     added_at = whole(op.in[added], op.out[result]);
@@ -100,14 +95,14 @@ Epilogue::Epilogue(const orr_op& op) {
           "would round otherwise than the two ops: for fast products");
 }
 
-void Epilogue::take_apart(const orr_op& op, Apart& to) const {
-  to.matmul = to.rest = op;
+Epilogue::Apart Epilogue::take_apart(const orr_op& op) const {
+  Apart to{op, op, {op.in + 1, op.in + op.n_in}};
   to.matmul.kind = "matmul", to.matmul.n_in = 2, to.matmul.expr = nullptr;
   to.matmul.n_out = 1, to.matmul.out = op.out + result;
-  to.in.assign(op.in + 1, op.in + op.n_in);
   to.in[0] = op.out[result];
   to.rest.kind = "pointwise", to.rest.n_in = op.n_in - 1, to.rest.in = to.in.data();
   to.rest.n_attrs = 0;
+  return to;
 }
 
 std::string Epilogue::name() const {

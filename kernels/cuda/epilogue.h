@@ -18,15 +18,16 @@
 namespace orr_cuda {
 
 struct Epilogue {
+  Epilogue() = default;                 // nothing follows
   explicit Epilogue(const orr_op& op);  // throws Unsupported
 
   // The two ops that the op stands for. The matmul writes output `result`; the rest may overwrite
-  // it.
+  // it. Not to be copied.
   struct Apart {
     orr_op matmul, rest;
     std::vector<orr_tensor> in;  // of the rest
   };
-  void take_apart(const orr_op& op, Apart& to) const;
+  Apart take_apart(const orr_op& op) const;
 
   cublasLtEpilogue_t kind = CUBLASLT_EPILOGUE_DEFAULT;
   int result = 0;                          // the output that the product becomes

@@ -1,23 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "graph.h"
-
-#include <memory>
-
 #include "device.h"
 #include "merge.h"
+#include "stream.h"
 
 namespace orr_cuda {
 namespace {
 
 struct Graph {
-  ~Graph() {
-    if (exec) driver().cuGraphExecDestroy(exec);
-  }
   std::unique_ptr<OwnMemory> table;  // of its merged launches
-  CUgraphExec exec = nullptr;
+  DriverObject<CUgraphExec> exec;
 };
-
-CUstream of(orr_stream* stream) { return reinterpret_cast<CUstream>(stream); }
 
 }  // namespace
 
@@ -34,18 +26,18 @@ orr_status* capture_end(void*, orr_stream* stream, orr_graph** out) {
     auto recording = recordings().extract(of(stream));
     CUgraph recorded = nullptr;
     ORR_DRIVER(cuStreamEndCapture, of(stream), &recorded);
-    const std::unique_ptr<CUgraph_st, CUresult (*)(CUgraph)> owned(recorded,
-                                                                   driver().cuGraphDestroy);
-    auto graph = std::make_unique<Graph>();
-    if (recording) graph->table = recording.mapped().finish();
-    ORR_DRIVER(cuGraphInstantiate, &graph->exec, recorded, 0);
-    *out = reinterpret_cast<orr_graph*>(graph.release());
+    const DriverObject<CUgraph> owned(recorded, driver().cuGraphDestroy);
+    auto table = recording ? recording.mapped().finish() : nullptr;
+    CUgraphExec exec = nullptr;
+    ORR_DRIVER(cuGraphInstantiate, &exec, recorded, 0);
+    *out = reinterpret_cast<orr_graph*>(
+        new Graph{std::move(table), {exec, driver().cuGraphExecDestroy}});
   });
 }
 
 orr_status* graph_launch(void*, orr_graph* graph, orr_stream* stream) {
   return on_device(
-      [&] { ORR_DRIVER(cuGraphLaunch, reinterpret_cast<Graph*>(graph)->exec, of(stream)); });
+      [&] { ORR_DRIVER(cuGraphLaunch, reinterpret_cast<Graph*>(graph)->exec.get(), of(stream)); });
 }
 
 void graph_destroy(void*, orr_graph* graph) { delete reinterpret_cast<Graph*>(graph); }

@@ -53,11 +53,9 @@ void throw_late() {
   const LateWord report = *all.word;
   state.store(0);
   const auto source = all.sources.find(report.op);
-  if (source == all.sources.end())
-    throw orr::Error(ORR_INVALID, filled("an op that was released reported bad data: row {row}, "
-                                         "value {value}",
-                                         report));
-  throw orr::Error(ORR_INVALID, filled(source->second, report));
+  const char* released = "an op that was released reported bad data: row {row}, value {value}";
+  throw orr::Error(ORR_INVALID,
+                   filled(source == all.sources.end() ? released : source->second, report));
 }
 
 }  // namespace orr_cuda

@@ -70,8 +70,7 @@ orr_status* copy(void*, orr_stream* stream, const orr_buffer* to, const orr_buff
       throw orr::Error(ORR_INVALID, "a copy of " + std::to_string(from->bytes) + " bytes to " +
                                         std::to_string(to->bytes) + " bytes");
     if (to->bytes == 0) return;
-    ORR_DRIVER(cuMemcpyAsync, either_address(*to), either_address(*from), to->bytes,
-               reinterpret_cast<CUstream>(stream));
+    ORR_DRIVER(cuMemcpyAsync, either_address(*to), either_address(*from), to->bytes, of(stream));
   });
 }
 

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "merge.h"
 
-#include <algorithm>
-
 #include "stream.h"
 
 namespace orr_cuda {
 namespace {
 
-bool touches(const auto& ranges, CUdeviceptr begin, uint64_t bytes) {
-  return std::ranges::any_of(
-      ranges, [&](const auto& r) { return begin < r.end && r.begin < begin + bytes; });
+// Whether one of two launches writes a byte that the other one reads or writes.
+bool meet(const PointwiseLaunch& a, const PointwiseLaunch& b) {
+  for (size_t i = 0; i < a.addresses.size(); ++i)
+    for (size_t j = i < a.inputs ? b.inputs : 0; j < b.addresses.size(); ++j)
+      if (a.addresses[i] < b.addresses[j] + b.bytes[j] &&
+          b.addresses[j] < a.addresses[i] + a.bytes[i])
+        return true;
+  return false;
 }
 
 }  // namespace
@@ -30,49 +33,37 @@ CUgraphNode Merge::youngest() const {
   return asked == CUDA_SUCCESS && count == 1 ? *nodes : nullptr;
 }
 
-bool Merge::meet(const Group& group, const PointwiseLaunch& launch) {
-  for (size_t t = 0; t < launch.addresses.size(); ++t) {
-    const CUdeviceptr begin = launch.addresses[t];
-    if (touches(group.written, begin, launch.bytes[t])) return true;
-    if (t >= launch.inputs && touches(group.read, begin, launch.bytes[t])) return true;
-  }
-  return false;
-}
-
 // The launch would run where its host does: before all that is younger than that.
 Merge::Group* Merge::host_of(const PointwiseLaunch& launch) {
   auto group = groups_.rbegin();
   for (size_t i = 0; i < open_; ++i, ++group) {
-    if (meet(*group, launch)) return nullptr;
-    if (launch.many && group->many == launch.many) return &*group;
+    for (const PointwiseLaunch& known : group->launches)
+      if (meet(known, launch)) return nullptr;
+    if (launch.many && group->launches[0].many == launch.many) return &*group;
   }
   return nullptr;
 }
 
-void Merge::take_in(Group& group, const PointwiseLaunch& launch) {
-  group.table.insert(group.table.end(), launch.addresses.begin(), launch.addresses.end());
-  group.table.insert(group.table.end(), {launch.elements, group.blocks});
-  group.blocks += launch.blocks, ++group.rows;
-  for (size_t t = 0; t < launch.addresses.size(); ++t) {
-    const CUdeviceptr begin = launch.addresses[t];
-    (t < launch.inputs ? group.read : group.written).push_back({begin, begin + launch.bytes[t]});
-  }
-}
-
 void Merge::add(const PointwiseLaunch& launch, const std::function<void()>& alone) {
   if (youngest() != last_) open_ = 0;
-  if (Group* group = host_of(launch)) return take_in(*group, launch);
+  if (Group* group = host_of(launch)) return group->launches.push_back(launch);
   alone();
   last_ = youngest();
-  groups_.push_back({last_, launch.many, launch.threads, 0, 0, {}, {}, {}});
-  take_in(groups_.back(), launch);
+  groups_.push_back({last_, {launch}});
   open_ = last_ ? open_ + 1 : 0;
 }
 
 std::unique_ptr<OwnMemory> Merge::finish() {
-  groups_.remove_if([](const Group& g) { return g.rows < 2; });
-  std::vector<uint64_t> words;
-  for (const Group& g : groups_) words.insert(words.end(), g.table.begin(), g.table.end());
+  groups_.remove_if([](const Group& g) { return g.launches.size() < 2; });
+  std::vector<uint64_t> words;  // rows as pointwise_many reads them
+  for (const Group& g : groups_) {
+    unsigned blocks = 0;
+    for (const PointwiseLaunch& l : g.launches) {
+      words.insert(words.end(), l.addresses.begin(), l.addresses.end());
+      words.insert(words.end(), {l.elements, blocks});
+      blocks += l.blocks;
+    }
+  }
   if (words.empty()) return nullptr;
   auto memory = std::make_unique<OwnMemory>(words.size() * sizeof(uint64_t));
   const OwnStream stream;
@@ -80,14 +71,17 @@ std::unique_ptr<OwnMemory> Merge::finish() {
              words.size() * sizeof(uint64_t), stream.get());
   stream.drain();
   CUdeviceptr table = memory->get();
-  for (Group& g : groups_) {
-    void* arguments[] = {&table, &g.rows};
+  for (const Group& g : groups_) {
+    const PointwiseLaunch& first = g.launches[0];
+    auto rows = static_cast<unsigned>(g.launches.size());
+    void* arguments[] = {&table, &rows};
     CUDA_KERNEL_NODE_PARAMS changed{};
-    changed.func = g.many, changed.kernelParams = arguments;
-    changed.gridDimX = g.blocks, changed.blockDimX = g.threads;
+    changed.func = first.many, changed.kernelParams = arguments;
+    for (const PointwiseLaunch& l : g.launches) changed.gridDimX += l.blocks;
+    changed.blockDimX = first.threads;
     changed.gridDimY = changed.gridDimZ = changed.blockDimY = changed.blockDimZ = 1;
     ORR_DRIVER(cuGraphKernelNodeSetParams, g.node, &changed);
-    table += g.table.size() * sizeof(uint64_t);
+    table += rows * (first.addresses.size() + 2) * sizeof(uint64_t);
   }
   return memory;
 }

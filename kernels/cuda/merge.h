@@ -43,20 +43,13 @@ class Merge {
   std::unique_ptr<OwnMemory> finish();
 
  private:
-  struct Range {
-    CUdeviceptr begin, end;
-  };
+  // Launches that are merged into the first of them.
   struct Group {
     CUgraphNode node;
-    Function many;
-    unsigned threads, blocks = 0, rows = 0;
-    std::vector<uint64_t> table;  // rows as pointwise_many reads them
-    std::vector<Range> read, written;
+    std::vector<PointwiseLaunch> launches;
   };
   CUgraphNode youngest() const;
   Group* host_of(const PointwiseLaunch& launch);
-  static bool meet(const Group& group, const PointwiseLaunch& launch);
-  static void take_in(Group& group, const PointwiseLaunch& launch);
 
   CUstream stream_;
   std::list<Group> groups_;     // in the order of their nodes

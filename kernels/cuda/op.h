@@ -57,6 +57,9 @@ std::unique_ptr<Prepared> prepare_as(const orr_op& op) {
   return std::make_unique<Op>(op);
 }
 
+constexpr auto divide_up(auto n, decltype(n) by) { return (n + by - 1) / by; }
+constexpr auto round_up(auto n, decltype(n) to) { return divide_up(n, to) * to; }
+
 // "f32", "bool", as in the names of device functions: "softmax_f32".
 inline const char* dtype_name(int32_t dtype) {
   static const char* const names[] = {"?", "f32", "f64", "bf16", "f16", "i32", "i64", "u8", "bool"};

@@ -4,7 +4,6 @@
 #include <orrery/sdk/plugin.hpp>
 
 #include "driver.h"
-#include "op.h"
 
 namespace orr_cuda {
 namespace {
@@ -62,20 +61,15 @@ bool Padding::make_room(Side& side, std::optional<Matrix>& x, bool along_rows, b
   if (!x) return false;
   side.matrix = *x, side.copied = !along_rows;
   side.bytes = static_cast<uint64_t>(x->cols * x->leading * element_);
+  side.more = static_cast<uint64_t>(more_ * x->leading * element_);
   if (side.copied ? x->leading != x->rows : !padded || x->leading < x->rows + more_) return false;
   (along_rows ? x->rows : x->cols) += more_;
   return true;
 }
 
-uint64_t Padding::padded_bytes(const Side& side) const {
-  const auto more = static_cast<uint64_t>(more_ * side.matrix.leading * element_);
-  return (side.bytes + more + 255) / 256 * 256;
-}
-
 uint64_t Padding::bytes() const {
   uint64_t sum = 0;
-  for (const Side* side : {&a_, &b_, &y_})
-    if (side->copied) sum += padded_bytes(*side);
+  for (const Side* side : {&a_, &b_, &y_}) sum += side->copy_bytes();
   return sum;
 }
 
@@ -84,8 +78,7 @@ CUdeviceptr Padding::read_place(CUstream stream, const Side& side, CUdeviceptr a
                                 CUdeviceptr copy) const {
   if (side.copied) {
     ORR_DRIVER(cuMemcpyAsync, copy, at, side.bytes, stream);
-    const auto more = static_cast<size_t>(more_ * side.matrix.leading * element_);
-    ORR_DRIVER(cuMemsetD8Async, copy + side.bytes, 0, more, stream);
+    ORR_DRIVER(cuMemsetD8Async, copy + side.bytes, 0, side.more, stream);
     return copy;
   }
   // What lies in the padding is summed, or makes results that nobody reads.
@@ -100,10 +93,9 @@ CUdeviceptr Padding::read_place(CUstream stream, const Side& side, CUdeviceptr a
 ProductPlaces Padding::before(CUstream stream, const ProductPlaces& at, CUdeviceptr copies) const {
   ProductPlaces made = at;
   made.a = read_place(stream, a_, at.a, copies);
-  if (a_.copied) copies += padded_bytes(a_);
+  copies += a_.copy_bytes();
   made.b = read_place(stream, b_, at.b, copies);
-  if (b_.copied) copies += padded_bytes(b_);
-  if (y_.copied) made.y = copies;
+  if (y_.copied) made.y = copies + b_.copy_bytes();
   return made;
 }
 

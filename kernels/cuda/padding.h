@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "matmul_layout.h"
+#include "op.h"
 
 namespace orr_cuda {
 
@@ -30,12 +31,12 @@ class Padding {
   // One of the three tensors, in the column-major form of Matrix.
   struct Side {
     bool has = false, copied = false;  // the odd dim; it is outside
-    uint64_t bytes = 0;                // without padding
+    uint64_t bytes = 0, more = 0;      // without padding; of the rows behind
     Matrix matrix{};                   // without padding
+    uint64_t copy_bytes() const { return copied ? round_up(bytes + more, 256) : 0; }
   };
   bool make_room(Side& side, std::optional<Matrix>& x, bool along_rows, bool padded) const;
   CUdeviceptr read_place(CUstream stream, const Side& side, CUdeviceptr at, CUdeviceptr copy) const;
-  uint64_t padded_bytes(const Side& side) const;
 
   Side a_, b_, y_;
   int64_t more_ = 0;     // elements that the extent grows by

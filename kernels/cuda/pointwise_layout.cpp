@@ -8,21 +8,23 @@
 namespace orr_cuda {
 namespace {
 
-const orr_tensor& tensor(const orr_op& op, size_t t) {
-  const auto inputs = static_cast<size_t>(op.n_in);
-  return t < inputs ? op.in[t] : op.out[t - inputs];
+using Tensors = std::vector<orr_tensor>;
+
+Tensors tensors_of(const orr_op& op) {
+  Tensors all(op.in, op.in + op.n_in);
+  all.insert(all.end(), op.out, op.out + op.n_out);
+  return all;
 }
 
-void check_shapes(const orr_op& op, size_t tensors) {
-  require(op.n_out >= 1, "a pointwise op needs an output");
-  const orr_tensor& shape = op.out[0];
-  for (size_t i = 0; i < tensors; ++i) {
-    const orr_tensor& t = tensor(op, i);
-    const bool input = i < static_cast<size_t>(op.n_in);
+void check_shapes(const Tensors& tensors, size_t inputs) {
+  require(tensors.size() > inputs, "a pointwise op needs an output");
+  const orr_tensor& shape = tensors[inputs];
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const orr_tensor& t = tensors[i];
     require(orr_dtype_bytes(t.dtype) > 0, "a tensor has an unknown dtype");
     require(t.rank == shape.rank, "a tensor has another rank than output 0");
     for (int d = 0; d < t.rank; ++d)
-      require(t.dims[d] == shape.dims[d] || (input && t.dims[d] == 1),
+      require(t.dims[d] == shape.dims[d] || (i < inputs && t.dims[d] == 1),
               "a tensor has other dims than output 0");
   }
 }
@@ -30,28 +32,24 @@ void check_shapes(const orr_op& op, size_t tensors) {
 // A dim of 1 where the output has more is read again and again, whatever its stride says.
 int64_t stride(const orr_tensor& t, int d) { return t.dims[d] == 1 ? 0 : t.strides[d]; }
 
-void append(Walk& walk, const orr_op& op, int d) {
-  const int64_t length = op.out[0].dims[d];
-  bool joins = !walk.dims.empty();
-  for (size_t t = 0; t < walk.strides.size() && joins; ++t)
-    joins = walk.strides[t].back() == stride(tensor(op, t), d) * length;
+void append(Walk& walk, const Tensors& tensors, int d, int64_t length) {
+  bool joins = true;
+  for (size_t t = 0; t < tensors.size(); ++t)
+    joins = joins && walk.strides[t].back() == stride(tensors[t], d) * length;
+  joins = joins || walk.dims.back() == 1;  // there is none yet
   if (joins)
     walk.dims.back() *= length;
   else
     walk.dims.push_back(length);
-  for (size_t t = 0; t < walk.strides.size(); ++t) {
+  for (size_t t = 0; t < tensors.size(); ++t) {
     if (joins) walk.strides[t].pop_back();
-    walk.strides[t].push_back(stride(tensor(op, t), d));
+    walk.strides[t].push_back(stride(tensors[t], d));
   }
 }
 
 // 16 bytes of the narrowest tensor, but no more than 32 of the widest.
-int widest_vector(const orr_op& op, size_t tensors) {
-  int64_t least = 8, most = 1;
-  for (size_t t = 0; t < tensors; ++t) {
-    const int64_t bytes = orr_dtype_bytes(tensor(op, t).dtype);
-    least = std::min(least, bytes), most = std::max(most, bytes);
-  }
+int widest_vector(const std::vector<int64_t>& bytes) {
+  const auto [least, most] = std::ranges::minmax(bytes);
   return static_cast<int>(std::min(16 / least, 32 / most));
 }
 
@@ -72,9 +70,8 @@ int vector_of(const Walk& walk, int widest) {
 
 bool needs_64_bits(const Walk& walk) {
   constexpr int64_t limit = int64_t{1} << 31;
-  if (walk.elements >= limit) return true;
-  return std::any_of(walk.strides.begin(), walk.strides.end(),
-                     [&](const std::vector<int64_t>& s) { return walk.last(s) >= limit; });
+  const auto far = [&](const std::vector<int64_t>& s) { return walk.last(s) >= limit; };
+  return walk.elements >= limit || std::ranges::any_of(walk.strides, far);
 }
 
 }  // namespace
@@ -93,17 +90,16 @@ bool Walk::aligned(const std::vector<CUdeviceptr>& addresses) const {
   return true;
 }
 
-Walk::Walk(const orr_op& op) : strides(static_cast<size_t>(op.n_in + op.n_out)) {
-  check_shapes(op, strides.size());
-  for (size_t t = 0; t < strides.size(); ++t) bytes.push_back(orr_dtype_bytes(tensor(op, t).dtype));
-  elements = orr::elements(op.out[0]);
-  for (int d = 0; d < op.out[0].rank; ++d)
-    if (op.out[0].dims[d] != 1) append(*this, op, d);
-  if (dims.empty()) {
-    dims.push_back(1);
-    for (auto& s : strides) s.push_back(0);
-  }
-  vector = vector_of(*this, widest_vector(op, strides.size()));
+Walk::Walk(const orr_op& op) : dims{1} {
+  const Tensors tensors = tensors_of(op);
+  check_shapes(tensors, static_cast<size_t>(op.n_in));
+  strides.assign(tensors.size(), {0});
+  for (const orr_tensor& t : tensors) bytes.push_back(orr_dtype_bytes(t.dtype));
+  const orr_tensor& shape = op.out[0];
+  elements = orr::elements(shape);
+  for (int d = 0; d < shape.rank; ++d)
+    if (shape.dims[d] != 1) append(*this, tensors, d, shape.dims[d]);
+  vector = vector_of(*this, widest_vector(bytes));
   wide = needs_64_bits(*this);
 }
 

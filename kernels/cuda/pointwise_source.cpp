@@ -11,7 +11,7 @@
 namespace orr_cuda {
 namespace {
 
-std::string number(int64_t n) { return std::to_string(n); }
+std::string number(auto n) { return std::to_string(n); }
 
 // i<d>: the index in each dim but where there is one, from the row-major index `e`. Constants
 // divide cheaply; the outermost length is none, so that flat ops of every size share one source.
@@ -20,8 +20,8 @@ std::string indices(const Walk& walk) {
   std::string text = "  index_t rest = e;\n";
   for (size_t d = walk.dims.size() - 1; d > 0; --d) {
     const std::string length = number(walk.dims[d]) + "u";
-    text += "  const index_t i" + number(static_cast<int64_t>(d)) + " = rest % " + length +
-            ";\n  rest /= " + length + ";\n";
+    text +=
+        "  const index_t i" + number(d) + " = rest % " + length + ";\n  rest /= " + length + ";\n";
   }
   return text + "  const index_t i0 = rest;\n";
 }
@@ -31,17 +31,16 @@ std::string offset(const Walk& walk, size_t tensor) {
   for (size_t d = 0; d < walk.dims.size(); ++d) {
     const int64_t s = walk.strides[tensor][d];
     if (s == 0) continue;
-    sum += (sum.empty() ? "" : " + ") + ("i" + number(static_cast<int64_t>(d)));
+    sum += (sum.empty() ? "" : " + ") + ("i" + number(d));
     if (s != 1) sum += " * (index_t)" + number(s);
   }
   return sum.empty() ? "0" : sum;
 }
 
-std::string address(const Walk& walk, const orr_tensor& t, size_t tensor, const char* name,
-                    const char* qualifier) {
-  const std::string type = std::string(qualifier) + memory_type(t.dtype);
-  return "  " + type + "* const " + name + " = static_cast<" + type + "*>(a.p[" +
-         number(static_cast<int64_t>(tensor)) + "]) + (" + offset(walk, tensor) + ");\n";
+std::string address(const Walk& walk, const std::string& type, size_t tensor,
+                    const std::string& name) {
+  return "  " + type + "* const " + name + " = static_cast<" + type + "*>(a.p[" + number(tensor) +
+         "]) + (" + offset(walk, tensor) + ");\n";
 }
 
 // What a piece does with its outputs: stores them, and folds the first `summed` into sums by a
@@ -69,7 +68,6 @@ std::string piece(const orr_op& op, const Walk& walk, const Outputs& outputs) {
   std::set<int32_t> read;
   for (int k = 0; k < op.expr->n_instrs; ++k)
     if (op.expr->instrs[k].fn == ORR_FN_INPUT) read.insert(op.expr->instrs[k].a);
-  const std::string statements = expression_statements(op);
   std::string text =
       "template <int V>\nstatic __device__ void piece(const Args& a, const index_t e";
   for (int j = 0; j < outputs.summed; ++j)
@@ -78,16 +76,16 @@ std::string piece(const orr_op& op, const Walk& walk, const Outputs& outputs) {
   if (walk.elements != 1) text += indices(walk);
   for (int32_t i : read) {
     const auto t = static_cast<size_t>(i);
-    text += address(walk, op.in[i], t, ("p" + number(i)).c_str(), "const ");
+    text += address(walk, std::string("const ") + memory_type(op.in[i].dtype), t, "p" + number(i));
     text += "  constexpr int s" + number(i) + " = " + number(walk.strides[t].back() != 0) + ";\n";
   }
-  text += statements;
+  text += expression_statements(op);
   for (int j = 0; j < outputs.summed; ++j)
     text += "  ORR_EACH " + sum(j) + "[v] = " + outputs.fold + "(" + sum(j) + "[v], r" +
             number(op.expr->outputs[j]) + "[v]);\n";
   for (int j = 0; outputs.stored && j < op.n_out; ++j) {
     const std::string name = "q" + number(j);
-    text += address(walk, op.out[j], static_cast<size_t>(op.n_in + j), name.c_str(), "");
+    text += address(walk, memory_type(op.out[j].dtype), static_cast<size_t>(op.n_in + j), name);
     text += "  store(" + name + ", r" + number(op.expr->outputs[j]) + ");\n";
   }
   return text + "}\n";

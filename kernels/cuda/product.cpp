@@ -25,15 +25,15 @@ cudaDataType_t data_type(int32_t dtype) {
   }
 }
 
-Layout layout(const Matrix& x, cudaDataType_t type, int32_t batch) {
+Layout layout(const Matrix& x, const MatmulShape& shape) {
   cublasLtMatrixLayout_t made = nullptr;
-  ORR_BLAS(cublasLtMatrixLayoutCreate, &made, type, static_cast<uint64_t>(x.rows),
+  ORR_BLAS(cublasLtMatrixLayoutCreate, &made, data_type(shape.dtype), static_cast<uint64_t>(x.rows),
            static_cast<uint64_t>(x.cols), x.leading);
   Layout owned(made, blas().cublasLtMatrixLayoutDestroy);
   const auto set = [&](cublasLtMatrixLayoutAttribute_t which, const auto& value) {
     ORR_BLAS(cublasLtMatrixLayoutSetAttribute, made, which, &value, sizeof value);
   };
-  set(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, batch);
+  set(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, static_cast<int32_t>(shape.g));
   set(CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, x.batch_stride);
   return owned;
 }
@@ -52,16 +52,7 @@ void describe(cublasLtMatmulDesc_t product, cublasLtMatmulDescAttributes_t which
 // The library looks at the addresses' alignment when it is asked for algorithms.
 const void* const any_address = reinterpret_cast<const void*>(uintptr_t{256});
 
-void describe(cublasLtMatmulDesc_t product, const Epilogue& epilogue) {
-  describe(product, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue.kind);
-  if (epilogue.bias >= 0) describe(product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, any_address);
-  if (!epilogue.aux_at) return;
-  describe(product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, any_address);
-  describe(product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, epilogue.aux_at->leading);
-  describe(product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_BATCH_STRIDE, epilogue.aux_at->batch_stride);
-}
-
-Description description(const MatmulShape& shape, const Epilogue* epilogue) {
+Description description(const MatmulShape& shape, const Epilogue& epilogue) {
   cublasLtMatmulDesc_t made = nullptr;
   ORR_BLAS(cublasLtMatmulDescCreate, &made, compute_type(shape),
            shape.dtype == ORR_F64 ? CUDA_R_64F : CUDA_R_32F);
@@ -69,7 +60,12 @@ Description description(const MatmulShape& shape, const Epilogue* epilogue) {
   const auto turn = [](bool turned) { return int32_t{turned ? CUBLAS_OP_T : CUBLAS_OP_N}; };
   describe(made, CUBLASLT_MATMUL_DESC_TRANSA, turn(shape.b->turned));
   describe(made, CUBLASLT_MATMUL_DESC_TRANSB, turn(shape.a->turned));
-  if (epilogue && epilogue->kind != CUBLASLT_EPILOGUE_DEFAULT) describe(made, *epilogue);
+  describe(made, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue.kind);
+  if (epilogue.bias >= 0) describe(made, CUBLASLT_MATMUL_DESC_BIAS_POINTER, any_address);
+  if (!epilogue.aux_at) return owned;
+  describe(made, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, any_address);
+  describe(made, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, epilogue.aux_at->leading);
+  describe(made, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_BATCH_STRIDE, epilogue.aux_at->batch_stride);
   return owned;
 }
 
@@ -122,11 +118,6 @@ size_t bytes_of(const Matrix& x, const MatmulShape& shape) {
   return static_cast<size_t>(elements * orr_dtype_bytes(shape.dtype));
 }
 
-// So that what lies behind is aligned.
-size_t lines_of(const Matrix& x, const MatmulShape& shape) {
-  return (bytes_of(x, shape) + 255) / 256 * 256;
-}
-
 std::string text_of(const Matrix& x) {
   return std::to_string(x.rows) + "x" + std::to_string(x.cols) + (x.turned ? "t/" : "/") +
          std::to_string(x.leading) + "/" + std::to_string(x.batch_stride);
@@ -170,45 +161,39 @@ size_t blas_workspace(const MatmulShape& shape) {
   return std::clamp(parts / 256 * 256, least, most);
 }
 
-Product::Layouts Product::layouts(const MatmulShape& shape, const Epilogue* epilogue) {
-  const cudaDataType_t type = data_type(shape.dtype);
-  const auto batch = static_cast<int32_t>(shape.g);
-  const Matrix& c = epilogue && epilogue->added_at ? *epilogue->added_at : *shape.y;
-  return {layout(*shape.a, type, batch), layout(*shape.b, type, batch),
-          layout(*shape.y, type, batch), layout(c, type, batch)};
-}
+Product::Call::Call(const MatmulShape& shape, const Epilogue& epilogue)
+    : product(description(shape, epilogue)),
+      a(layout(*shape.a, shape)),
+      b(layout(*shape.b, shape)),
+      y(layout(*shape.y, shape)),
+      c(layout(epilogue.added_at ? *epilogue.added_at : *shape.y, shape)) {}
 
 Product::Product(const MatmulShape& shape, const Alignment& alignment, bool raced,
-                 const Epilogue* epilogue)
+                 const Epilogue& epilogue)
     : shape_(shape),
       alignment_(alignment),
-      has_bias_(epilogue && epilogue->bias >= 0),
-      has_aux_(epilogue && epilogue->aux_at),
-      adds_(epilogue && epilogue->added_at),
+      epilogue_(epilogue),
       workspace_(blas_workspace(shape)),
-      product_(description(shape, epilogue)),
-      layouts_(layouts(shape, epilogue)) {
-  choose(raced, epilogue);
+      call_(shape, epilogue) {
+  choose(raced);
 }
 
-bool Product::takes(const cublasLtMatmulAlgo_t& algorithm, cublasLtMatmulDesc_t product,
-                    cublasLtMatrixLayout_t c) const {
+bool Product::takes(const cublasLtMatmulAlgo_t& algorithm, const Call& call) const {
   cublasLtMatmulHeuristicResult_t real{};
-  return blas().cublasLtMatmulAlgoCheck(blas().handle, product, layouts_.b.get(), layouts_.a.get(),
-                                        c, layouts_.y.get(), &algorithm,
+  return blas().cublasLtMatmulAlgoCheck(blas().handle, call.product.get(), call.b.get(),
+                                        call.a.get(), call.c.get(), call.y.get(), &algorithm,
                                         &real) == CUBLAS_STATUS_SUCCESS &&
          real.workspaceSize <= workspace_;
 }
 
-Product::Algorithms Product::choices(const MatmulShape& shape, const Epilogue* epilogue) const {
+Product::Algorithms Product::choices(const MatmulShape& shape, const Epilogue& epilogue) const {
   const bool may_split = shape.rows_summed || shape.fast;
-  const auto product = description(shape, epilogue);
-  const Layouts asked = layouts(shape, epilogue);
+  const Call call(shape, epilogue);
   const auto wishes = preference(may_split, workspace_, alignment_);
   cublasLtMatmulHeuristicResult_t found[most_candidates]{};
   int count = 0;
   const cublasStatus_t status = blas().cublasLtMatmulAlgoGetHeuristic(
-      blas().handle, product.get(), asked.b.get(), asked.a.get(), asked.c.get(), asked.y.get(),
+      blas().handle, call.product.get(), call.b.get(), call.a.get(), call.c.get(), call.y.get(),
       wishes.get(), most_candidates, found, &count);
   if (status != CUBLAS_STATUS_NOT_SUPPORTED) check_blas(status, "cublasLtMatmulAlgoGetHeuristic");
   Algorithms all;
@@ -218,11 +203,9 @@ Product::Algorithms Product::choices(const MatmulShape& shape, const Epilogue* e
   return all;
 }
 
-Product::Algorithms Product::candidates(const Epilogue* epilogue) const {
-  const auto product = description(shape_, epilogue);
-  const auto fits = [&](const cublasLtMatmulAlgo_t& x) {
-    return takes(x, product.get(), epilogue ? layouts_.c.get() : layouts_.y.get());
-  };
+Product::Algorithms Product::candidates(const Epilogue& epilogue) const {
+  const Call call(shape_, epilogue);
+  const auto fits = [&](const cublasLtMatmulAlgo_t& x) { return takes(x, call); };
   Algorithms all;
   if (!shape_.rows_summed && !shape_.fast) {
     all = choices(nominal_of(shape_), epilogue);
@@ -242,34 +225,33 @@ Product::Algorithms Product::candidates(const Epilogue* epilogue) const {
 }
 
 // A product that is not fast has the bits that it has alone.
-void Product::choose(bool raced, const Epilogue* epilogue) {
-  Algorithms fitting = candidates(shape_.fast ? epilogue : nullptr);
-  const auto takes_not = [&](const cublasLtMatmulAlgo_t& x) {
-    return !takes(x, product_.get(), layouts_.c.get());
-  };
-  usable_ = !fitting.empty() && !takes_not(fitting.front());
-  if (epilogue && !usable_) return;
+void Product::choose(bool raced) {
+  Algorithms fitting = candidates(shape_.fast ? epilogue_ : Epilogue());
+  usable_ = !fitting.empty() && takes(fitting.front(), call_);
+  if (!usable_ && !epilogue_.name().empty()) return;
   if (fitting.empty())
     throw orr::Error(ORR_FAILED, "cuBLASLt has no algorithm for " + extent_of(shape_));
   algorithm_ = fitting.front();
   if (!raced || (!shape_.fast && !shows_order(shape_))) return;
-  std::erase_if(fitting, takes_not);
-  algorithm_ = fastest(fitting, epilogue);
+  std::erase_if(fitting, [&](const cublasLtMatmulAlgo_t& x) { return !takes(x, call_); });
+  algorithm_ = fastest(fitting);
 }
 
-cublasLtMatmulAlgo_t Product::fastest(const Algorithms& candidates, const Epilogue* epilogue) {
+cublasLtMatmulAlgo_t Product::fastest(const Algorithms& candidates) {
   // Behind y lies what an epilogue reads or writes beside, then a bias.
-  const size_t y_bytes = lines_of(*shape_.y, shape_);
-  const size_t aux_bytes =
-      !has_aux_ && !adds_ ? 0 : lines_of(*(adds_ ? epilogue->added_at : epilogue->aux_at), shape_);
+  const auto& beside = epilogue_.added_at ? epilogue_.added_at : epilogue_.aux_at;
+  const size_t y_bytes = round_up(bytes_of(*shape_.y, shape_), 256),
+               aux_bytes = beside ? round_up(bytes_of(*beside, shape_), 256) : 0,
+               bias_bytes = epilogue_.bias >= 0 ? y_bytes : 0;
   const RaceTrack track{bytes_of(*shape_.a, shape_),
                         bytes_of(*shape_.b, shape_),
-                        has_bias_ ? 2 * y_bytes + aux_bytes : y_bytes + aux_bytes,
+                        y_bytes + aux_bytes + bias_bytes,
                         workspace_,
                         shape_.dtype,
                         shape_.fast ? 0 : bytes_of(*shape_.y, shape_)};
-  const std::string text = text_of(shape_, alignment_);
-  return fastest_of(candidates, epilogue ? text + " then " + epilogue->name() : text, track,
+  const std::string then = epilogue_.name();
+  return fastest_of(candidates, text_of(shape_, alignment_) + (then.empty() ? "" : " then " + then),
+                    track,
                     [&](CUstream stream, ProductPlaces at, const cublasLtMatmulAlgo_t& algorithm) {
                       at.added = at.aux = at.y + y_bytes, at.bias = at.aux + aux_bytes;
                       launch(stream, at, algorithm);
@@ -283,13 +265,15 @@ void Product::launch(CUstream stream, const ProductPlaces& at,
   const bool f64 = shape_.dtype == ORR_F64;
   const void* one = f64 ? static_cast<const void*>(&one64) : &one32;
   const void* zero = f64 ? static_cast<const void*>(&zero64) : &zero32;
-  if (has_bias_) describe(product_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, pointer(at.bias));
-  if (has_aux_)
-    describe(product_.get(), CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, pointer(at.aux));
-  ORR_BLAS(cublasLtMatmul, blas().handle, product_.get(), one, pointer(at.b), layouts_.b.get(),
-           pointer(at.a), layouts_.a.get(), adds_ ? one : zero, pointer(adds_ ? at.added : at.y),
-           layouts_.c.get(), pointer(at.y), layouts_.y.get(), &algorithm, pointer(at.workspace),
-           workspace_, reinterpret_cast<cudaStream_t>(stream));
+  const cublasLtMatmulDesc_t product = call_.product.get();
+  if (epilogue_.bias >= 0) describe(product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, pointer(at.bias));
+  if (epilogue_.aux_at)
+    describe(product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, pointer(at.aux));
+  const bool adds = epilogue_.added_at.has_value();
+  ORR_BLAS(cublasLtMatmul, blas().handle, product, one, pointer(at.b), call_.b.get(), pointer(at.a),
+           call_.a.get(), adds ? one : zero, pointer(adds ? at.added : at.y), call_.c.get(),
+           pointer(at.y), call_.y.get(), &algorithm, pointer(at.workspace), workspace_,
+           reinterpret_cast<cudaStream_t>(stream));
 }
 
 }  // namespace orr_cuda

@@ -37,7 +37,7 @@ class Product {
   // Addresses fit `alignment`. Without a race, which takes time, the algorithm whose bits count is
   // used itself. Throws orr::Error if the library has no algorithm.
   Product(const MatmulShape& shape, const Alignment& alignment, bool raced,
-          const Epilogue* epilogue = nullptr);
+          const Epilogue& epilogue = {});
 
   // With an epilogue: whether the library has an algorithm that may be used. Unless the product is
   // fast, it must be that of the product without epilogue.
@@ -46,29 +46,30 @@ class Product {
   void launch(CUstream stream, const ProductPlaces& at) const { launch(stream, at, algorithm_); }
 
  private:
-  struct Layouts {
+  // How the library is told what to compute.
+  struct Call {
+    Call(const MatmulShape& shape, const Epilogue& epilogue);
+    Description product;
     Layout a, b, y;
     Layout c;  // the layout of y, or of the tensor that is added
   };
-  static Layouts layouts(const MatmulShape& shape, const Epilogue* epilogue);
   using Algorithms = std::vector<cublasLtMatmulAlgo_t>;
-  void choose(bool raced, const Epilogue* epilogue);
+  void choose(bool raced);
   // The library's choices for a shape, the best first.
-  Algorithms choices(const MatmulShape& shape, const Epilogue* epilogue) const;
+  Algorithms choices(const MatmulShape& shape, const Epilogue& epilogue) const;
   // The one whose bits count, then others that might have them.
-  Algorithms candidates(const Epilogue* epilogue) const;
-  cublasLtMatmulAlgo_t fastest(const Algorithms& candidates, const Epilogue* epilogue);
-  bool takes(const cublasLtMatmulAlgo_t& algorithm, cublasLtMatmulDesc_t product,
-             cublasLtMatrixLayout_t c) const;
+  Algorithms candidates(const Epilogue& epilogue) const;
+  cublasLtMatmulAlgo_t fastest(const Algorithms& candidates);
+  bool takes(const cublasLtMatmulAlgo_t& algorithm, const Call& call) const;
   void launch(CUstream stream, const ProductPlaces& at,
               const cublasLtMatmulAlgo_t& algorithm) const;
 
   MatmulShape shape_;
   Alignment alignment_;
-  bool has_bias_, has_aux_, adds_, usable_ = true;
+  Epilogue epilogue_;
   size_t workspace_;
-  Description product_;
-  Layouts layouts_;
+  Call call_;
+  bool usable_ = true;
   cublasLtMatmulAlgo_t algorithm_{};
 };
 

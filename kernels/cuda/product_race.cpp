@@ -42,22 +42,20 @@ extern "C" __global__ void __launch_bounds__(256) differ(const Args x, unsigned 
   if (i < words && x.a[i] != x.b[i]) *x.differ = 1;
 })";
 
-template <class T>
-std::vector<char> normal(unsigned seed) {
+std::vector<char> normal(int32_t dtype, unsigned seed) {
   std::mt19937 bits(seed);
   std::normal_distribution<float> normal;
   std::vector<char> pattern(pattern_bytes);
-  for (size_t at = 0; at < pattern_bytes; at += sizeof(T)) {
-    const T x(normal(bits));
-    std::memcpy(&pattern[at], &x, sizeof x);
+  const auto bytes = static_cast<size_t>(orr_dtype_bytes(dtype));
+  for (size_t at = 0; at < pattern_bytes; at += bytes) {
+    const float x = normal(bits);
+    const double f64 = x;
+    const __nv_bfloat16 bf16(x);
+    const __half f16(x);
+    const void* const forms[] = {&x, &f64, &bf16, &f16};
+    std::memcpy(&pattern[at], forms[dtype - ORR_F32], bytes);
   }
   return pattern;
-}
-
-std::vector<char> normal(int32_t dtype, unsigned seed) {
-  if (dtype == ORR_BF16) return normal<__nv_bfloat16>(seed);
-  if (dtype == ORR_F16) return normal<__half>(seed);
-  return dtype == ORR_F64 ? normal<double>(seed) : normal<float>(seed);
 }
 
 // Memory with normal numbers: zeros would flatter, and hide the order of sums.
@@ -74,32 +72,6 @@ class Filled : public OwnMemory {
     }
     stream.drain();
   }
-};
-
-class Clock {
- public:
-  Clock() {
-    for (CUevent* e : {&begin_, &end_}) ORR_DRIVER(cuEventCreate, e, CU_EVENT_DEFAULT);
-  }
-  ~Clock() {
-    for (CUevent e : {begin_, end_}) driver().cuEventDestroy(e);
-  }
-  Clock(const Clock&) = delete;
-
-  // Of one lap.
-  template <class F>
-  float milliseconds(CUstream stream, int laps, F&& lap) {
-    ORR_DRIVER(cuEventRecord, begin_, stream);
-    for (int n = 0; n < laps; ++n) lap();
-    ORR_DRIVER(cuEventRecord, end_, stream);
-    await(end_, own_deadline);
-    float taken = 0;
-    ORR_DRIVER(cuEventElapsedTime, &taken, begin_, end_);
-    return taken / static_cast<float>(laps);
-  }
-
- private:
-  CUevent begin_ = nullptr, end_ = nullptr;
 };
 
 class Race {
@@ -132,14 +104,23 @@ class Race {
     launch_(stream_.get(), {a_.get(), b_.get(), y.get(), workspace_.get()}, algorithm);
   }
 
+  // Milliseconds of one lap of several.
+  float heat(const cublasLtMatmulAlgo_t& algorithm, int laps) {
+    ORR_DRIVER(cuEventRecord, begin_.get(), stream_.get());
+    for (int n = 0; n < laps; ++n) lap(algorithm, y_);
+    ORR_DRIVER(cuEventRecord, end_.get(), stream_.get());
+    await(end_.get(), own_deadline);
+    float taken = 0;
+    ORR_DRIVER(cuEventElapsedTime, &taken, begin_.get(), end_.get());
+    return taken / static_cast<float>(laps);
+  }
+
   float time(const cublasLtMatmulAlgo_t& algorithm) {
-    const auto once = [&] { lap(algorithm, y_); };
-    float ms = clock_.milliseconds(stream_.get(), 1, once);
+    float ms = heat(algorithm, 1);
     shortest_ = std::min(shortest_, ms);
     if (ms > hopeless * shortest_) return ms;
     const int laps = static_cast<int>(std::clamp(heat_ms / ms, 1.0f, float{most_laps}));
-    for (int heat = 0; heat < heats; ++heat)
-      ms = std::min(ms, clock_.milliseconds(stream_.get(), laps, once));
+    for (int n = 0; n < heats; ++n) ms = std::min(ms, heat(algorithm, laps));
     return ms;
   }
 
@@ -165,7 +146,8 @@ class Race {
   const Filled y_{track_.y, track_.dtype, 3, stream_};
   const Filled wanted_{track_.exact > 0 ? track_.y : 0, track_.dtype, 3, stream_};
   const OwnMemory workspace_{track_.workspace}, differ_{sizeof(int32_t)};
-  Clock clock_;
+  const DriverObject<CUevent> begin_{new_event(CU_EVENT_DEFAULT)},
+      end_{new_event(CU_EVENT_DEFAULT)};
   float shortest_ = std::numeric_limits<float>::infinity();  // first lap, in milliseconds
 };
 

@@ -20,7 +20,6 @@ constexpr std::chrono::microseconds awake{200}, nap{20};
 // GPU's.
 constexpr std::chrono::milliseconds longest_look{50};
 
-CUstream of(orr_stream* stream) { return reinterpret_cast<CUstream>(stream); }
 CUevent of(orr_event* event) { return reinterpret_cast<CUevent>(event); }
 
 CUstream new_stream(int priority) {
@@ -29,13 +28,13 @@ CUstream new_stream(int priority) {
   return stream;
 }
 
-CUevent new_event() {
-  CUevent event = nullptr;
-  ORR_DRIVER(cuEventCreate, &event, CU_EVENT_DISABLE_TIMING);
-  return event;
-}
-
 }  // namespace
+
+DriverObject<CUevent> new_event(unsigned flags) {
+  CUevent event = nullptr;
+  ORR_DRIVER(cuEventCreate, &event, flags);
+  return {event, driver().cuEventDestroy};
+}
 
 void await(CUevent event, int64_t deadline_ns) {
   Clock::duration waited{};
@@ -73,7 +72,8 @@ void stream_destroy(void*, orr_stream* stream) {
 }
 
 orr_status* event_create(void*, orr_event** out) {
-  return on_device([&] { *out = reinterpret_cast<orr_event*>(new_event()); });
+  return on_device(
+      [&] { *out = reinterpret_cast<orr_event*>(new_event(CU_EVENT_DISABLE_TIMING).release()); });
 }
 
 void event_destroy(void*, orr_event* event) {
@@ -95,16 +95,13 @@ orr_status* event_sync(void*, orr_event* event, int64_t deadline_ns) {
   });
 }
 
-OwnStream::OwnStream() : stream_(new_stream(0)), event_(new_event()) {}
-
-OwnStream::~OwnStream() {
-  driver().cuEventDestroy(event_);
-  driver().cuStreamDestroy(stream_);
-}
+OwnStream::OwnStream()
+    : stream_(new_stream(0), driver().cuStreamDestroy),
+      event_(new_event(CU_EVENT_DISABLE_TIMING)) {}
 
 void OwnStream::drain() const {
-  ORR_DRIVER(cuEventRecord, event_, stream_);
-  await(event_, own_deadline);
+  ORR_DRIVER(cuEventRecord, event_.get(), get());
+  await(event_.get(), own_deadline);
 }
 
 }  // namespace orr_cuda

@@ -9,8 +9,6 @@ namespace {
 // Longer ones are left to a further stage, which has more blocks.
 constexpr int32_t kLongestRun = 128;
 
-int64_t divide_up(int64_t n, int64_t by) { return (n + by - 1) / by; }
-
 }  // namespace
 
 int fill_nodes(const Leaves& leaves, LeafNode* nodes) {

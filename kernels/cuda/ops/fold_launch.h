@@ -20,10 +20,8 @@ inline int32_t accumulator(int32_t dtype) {
   return is_real(dtype) ? wide_dtype(dtype) : int32_t{ORR_I64};
 }
 
-// The number of blocks of kFoldThreads threads for `threads` threads.
-inline Extent blocks_of(int64_t threads) {
-  return {unsigned((threads + kFoldThreads - 1) / kFoldThreads)};
-}
+// The blocks of so many threads.
+inline Extent blocks_of(int64_t threads) { return {unsigned(divide_up(threads, kFoldThreads))}; }
 
 // The bytes of an accumulator in the workspace, whatever its type.
 constexpr int64_t kAccumulator = 8;

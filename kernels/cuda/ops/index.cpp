@@ -11,7 +11,6 @@
 #include "../op.h"
 
 namespace orr_cuda {
-
 namespace {
 
 // Enough blocks to fill any GPU; threads go over what is more.

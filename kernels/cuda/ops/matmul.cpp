@@ -14,10 +14,7 @@
 #include "column_sums.h"
 
 namespace orr_cuda {
-
 namespace {
-
-constexpr uint64_t piece = 256;  // workspace is cut at multiples of this
 
 // How many nodes of scratch the tree over the leaves of a call takes at most.
 uint64_t levels_of(const orr_op& op) {
@@ -25,8 +22,7 @@ uint64_t levels_of(const orr_op& op) {
 }
 
 uint64_t node_bytes(const MatmulShape& shape) {
-  const auto bytes = static_cast<uint64_t>(shape.m * shape.n * orr_dtype_bytes(shape.dtype));
-  return (bytes + piece - 1) / piece * piece;
+  return round_up(uint64_t(shape.m * shape.n * orr_dtype_bytes(shape.dtype)), 256);
 }
 
 // What the algorithm is chosen for, and the alignment of a, b and y, on which it depends.
@@ -127,7 +123,8 @@ class Matmul : public Prepared {
     const CUdeviceptr beside = call.workspace + blas_workspace(grown_) + level * node_bytes(shape_);
     add_node(call, first, left, to, level);
     add_node(call, first + left, n - left, beside, level + 1);
-    add(call.stream, to, beside);
+    const CUdeviceptr in[] = {to, beside};
+    add_->launch(call.stream, {in, &to, 0});
   }
 
   void multiply(const Call& call, int64_t leaf, CUdeviceptr y) const {
@@ -137,11 +134,6 @@ class Matmul : public Prepared {
         padding_ ? padding_->before(call.stream, given, call.workspace + copies_at_) : given;
     (alignment_.fits(at) || !unaligned_ ? *aligned_ : *unaligned_).launch(call.stream, at);
     if (padding_) padding_->after(call.stream, given, at);
-  }
-
-  void add(CUstream stream, CUdeviceptr to, CUdeviceptr from) {
-    const CUdeviceptr in[] = {to, from};
-    add_->launch(stream, {in, &to, 0});
   }
 
   MatmulShape shape_, grown_;  // as it is, and with padding

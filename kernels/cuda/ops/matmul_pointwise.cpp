@@ -11,7 +11,6 @@
 #include "../product.h"
 
 namespace orr_cuda {
-
 namespace {
 
 constexpr int64_t whole_alignment = 16;  // of what an epilogue reads and writes beside
@@ -19,31 +18,25 @@ constexpr int64_t whole_alignment = 16;  // of what an epilogue reads and writes
 void supports(const orr_op& op, orr_support& out) {
   require(!orr::attr(op, "leaf_n"), "no leaves here");
   const Epilogue epilogue(op);
-  Epilogue::Apart apart;
-  epilogue.take_apart(op, apart);
-  matmul_family.supports(apart.matmul, out);
+  matmul_family.supports(epilogue.take_apart(op).matmul, out);
   orr::copy_text(out.numerics, out.numerics + epilogue.name());
   out.strided_in |= ~3u;
-  const bool strided = out.strided_out & 1u;
-  out.strided_out = strided ? ~0u : 0u;
+  if (out.strided_out) out.strided_out = ~0u;
 }
 
 uint64_t measure(const orr_op& op) {
-  Epilogue::Apart apart;
-  Epilogue(op).take_apart(op, apart);
-  return matmul_family.measure(apart.matmul);
+  return matmul_family.measure(Epilogue(op).take_apart(op).matmul);
 }
 
 class MatmulPointwise : public Prepared {
  public:
   explicit MatmulPointwise(const orr_op& op) : epilogue_(op), rest_in_(size_t(op.n_in) - 1) {
-    Epilogue::Apart apart;
-    epilogue_.take_apart(op, apart);
+    const Epilogue::Apart apart = epilogue_.take_apart(op);
     matmul_ = matmul_family.prepare(apart.matmul), rest_ = pointwise_family.prepare(apart.rest);
     const MatmulShape shape(apart.matmul);
     if (shape.g * shape.m * shape.n * shape.k == 0) return;
     alignment_ = alignment_of(shape);
-    one_.emplace(shape, alignment_, true, &epilogue_);
+    one_.emplace(shape, alignment_, true, epilogue_);
     if (!one_->usable()) one_.reset();
   }
 

@@ -11,7 +11,6 @@
 #include "row_op.h"
 
 namespace orr_cuda {
-
 namespace {
 
 bool is_sum(const orr_op& op) { return orr::attr_text(op, "next", "") == "reduce"; }

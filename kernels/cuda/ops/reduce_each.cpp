@@ -11,7 +11,7 @@ namespace orr_cuda {
 namespace {
 
 int64_t entries_of(const orr_tensor& x) {
-  return std::max(int64_t{1}, (x.dims[0] + ORR_SUM_BLOCK - 1) / ORR_SUM_BLOCK);
+  return std::max(int64_t{1}, divide_up(x.dims[0], ORR_SUM_BLOCK));
 }
 
 int64_t all_entries(const orr_op& op) {

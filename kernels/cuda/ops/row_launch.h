@@ -26,10 +26,8 @@ constexpr int64_t kSharedLimit = 112 << 10;
 
 struct RowLaunch {
   // For x[R,C], with shared memory for `staged` rows per team, or with `in_parts` for one part of a
-  // row that does not fit (device/row_parts.h), and for `more` bytes behind the teams', which rows
-  // in parts have not. REQUIRES: the device is open.
-  RowLaunch(const std::string& function, const orr_tensor& x, int staged, bool in_parts = false,
-            int64_t more = 0);
+  // row that does not fit (device/row_parts.h). REQUIRES: the device is open.
+  RowLaunch(const std::string& function, const orr_tensor& x, int staged, bool in_parts = false);
 
   template <class Args>
   void operator()(CUstream stream, Args& args) const {

@@ -142,13 +142,13 @@ std::vector<Values> attention_inputs(const Case& forward, const Case& grad) {
 
 // Heads cut out of one fused projection, as models make them, and their gradients.
 void expect_attention(int32_t dtype, int64_t t, int64_t s, int64_t d, bool causal,
-                      double sign = 1) {
+                      double factor = 1) {
   const int64_t h = 2, row = 3 * h * d;
   const orr_tensor q = strided(dtype, {1, h, t, d}, {t * row, d, row, 1});
   const orr_tensor k = strided(dtype, {1, h, s, d}, {s * row, d, row, 1});
   const orr_tensor o = tensor(dtype, {1, h, t, d}), lse = tensor(wide(dtype), {1, h, t});
   Case forward = make("attention", {q, k, k}, {o, lse},
-                      {real("scale", sign / std::sqrt(double(d))), integer("causal", causal)});
+                      {real("scale", factor / std::sqrt(double(d))), integer("causal", causal)});
   forward.note = shape_note({t, s, d}) + (causal ? "causal" : "full");
   forward.depth = double(s + d);
   Case grad = make("attention_grad", {o, q, k, k, o, lse}, {q, k, k}, forward.attrs);
@@ -169,6 +169,11 @@ TEST(EmulatedShapes, DeepHeadsAndManyTiles) {
   expect_attention(ORR_BF16, 40, 40, 160, true);
   expect_attention(ORR_F32, 70, 70, 128, true);
   expect_attention(ORR_BF16, 40, 40, 64, true, -1);
+}
+
+// Scores that exceed those of earlier tiles by far.
+TEST(EmulatedShapes, LargeScores) {
+  for (int32_t dtype : {ORR_BF16, ORR_F16}) expect_attention(dtype, 130, 330, 64, true, 12);
 }
 
 TEST(EmulatedShapes, TokensOfOneRow) {

@@ -29,22 +29,6 @@ __device__ T* head_row(const AttentionArgs& a, const Heads& x, int row) {
   return static_cast<T*>(x.data) + b * x.batch + h * x.head + row * x.row;
 }
 
-// The rows of the block's head.
-template <class T>
-struct HeadRows {
-  T* first;
-  int64_t step;
-  int count, depth;
-  bool packets;
-
-  __device__ HeadRows(const AttentionArgs& a, const Heads& x, int count)
-      : first(head_row<T>(a, x, 0)),
-        step(x.row),
-        count(count),
-        depth(a.depth),
-        packets(a.packets) {}
-};
-
 // The score of query t and key s with the bias, if there is one, which is of T.
 template <class T, class A>
 __device__ A biased(const AttentionArgs& a, int t, int s, A score) {

@@ -11,37 +11,37 @@ namespace {
 constexpr float kLn2 = 0.693147181f;
 constexpr int kKeys = kFlashKeys;
 
-// Two rows of a lane: the running maximum times the scale, and this lane's share of the running
-// sum.
+// By how much scores in base 2 may exceed the base that they are taken relative to. Sums that need
+// no other base need no rescaling.
+constexpr float kSlack = 8;
+
+// Two rows of a lane: the base, and this lane's share of the running sum.
 struct Running {
   float base[2] = {-HUGE_VALF, -HUGE_VALF};
   float sum[2] = {0, 0};
 };
 
-// Scores to exp2(scale * (score - maximum)), and the sums so far to the new maximum.
+// Scores to exp2(scale * score - base), and the sums so far to a new base, the maximum, if a score
+// needs one. Scores that are NaN make the sums NaN.
 template <int width>
 __device__ void soften(Running& run, float scale, Result* s, Result* o) {
   float factor[2];
 #pragma unroll
   for (int h = 0; h < 2; ++h) {
-    float top = -HUGE_VALF;
+    float top = fmaxf(s[0].x[2 * h], s[0].x[2 * h + 1]);
 #pragma unroll
-    for (int n = 0; n < kKeys / 8; ++n)
-      top = max_or_nan(top, max_or_nan(s[n].x[2 * h], s[n].x[2 * h + 1]));
-    top = fold_row(top, [](float x, float y) { return max_or_nan(x, y); });
-    const float base = max_or_nan(run.base[h], top * scale);
+    for (int n = 1; n < kKeys / 8; ++n) top = fmaxf(top, fmaxf(s[n].x[2 * h], s[n].x[2 * h + 1]));
+    top = fold_row(top, [](float x, float y) { return fmaxf(x, y); }) * scale;
+    const float base = top > run.base[h] + kSlack ? top : run.base[h];
     const float minus = base == -HUGE_VALF ? 0.0f : -base;
     factor[h] = exp2_fast(run.base[h] + minus);
-    float sum = 0;
+    run.base[h] = base;
+    run.sum[h] *= factor[h];
 #pragma unroll
     for (int n = 0; n < kKeys / 8; ++n)
 #pragma unroll
-      for (int i = 2 * h; i < 2 * h + 2; ++i) {
-        s[n].x[i] = exp2_fast(fmaf(s[n].x[i], scale, minus));
-        sum += s[n].x[i];
-      }
-    run.sum[h] = run.sum[h] * factor[h] + sum;
-    run.base[h] = base;
+      for (int i = 2 * h; i < 2 * h + 2; ++i)
+        run.sum[h] += s[n].x[i] = exp2_fast(fmaf(s[n].x[i], scale, minus));
   }
   if (factor[0] == 1.0f && factor[1] == 1.0f) return;
 #pragma unroll
@@ -72,12 +72,10 @@ __device__ void flash(const AttentionArgs& a) {
   const int r = int(threadIdx.x) / 32 * 16, t = t0 + r + int(threadIdx.x) % 32 / 4;
   const int last = t0 + kFlashRows < a.queries ? t0 + kFlashRows : a.queries;
   const int tiles = (seen(a, last - 1) + kKeys - 1) / kKeys;
-  const HeadRows<const T> keys(a, a.k, a.keys), values(a, a.v, a.keys);
-  const auto load = [&](int i) {
-    buffer(i % 2).load(keys, i * kKeys);
-    buffer(2 + i % 2).load(values, i * kKeys);
-  };
-  q.load(HeadRows<const T>(a, a.q, a.queries), t0);
+  const int whole = seen(a, t0 + r) / kKeys;  // tiles of which this warp sees everything
+  Loader<T, kKeys, width, 2> loader(a, {a.k, a.v}, 0, a.keys);
+  const auto load = [&](int i) { loader.load({buffer(i % 2), buffer(2 + i % 2)}); };
+  Loader<T, kFlashRows, width, 1>(a, {a.q}, t0, a.queries).load({q});
   load(0);
   const float scale = float(a.scale) * kLog2E;
   Running run;
@@ -85,12 +83,13 @@ __device__ void flash(const AttentionArgs& a) {
   for (int i = 0; i < tiles; ++i) {
     await_tile();
     if (i + 1 < tiles) load(i + 1);
+    const uint32_t left = a.seed ? left_out<false, kKeys / 8>(a, t, i * kKeys) : 0;
     begin_products();
     product_of_rows(q, buffer(i % 2), s);
     end_products(s);
-    if ((i + 1) * kKeys > seen(a, t0 + r)) mask_keys(a, i * kKeys, t, s);
+    if (i >= whole) mask_keys(a, i * kKeys, t, s);
     soften<width>(run, scale, s, o);
-    if (a.seed) leave_out(LeftOut<false>(a, t, i * kKeys), 1.0f, s);
+    if (a.seed) leave_out(left, 1.0f, s);
     const auto weights = as_operands<T>(s);
     begin_products();
     add_product(weights, buffer(2 + i % 2), o);

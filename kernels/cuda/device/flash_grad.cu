@@ -12,42 +12,48 @@ namespace {
 template <int width>
 constexpr int kStep = flash_step(width);
 
-// lse of a query in base 2; 0 where it sees no key, so that scores of -infinity less it are not
-// NaN.
-__device__ float lse_of(const AttentionArgs& a, int t) {
-  const float lse = static_cast<const float*>(a.lse)[first_statistic(a) + t];
-  return lse == -HUGE_VALF ? 0.0f : lse * kLog2E;
-}
-
-__device__ float delta_of(const AttentionArgs& a, int t) {
-  return static_cast<const float*>(a.delta)[first_statistic(a) + t];
-}
-
-// What the gradient needs to know of this lane's queries t and t + 8.
-struct QueryPair {
-  float lse[2], delta[2];
-
-  __device__ void read(const AttentionArgs& a, int t) {
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      const bool exists = t + 8 * h < a.queries;
-      lse[h] = exists ? lse_of(a, t + 8 * h) : 0.0f;
-      delta[h] = exists ? delta_of(a, t + 8 * h) : 0.0f;
-    }
-  }
+struct Statistic {
+  float lse, delta;  // lse in base 2
 };
 
-// Scores p and the products of do with values ds to the gradient of the scores, in ds.
-template <int columns>
-__device__ void grad_of_scores(const QueryPair& of, float scale, const Result (&p)[columns],
-                               Result (&ds)[columns]) {
+// Zeros beyond the queries. lse is 0 where a query sees no key, so that scores of -infinity less it
+// are not NaN.
+__device__ Statistic statistic_of(const AttentionArgs& a, int t) {
+  if (t >= a.queries) return {0.0f, 0.0f};
+  const int64_t at = first_statistic(a) + t;
+  const float lse = static_cast<const float*>(a.lse)[at];
+  return {lse == -HUGE_VALF ? 0.0f : lse * kLog2E, static_cast<const float*>(a.delta)[at]};
+}
+
+// Scores to weights; lse(n, j) is of element j of p[n].
+template <int columns, class F>
+__device__ void to_weights(Result (&p)[columns], float scale, F lse) {
 #pragma unroll
   for (int n = 0; n < columns; ++n)
 #pragma unroll
-    for (int j = 0; j < 4; ++j) {
-      const float e = exp2_fast(fmaf(p[n].x[j], scale, -of.lse[j / 2]));
-      ds[n].x[j] = e * (ds[n].x[j] - of.delta[j / 2]);
-    }
+    for (int j = 0; j < 4; ++j) p[n].x[j] = exp2_fast(fmaf(p[n].x[j], scale, -lse(n, j)));
+}
+
+// Awaits the products of do with values, and applies dropout to them. It waits in both branches: a
+// wait before them would be moved to a place before the weights, which are computed meanwhile.
+template <int columns>
+__device__ void await_slopes(const AttentionArgs& a, uint32_t left, Result (&ds)[columns]) {
+  if (a.seed) {
+    const float keep = float(a.keep);
+    await_products<0>(ds);
+    leave_out(left, keep, ds);
+  } else {
+    await_products<0>(ds);
+  }
+}
+
+// Products of do with values, of which p are the weights, to the gradient of the scores.
+template <int columns, class F>
+__device__ void to_slopes(Result (&ds)[columns], const Result (&p)[columns], F delta) {
+#pragma unroll
+  for (int n = 0; n < columns; ++n)
+#pragma unroll
+    for (int j = 0; j < 4; ++j) ds[n].x[j] = p[n].x[j] * (ds[n].x[j] - delta(n, j));
 }
 
 template <class T, int width>
@@ -64,28 +70,28 @@ __device__ void flash_grad_q(const AttentionArgs& a) {
   const int r = int(threadIdx.x) / 32 * 16, t = t0 + r + int(threadIdx.x) % 32 / 4;
   const int last = t0 + kFlashRows < a.queries ? t0 + kFlashRows : a.queries;
   const int tiles = (seen(a, last - 1) + step - 1) / step;
-  const HeadRows<const T> keys(a, a.k, a.keys), values(a, a.v, a.keys);
-  const auto load = [&](int i) {
-    buffer(i % 2).load(keys, i * step);
-    buffer(2 + i % 2).load(values, i * step);
-  };
-  q.load(HeadRows<const T>(a, a.q, a.queries), t0);
-  d_o.load(HeadRows<const T>(a, a.d_o, a.queries), t0);
+  const int whole = seen(a, t0 + r) / step;  // tiles of which this warp sees everything
+  Loader<T, step, width, 2> loader(a, {a.k, a.v}, 0, a.keys);
+  const auto load = [&](int i) { loader.load({buffer(i % 2), buffer(2 + i % 2)}); };
+  Loader<T, kFlashRows, width, 2>(a, {a.q, a.d_o}, t0, a.queries).load({q, d_o});
   load(0);
   const float scale = float(a.scale) * kLog2E;
-  QueryPair of;
-  of.read(a, t);
+  const Statistic of[2] = {statistic_of(a, t), statistic_of(a, t + 8)};
   Result dq[width / 8] = {}, p[step / 8], ds[step / 8];
   for (int i = 0; i < tiles; ++i) {
     await_tile();
     if (i + 1 < tiles) load(i + 1);
+    const uint32_t left = a.seed ? left_out<false, step / 8>(a, t, i * step) : 0;
     begin_products();
     product_of_rows(q, buffer(i % 2), p);
+    end_batch();
     product_of_rows(d_o, buffer(2 + i % 2), ds);
-    end_products(p, ds);
-    if (a.seed) leave_out(LeftOut<false>(a, t, i * step), float(a.keep), ds);
-    if ((i + 1) * step > seen(a, t0 + r)) mask_keys(a, i * step, t, p);
-    grad_of_scores(of, scale, p, ds);
+    end_batch();
+    await_products<1>(p);
+    if (i >= whole) mask_keys(a, i * step, t, p);
+    to_weights(p, scale, [&](int, int j) { return of[j / 2].lse; });
+    await_slopes(a, left, ds);
+    to_slopes(ds, p, [&](int, int j) { return of[j / 2].delta; });
     const auto slopes = as_operands<T>(ds);
     begin_products();
     add_product(slopes, buffer(i % 2), dq);
@@ -96,36 +102,19 @@ __device__ void flash_grad_q(const AttentionArgs& a) {
   store_rows(a, a.dq, t0, a.queries, q, dq, float(a.scale), float(a.scale));
 }
 
-// Scores p to the weights of the values, and the products of values with do to the gradient of the
-// scores, in ds. `lse` and `delta` are of the tile's queries.
-template <int columns>
-__device__ void weights_and_grad(float scale, const float* lse, const float* delta,
-                                 Result (&p)[columns], Result (&ds)[columns]) {
-#pragma unroll
-  for (int n = 0; n < columns; ++n)
-#pragma unroll
-    for (int j = 0; j < 4; ++j) {
-      const int column = n * 8 + int(threadIdx.x) % 4 * 2 + j % 2;
-      p[n].x[j] = exp2_fast(fmaf(p[n].x[j], scale, -lse[column]));
-      ds[n].x[j] = p[n].x[j] * (ds[n].x[j] - delta[column]);
-    }
-}
-
-// lse and delta of the queries of two tiles, in shared memory. A thread reads those of one query,
+// The statistics of the queries of two tiles, in shared memory. A thread reads those of one query,
 // and writes them when it has computed something else meanwhile.
 template <int step>
 struct Statistics {
   float* at;
 
   __device__ float* of(int tile) const { return at + tile % 2 * 2 * step; }
-  __device__ float2 read(const AttentionArgs& a, int tile) const {
-    const int t = tile * step + int(threadIdx.x);
-    if (int(threadIdx.x) >= step || t >= a.queries) return {0.0f, 0.0f};
-    return {lse_of(a, t), delta_of(a, t)};
+  __device__ Statistic read(const AttentionArgs& a, int tile) const {
+    return statistic_of(a, int(threadIdx.x) < step ? tile * step + int(threadIdx.x) : a.queries);
   }
-  __device__ void write(int tile, float2 x) const {
+  __device__ void write(int tile, Statistic x) const {
     if (int(threadIdx.x) >= step) return;
-    of(tile)[threadIdx.x] = x.x, of(tile)[step + threadIdx.x] = x.y;
+    of(tile)[threadIdx.x] = x.lse, of(tile)[step + threadIdx.x] = x.delta;
   }
 };
 
@@ -143,13 +132,10 @@ __device__ void flash_grad_kv(const AttentionArgs& a) {
   const int s0 = int(blockIdx.x) * kFlashRows;
   const int r = int(threadIdx.x) / 32 * 16, s = s0 + r + int(threadIdx.x) % 32 / 4;
   const int first = first_query(a, s0) / step, tiles = (a.queries + step - 1) / step;
-  const HeadRows<const T> queries(a, a.q, a.queries), d_o(a, a.d_o, a.queries);
-  const auto load = [&](int i) {
-    buffer(i % 2).load(queries, i * step);
-    buffer(2 + i % 2).load(d_o, i * step);
-  };
-  k.load(HeadRows<const T>(a, a.k, a.keys), s0);
-  v.load(HeadRows<const T>(a, a.v, a.keys), s0);
+  const int hides = first_query(a, s0 + r + 15);  // queries that do not see all keys of this warp
+  Loader<T, step, width, 2> loader(a, {a.q, a.d_o}, first * step, a.queries);
+  const auto load = [&](int i) { loader.load({buffer(i % 2), buffer(2 + i % 2)}); };
+  Loader<T, kFlashRows, width, 2>(a, {a.k, a.v}, s0, a.keys).load({k, v});
   load(first);
   statistics.write(first, statistics.read(a, first));
   const float scale = float(a.scale) * kLog2E;
@@ -157,30 +143,35 @@ __device__ void flash_grad_kv(const AttentionArgs& a) {
   for (int i = first; i < tiles; ++i) {
     await_tile();
     if (i + 1 < tiles) load(i + 1);
-    const float2 next = statistics.read(a, i + 1);
+    const Statistic next = statistics.read(a, i + 1);
+    const uint32_t left = a.seed ? left_out<true, step / 8>(a, s, i * step) : 0;
     begin_products();
     product_of_rows(k, buffer(i % 2), p);
+    end_batch();
     product_of_rows(v, buffer(2 + i % 2), ds);
-    end_products(p, ds);
-    if (a.seed) leave_out(LeftOut<true>(a, s, i * step), float(a.keep), ds);
-    if (i * step < first_query(a, s0 + r + 15)) {
-      const int begins[2] = {first_query(a, s), first_query(a, s + 8)};
-      mask(
-          i * step, [&](int query, int h) { return query < begins[h]; }, p);
+    end_batch();
+    await_products<1>(p);
+    if (i * step < hides) {
+      const int t = lane_column(i * step);
+      const int begins[2] = {first_query(a, s) - t, first_query(a, s + 8) - t};
+      mask([&](int column, int h) { return column < begins[h]; }, p);
     }
-    weights_and_grad(scale, statistics.of(i), statistics.of(i) + step, p, ds);
-    if (a.seed) leave_out(LeftOut<true>(a, s, i * step), float(a.keep), p);
+    const float *lse = statistics.of(i) + lane_column(0), *delta = lse + step;
+    to_weights(p, scale, [=](int n, int j) { return lse[n * 8 + j % 2]; });
+    statistics.write(i + 1, next);
+    await_slopes(a, left, ds);
+    to_slopes(ds, p, [=](int n, int j) { return delta[n * 8 + j % 2]; });
+    if (a.seed) leave_out(left, 1.0f, p);
     const auto weights = as_operands<T>(p), slopes = as_operands<T>(ds);
     begin_products();
     add_product(weights, buffer(2 + i % 2), dv);
     add_product(slopes, buffer(i % 2), dk);
     end_products(dv, dk);
-    statistics.write(i + 1, next);
   }
   wait_copies();
   __syncthreads();
   store_rows(a, a.dk, s0, a.keys, k, dk, float(a.scale), float(a.scale));
-  store_rows(a, a.dv, s0, a.keys, v, dv, 1.0f, 1.0f);
+  store_rows(a, a.dv, s0, a.keys, v, dv, float(a.keep), float(a.keep));
 }
 
 }  // namespace

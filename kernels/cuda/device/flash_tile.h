@@ -48,55 +48,97 @@ struct Tile {
     return at + c / 64 * block + r * 64 + (c % 64 / 8 ^ r % 8) * 8;
   }
 
-  // Starts to load the rows of a head from row `first` on; zeros where there are none.
-  __device__ void load(const HeadRows<const T>& x, int first) const {
-    constexpr int packets = width / 8, apart = kFlashThreads / packets;
-    const int r0 = int(threadIdx.x) / packets, c = int(threadIdx.x) % packets * 8;
-    T* const to = packet(r0, c);
-    const T* const from = x.first + (first + r0) * x.step + c;
-#pragma unroll
-    for (int j = 0; j < rows / apart; ++j) {
-      const bool present = first + r0 + j * apart < x.count && c < x.depth;
-      const T* const row = from + j * (x.step * apart);
-      if (x.packets)
-        copy_async(to + j * apart * 64, present ? row : x.first, present);
-      else
-#pragma unroll 1
-        for (int i = 0; i < 8; ++i)
-          to[j * apart * 64 + i] = present && c + i < x.depth ? row[i] : T(0.0f);
-    }
+  // The packet c columns, a multiple of 16, to the right of one of the first two of a row, which
+  // begins at a multiple of 128 bytes.
+  static __device__ const T* beside(const T* packet, int c) {
+    return reinterpret_cast<const T*>(uintptr_t(packet) ^ c % 64 * sizeof(T)) + c / 64 * block;
   }
-
   // The rows [r, r + 16), columns [c, c + 16) as the left operand.
   __device__ OperandA left(int r, int c) const {
     const int lane = int(threadIdx.x) % 32;
     OperandA x;
-    load_matrices(x.x, packet(r + lane % 16, c + lane / 16 * 8));
+    load_matrices(x.x, beside(packet(r + lane % 16, lane / 16 * 8), c));
     return x;
   }
   // The same rows as columns of the right operand, for 16 columns of the product.
   __device__ TwoOperandsB right_rows(int r, int c) const {
     const int lane = int(threadIdx.x) % 32;
     TwoOperandsB x;
-    load_matrices(x.x, packet(r + lane % 8 + lane / 16 * 8, c + lane / 8 % 2 * 8));
+    load_matrices(x.x, beside(packet(r + lane % 8 + lane / 16 * 8, lane / 8 % 2 * 8), c));
     return x;
   }
   // The right operand: its rows are the rows [r, r + 16), its columns the columns [c, c + 16).
   __device__ TwoOperandsB right(int r, int c) const {
     const int lane = int(threadIdx.x) % 32;
     TwoOperandsB x;
-    load_transposed(x.x, packet(r + lane % 16, c + lane / 16 * 8));
+    load_transposed(x.x, beside(packet(r + lane % 16, lane / 16 * 8), c));
     return x;
   }
 
   // For a warpgroup: all rows with 16 columns from c on, and 16 rows from r on with all columns.
   __device__ uint64_t some_columns(int c) const {
-    return describe_matrix(at + c / 64 * block + c % 64, 16);
+    return describe_matrix(at, (c / 64 * block + c % 64) * 2, 16);
   }
-  __device__ uint64_t some_rows(int r) const { return describe_matrix(at + r * 64, 2 * block); }
+  __device__ uint64_t some_rows(int r) const { return describe_matrix(at, r * 64 * 2, block * 2); }
 };
 
-// The products stand between begin_products() and end_products(), before which no result is there.
+// Loads tiles of consecutive rows of the block's head, of n tensors at a time. A thread has one
+// packet of every apart-th row.
+template <class T, int rows, int width, int n>
+class Loader {
+ public:
+  // Begins at row `first` of `count`.
+  __device__ Loader(const AttentionArgs& a, const Heads (&x)[n], int first, int count)
+      : left_(column() < a.depth ? count - first - row() : 0),
+        columns_(a.depth - column()),
+        packets_(a.packets) {
+#pragma unroll
+    for (int i = 0; i < n; ++i) {
+      from_[i] = uintptr_t(head_row<const T>(a, x[i], first + row()) + column());
+      step_[i] = apart * x[i].row * int(sizeof(T));
+    }
+  }
+
+  // Starts to load the next rows; zeros where there are none.
+  __device__ void load(const Tile<T, rows, width> (&to)[n]) {
+    if (packets_) {
+#pragma unroll
+      for (int j = 0; j < rows / apart; ++j)
+#pragma unroll
+        for (int i = 0; i < n; ++i) copy_async(at(to[i], j), row_of(i, j), j * apart < left_);
+    } else {
+#pragma unroll 1
+      for (int e = 0; e < rows / apart * 8; ++e)
+#pragma unroll
+        for (int i = 0; i < n; ++i) {
+          const bool present = e / 8 * apart < left_ && e % 8 < columns_;
+          at(to[i], e / 8)[e % 8] = present ? row_of(i, e / 8)[e % 8] : T(0.0f);
+        }
+    }
+#pragma unroll
+    for (int i = 0; i < n; ++i) from_[i] += rows / apart * step_[i];
+    left_ -= rows;
+  }
+
+ private:
+  enum { packets = width / 8, apart = kFlashThreads / packets };
+  static __device__ int row() { return int(threadIdx.x) / packets; }
+  static __device__ int column() { return int(threadIdx.x) % packets * 8; }
+  static __device__ T* at(const Tile<T, rows, width>& tile, int j) {
+    return tile.packet(row(), column()) + j * apart * 64;
+  }
+
+  __device__ const T* row_of(int i, int j) const {
+    return reinterpret_cast<const T*>(from_[i] + uint64_t(j) * uint64_t(step_[i]));
+  }
+
+  uintptr_t from_[n];    // of pointers the compiler would keep two, for packets and elements
+  int64_t step_[n];      // bytes
+  int left_, columns_;   // rows and columns that follow
+  const bool& packets_;  // read for each tile, which takes no register
+};
+
+// The products stand behind begin_products(); results are there when they have been awaited.
 
 // Computes the product of this warp's 16 rows of `a` with the rows of b; to[n] has 8 columns.
 template <int columns, class T, int width>
@@ -171,10 +213,11 @@ __device__ void store_rows(const AttentionArgs& a, const Heads& to, int first, i
     }
   __syncwarp();
   constexpr int packets = width / 8;
-  for (int e = lane; e < 16 * packets; e += 32) {
-    const int row = r + e / packets, c = e % packets * 8;
-    if (first + row >= all || c >= a.depth) continue;
-    T* place = head_row<T>(a, to, first + row) + c;
+  const int c = lane % packets * 8;
+  T* const head = head_row<T>(a, to, first) + c;
+  for (int row = r + lane / packets; row < r + 16; row += 32 / packets) {
+    if (first + row >= all || c >= a.depth) break;
+    T* place = head + row * to.row;
     const T* from = tile.packet(row, c);
     if (a.packets)
       *reinterpret_cast<uint4*>(place) = *reinterpret_cast<const uint4*>(from);
@@ -183,52 +226,49 @@ __device__ void store_rows(const AttentionArgs& a, const Heads& to, int first, i
   }
 }
 
-// Scores of this lane's two rows, 0 and 1, become -infinity in the columns that are `hidden`, in a
-// tile whose first column is number `first`.
+// This lane's first column in a tile whose first column is number `first`.
+__device__ inline int lane_column(int first) { return first + int(threadIdx.x) % 4 * 2; }
+
+// Scores of this lane's two rows, 0 and 1, become -infinity in the columns that are `hidden`, which
+// are counted from this lane's first one.
 template <int columns, class F>
-__device__ void mask(int first, F hidden, Result (&scores)[columns]) {
-  const int column = first + int(threadIdx.x) % 4 * 2;
+__device__ void mask(F hidden, Result (&scores)[columns]) {
 #pragma unroll
   for (int n = 0; n < columns; ++n)
 #pragma unroll
     for (int i = 0; i < 4; ++i)
-      if (hidden(column + n * 8 + i % 2, i / 2)) scores[n].x[i] = -HUGE_VALF;
+      if (hidden(n * 8 + i % 2, i / 2)) scores[n].x[i] = -HUGE_VALF;
 }
 
-// The same where columns are keys and the rows are the queries t and t + 8.
+// The same where columns are keys from `first` on and the rows are the queries t and t + 8.
 template <int columns>
 __device__ void mask_keys(const AttentionArgs& a, int first, int t, Result (&scores)[columns]) {
-  const int ends[2] = {seen(a, t), seen(a, t + 8)};
-  mask(
-      first, [&](int key, int h) { return key >= ends[h]; }, scores);
+  const int key = lane_column(first), ends[2] = {seen(a, t) - key, seen(a, t + 8) - key};
+  mask([&](int column, int h) { return column >= ends[h]; }, scores);
 }
 
-// Whether dropout leaves out element e of this lane's rows r and r + 8, in a tile whose first
-// column is number `first`. Rows are keys and columns queries, or the other way around.
-template <bool of_keys>
-struct LeftOut {
-  Dropout dropout;
-  int row, column;
-
-  __device__ LeftOut(const AttentionArgs& a, int row, int first)
-      : dropout(a), row(row), column(first + int(threadIdx.x) % 4 * 2) {}
-  __device__ bool operator()(int e) const {
-    const int r = row + e % 4 / 2 * 8, c = column + e / 4 * 8 + e % 2;
-    return of_keys ? dropout.leaves_out(c, r) : dropout.leaves_out(r, c);
-  }
-};
-
-// Applies dropout to the 16 rows and 8 * columns columns of a tile that this warp has: what
-// leaves_out(e) says of this lane's element e becomes 0, the rest is multiplied by `factor`. Bits,
-// because random numbers take much code, which would be there for each element.
-template <int columns, class F>
-__device__ void leave_out(F leaves_out, float factor, Result (&x)[columns]) {
-  static_assert(4 * columns <= 32);
+// What dropout leaves out of this lane's rows r and r + 8 of a tile with n * 8 columns, of which
+// the first is number `first`: a bit for each element. Rows are keys and columns queries, or the
+// other way around. To be called where few registers are in use: random numbers take many.
+template <bool of_keys, int n>
+__device__ uint32_t left_out(const AttentionArgs& a, int r, int first) {
+  static_assert(4 * n <= 32);
+  const Dropout dropout(a);
+  const int column = lane_column(first);
   uint32_t bits = 0;
 #pragma unroll 1
-  for (int e = 0; e < 4 * columns; ++e) bits |= uint32_t(leaves_out(e)) << e;
+  for (int e = 0; e < 4 * n; ++e) {
+    const int row = r + e % 4 / 2 * 8, c = column + e / 4 * 8 + e % 2;
+    bits |= uint32_t(of_keys ? dropout.leaves_out(c, row) : dropout.leaves_out(row, c)) << e;
+  }
+  return bits;
+}
+
+// Elements that are left out become 0, others are multiplied by `factor`.
+template <int n>
+__device__ void leave_out(uint32_t bits, float factor, Result (&x)[n]) {
 #pragma unroll
-  for (int e = 0; e < 4 * columns; ++e)
+  for (int e = 0; e < 4 * n; ++e)
     x[e / 4].x[e % 4] = bits >> e & 1 ? 0.0f : x[e / 4].x[e % 4] * factor;
 }
 

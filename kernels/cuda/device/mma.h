@@ -81,13 +81,6 @@ __device__ inline float exp2_fast(float x) {
   return y;
 }
 
-// The larger of two; NaN if one is.
-__device__ inline float max_or_nan(float x, float y) {
-  float z;
-  asm("max.NaN.f32 %0, %1, %2;" : "=f"(z) : "f"(x), "f"(y));
-  return z;
-}
-
 #endif
 
 // Two elements in one word, as in memory.

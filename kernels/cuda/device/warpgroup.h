@@ -18,12 +18,12 @@ constexpr bool kWarpgroups = true;
 constexpr bool kWarpgroups = false;
 #endif
 
-// Describes a matrix to the instructions. `blocks`: bytes from 64 of its columns to the next 64, if
-// these are the columns of the product.
-__device__ inline uint64_t describe_matrix(const void* at, int blocks) {
-  const uint64_t address = __cvta_generic_to_shared(at);
+// Describes the matrix `offset` bytes behind `at` to the instructions. `blocks`: bytes from 64 of
+// its columns to the next 64, if these are the columns of the product.
+__device__ inline uint64_t describe_matrix(const void* at, int offset, int blocks) {
+  const uint32_t address = uint32_t(__cvta_generic_to_shared(at));
   constexpr uint64_t eight_rows = 1024, rows_of_128_bytes = 1;
-  return address >> 4 | uint64_t(blocks >> 4) << 16 | (eight_rows >> 4) << 32 |
+  return (address / 16 + uint32_t(offset / 16 + (blocks / 16 << 16))) | (eight_rows >> 4) << 32 |
          rows_of_128_bytes << 62;
 }
 
@@ -33,7 +33,7 @@ __device__ inline void publish_to_products() {
   if constexpr (kWarpgroups) asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-// Begins a batch of products.
+// Begins batches of products.
 __device__ inline void begin_products() {
   if constexpr (kWarpgroups) asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }
@@ -47,14 +47,25 @@ __device__ void hold(Result (&d)[columns]) {
     for (int i = 0; i < 4; ++i) asm volatile("" : "+f"(d[n].x[i])::"memory");
 }
 
-// Waits for the batch, of which these are all the results.
-template <class... Results>
-__device__ void end_products(Results&... d) {
+// Ends a batch, which is computed while the threads go on.
+__device__ inline void end_batch() {
+  if constexpr (kWarpgroups) asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+
+// Waits for all batches but the last `others`. These are the results that come to be there.
+template <int others, class... Results>
+__device__ void await_products(Results&... d) {
   if constexpr (kWarpgroups) {
-    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-    asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+    asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(others) : "memory");
     (hold(d), ...);
   }
+}
+
+// Ends the last batch and waits for all.
+template <class... Results>
+__device__ void end_products(Results&... d) {
+  end_batch();
+  await_products<0>(d...);
 }
 
 #define ORR_4(d, i) "+f"(d[i].x[0]), "+f"(d[i].x[1]), "+f"(d[i].x[2]), "+f"(d[i].x[3])

@@ -72,7 +72,7 @@ void supports(const orr_op& op, orr_support& out) {
           "heads of " + std::to_string(s.depth) + " elements do not fit into shared memory");
   out.strided_in = s.grad ? 95 : 15;
   out.strided_out = s.grad ? 7 : 1;
-  orr::copy_text(out.numerics, s.flash() ? "cuda.attention.flash.2: keys by 64, mma f32"
+  orr::copy_text(out.numerics, s.flash() ? "cuda.attention.flash.3: keys by 64, mma f32"
                                          : "cuda.attention.plain.1: tiles by depth, no fma");
 }
 

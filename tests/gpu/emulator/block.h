@@ -11,6 +11,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -19,6 +21,8 @@ namespace emulator {
 struct Fiber {
   uint3 index{};
   int lane = 0, warp = 0;
+  // The products of its warpgroup that it has not awaited, in batches; the last has not ended.
+  std::deque<std::vector<std::function<void()>>> batches{1};
 };
 
 // Of the fiber that runs. REQUIRES: called by a kernel.

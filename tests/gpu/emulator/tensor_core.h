@@ -77,8 +77,8 @@ inline char* tile_memory() { return ::emulator::dynamic_shared; }
 
 // As PTX has it: address, leading and stride offset, each a sixteenth, and the kind of permutation.
 // Bits of an address are those behind the beginning of shared memory.
-inline uint64_t describe_matrix(const void* at, int blocks) {
-  const auto address = uint64_t(static_cast<const char*>(at) - ::emulator::dynamic_shared);
+inline uint64_t describe_matrix(const void* at, int offset, int blocks) {
+  const auto address = uint64_t(static_cast<const char*>(at) + offset - ::emulator::dynamic_shared);
   return address >> 4 | uint64_t(blocks >> 4) << 16 | uint64_t{1024 >> 4} << 32 | uint64_t{1} << 62;
 }
 struct Described {
@@ -110,11 +110,35 @@ struct Described {
 
 inline void publish_to_products() {}
 inline void begin_products() {}
+inline void end_batch() { ::emulator::self().batches.emplace_back(); }
+// Computes the batches that are awaited now, as late as they may be on a device.
+template <int others, class... Results>
+void await_products(Results&...) {
+  auto& batches = ::emulator::self().batches;
+  for (; batches.size() > others + 1; batches.pop_front())
+    for (const auto& product : batches.front()) product();
+}
 template <class... Results>
-void end_products(Results&...) {}
+void end_products(Results&... d) {
+  end_batch();
+  await_products<0>(d...);
+}
 
 template <class T>
 struct Warpgroup {
+  template <int columns>
+  static void rows(Result (&d)[columns], uint64_t a, uint64_t b, bool adds) {
+    later([=, &d] { rows_now(d, a, b, adds); });
+  }
+  template <int columns>
+  static void add(Result (&d)[columns], const OperandA& a, uint64_t b) {
+    later([=, &d] { add_now(d, a, b); });
+  }
+
+ private:
+  static void later(std::function<void()> product) {
+    ::emulator::self().batches.back().push_back(std::move(product));
+  }
   // Calls f(element, row of the warpgroup, column) for what this lane has of n * 8 columns.
   template <int columns, class F>
   static void each(Result (&d)[columns], F f) {
@@ -123,7 +147,7 @@ struct Warpgroup {
       for (int i = 0; i < 4; ++i) f(d[n].x[i], first + i / 2 * 8, n * 8 + lane % 4 * 2 + i % 2);
   }
   template <int columns>
-  static void rows(Result (&d)[columns], uint64_t a, uint64_t b, bool adds) {
+  static void rows_now(Result (&d)[columns], uint64_t a, uint64_t b, bool adds) {
     const Described left(a), right(b);
     each(d, [&](float& x, int row, int column) {
       if (!adds) x = 0;
@@ -131,7 +155,7 @@ struct Warpgroup {
     });
   }
   template <int columns>
-  static void add(Result (&d)[columns], const OperandA& a, uint64_t b) {
+  static void add_now(Result (&d)[columns], const OperandA& a, uint64_t b) {
     float mine[4][2];
     for (int i = 0; i < 4; ++i) widen<T>(a.x[i], mine[i]);
     const auto* all =
@@ -153,6 +177,5 @@ inline void copy_async(void* to, const void* from, bool present) {
 inline void wait_copies() { ::emulator::wait_copies(); }
 
 inline float exp2_fast(float x) { return std::exp2(x); }
-inline float max_or_nan(float x, float y) { return x >= y || x != x ? x : y; }
 
 }  // namespace orr_cuda

@@ -82,11 +82,12 @@ __device__ void flash(const AttentionArgs& a) {
   Result o[width / 8] = {}, s[kKeys / 8];
   for (int i = 0; i < tiles; ++i) {
     await_tile();
-    if (i + 1 < tiles) load(i + 1);
     const uint32_t left = a.seed ? left_out<false, kKeys / 8>(a, t, i * kKeys) : 0;
     begin_products();
     product_of_rows(q, buffer(i % 2), s);
-    end_products(s);
+    end_batch();
+    if (i + 1 < tiles) load(i + 1);
+    await_products<0>(s);
     if (i >= whole) mask_keys(a, i * kKeys, t, s);
     soften<width>(run, scale, s, o);
     if (a.seed) leave_out(left, 1.0f, s);

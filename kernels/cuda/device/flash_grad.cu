@@ -80,13 +80,13 @@ __device__ void flash_grad_q(const AttentionArgs& a) {
   Result dq[width / 8] = {}, p[step / 8], ds[step / 8];
   for (int i = 0; i < tiles; ++i) {
     await_tile();
-    if (i + 1 < tiles) load(i + 1);
     const uint32_t left = a.seed ? left_out<false, step / 8>(a, t, i * step) : 0;
     begin_products();
     product_of_rows(q, buffer(i % 2), p);
     end_batch();
     product_of_rows(d_o, buffer(2 + i % 2), ds);
     end_batch();
+    if (i + 1 < tiles) load(i + 1);
     await_products<1>(p);
     if (i >= whole) mask_keys(a, i * step, t, p);
     to_weights(p, scale, [&](int, int j) { return of[j / 2].lse; });
@@ -142,7 +142,6 @@ __device__ void flash_grad_kv(const AttentionArgs& a) {
   Result dk[width / 8] = {}, dv[width / 8] = {}, p[step / 8], ds[step / 8];
   for (int i = first; i < tiles; ++i) {
     await_tile();
-    if (i + 1 < tiles) load(i + 1);
     const Statistic next = statistics.read(a, i + 1);
     const uint32_t left = a.seed ? left_out<true, step / 8>(a, s, i * step) : 0;
     begin_products();
@@ -150,6 +149,7 @@ __device__ void flash_grad_kv(const AttentionArgs& a) {
     end_batch();
     product_of_rows(v, buffer(2 + i % 2), ds);
     end_batch();
+    if (i + 1 < tiles) load(i + 1);
     await_products<1>(p);
     if (i * step < hides) {
       const int t = lane_column(i * step);

@@ -27,6 +27,9 @@ struct Extent {
 // orr::Error if there is none. REQUIRES: the device is open. [main thread]
 Function find_function(const std::string& name);
 
+// The most shared memory of a block: what sm_80 has, nearly.
+constexpr int64_t kMostShared = 160 << 10;
+
 // Allows launches with more than 48 KiB of dynamic shared memory. [main thread]
 void allow_shared(Function function, unsigned bytes);
 

@@ -13,8 +13,7 @@
 namespace orr_cuda {
 namespace {
 
-constexpr int kTeam = 8;   // threads for the sums of a row
-constexpr int kAhead = 4;  // rows whose addends a thread loads at once
+constexpr int kTeam = 8;  // threads for the sums of a row
 
 template <class A>
 struct alignas(4 * sizeof(A)) RowFacts {
@@ -22,7 +21,7 @@ struct alignas(4 * sizeof(A)) RowFacts {
 };
 
 // What lies in shared memory: facts and partial sums of a tile's rows, the block's sums, the
-// weight, the rows of dy and x. A row has one element more, 0, if their number is odd.
+// weight, the rows of dy, x and what is added. A row has one element more, 0, if their number is odd.
 template <class T>
 struct NormTile {
   using A = Acc<T>;
@@ -34,12 +33,13 @@ struct NormTile {
 
   __device__ T* row(int i) const { return reinterpret_cast<T*>(rows + i * a.pitch); }
   __device__ T* w() const { return row(0); }
-  __device__ T* dy(int i) const { return row(1 + 2 * i); }
-  __device__ T* x(int i) const { return row(2 + 2 * i); }
+  __device__ T* dy(int i) const { return row(1 + i); }
+  __device__ T* x(int i) const { return row(1 + a.tile + i); }
+  __device__ T* added(int i) const { return row(1 + 2 * a.tile + i); }
 
-  // Starts to copy `count` rows to every `step`-th row from `to` on. Odd ones end with a 0.
-  __device__ void load(T* to, int step, const void* all, int64_t first, int count) const {
-    const int n = a.columns, apart = step * a.pitch / int(sizeof(T));
+  // Starts to copy `count` rows. Odd ones end with a 0.
+  __device__ void load(T* to, const void* all, int64_t first, int count) const {
+    const int n = a.columns, apart = a.pitch / int(sizeof(T));
     const T* from = static_cast<const T*>(all) + first * n;
     constexpr int packet = Packet<T>::size;
     if (a.packets) {
@@ -123,30 +123,23 @@ __device__ void columns_of(const NormTile<T>& tile, int c, int64_t row, int coun
   for (int k = 0; k < 3; ++k)
 #pragma unroll
     for (int j = 0; j < W; ++j) sum[k].v[j] = tile.sums[k * n + c + j];
-  T* y = static_cast<T*>(a.y) + row * n;
-  const T* added = static_cast<const T*>(a.added) + row * n;
-  for (int i0 = 0; i0 < count; i0 += kAhead) {
-    Some r[kAhead];
+  T* y = static_cast<T*>(a.y) + row * n + c;
+#pragma unroll 2
+  for (int i = 0; i < count; ++i, y += n) {
+    const RowFacts<A> f = tile.facts[i];
+    const Some d = some(tile.dy(i)), x = some(tile.x(i)),
+               r = a.added ? some(tile.added(i)) : Some{};
+    Some to;
 #pragma unroll
-    for (int i = 0; i < kAhead; ++i)
-      if (a.added && i0 + i < count) r[i] = some(added + (i0 + i) * n);
-#pragma unroll
-    for (int i = 0; i < kAhead; ++i) {
-      if (i0 + i >= count) break;
-      const RowFacts<A> f = tile.facts[i0 + i];
-      const Some d = some(tile.dy(i0 + i)), x = some(tile.x(i0 + i));
-      Some to;
-#pragma unroll
-      for (int j = 0; j < W; ++j) {
-        const A dy = get(d.v[j]), v = get(x.v[j]) - f.mean;
-        to.v[j] = rounded<T>(f.rstd * (dy * get(w.v[j]) - f.g_mean - v * f.rstd * f.gx_mean));
-        if (a.added) to.v[j] = rounded<T>(get(to.v[j]) + get(r[i].v[j]));
-        sum[0].v[j] = sum[0].v[j] + dy * v * f.rstd;
-        sum[1].v[j] = sum[1].v[j] + dy;
-        sum[2].v[j] = sum[2].v[j] + get(to.v[j]);
-      }
-      *reinterpret_cast<Some*>(y + (i0 + i) * n + c) = to;
+    for (int j = 0; j < W; ++j) {
+      const A dy = get(d.v[j]), v = get(x.v[j]) - f.mean;
+      to.v[j] = rounded<T>(f.rstd * (dy * get(w.v[j]) - f.g_mean - v * f.rstd * f.gx_mean));
+      if (a.added) to.v[j] = rounded<T>(get(to.v[j]) + get(r.v[j]));
+      sum[0].v[j] = sum[0].v[j] + dy * v * f.rstd;
+      sum[1].v[j] = sum[1].v[j] + dy;
+      sum[2].v[j] = sum[2].v[j] + get(to.v[j]);
     }
+    *reinterpret_cast<Some*>(y) = to;
   }
 #pragma unroll
   for (int k = 0; k < 3; ++k)
@@ -168,11 +161,12 @@ __device__ void norm_grad(const NormGradArgs& a) {
   const int64_t first = blockIdx.x / a.entries * a.length + begin;
   const int count = left < ORR_SUM_ROWS ? int(left) : ORR_SUM_ROWS;
   for (int c = int(threadIdx.x); c < 3 * n; c += kNormThreads) tile.sums[c] = 0;
-  tile.load(tile.w(), 0, a.w, 0, 1);
+  tile.load(tile.w(), a.w, 0, 1);
   for (int r = 0; r < count; r += a.tile) {
     const int here = count - r < a.tile ? count - r : a.tile;
-    tile.load(tile.dy(0), 2, a.dy, first + r, here);
-    tile.load(tile.x(0), 2, a.x, first + r, here);
+    tile.load(tile.dy(0), a.dy, first + r, here);
+    tile.load(tile.x(0), a.x, first + r, here);
+    if (a.added) tile.load(tile.added(0), a.added, first + r, here);
     wait_copies();
     __syncthreads();
     if (team < here) sum_row(tile, team, first + r + team);

@@ -17,7 +17,6 @@
 namespace orr_cuda {
 namespace {
 
-constexpr int64_t kSharedLimit = 160 << 10;  // what sm_80 has, nearly
 constexpr int64_t kFlashDepth = 128;
 
 bool is_grad(const orr_op& op) { return std::string_view(op.kind) != "attention"; }
@@ -68,7 +67,7 @@ void supports(const orr_op& op, orr_support& out) {
   const Shape s(op);
   require(s.heads < 1 << 16, "65,536 heads of the batch, or more");
   require(s.queries < 1 << 30 && s.keys < 1 << 30, "2^30 queries or keys, or more");
-  require(s.flash() || s.shared(s.grad ? 6 : 4) <= kSharedLimit,
+  require(s.flash() || s.shared(s.grad ? 6 : 4) <= kMostShared,
           "heads of " + std::to_string(s.depth) + " elements do not fit into shared memory");
   out.strided_in = s.grad ? 95 : 15;
   out.strided_out = s.grad ? 7 : 1;

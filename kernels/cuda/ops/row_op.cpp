@@ -113,8 +113,10 @@ std::string grad_inputs(const orr_op& op) { return is_rms(op) ? "dxwr" : "dxwmr"
 // How many outputs it has without the sum of the first.
 int gradients(const orr_op& op) { return is_rms(op) ? 2 : 3; }
 
-// How a block's shared memory is divided (device/norm_grad.cu). Three blocks of sm_90 fit on a
-// multiprocessor if rows are short.
+bool adds(const orr_op& op) { return op.n_in > int(grad_inputs(op).size()); }
+
+// How a block's shared memory is divided (device/norm_grad.cu). Four blocks fit on a multiprocessor
+// of sm_90 if rows are short.
 struct NormTileLayout {
   explicit NormTileLayout(const orr_op& op) {
     const int64_t wide = orr_dtype_bytes(wide_dtype(op.in[0].dtype)), columns = op.in[0].dims[1];
@@ -123,20 +125,19 @@ struct NormTileLayout {
     pitch = ((columns + 1) * orr_dtype_bytes(op.in[0].dtype) + 95) / 128 * 128 + 32;
     for (tile = kNormTile;; tile /= 2) {
       rows_at = ((4 + 2 * blocks) * tile + 3 * columns) * wide / 16 * 16 + 16;
-      shared = rows_at + (1 + 2 * tile) * pitch;
-      if (tile == 1 || shared <= kSharedLimit * 2 / 3) break;
+      shared = rows_at + (1 + (adds(op) ? 3 : 2) * tile) * pitch;
+      if (tile == 1 || shared <= kSharedLimit / 2) break;
     }
   }
   int64_t blocks, pitch, tile, rows_at, shared;
 };
 
 void supports_grad(const orr_op& op, orr_support& out) {
-  const bool adds = op.n_in > int(grad_inputs(op).size()), sums = op.n_out > gradients(op);
-  require_tensors(op, grad_inputs(op) + (adds ? "x" : ""),
+  const bool sums = op.n_out > gradients(op);
+  require_tensors(op, grad_inputs(op) + (adds(op) ? "x" : ""),
                   std::string(is_rms(op) ? "yn" : "ynn") + (sums ? "n" : ""));
   require(op.in[0].dims[1] > 0, "rows must not be empty");
-  require(NormTileLayout(op).shared <= kSharedLimit,
-          "rows too long for a block to keep their sums");
+  require(NormTileLayout(op).shared <= kMostShared, "rows too long for a block to keep their sums");
   orr::copy_text(out.numerics, "cuda.norm_grad.1: sums as in ops.h");
 }
 
@@ -145,7 +146,7 @@ uint64_t measure_grad(const orr_op& op) { return plan_of(op, op.n_out - 1).works
 struct NormGrad : Prepared {
   explicit NormGrad(const orr_op& op)
       : inputs_(grad_inputs(op)),
-        adds_(op.n_in > int(inputs_.size())),
+        adds_(adds(op)),
         dtype_bytes_(orr_dtype_bytes(op.in[0].dtype)),
         layout_(op),
         plan_(plan_of(op, op.n_out - 1)),
@@ -156,7 +157,7 @@ struct NormGrad : Prepared {
     args_.columns = int32_t(plan_.columns), args_.blocks = int32_t(layout_.blocks);
     args_.tile = int32_t(layout_.tile), args_.pitch = int32_t(layout_.pitch);
     args_.rows_at = int32_t(layout_.rows_at);
-    if (layout_.shared > 48 << 10) allow_shared(function_, unsigned(kSharedLimit));
+    if (layout_.shared > 48 << 10) allow_shared(function_, unsigned(kMostShared));
   }
 
   void launch(CUstream stream, const Buffers& b) override {

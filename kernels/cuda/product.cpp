@@ -18,12 +18,8 @@ namespace {
 constexpr int most_candidates = 32;
 
 cudaDataType_t data_type(int32_t dtype) {
-  switch (dtype) {
-    case ORR_F64: return CUDA_R_64F;
-    case ORR_BF16: return CUDA_R_16BF;
-    case ORR_F16: return CUDA_R_16F;
-    default: return CUDA_R_32F;
-  }
+  static constexpr cudaDataType_t types[] = {CUDA_R_32F, CUDA_R_64F, CUDA_R_16BF, CUDA_R_16F};
+  return types[dtype - ORR_F32];
 }
 
 Layout layout(const Matrix& x, const MatmulShape& shape) {

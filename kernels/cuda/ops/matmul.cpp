@@ -93,7 +93,12 @@ class Matmul : public Prepared {
 
   void launch(CUstream stream, const Buffers& buffers) override {
     if (shape_.m == 0 || shape_.n == 0 || shape_.g == 0) return;
-    if (empty()) return clear(stream, buffers.out[0]);
+    if (empty()) {  // sums of no terms
+      const int64_t elements = shape_.g * shape_.m * shape_.n * leaves_.nodes();
+      ORR_DRIVER(cuMemsetD8Async, buffers.out[0], 0,
+                 size_t(elements * orr_dtype_bytes(shape_.dtype)), stream);
+      return;
+    }
     const ProductPlaces all{buffers.in[0], buffers.in[1], 0, buffers.workspace};
     LeafNode nodes[kMaxNodes];
     CUdeviceptr y = buffers.out[0];
@@ -103,13 +108,6 @@ class Matmul : public Prepared {
 
  private:
   bool empty() const { return shape_.m * shape_.n * shape_.g * shape_.k == 0; }
-
-  // A sum of no terms.
-  void clear(CUstream stream, CUdeviceptr y) const {
-    const auto bytes = static_cast<size_t>(orr_dtype_bytes(shape_.dtype));
-    const int64_t rows = shape_.g * shape_.m * leaves_.nodes();
-    ORR_DRIVER(cuMemsetD8Async, y, 0, static_cast<size_t>(rows * shape_.n) * bytes, stream);
-  }
 
   // The node over the call's leaves [first, first + n) into `to`; scratch from `level` on is free.
   void add_node(CUstream stream, const ProductPlaces& all, int64_t first, int64_t n, CUdeviceptr to,

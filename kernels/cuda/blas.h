@@ -25,7 +25,15 @@ namespace orr_cuda {
 
 struct Blas {
   // Throws orr::Error (ORR_UNAVAILABLE) with the reason and the remedy.
-  Blas();
+  Blas() {
+    void* library =
+        open_library("ORRERY_CUBLASLT_LIBRARY", {"libcublasLt.so.13", "libcublasLt.so.12"},
+                     "libcublasLt.so.13 was not found: install cuBLAS, or name it with "
+                     "ORRERY_CUBLASLT_LIBRARY");
+    ORR_BLAS_FUNCTIONS(ORR_NEED)
+    if (cublasLtCreate(&handle) != CUBLAS_STATUS_SUCCESS)
+      throw orr::Error(ORR_UNAVAILABLE, "cuBLASLt cannot work with this driver: update the driver");
+  }
   Blas(const Blas&) = delete;
 
   ORR_BLAS_FUNCTIONS(ORR_MEMBER)
@@ -34,9 +42,15 @@ struct Blas {
 };
 
 // Opens the library at the first call. REQUIRES: the device is current. [main thread]
-const Blas& blas();
+inline const Blas& blas() {
+  static const Blas opened;
+  return opened;
+}
 
-void check_blas(cublasStatus_t status, const char* what);
+inline void check_blas(cublasStatus_t status, const char* what) {
+  if (status != CUBLAS_STATUS_SUCCESS)
+    throw orr::Error(ORR_FAILED, std::string(what) + ": " + blas().cublasLtGetStatusString(status));
+}
 // Calls a function of the library, with this check.
 #define ORR_BLAS(name, ...) check_blas(blas().name(__VA_ARGS__), #name)
 

@@ -15,8 +15,6 @@ namespace {
 
 // Context, cuBLASLt's kernels and those of this plugin; read off as what the first step takes.
 constexpr uint64_t outside_steps = uint64_t{1} << 30;
-constexpr uint64_t alignment = 256;
-constexpr uint64_t row_alignment = 16;  // of what cuBLASLt loads at once
 
 Opened& state() {
   static Opened device;
@@ -62,29 +60,24 @@ double bandwidth(CUdevice device) {
 }
 
 // What planning needs; without a driver what is the same for all devices.
-orr_device_facts facts_of(CUdevice device) {
-  orr_device_facts out{};
-  out.size = sizeof out;
-  orr::copy_text(out.name, "cuda");
-  out.alignment = alignment;
-  out.outside = outside_steps;
-  out.row_alignment = row_alignment;
-  if (!why_not_here().empty()) return out;
-  size_t total = 0;
-  ORR_DRIVER(cuDeviceGetName, out.model, sizeof out.model, device);
-  ORR_DRIVER(cuDeviceTotalMem, &total, device);
-  out.memory = total - std::min<uint64_t>(total, outside_steps);
-  out.peak_flops = peak_flops(device);
-  out.bandwidth = bandwidth(device);
-  return out;
-}
-
 orr_status* facts(void*, orr_device_facts* out) {
   return orr::guard([&] {
-    const orr_device_facts known = facts_of(state().context ? state().device : 0);
-    const uint32_t size = out->size;
-    std::memcpy(out, &known, std::min<size_t>(size, sizeof known));
-    out->size = size;
+    const CUdevice device = state().device;
+    orr_device_facts known{};
+    known.size = out->size;
+    orr::copy_text(known.name, "cuda");
+    known.alignment = 256;
+    known.outside = outside_steps;
+    known.row_alignment = 16;  // of what cuBLASLt loads at once
+    if (why_not_here().empty()) {
+      size_t total = 0;
+      ORR_DRIVER(cuDeviceGetName, known.model, sizeof known.model, device);
+      ORR_DRIVER(cuDeviceTotalMem, &total, device);
+      known.memory = total - std::min<uint64_t>(total, outside_steps);
+      known.peak_flops = peak_flops(device);
+      known.bandwidth = bandwidth(device);
+    }
+    std::memcpy(out, &known, std::min<size_t>(out->size, sizeof known));
   });
 }
 

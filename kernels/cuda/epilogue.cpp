@@ -79,11 +79,9 @@ Epilogue::Epilogue(const orr_op& op) {
     require(kind == CUBLASLT_EPILOGUE_DEFAULT, "GELU of a sum with a tensor");
     added_at = whole(op.in[added], op.out[result]);
   }
-  if (bias >= 0)
-    kind = static_cast<cublasLtEpilogue_t>(
-        kind == CUBLASLT_EPILOGUE_DEFAULT ? CUBLASLT_EPILOGUE_BIAS : kind | CUBLASLT_EPILOGUE_BIAS);
+  if (bias >= 0) kind = (kind == CUBLASLT_EPILOGUE_DEFAULT ? 0 : kind) | CUBLASLT_EPILOGUE_BIAS;
   if (kept >= 0) {
-    kind = static_cast<cublasLtEpilogue_t>(kind | CUBLASLT_EPILOGUE_GELU_AUX);
+    kind |= CUBLASLT_EPILOGUE_GELU_AUX;
     aux_at = whole(op.out[kept], op.out[result]);
   }
   if (before >= 0) aux_at = whole(op.in[before], op.out[result]);

@@ -29,7 +29,7 @@ struct Epilogue {
   };
   Apart take_apart(const orr_op& op) const;
 
-  cublasLtEpilogue_t kind = CUBLASLT_EPILOGUE_DEFAULT;
+  uint32_t kind = CUBLASLT_EPILOGUE_DEFAULT;
   int result = 0;                          // the output that the product becomes
   int bias = -1, added = -1, before = -1;  // inputs: a row, a tensor, the argument of GELU's slope
   int kept = -1;                           // output: the argument of GELU

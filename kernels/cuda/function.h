@@ -17,7 +17,10 @@ namespace orr_cuda {
 using Function = CUfunction;
 
 // A device address as the type that pointers have in the arguments of device functions.
-inline void* pointer(CUdeviceptr at) { return reinterpret_cast<void*>(at); }
+template <class T = void>
+T* pointer(CUdeviceptr at) {
+  return reinterpret_cast<T*>(at);
+}
 
 struct Extent {
   unsigned x = 1, y = 1, z = 1;

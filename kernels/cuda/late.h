@@ -3,7 +3,6 @@
 // Errors that kernels find, on the host's side: which ops may report them, and the messages.
 #pragma once
 
-#include <cuda.h>
 #include <orrery/kernel.h>
 
 #include <cstring>

@@ -9,27 +9,6 @@
 namespace orr_cuda {
 namespace {
 
-// A dim of 1 has any stride. The one that it has is taken where it can be, so that one row has the
-// alignment of many.
-std::optional<Matrix> view(const orr_tensor& t, bool may_turn) {
-  const int64_t rows = t.dims[1], cols = t.dims[2], row = t.strides[1], col = t.strides[2];
-  const int64_t batch = t.dims[0] == 1 ? 0 : t.strides[0];
-  if ((col == 1 || cols <= 1) && (row >= cols || rows <= 1))
-    return Matrix{cols, rows, std::max<int64_t>({row, cols, 1}), batch, false};
-  if (may_turn && (row == 1 || rows <= 1) && (col >= rows || cols <= 1))
-    return Matrix{rows, cols, std::max<int64_t>({col, rows, 1}), batch, true};
-  return std::nullopt;
-}
-
-void check(const orr_op& op) {
-  require_counts(op, 2, 1);
-  require_rank(op.in[0], 3, "a");
-  require_rank(op.in[1], 3, "b");
-  require_real(op.in[0], "a");
-  require_dtype(op.in[1], op.in[0].dtype, "b");
-  require_dtype(op.out[0], op.in[0].dtype, "y");
-}
-
 // One of the outputs [M, N] that lie one after another, seen as one group. Nodes of leaves come as
 // [nodes, M, N], [nodes, 1, M, N] or [1, M, N]; the first stride is then from node to node.
 orr_tensor one_of(const orr_tensor& y) {
@@ -42,8 +21,25 @@ orr_tensor one_of(const orr_tensor& y) {
 
 }  // namespace
 
+// A dim of 1 has any stride. The one that it has is taken where it can be, so that one row has the
+// alignment of many.
+std::optional<Matrix> view_of(const orr_tensor& t, bool may_turn) {
+  const int64_t rows = t.dims[1], cols = t.dims[2], row = t.strides[1], col = t.strides[2];
+  const int64_t batch = t.dims[0] == 1 ? 0 : t.strides[0];
+  if ((col == 1 || cols <= 1) && (row >= cols || rows <= 1))
+    return Matrix{cols, rows, std::max<int64_t>({row, cols, 1}), batch, false};
+  if (may_turn && (row == 1 || rows <= 1) && (col >= rows || cols <= 1))
+    return Matrix{rows, cols, std::max<int64_t>({col, rows, 1}), batch, true};
+  return std::nullopt;
+}
+
 MatmulShape::MatmulShape(const orr_op& op) {
-  check(op);
+  require_counts(op, 2, 1);
+  require_rank(op.in[0], 3, "a");
+  require_rank(op.in[1], 3, "b");
+  require_real(op.in[0], "a");
+  require_dtype(op.in[1], op.in[0].dtype, "b");
+  require_dtype(op.out[0], op.in[0].dtype, "y");
   const orr_tensor &ta = op.in[0], &tb = op.in[1];
   dtype = ta.dtype;
   g = ta.dims[0], m = ta.dims[1], k = ta.dims[2], n = tb.dims[2];
@@ -57,7 +53,7 @@ MatmulShape::MatmulShape(const orr_op& op) {
   else
     require_shape(op.out[0], {g, m, n}, "y");
   const orr_tensor ty = one_of(op.out[0]);
-  a = view(ta, true), b = view(tb, true), y = view(ty, false);
+  a = view_of(ta, true), b = view_of(tb, true), y = view_of(ty);
   rows_summed = a && a->turned;
   fast = orr::attr_text(op, "numerics", "") == "fast";
 }
@@ -68,8 +64,6 @@ MatmulShape MatmulShape::of_leaf(int64_t depth) const {
   (b->turned ? leaf.b->rows : leaf.b->cols) = depth;
   return leaf;
 }
-
-std::optional<Matrix> view_of(const orr_tensor& t) { return view(t, false); }
 
 Alignment alignment_of(const MatmulShape& shape) {
   const int64_t bytes = orr_dtype_bytes(shape.dtype);

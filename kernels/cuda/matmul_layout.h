@@ -31,8 +31,8 @@ struct MatmulShape {
   bool fast;         // any order of sums is allowed, and TF32
 };
 
-// The form of a [batch, rows, cols] tensor that is not turned; empty if its strides have none.
-std::optional<Matrix> view_of(const orr_tensor& t);
+// The form of a [batch, rows, cols] tensor; empty if its strides have none.
+std::optional<Matrix> view_of(const orr_tensor& t, bool may_turn = false);
 
 // Where a product reads and writes; the last three are those of an epilogue (epilogue.h).
 struct ProductPlaces {

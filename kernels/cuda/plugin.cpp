@@ -4,7 +4,6 @@
 // probe says what is missing.
 #include <orrery/sdk/plugin.hpp>
 
-#include <array>
 #include <vector>
 
 #include "device.h"
@@ -74,11 +73,9 @@ orr_status* prepare(void*, const orr_op* op, orr_kernel** out) {
   return orr::guard([&] {
     const Family& family = checked_family(*op);
     enter();
-    auto kernel = std::make_unique<Kernel>();
-    kernel->prepared = family.prepare(*op);
-    kernel->in.resize(static_cast<size_t>(op->n_in));
-    kernel->out.resize(static_cast<size_t>(op->n_out));
-    *out = reinterpret_cast<orr_kernel*>(kernel.release());
+    using Addresses = std::vector<CUdeviceptr>;
+    *out = reinterpret_cast<orr_kernel*>(
+        new Kernel{family.prepare(*op), Addresses(size_t(op->n_in)), Addresses(size_t(op->n_out))});
   });
 }
 

@@ -10,6 +10,7 @@
 
 #include <string>
 
+#include "device/fold.h"
 #include "pointwise_layout.h"
 
 namespace orr_cuda {
@@ -40,7 +41,7 @@ std::string sums_source(const orr_op& op, const Walk& walk, const ColumnSumsText
 // Where the sums of each block go: accumulators, or rounded. A segment has `length` rows in
 // `entries` blocks.
 struct SumRows {
-  void* to[3];
+  FoldArrays to;
   uint64_t segments, length, entries, rounded;
 };
 

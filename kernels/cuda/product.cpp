@@ -2,6 +2,7 @@
 #include "product.h"
 
 #include <algorithm>
+#include <cstring>
 #include <set>
 #include <string>
 
@@ -17,12 +18,8 @@ namespace {
 constexpr int most_candidates = 32;
 
 cudaDataType_t data_type(int32_t dtype) {
-  switch (dtype) {
-    case ORR_F64: return CUDA_R_64F;
-    case ORR_BF16: return CUDA_R_16BF;
-    case ORR_F16: return CUDA_R_16F;
-    default: return CUDA_R_32F;
-  }
+  static constexpr cudaDataType_t types[] = {CUDA_R_32F, CUDA_R_64F, CUDA_R_16BF, CUDA_R_16F};
+  return types[dtype - ORR_F32];
 }
 
 Layout layout(const Matrix& x, const MatmulShape& shape) {
@@ -98,7 +95,7 @@ int32_t parts_of(const cublasLtMatmulAlgo_t& algorithm) {
 // So many elements side by side; the next ones are as aligned as before.
 void resize(Matrix& x, int64_t rows) {
   x.rows = rows;
-  x.leading = (rows + 15) / 16 * 16 + x.leading % 16;
+  x.leading = round_up(rows, 16) + x.leading % 16;
 }
 
 // The nominal product for this shape. REQUIRES: a is not turned.
@@ -218,7 +215,9 @@ Product::Algorithms Product::candidates(const Epilogue& epilogue) const {
   all.insert(all.end(), own.begin(), own.end());
   Algorithms fitting;
   for (const cublasLtMatmulAlgo_t& x : all) {
-    const auto equal = [&](const cublasLtMatmulAlgo_t& y) { return same_algorithm(x, y); };
+    const auto equal = [&](const cublasLtMatmulAlgo_t& y) {
+      return std::memcmp(&x, &y, sizeof x) == 0;
+    };
     if (fits(x) && std::ranges::none_of(fitting, equal)) fitting.push_back(x);
   }
   return fitting;
@@ -261,10 +260,9 @@ cublasLtMatmulAlgo_t Product::fastest(const Algorithms& candidates) {
 void Product::launch(CUstream stream, const ProductPlaces& at,
                      const cublasLtMatmulAlgo_t& algorithm) const {
   const double one64 = 1, zero64 = 0;
-  const float one32 = 1, zero32 = 0;
-  const bool f64 = shape_.dtype == ORR_F64;
-  const void* one = f64 ? static_cast<const void*>(&one64) : &one32;
-  const void* zero = f64 ? static_cast<const void*>(&zero64) : &zero32;
+  const float one32 = 1;
+  const void* one = shape_.dtype == ORR_F64 ? static_cast<const void*>(&one64) : &one32;
+  const void* zero = &zero64;  // its bits are those of a float, too
   const cublasLtMatmulDesc_t product = call_.product.get();
   if (epilogue_.bias >= 0) describe(product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, pointer(at.bias));
   if (epilogue_.aux_at)

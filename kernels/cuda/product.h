@@ -19,7 +19,6 @@
 
 #include <cuda.h>
 
-#include <string>
 #include <vector>
 
 #include "blas.h"

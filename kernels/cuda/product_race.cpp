@@ -183,10 +183,6 @@ cublasLtMatmulAlgo_t find_fastest(const std::vector<cublasLtMatmulAlgo_t>& candi
 
 }  // namespace
 
-bool same_algorithm(const cublasLtMatmulAlgo_t& a, const cublasLtMatmulAlgo_t& b) {
-  return std::memcmp(&a, &b, sizeof a) == 0;
-}
-
 cublasLtMatmulAlgo_t fastest_of(const std::vector<cublasLtMatmulAlgo_t>& candidates,
                                 const std::string& shape, const RaceTrack& track,
                                 const RaceLaunch& launch) {

@@ -30,6 +30,4 @@ cublasLtMatmulAlgo_t fastest_of(const std::vector<cublasLtMatmulAlgo_t>& candida
                                 const std::string& shape, const RaceTrack& track,
                                 const RaceLaunch& launch);
 
-bool same_algorithm(const cublasLtMatmulAlgo_t& a, const cublasLtMatmulAlgo_t& b);
-
 }  // namespace orr_cuda

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The stream, event and recording slots of device/1. An orr_stream is a CUstream, an orr_event a
-// CUevent, an orr_graph a Graph of graph.cpp.
+// CUevent, an orr_graph a Graph of stream.cpp.
 #pragma once
 
 #include <cuda.h>

@@ -1,10 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The later stages of sums: runs of entries are folded, and leaves at the end.
+// The stages of sums: half a warp computes a block of neighbours; then runs of entries are folded,
+// and leaves at the end.
 #include "fold_block.h"
+#include "row_sum.h"
 
 namespace orr_cuda {
 namespace {
+
+// The fold of a block of the elements x[length].
+template <class T, class Fn>
+__device__ Acc<T> fold_elements(const void* x, int64_t block, int64_t length) {
+  const int64_t first = block * ORR_SUM_BLOCK, end = first + ORR_SUM_BLOCK;
+  return block_fold<Fn, Acc<T>>(first, end < length ? end : length, [=](int64_t i) {
+    return Fn::term(get(static_cast<const T*>(x)[i]));
+  });
+}
+
+template <class T>
+__device__ void reduce_rows(const ReduceArgs& a) {
+  with_fold<kFoldSum, kFoldSumOfSquares, kFoldMax, kFoldMin>(a.fn, [&](auto fn) {
+    const int64_t half = (int64_t(blockIdx.x) * blockDim.x + threadIdx.x) / 16;
+    if (half >= a.segments * a.entries) return;
+    const T* x = static_cast<const T*>(a.x) + half / a.entries * a.length;
+    const Acc<T> sum = fold_elements<T, decltype(fn)>(x, half % a.entries, a.length);
+    if (threadIdx.x % 16 == 0) store_fold<T>(a.out, 0, half, sum);
+  });
+}
+
+template <class T>
+__device__ void reduce_each(const ReduceEachArgs& a) {
+  with_fold<kFoldSum, kFoldSumOfSquares>(a.fn, [&](auto fn) {
+    const int entry = int(blockIdx.x * blockDim.x + threadIdx.x) / 16;
+    if (entry >= a.entries) return;
+    int k = 0;
+    for (int end = a.tensors; end - k > 1;) {
+      const int middle = (k + end) / 2;
+      (a.tensor[middle].first > entry ? end : k) = middle;
+    }
+    const EachTensor& t = a.tensor[k];
+    const Acc<T> sum = fold_elements<T, decltype(fn)>(t.x, entry - t.first, t.length);
+    if (threadIdx.x % 16 == 0) static_cast<Acc<T>*>(a.work)[entry] = sum;
+  });
+}
 
 // The tree over n <= 8 entries, `step` apart.
 template <class Fn, class A>
@@ -65,7 +103,7 @@ __device__ void fold_with(const FoldArgs& a) {
   const int64_t groups = (a.entries + per_block - 1) / per_block;
   const FoldPlace<side> place(groups, a.columns);
   const int64_t first = place.entry * per_block, at = place.segment * a.entries + first;
-  const A* from = static_cast<const A*>(a.in[blockIdx.y]) + at * a.columns + place.column;
+  const A* from = static_cast<const A*>(a.in.array[blockIdx.y]) + at * a.columns + place.column;
   const A sum = fold_block<Fn>(place, from, a.entries - first, a.run, a.columns);
   if (place.y == 0 && place.column < a.columns)
     store_fold<T>(a.out, int(blockIdx.y),
@@ -101,7 +139,7 @@ __device__ void leaf_tree(const LeafTreeArgs& a) {
   using A = Acc<T>;
   const int64_t column = int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
   if (column >= a.columns) return;
-  A* in = static_cast<A*>(a.in[blockIdx.y]) + column;
+  A* in = static_cast<A*>(a.in.array[blockIdx.y]) + column;
   const auto node_of = [&](A x) { return a.out.rounded ? get(rounded<T>(x)) : x; };
   for (int k = 0; k < a.nodes; ++k) {
     const int first = a.node[k].first, count = a.node[k].count;
@@ -115,6 +153,8 @@ __device__ void leaf_tree(const LeafTreeArgs& a) {
 
 }  // namespace
 
+ORR_REAL_KERNELS(reduce_each, kFoldThreads, ReduceEachArgs)
+ORR_NUMBER_KERNELS(reduce_rows, kFoldThreads, ReduceArgs)
 ORR_NUMBER_KERNELS(fold, kFoldThreads, FoldArgs)
 ORR_REAL_KERNELS(fold_each, kFoldThreads, ReduceEachArgs)
 ORR_NUMBER_KERNELS(leaf_tree, kFoldThreads, LeafTreeArgs)

@@ -15,14 +15,16 @@ enum { kFoldArrays = 3 };
 enum { kFoldLongest = 1024 };  // the longest run; a power of two, like all runs
 enum { kFoldSum, kFoldSumOfSquares, kFoldMax, kFoldMin };
 
-// A result: accumulators, or rounded to elements.
-struct FoldOutput {
+struct FoldArrays {
   void* array[kFoldArrays];
+};
+// A result: accumulators, or rounded to elements.
+struct FoldOutput : FoldArrays {
   bool rounded;
 };
 
 struct FoldArgs {
-  const void* in[kFoldArrays];
+  FoldArrays in;
   FoldOutput out;
   int64_t segments, entries, columns;
   int32_t run;  // 8 or more
@@ -37,7 +39,7 @@ struct LeafNode {
 
 // Adds [leaves, columns] of accumulators, which are overwritten, to [nodes, columns].
 struct LeafTreeArgs {
-  void* in[kFoldArrays];
+  FoldArrays in;
   FoldOutput out;
   int64_t columns;
   int32_t nodes;

@@ -28,21 +28,12 @@ struct FoldBy {
   }
   template <class A>
   __device__ static A term(A x) {
-    if constexpr (fn != kFoldSumOfSquares)
-      return x;
-    else if constexpr (std::is_same_v<A, int64_t>)
-      return int64_t(uint64_t(x) * uint64_t(x));
-    else
-      return x * x;
+    using Wraps = std::conditional_t<std::is_same_v<A, int64_t>, uint64_t, A>;
+    return fn == kFoldSumOfSquares ? A(Wraps(x) * Wraps(x)) : x;
   }
   template <class A>
   __device__ static A fold(A a, A b) {
-    if constexpr (fn == kFoldMax)
-      return larger(a, b);
-    else if constexpr (fn == kFoldMin)
-      return smaller(a, b);
-    else
-      return plus(a, b);
+    return fn == kFoldMax ? larger(a, b) : fn == kFoldMin ? smaller(a, b) : plus(a, b);
   }
 };
 using Sum = FoldBy<kFoldSum>;

@@ -127,9 +127,7 @@ struct Attention : Prepared {
     }
     if (shape_.biased) point(args, {&A::bias}, &in_[size_t(shape_.bias)], b.in + shape_.bias);
     if (drops_) {
-      const auto scalar = [&](int i) {
-        return static_cast<const int64_t*>(pointer(b.in[shape_.dropout() + i]));
-      };
+      const auto scalar = [&](int i) { return pointer<int64_t>(b.in[shape_.dropout() + i]); };
       args.seed = scalar(0), args.step = scalar(1), args.base = scalar(2);
     }
     args.lse = pointer(shape_.grad ? b.in[5] : b.out[1]);

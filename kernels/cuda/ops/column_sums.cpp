@@ -51,10 +51,7 @@ void ColumnSums::launch(CUstream stream, const Buffers& b) {
   std::copy_n(b.out, stored_, addresses_.begin() + long(inputs_));
   const Buffers sums{b.in, b.out + stored_, b.workspace};
   const FoldOutput to = fold_.first(sums);
-  SumRows rows{{to.array[0], to.array[1], to.array[2]},
-               uint64_t(plan_.segments),
-               uint64_t(plan_.length),
-               uint64_t(plan_.entries),
+  SumRows rows{to, uint64_t(plan_.segments), uint64_t(plan_.length), uint64_t(plan_.entries),
                to.rounded};
   const bool vector = vector_ && walk_.aligned(addresses_);
   const int64_t width = vector ? walk_.vector : 1,

@@ -45,11 +45,6 @@ int32_t FoldPlan::run(int64_t n) const {
 
 int64_t FoldPlan::after(int64_t n) const { return divide_up(n, run(n) * rows_of_threads()); }
 
-Extent FoldPlan::fold_grid(int64_t groups) const {
-  const int64_t side = columns == 1 ? 1 : kFoldColumns;
-  return {unsigned(segments * groups * divide_up(columns, side)), unsigned(arrays)};
-}
-
 FoldLaunch::FoldLaunch(const FoldPlan& plan, int32_t dtype, int32_t fn, bool rounded)
     : plan_(plan),
       fn_(fn == kFoldSumOfSquares ? kFoldSum : fn),
@@ -80,25 +75,19 @@ FoldOutput FoldLaunch::first(const Buffers& b) const {
 
 void FoldLaunch::rest(CUstream stream, const Buffers& b) const {
   FoldOutput at = first(b);
+  const int64_t tiles = divide_up(plan_.columns, plan_.columns == 1 ? 1 : kFoldColumns);
   for (int64_t n = plan_.entries; n > 1;) {
     const int64_t next = plan_.after(n), bytes = plan_.segments * plan_.columns * kAccumulator;
     char* after = static_cast<char*>(at.array[0]) + bytes * n * plan_.arrays;
-    FoldArgs args{{at.array[0], at.array[1], at.array[2]},
-                  {},
-                  plan_.segments,
-                  n,
-                  plan_.columns,
-                  plan_.run(n),
-                  fn_};
-    at = next == 1 && plan_.leaves.n == 1 ? outputs(b) : work(after, next);
-    args.out = at;
-    enqueue(stream, fold_, plan_.fold_grid(next), {kFoldThreads}, 0, args);
+    FoldArgs args{at, {}, plan_.segments, n, plan_.columns, plan_.run(n), fn_};
+    at = args.out = next == 1 && plan_.leaves.n == 1 ? outputs(b) : work(after, next);
+    enqueue(stream, fold_, {unsigned(plan_.segments * next * tiles), unsigned(plan_.arrays)},
+            {kFoldThreads}, 0, args);
     n = next;
   }
   if (plan_.leaves.n == 1) return;
   LeafTreeArgs args = nodes_;
-  for (int i = 0; i < plan_.arrays; ++i) args.in[i] = at.array[i];
-  args.out = outputs(b);
+  args.in = at, args.out = outputs(b);
   const Extent grid{blocks_of(plan_.columns).x, unsigned(plan_.arrays)};
   enqueue(stream, tree_, grid, {kFoldThreads}, 0, args);
 }

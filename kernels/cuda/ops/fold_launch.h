@@ -38,7 +38,6 @@ struct FoldPlan {
   // Of a later stage: how many of n entries a thread folds, and how many are left after it.
   int32_t run(int64_t n) const;
   int64_t after(int64_t n) const;
-  Extent fold_grid(int64_t groups) const;
 
   Leaves leaves;
   int64_t segments, length, columns, entries;

@@ -93,47 +93,40 @@ class Matmul : public Prepared {
 
   void launch(CUstream stream, const Buffers& buffers) override {
     if (shape_.m == 0 || shape_.n == 0 || shape_.g == 0) return;
-    if (empty()) return clear(stream, buffers.out[0]);
-    const Call call{stream, buffers.in[0], buffers.in[1], buffers.workspace};
+    if (empty()) {  // sums of no terms
+      const int64_t elements = shape_.g * shape_.m * shape_.n * leaves_.nodes();
+      ORR_DRIVER(cuMemsetD8Async, buffers.out[0], 0,
+                 size_t(elements * orr_dtype_bytes(shape_.dtype)), stream);
+      return;
+    }
+    const ProductPlaces all{buffers.in[0], buffers.in[1], 0, buffers.workspace};
     LeafNode nodes[kMaxNodes];
     CUdeviceptr y = buffers.out[0];
     for (int k = 0, n = fill_nodes(leaves_, nodes); k < n; ++k, y += node_step_)
-      add_node(call, nodes[k].first, nodes[k].count, y, 0);
+      add_node(stream, all, nodes[k].first, nodes[k].count, y, 0);
   }
 
  private:
-  struct Call {
-    CUstream stream;
-    CUdeviceptr a, b, workspace;
-  };
-
   bool empty() const { return shape_.m * shape_.n * shape_.g * shape_.k == 0; }
 
-  // A sum of no terms.
-  void clear(CUstream stream, CUdeviceptr y) const {
-    const auto bytes = static_cast<size_t>(orr_dtype_bytes(shape_.dtype));
-    const int64_t rows = shape_.g * shape_.m * leaves_.nodes();
-    ORR_DRIVER(cuMemsetD8Async, y, 0, static_cast<size_t>(rows * shape_.n) * bytes, stream);
-  }
-
   // The node over the call's leaves [first, first + n) into `to`; scratch from `level` on is free.
-  void add_node(const Call& call, int64_t first, int64_t n, CUdeviceptr to, uint64_t level) {
-    if (n == 1) return multiply(call, first, to);
+  void add_node(CUstream stream, const ProductPlaces& all, int64_t first, int64_t n, CUdeviceptr to,
+                uint64_t level) {
+    if (n == 1) return multiply(stream, all, first, to);
     const auto left = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(n)) / 2);
-    const CUdeviceptr beside = call.workspace + blas_workspace(grown_) + level * node_bytes(shape_);
-    add_node(call, first, left, to, level);
-    add_node(call, first + left, n - left, beside, level + 1);
+    const CUdeviceptr beside = all.workspace + blas_workspace(grown_) + level * node_bytes(shape_);
+    add_node(stream, all, first, left, to, level);
+    add_node(stream, all, first + left, n - left, beside, level + 1);
     const CUdeviceptr in[] = {to, beside};
-    add_->launch(call.stream, {in, &to, 0});
+    add_->launch(stream, {in, &to, 0});
   }
 
-  void multiply(const Call& call, int64_t leaf, CUdeviceptr y) const {
-    const ProductPlaces given{call.a + static_cast<CUdeviceptr>(leaf * a_step_),
-                              call.b + static_cast<CUdeviceptr>(leaf * b_step_), y, call.workspace};
-    const auto at =
-        padding_ ? padding_->before(call.stream, given, call.workspace + copies_at_) : given;
-    (alignment_.fits(at) || !unaligned_ ? *aligned_ : *unaligned_).launch(call.stream, at);
-    if (padding_) padding_->after(call.stream, given, at);
+  void multiply(CUstream stream, ProductPlaces leaf, int64_t number, CUdeviceptr y) const {
+    leaf.a += CUdeviceptr(number * a_step_), leaf.b += CUdeviceptr(number * b_step_), leaf.y = y;
+    const ProductPlaces at =
+        padding_ ? padding_->before(stream, leaf, leaf.workspace + copies_at_) : leaf;
+    (alignment_.fits(at) || !unaligned_ ? *aligned_ : *unaligned_).launch(stream, at);
+    if (padding_) padding_->after(stream, leaf, at);
   }
 
   MatmulShape shape_, grown_;  // as it is, and with padding

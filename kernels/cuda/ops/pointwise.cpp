@@ -2,7 +2,6 @@
 //
 // pointwise: one generated kernel per expression and layout, compiled when the op is prepared.
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <vector>
 
@@ -15,17 +14,15 @@
 namespace orr_cuda {
 namespace {
 
-bool equal_layout(const orr_tensor& a, const orr_tensor& b) {
-  return a.dtype == b.dtype && a.rank == b.rank && std::equal(a.dims, a.dims + a.rank, b.dims) &&
-         std::equal(a.strides, a.strides + a.rank, b.strides);
-}
-
 void supports(const orr_op& op, orr_support& out) {
-  pointwise_source(op, Walk(op));
+  const Walk walk(op);
+  pointwise_source(op, walk);
   orr::copy_text(out.numerics, "cuda.pointwise/1");
   out.strided_in = out.strided_out = ~0u;
-  for (int i = 0; i < op.n_in && out.inplace == 0; ++i)
-    if (equal_layout(op.in[i], op.out[0])) out.inplace = i + 1;
+  for (int i = op.n_in - 1; i >= 0; --i)
+    if (op.in[i].dtype == op.out[0].dtype &&
+        walk.strides[size_t(i)] == walk.strides[size_t(op.n_in)])
+      out.inplace = i + 1;
 }
 
 // What ops of one source share.

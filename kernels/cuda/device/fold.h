@@ -10,7 +10,7 @@
 
 namespace orr_cuda {
 
-enum { kFoldColumns = 32, kFoldRows = 8, kFoldThreads = kFoldColumns * kFoldRows };
+enum { kFoldColumns = 8, kFoldRows = 32, kFoldThreads = kFoldColumns * kFoldRows };
 enum { kFoldArrays = 3 };
 enum { kFoldLongest = 1024 };  // the longest run; a power of two, like all runs
 enum { kFoldSum, kFoldSumOfSquares, kFoldMax, kFoldMin };

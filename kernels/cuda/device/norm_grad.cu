@@ -37,6 +37,13 @@ struct NormTile {
   __device__ T* x(int i) const { return row(1 + a.tile + i); }
   __device__ T* added(int i) const { return row(1 + 2 * a.tile + i); }
 
+  // The k-th sum of a column: W columns that a thread has lie in W different arrays, so that
+  // neighbouring threads use different banks.
+  template <int W>
+  __device__ A* sum(int k, int c) const {
+    return sums + (k * W + c % W) * (a.columns / W) + c / W;
+  }
+
   // Starts to copy `count` rows. Odd ones end with a 0.
   __device__ void load(T* to, const void* all, int64_t first, int count) const {
     const int n = a.columns, apart = a.pitch / int(sizeof(T));
@@ -92,12 +99,12 @@ __device__ void sum_row(const NormTile<T>& tile, int i, int64_t row) {
 #pragma unroll 4
     for (int c = first + mine; c < end; c += 2 * kTeam) {
       using Two = const Packet<T, 2>*;
-      const Packet<T, 2> d = *Two(dy + c), v = *Two(x + c), u = *Two(w + c);
+      const auto d = values(*Two(dy + c)), v = values(*Two(x + c)), u = values(*Two(w + c));
 #pragma unroll
       for (int j = 0; j < 2; ++j) {
-        const A term = get(d.v[j]) * get(u.v[j]);
+        const A term = d.v[j] * u.v[j];
         g[j] = g[j] + term;
-        gx[j] = gx[j] + term * ((get(v.v[j]) - mean) * rstd);
+        gx[j] = gx[j] + term * ((v.v[j] - mean) * rstd);
       }
     }
     const A g_sum = add_lanes(team, g), gx_sum = add_lanes(team, gx);
@@ -116,41 +123,60 @@ __device__ void columns_of(const NormTile<T>& tile, int c, int64_t row, int coun
   using Some = Packet<T, W>;
   const NormGradArgs& a = tile.a;
   const int n = a.columns;
-  const auto some = [=](const T* from) { return *reinterpret_cast<const Some*>(from + c); };
-  const Some w = some(tile.w());
+  const auto some = [=](const T* from) { return values(*reinterpret_cast<const Some*>(from + c)); };
+  const auto w = some(tile.w());
   Packet<A, W> sum[3];
 #pragma unroll
   for (int k = 0; k < 3; ++k)
 #pragma unroll
-    for (int j = 0; j < W; ++j) sum[k].v[j] = tile.sums[k * n + c + j];
+    for (int j = 0; j < W; ++j) sum[k].v[j] = *tile.template sum<W>(k, c + j);
   T* y = static_cast<T*>(a.y) + row * n + c;
 #pragma unroll 2
   for (int i = 0; i < count; ++i, y += n) {
     const RowFacts<A> f = tile.facts[i];
-    const Some d = some(tile.dy(i)), x = some(tile.x(i)),
-               r = a.added ? some(tile.added(i)) : Some{};
-    Some to;
+    const auto d = some(tile.dy(i)), x = some(tile.x(i)),
+               r = a.added ? some(tile.added(i)) : Packet<A, W>{};
+    Packet<A, W> dx;
 #pragma unroll
     for (int j = 0; j < W; ++j) {
-      const A dy = get(d.v[j]), v = get(x.v[j]) - f.mean;
-      to.v[j] = rounded<T>(f.rstd * (dy * get(w.v[j]) - f.g_mean - v * f.rstd * f.gx_mean));
-      if (a.added) to.v[j] = rounded<T>(get(to.v[j]) + get(r.v[j]));
-      sum[0].v[j] = sum[0].v[j] + dy * v * f.rstd;
-      sum[1].v[j] = sum[1].v[j] + dy;
-      sum[2].v[j] = sum[2].v[j] + get(to.v[j]);
+      const A v = x.v[j] - f.mean;
+      dx.v[j] = f.rstd * (d.v[j] * w.v[j] - f.g_mean - v * f.rstd * f.gx_mean);
+      sum[0].v[j] = sum[0].v[j] + d.v[j] * v * f.rstd;
+      sum[1].v[j] = sum[1].v[j] + d.v[j];
     }
+    Some to = rounded<T>(dx);
+    if (a.added) {
+      dx = values(to);
+#pragma unroll
+      for (int j = 0; j < W; ++j) dx.v[j] = dx.v[j] + r.v[j];
+      to = rounded<T>(dx);
+    }
+    dx = values(to);
+#pragma unroll
+    for (int j = 0; j < W; ++j) sum[2].v[j] = sum[2].v[j] + dx.v[j];
     *reinterpret_cast<Some*>(y) = to;
   }
 #pragma unroll
   for (int k = 0; k < 3; ++k)
 #pragma unroll
-    for (int j = 0; j < W; ++j) tile.sums[k * n + c + j] = sum[k].v[j];
+    for (int j = 0; j < W; ++j) *tile.template sum<W>(k, c + j) = sum[k].v[j];
 }
 
 template <int W, class T>
 __device__ void all_columns(const NormTile<T>& tile, int64_t row, int count) {
   for (int c = int(threadIdx.x) * W; c < tile.a.columns; c += kNormThreads * W)
     columns_of<W>(tile, c, row, count);
+}
+
+template <int W, class T>
+__device__ void store_sums(const NormTile<T>& tile) {
+  const NormGradArgs& a = tile.a;
+  for (int c = int(threadIdx.x); c < a.columns; c += kNormThreads) {
+    const int64_t to = int64_t(blockIdx.x) * a.columns + c;
+    store_fold<T>(a.sums, 0, to, *tile.template sum<W>(0, c));
+    if (a.mean) store_fold<T>(a.sums, 1, to, *tile.template sum<W>(1, c));
+    if (a.sums_y) store_fold<T>(a.sums, a.mean ? 2 : 1, to, *tile.template sum<W>(2, c));
+  }
 }
 
 template <class T>
@@ -177,12 +203,10 @@ __device__ void norm_grad(const NormGradArgs& a) {
       all_columns<1>(tile, first + r, here);
     __syncthreads();
   }
-  for (int c = int(threadIdx.x); c < n; c += kNormThreads) {
-    const int64_t to = int64_t(blockIdx.x) * n + c;
-    store_fold<T>(a.sums, 0, to, tile.sums[c]);
-    if (a.mean) store_fold<T>(a.sums, 1, to, tile.sums[n + c]);
-    if (a.sums_y) store_fold<T>(a.sums, a.mean ? 2 : 1, to, tile.sums[2 * n + c]);
-  }
+  if (a.packets)
+    store_sums<Packet<T>::size>(tile);
+  else
+    store_sums<1>(tile);
 }
 
 }  // namespace

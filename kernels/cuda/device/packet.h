@@ -24,6 +24,43 @@ __device__ Packet<T> load_packet(const T* from) {
   return p;
 }
 
+// The elements as accumulators. Two of bf16, which are upper halves of floats, lie in a word.
+template <class T, int n>
+__device__ Packet<Acc<T>, n> values(Packet<T, n> p) {
+  Packet<Acc<T>, n> all;
+  if constexpr (std::is_same_v<T, Bf16> && n % 2 == 0) {
+    const auto words = reinterpret_cast<const Packet<uint32_t, n / 2>&>(p);
+#pragma unroll
+    for (int j = 0; j < n; ++j)
+      all.v[j] = __uint_as_float(j % 2 ? words.v[j / 2] & 0xffff0000u : words.v[j / 2] << 16);
+  } else {
+#pragma unroll
+    for (int j = 0; j < n; ++j) all.v[j] = get(p.v[j]);
+  }
+  return all;
+}
+
+// Accumulators rounded to elements, two of 16 bits at once.
+template <class T, int n>
+__device__ Packet<T, n> rounded(const Packet<Acc<T>, n>& all) {
+  Packet<T, n> p;
+  if constexpr (sizeof(T) == 2 && std::is_same_v<Acc<T>, float> && n % 2 == 0) {
+    using Two = std::conditional_t<std::is_same_v<T, Bf16>, __nv_bfloat162, __half2>;
+#pragma unroll
+    for (int j = 0; j < n; j += 2) {
+      const float2 both = {all.v[j], all.v[j + 1]};
+      if constexpr (std::is_same_v<T, Bf16>)
+        reinterpret_cast<Packet<Two, n / 2>&>(p).v[j / 2] = __float22bfloat162_rn(both);
+      else
+        reinterpret_cast<Packet<Two, n / 2>&>(p).v[j / 2] = __float22half2_rn(both);
+    }
+  } else {
+#pragma unroll
+    for (int j = 0; j < n; ++j) p.v[j] = rounded<T>(all.v[j]);
+  }
+  return p;
+}
+
 // How many of n elements lie before the first multiple of 16 bytes.
 template <class T>
 __device__ int head_of(const T* first, int n) {

@@ -150,12 +150,12 @@ __device__ A max_of_all(const Team& team, A x) {
   return x;
 }
 
-template <class T, class F, class... Packets>
-__device__ void map_packet(T* to, int c, F f, const Packets&... from) {
-  Packet<T> result;
+template <class T, class F, class... Values>
+__device__ void map_packet(T* to, int c, F f, const Values&... from) {
+  Packet<Acc<T>, Packet<T>::size> result;
 #pragma unroll
-  for (int j = 0; j < Packet<T>::size; ++j) result.v[j] = rounded<T>(f(c + j, get(from.v[j])...));
-  *reinterpret_cast<Packet<T>*>(to + c) = result;
+  for (int j = 0; j < Packet<T>::size; ++j) result.v[j] = f(c + j, from.v[j]...);
+  *reinterpret_cast<Packet<T>*>(to + c) = rounded<T>(result);
 }
 
 // Computes to[c] = f(c, from[c]...) for c in [0, n), in packets if the first row and `to` have the
@@ -168,8 +168,8 @@ __device__ void map_row(const Team& team, int n, T* to, F f, const T* from, cons
   for (int c = team.rank; c < head; c += team.size)
     to[c] = rounded<T>(f(c, get(from[c]), get(more[c])...));
   for (int c = head + team.rank * Packet<T>::size; c < tail; c += team.size * Packet<T>::size)
-    map_packet(to, c, f, Packet<T>(*reinterpret_cast<const Packet<T>*>(from + c)),
-               load_packet(more + c)...);
+    map_packet(to, c, f, values(*reinterpret_cast<const Packet<T>*>(from + c)),
+               values(load_packet(more + c))...);
   for (int c = tail + team.rank; c < n; c += team.size)
     to[c] = rounded<T>(f(c, get(from[c]), get(more[c])...));
 }

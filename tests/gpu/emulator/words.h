@@ -43,6 +43,7 @@ namespace orr_cuda {
 inline char* dynamic_shared() { return ::emulator::dynamic_shared; }
 }  // namespace orr_cuda
 
+inline float __uint_as_float(unsigned bits) { return __builtin_bit_cast(float, bits); }
 inline void __syncthreads() { ::emulator::barrier(); }
 inline void __syncwarp(unsigned mask = 0xffffffffu) { ::emulator::exchange(mask, nullptr, 0); }
 inline void __threadfence() {}

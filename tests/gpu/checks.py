@@ -138,8 +138,9 @@ def sanitizer(root, facts):
     if not has_gpu(facts) or not tool:
         yield row("compute-sanitizer", "skipped", "no NVIDIA device here" if tool else "compute-sanitizer is not here")
         return
-    for check in ("memcheck", "racecheck", "initcheck", "synccheck"):
-        done = run(tool, "--tool", check, "--target-processes", "all", "--error-exitcode", 9, "orrery", "check",
+    # Functions are looked for in one image after another: that they are not in all of them is no error.
+    for check in (("memcheck", "--report-api-errors", "no"), ("racecheck",), ("initcheck",), ("synccheck",)):
+        done = run(tool, "--tool", *check, "--target-processes", "all", "--error-exitcode", 9, "orrery", "check",
                    plugin_file(root), "--only", SANITIZED, timeout=1200)
         errors = re.findall(r"ERROR SUMMARY: .*", done.stdout)
-        yield verdict_of(check, done.returncode == 0, done, errors[-1] if errors else "")
+        yield verdict_of(check[0], done.returncode == 0, done, errors[-1] if errors else "")

@@ -7,6 +7,7 @@
 
 #include "attention.h"
 #include "kernel.h"
+#include "packet.h"
 
 namespace orr_cuda {
 
@@ -64,5 +65,36 @@ struct Dropout {
  private:
   __device__ uint64_t element(int t, int s) const { return first + uint64_t(t * keys + s); }
 };
+
+// The part of the dot product of two rows that a lane of `lanes` has. REQUIRES: if `packets`,
+// 16-bit rows of a multiple of 8 elements, aligned to 16 bytes.
+template <class T, class A>
+__device__ A part_of_dot(const T* x, const T* y, int depth, int lane, int lanes, bool packets) {
+  A sum = 0;
+  if (packets) {
+    for (int c = lane * 8; c < depth; c += lanes * 8) {
+      const Packet<T> a = load_packet(x + c), b = load_packet(y + c);
+#pragma unroll
+      for (int j = 0; j < Packet<T>::size; ++j) sum += get(a.v[j]) * get(b.v[j]);
+    }
+  } else {
+    for (int c = lane; c < depth; c += lanes) sum += get(x[c]) * get(y[c]);
+  }
+  return sum;
+}
+
+// The sum of do * o over row t, which the first of `lanes` neighbouring threads writes to delta; 0
+// beyond the queries. All lanes of a warp must call it.
+template <class T>
+__device__ Acc<T> delta_of(const AttentionArgs& a, int t, int lanes) {
+  using A = Acc<T>;
+  const int lane = int(threadIdx.x) % lanes, row = t < a.queries ? t : 0;
+  A sum = part_of_dot<T, A>(head_row<const T>(a, a.d_o, row), head_row<const T>(a, a.o, row),
+                            a.depth, lane, lanes, a.packets);
+  for (int d = lanes / 2; d > 0; d /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, d);
+  if (t >= a.queries) return A(0);
+  if (lane == 0) static_cast<A*>(a.delta)[first_statistic(a) + t] = sum;
+  return sum;
+}
 
 }  // namespace orr_cuda

@@ -4,40 +4,15 @@
 // computes dq, another has one for every 32 keys and computes dk and dv (16 for deep heads). So
 // each sum is computed by one thread, in one order. Both compute the scores again.
 #include "attention_plain.h"
-#include "packet.h"
 
 namespace orr_cuda {
 namespace {
 
-// The part of the dot product of two rows that a lane of `lanes` has. REQUIRES: if `packets`,
-// 16-bit rows of a multiple of 8 elements, aligned to 16 bytes.
-template <class T, class A>
-__device__ A part_of_dot(const T* x, const T* y, int depth, int lane, int lanes, bool packets) {
-  A sum = 0;
-  if (packets) {
-    for (int c = lane * 8; c < depth; c += lanes * 8) {
-      const Packet<T> a = load_packet(x + c), b = load_packet(y + c);
-#pragma unroll
-      for (int j = 0; j < Packet<T>::size; ++j) sum += get(a.v[j]) * get(b.v[j]);
-    }
-  } else {
-    for (int c = lane; c < depth; c += lanes) sum += get(x[c]) * get(y[c]);
-  }
-  return sum;
-}
-
 // delta[t] = the sum of do * o over a row.
 template <class T>
 __device__ void attention_delta(const AttentionArgs& a) {
-  using A = Acc<T>;
-  const int lanes = a.delta_lanes, lane = int(threadIdx.x) % lanes;
-  const int t = (int(blockIdx.x) * kPlainThreads + int(threadIdx.x)) / lanes;
-  const bool exists = t < a.queries;  // all lanes of a warp take part in its exchanges
-  const int row = exists ? t : 0;
-  A sum = part_of_dot<T, A>(head_row<const T>(a, a.d_o, row), head_row<const T>(a, a.o, row),
-                            a.depth, lane, lanes, a.packets);
-  for (int d = lanes / 2; d > 0; d /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, d);
-  if (exists && lane == 0) static_cast<A*>(a.delta)[first_statistic(a) + t] = sum;
+  const int t = (int(blockIdx.x) * kPlainThreads + int(threadIdx.x)) / a.delta_lanes;
+  delta_of<T>(a, t, a.delta_lanes);
 }
 
 // lse of query t; 0 where it sees no key, so that scores of -infinity less it are not NaN.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The gradient of attention on tensor cores. One launch has a block for some queries and computes
-// dq, another has one for some keys and computes dk and dv. Scores are computed twice, but every
-// sum has one order and needs no atomics. Rows are queries in the first launch, keys in the second.
+// delta and dq, another has one for some keys and computes dk and dv. Scores are computed twice,
+// but every sum has one order and needs no atomics. Rows are queries in the first launch, keys in
+// the second.
 #include "flash_tile.h"
 
 namespace orr_cuda {
@@ -16,13 +17,17 @@ struct Statistic {
   float lse, delta;  // lse in base 2
 };
 
-// Zeros beyond the queries. lse is 0 where a query sees no key, so that scores of -infinity less it
-// are not NaN.
+// lse of a query in base 2. 0 beyond the queries, and where one sees no key, so that scores of
+// -infinity less it are not NaN.
+__device__ float lse_of(const AttentionArgs& a, int t) {
+  if (t >= a.queries) return 0.0f;
+  const float lse = static_cast<const float*>(a.lse)[first_statistic(a) + t];
+  return lse == -HUGE_VALF ? 0.0f : lse * kLog2E;
+}
+
 __device__ Statistic statistic_of(const AttentionArgs& a, int t) {
-  if (t >= a.queries) return {0.0f, 0.0f};
-  const int64_t at = first_statistic(a) + t;
-  const float lse = static_cast<const float*>(a.lse)[at];
-  return {lse == -HUGE_VALF ? 0.0f : lse * kLog2E, static_cast<const float*>(a.delta)[at]};
+  const auto* delta = static_cast<const float*>(a.delta) + first_statistic(a);
+  return {lse_of(a, t), t < a.queries ? delta[t] : 0.0f};
 }
 
 // Scores to weights; lse(n, j) is of element j of p[n].
@@ -76,7 +81,8 @@ __device__ void flash_grad_q(const AttentionArgs& a) {
   Loader<T, kFlashRows, width, 2>(a, {a.q, a.d_o}, t0, a.queries).load({q, d_o});
   load(0);
   const float scale = float(a.scale) * kLog2E;
-  const Statistic of[2] = {statistic_of(a, t), statistic_of(a, t + 8)};
+  const Statistic of[2] = {{lse_of(a, t), delta_of<T>(a, t, 4)},
+                           {lse_of(a, t + 8), delta_of<T>(a, t + 8, 4)}};
   Result dq[width / 8] = {}, p[step / 8], ds[step / 8];
   for (int i = 0; i < tiles; ++i) {
     await_tile();

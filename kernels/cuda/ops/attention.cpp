@@ -106,7 +106,7 @@ struct Attention : Prepared {
     const std::string suffix = "_" + std::to_string(flash ? shape_.width() : shape_.tile()) + dtype;
     const std::string name = flash ? "flash" : "attention";
     if (shape_.grad) {
-      delta_.emplace("attention_delta" + dtype, shape_.queries, 0);
+      if (!flash) delta_.emplace("attention_delta" + dtype, shape_.queries, 0);
       steps_.emplace_back(name + "_grad_q" + suffix, shape_.queries, shape_.shared(5));
       steps_.emplace_back(name + "_grad_kv" + suffix, shape_.keys, shape_.shared(6));
     } else {

@@ -29,6 +29,8 @@ def product(op):
     if not found:
         return ""
     dtype, m, k, turned_a, _, n, turned_b = found.groups()
+    if dtype:  # an odd vocabulary is computed with it rounded up
+        m, n, k = (-(-int(x) // 8) * 8 for x in (m, n, k))
     return f"{dtype or 'f32'}:{m}:{n}:{k}:{'a' * bool(turned_a)}{'b' * bool(turned_b)}" + ("" if turned_a or turned_b else "n")
 
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A block of threads that folds the partial results of its rows of threads: 8 threads, whose floats
-// are 32 bytes, stand side by side in 32 rows, or where there is one column only, 1 in 256 rows. And
-// the functions of reduce.
+// are 32 bytes, stand side by side in 32 rows, or 1 in 256 rows where there is one column only. The
+// functions of reduce.
 #pragma once
 
 #include <orrery/ops.h>

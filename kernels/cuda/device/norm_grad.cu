@@ -21,7 +21,8 @@ struct alignas(4 * sizeof(A)) RowFacts {
 };
 
 // What lies in shared memory: facts and partial sums of a tile's rows, the block's sums, the
-// weight, the rows of dy, x and what is added. A row has one element more, 0, if their number is odd.
+// weight, the rows of dy, x and what is added. A row has one more element, 0, if its number is
+// odd.
 template <class T>
 struct NormTile {
   using A = Acc<T>;

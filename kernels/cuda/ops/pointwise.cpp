@@ -17,7 +17,7 @@ namespace {
 void supports(const orr_op& op, orr_support& out) {
   const Walk walk(op);
   pointwise_source(op, walk);
-  orr::copy_text(out.numerics, "cuda.pointwise/1");
+  orr::copy_text(out.numerics, "cuda.pointwise/2");
   out.strided_in = out.strided_out = ~0u;
   for (int i = op.n_in - 1; i >= 0; --i)
     if (op.in[i].dtype == op.out[0].dtype &&

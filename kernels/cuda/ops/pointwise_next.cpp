@@ -50,7 +50,7 @@ void supports_sum(const orr_op& op, orr_support& out) {
   require_nodes(op, sum, {y.dims[y.rank - 1]}, "the sum");
   out.strided_out = (1u << std::min(first.n_out, 31)) - 1;
   out.inplace = 0;
-  orr::copy_text(out.numerics, "cuda.pointwise/1+reduce.1: sums as in ops.h");
+  orr::copy_text(out.numerics, "cuda.pointwise/2+reduce.1: sums as in ops.h");
 }
 
 // The sum of inputs that a norm's kernel makes itself: x + added, or (x + bias) + added.

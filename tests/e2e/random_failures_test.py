@@ -26,7 +26,7 @@ from program import HERE, Job, wait_for
 DEADLINE = 3
 RANKS = 4
 MOMENTS = 10
-OWN_MEMORY = re.compile(r".*orrery|mpich_shar_|ucx_shm_posix_|vader_segment\.|osc_")
+OWN_MEMORY = re.compile(r".*orrery|mpich_shar_|ucx_shm_posix_|osc_")
 SEED = int(sys.argv[2]) if len(sys.argv) > 2 else random.SystemRandom().randrange(10**6)
 
 
@@ -160,13 +160,14 @@ class EarlyBlow(Blow):
     def await_moment(self):
         before, end = set(os.listdir("/dev/shm")), time.monotonic() + 1
         while time.monotonic() < end:
-            if any(map(OWN_MEMORY.match, set(os.listdir("/dev/shm")) - before)):
+            if any(OWN_MEMORY.match(n) or n.startswith("vader_segment.") for n in set(os.listdir("/dev/shm")) - before):
                 return
 
 
 def left_behind():
-    """Shared memory of ours or of an MPI library that no process maps. Not what Open MPI tries System V with when it
-    starts, a page that a rank leaves if it is killed between two calls of the kernel."""
+    """Shared memory of ours or of an MPI library that no process maps. Not what Open MPI leaves if a rank is killed
+    while it starts: a page that it tries System V with, and a segment that the rank has named but not yet told the
+    daemon of (vader_segment)."""
     mapped = ""
     for maps in pathlib.Path("/proc").glob("[0-9]*/maps"):
         try:

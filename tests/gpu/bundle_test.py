@@ -23,7 +23,7 @@ import kernels  # noqa: E402
 
 PROFILE = """\
        ms     %   calls   us/call  GFLOP/s     GB/s  op
-    10.00  50.0      20    500.00   4000.0     10.0  matmul bf16 [1,8,16]' [1,16,4]
+    10.00  50.0      20    500.00   4000.0     10.0  matmul bf16 [1,8,16]' [1,16,40]
      8.00  40.0       2   4000.00              25.0  pointwise [64] 1 in, 1 out, 2 instructions
      2.00  10.0       1   2000.00                    between launches
 """
@@ -33,7 +33,7 @@ class Kernels(unittest.TestCase):
     """The table of a step's time beside the floor."""
 
     def test_the_floor_is_the_fastest_product_or_a_copy(self):
-        floors = kernels.floors("copy 1e11\nbf16:8:4:16:a 0.25\n")
+        floors = kernels.floors("copy 1e11\nbf16:8:40:16:a 0.25\n")
         product, pointwise, rest, whole = kernels.table(PROFILE, *floors)
         self.assertIn("4.00 TFLOP/s     10.0 GB/s   2.00 x floor  matmul bf16", product)
         self.assertIn("25.0 GB/s   4.00 x floor  pointwise", pointwise)
@@ -41,7 +41,7 @@ class Kernels(unittest.TestCase):
         self.assertEqual(whole.split(), "20.00 ms in all, floor 7.00 ms".split())
 
     def test_products_by_their_shapes(self):
-        self.assertEqual(kernels.product("matmul bf16 [1,64,768] [1,768,50257]'  by cuda (100)"), "bf16:64:50257:768:b")
+        self.assertEqual(kernels.product("matmul bf16 [1,64,768] [1,768,50257]'  by cuda (100)"), "bf16:64:50264:768:b")
         self.assertEqual(kernels.product("matmul_pointwise [1,64,768] [1,768,50257] [64]  by cuda (100)"), "f32:64:50257:768:n")
         self.assertEqual(kernels.product("pointwise [64] 1 in"), "")
 

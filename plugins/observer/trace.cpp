@@ -154,28 +154,38 @@ class Trace {
     file_.flush();
   }
 
-  // Joins the files of all ranks, if they are all there: the rank that ends last finds them so.
-  void join() {
-    joined_ = true;
+  // What the files of all ranks have by now, empty if one is not there.
+  std::string events_of_all() const {
     std::string all;
     for (int rank = 0; rank < ranks_; ++rank) {
       std::ifstream in(path(rank));
-      if (!in) return;
+      if (!in) return "";
       std::ostringstream text;
       text << in.rdbuf();
       const std::string one = text.str();
       const size_t begin = one.find("[\n"), end = one.rfind(kEnd);
-      if (begin == std::string::npos || end == std::string::npos || end < begin) return;
+      if (begin == std::string::npos || end == std::string::npos || end < begin) return "";
       all += (rank ? ",\n" : "") + one.substr(begin + 2, end - begin - 2);
     }
+    return all;
+  }
+
+  // Joins the files of all ranks, if they are all there: the rank that ends last finds them so. One
+  // that read before it may write after it, and sees then that there is more.
+  void join() {
+    joined_ = true;
     const std::string to = directory_ + "/trace.json",
                       by = to + "." + std::to_string(rank_) + ".part";
-    observer::TextFile file;
-    file.open(by, "we");
-    file.write("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n" + all + kEnd);
-    file.flush();
-    file.close();
-    std::rename(by.c_str(), to.c_str());
+    std::string written;
+    for (std::string all = events_of_all(); !all.empty() && all != written; all = events_of_all()) {
+      observer::TextFile file;
+      file.open(by, "we");
+      file.write("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n" + all + kEnd);
+      file.flush();
+      file.close();
+      std::rename(by.c_str(), to.c_str());
+      written = all;
+    }
   }
 
   int64_t first_ = 3, last_ = 5;

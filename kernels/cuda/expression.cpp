@@ -13,16 +13,16 @@
 namespace orr_cuda {
 namespace {
 
-// The functions of ops.h by their names in the prelude: those from ADD, from NEG and from EQ on.
-const char* const from_add[] = {"add",    "subtract", "multiply",     "divide", "smaller",
-                                "larger", "power",    "multiply_add", "modulo"};
-const char* const from_neg[] = {
-    "negative",       "absolute",    "sign",      "square_root",        "reciprocal_root",
-    "reciprocal",     "exponential", "logarithm", "hyperbolic_tangent", "sigmoid",
-    "error_function", "sine",        "cosine",    "round_down",         "round_up",
-    "round_even",     "gelu",        "gelu_grad"};
-const char* const from_eq[] = {"equal", "unequal", "less",     "at_most",   "greater", "at_least",
-                               "both",  "either",  "opposite", "is_finite", "select"};
+// The functions of ops.h by their names in CUDA or the prelude, or their operators: those from ADD,
+// from NEG and from EQ on.
+const char* const from_add[] = {"add",    "subtract", "multiply", "divide", "smaller",
+                                "larger", "pow",      "fma",      "modulo"};
+const char* const from_neg[] = {"negative",   "absolute", "sign",     "sqrt",  "reciprocal_root",
+                                "reciprocal", "exp",      "log",      "tanh",  "sigmoid",
+                                "erf",        "sin",      "cos",      "floor", "ceil",
+                                "rint",       "gelu",     "gelu_grad"};
+const char* const from_eq[] = {
+    "==", "!=", "<", "<=", ">", ">=", "&&", "||", "!", "is_finite", "select"};
 static_assert(ORR_FN_ADD + std::size(from_add) - 1 == ORR_FN_MOD &&
               ORR_FN_NEG + std::size(from_neg) - 1 == ORR_FN_GELU_GRAD &&
               ORR_FN_EQ + std::size(from_eq) - 1 == ORR_FN_SELECT);
@@ -77,8 +77,10 @@ class Writer {
       return each(k, (to_i32 ? "cast_i32" : to) + "(" + reg(e.a) + "[v])");
     }
     const int32_t operands[] = {e.a, e.b, e.c};
-    std::string call = function(e) + "(";
-    for (int i = 0; i < arity(e.fn); ++i) call += (i ? ", " : "") + reg(operands[i]) + "[v]";
+    const bool between = e.fn >= ORR_FN_EQ && e.fn <= ORR_FN_OR;
+    std::string call = between ? "(" : function(e) + "(";
+    for (int i = 0; i < arity(e.fn); ++i)
+      call += (i == 0 ? "" : between ? function(e) : ", ") + reg(operands[i]) + "[v]";
     each(k, call + ")");
   }
 

@@ -12,7 +12,6 @@ namespace orr_cuda {
 const char pointwise_prelude[] = R"(
 #define ORR_EACH _Pragma("unroll") for (int v = 0; v < V; ++v)
 #define ORR_FN __device__ __forceinline__
-#define ORR_FN_MEMBER __device__ __forceinline__
 typedef long long i64;
 typedef unsigned long long u64;
 
@@ -94,23 +93,12 @@ template <class T, class A, int V> ORR_FN void store(T* p, const A (&r)[V]) {
   *reinterpret_cast<Pack<T, V>*>(p) = pack;
 }
 
-template <class To, class From> struct Cast {
-  static ORR_FN_MEMBER To run(From x) { return (To)x; }
-};
-template <class From> struct Cast<bool, From> {
-  static ORR_FN_MEMBER bool run(From x) { return x != From(0); }
-};
-template <> struct Cast<i64, float> {
-  static ORR_FN_MEMBER i64 run(float x) {
-    return x >= -0x1p63f && x < 0x1p63f ? (i64)x : (i64)(1ull << 63);
-  }
-};
-template <> struct Cast<i64, double> {
-  static ORR_FN_MEMBER i64 run(double x) {
-    return x >= -0x1p63 && x < 0x1p63 ? (i64)x : (i64)(1ull << 63);
-  }
-};
-template <class To, class From> ORR_FN To cast(From x) { return Cast<To, From>::run(x); }
+template <class To, class From> ORR_FN To cast(From x) { return (To)x; }
+template <class A> ORR_FN i64 to_integer(A x) {
+  return x >= A(-0x1p63) && x < A(0x1p63) ? (i64)x : (i64)(1ull << 63);
+}
+template <> ORR_FN i64 cast<i64, float>(float x) { return to_integer(x); }
+template <> ORR_FN i64 cast<i64, double>(double x) { return to_integer(x); }
 template <class From> ORR_FN i64 cast_i32(From x) {  // what does not fit becomes the smallest, too
   return (i64)(x > From(-0x1p31 - 1) && x < From(0x1p31) ? x : From(-0x1p31));
 }
@@ -123,8 +111,7 @@ template <class A> ORR_FN A multiply(A a, A b) { return a * b; }
 ORR_FN i64 multiply(i64 a, i64 b) { return (i64)((u64)a * (u64)b); }
 template <class A> ORR_FN A divide(A a, A b) { return a / b; }
 ORR_FN i64 divide(i64 a, i64 b) { return b == 0 ? 0 : b == -1 ? (i64)(0 - (u64)a) : a / b; }
-template <class A> ORR_FN A multiply_add(A a, A b, A c) { return fma(a, b, c); }
-ORR_FN i64 multiply_add(i64 a, i64 b, i64 c) { return (i64)((u64)a * (u64)b + (u64)c); }
+ORR_FN i64 fma(i64 a, i64 b, i64 c) { return (i64)((u64)a * (u64)b + (u64)c); }
 template <class A> ORR_FN A modulo(A a, A b) { return a - floor(a / b) * b; }
 ORR_FN i64 modulo(i64 a, i64 b) {
   if (b == 0) return a;
@@ -132,8 +119,7 @@ ORR_FN i64 modulo(i64 a, i64 b) {
   const i64 r = a % b;
   return r != 0 && (r < 0) != (b < 0) ? r + b : r;
 }
-template <class A> ORR_FN A power(A a, A b) { return pow(a, b); }
-ORR_FN i64 power(i64 a, i64 b) {
+ORR_FN i64 pow(i64 a, i64 b) {
   if (b < 0) return a == 1 ? 1 : a == -1 ? (b % 2 ? -1 : 1) : 0;
   u64 result = 1, base = (u64)a;
   for (; b; b >>= 1, base *= base)
@@ -151,20 +137,10 @@ template <class A> ORR_FN A absolute(A x) { return fabs(x); }
 ORR_FN i64 absolute(i64 x) { return x < 0 ? negative(x) : x; }
 template <class A> ORR_FN A sign(A x) { return x > A(0) ? A(1) : x < A(0) ? A(-1) : x; }
 
-template <class A> ORR_FN A square_root(A x) { return sqrt(x); }
 template <class A> ORR_FN A reciprocal_root(A x) { return A(1) / sqrt(x); }
 template <class A> ORR_FN A reciprocal(A x) { return A(1) / x; }
-template <class A> ORR_FN A exponential(A x) { return exp(x); }
-template <class A> ORR_FN A logarithm(A x) { return log(x); }
-template <class A> ORR_FN A hyperbolic_tangent(A x) { return tanh(x); }
-template <class A> ORR_FN A error_function(A x) { return erf(x); }
-template <class A> ORR_FN A sine(A x) { return sin(x); }
-template <class A> ORR_FN A cosine(A x) { return cos(x); }
-template <class A> ORR_FN A round_down(A x) { return floor(x); }
-template <class A> ORR_FN A round_up(A x) { return ceil(x); }
-template <class A> ORR_FN A round_even(A x) { return rint(x); }
 
-template <class A> ORR_FN A sigmoid(A x) { return A(1) / (A(1) + exponential(-x)); }
+template <class A> ORR_FN A sigmoid(A x) { return A(1) / (A(1) + exp(-x)); }
 
 // 0.5*(1+tanh(u)) is sigmoid(2u), and so without the cancellation of 1+tanh for negative u.
 template <class A> ORR_FN A gelu_argument(A x) {
@@ -173,15 +149,15 @@ template <class A> ORR_FN A gelu_argument(A x) {
 template <class A> ORR_FN A gelu(A x) { return x * sigmoid(gelu_argument(x)); }
 template <class A> ORR_FN A gelu_grad(A x) {
   x = larger(smaller(x, A(64)), A(-64));  // 0 or 1 there; no power of x may overflow
-  const A u = gelu_argument(x), e = exponential(-absolute(u)), d = A(1) / (A(1) + e);
+  const A u = gelu_argument(x), e = exp(-absolute(u)), d = A(1) / (A(1) + e);
   const A s = u >= A(0) ? d : e * d;  // sigmoid(u); its derivative is e*d*d
   return s + x * (e * d * d) * (A(2 * 0.79788456080286535588) * (A(1) + A(3 * 0.044715) * x * x));
 }
 
 // Functions whose results are rounded to 16 bits.
 constexpr float log2_e = 1.44269504f, gelu_slope = 1.59576912f, gelu_cubic = 0.0713548163f;
-ORR_FN float exponential_brief(float x) { return exp2_brief(x * log2_e); }
-ORR_FN float sigmoid_brief(float x) { return inverse_brief(1.0f + exponential_brief(-x)); }
+ORR_FN float exp_brief(float x) { return exp2_brief(x * log2_e); }
+ORR_FN float sigmoid_brief(float x) { return inverse_brief(1.0f + exp_brief(-x)); }
 ORR_FN float gelu_factor(float x) {
   const float u = x * fma(x * x, -gelu_cubic * log2_e, -gelu_slope * log2_e);
   return inverse_brief(1.0f + exp2_brief(u));
@@ -193,15 +169,6 @@ ORR_FN float gelu_grad_brief(float x) {
   return fma(x * s * (1.0f - s), fma(x * x, 3 * gelu_cubic, gelu_slope), s);
 }
 
-template <class A> ORR_FN bool equal(A a, A b) { return a == b; }
-template <class A> ORR_FN bool unequal(A a, A b) { return a != b; }
-template <class A> ORR_FN bool less(A a, A b) { return a < b; }
-template <class A> ORR_FN bool at_most(A a, A b) { return a <= b; }
-template <class A> ORR_FN bool greater(A a, A b) { return a > b; }
-template <class A> ORR_FN bool at_least(A a, A b) { return a >= b; }
-ORR_FN bool both(bool a, bool b) { return a && b; }
-ORR_FN bool either(bool a, bool b) { return a || b; }
-ORR_FN bool opposite(bool a) { return !a; }
 template <class A> ORR_FN bool is_finite(A x) { return x - x == A(0); }
 template <class A> ORR_FN A select(bool a, A b, A c) { return a ? b : c; }
 

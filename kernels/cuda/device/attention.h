@@ -26,9 +26,8 @@ struct AttentionArgs {
   int32_t heads, queries, keys, depth;
   double scale;
   bool causal;
-  bool wide_lse;        // f64
-  bool packets;         // rows of 16 bits that are all aligned to 16 bytes
-  int32_t delta_lanes;  // how many threads compute delta of a row: a power of 2, at most a warp
+  bool wide_lse;  // f64
+  bool packets;   // rows of 16 bits that are all aligned to 16 bytes
 };
 
 // Plain kernels work on tiles of 32 queries by 32 keys, or 16 by 16 for deep heads. Kernels on

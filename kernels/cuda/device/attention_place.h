@@ -11,7 +11,7 @@
 
 namespace orr_cuda {
 
-// The number of keys that query t sees: [0, seen).
+// The number of keys that query t sees: [0, seen). Beyond the queries it is all keys.
 __device__ inline int seen(const AttentionArgs& a, int t) {
   if (!a.causal) return a.keys;
   const int n = t + 1 + a.keys - a.queries;

@@ -23,7 +23,7 @@ __device__ void attention(const AttentionArgs& a) {
   load_tile<T>(tiles, a, a.q, t0, a.queries, q);
   clear_tile(tiles, o);
   if (rank < tile) top[rank] = A(-HUGE_VALF), sum[rank] = 0;
-  const int last = seen(a, t0 + tile - 1 < a.queries ? t0 + tile - 1 : a.queries - 1);
+  const int last = seen(a, t0 + tile - 1);
   for (int s0 = 0; s0 < last; s0 += tile) {
     __syncthreads();
     load_tile<T>(tiles, a, a.k, s0, a.keys, k);

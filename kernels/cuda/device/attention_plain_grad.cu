@@ -1,19 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The gradient of attention without tensor cores. One launch has a block for every 32 queries and
-// computes dq, another has one for every 32 keys and computes dk and dv (16 for deep heads). So
-// each sum is computed by one thread, in one order. Both compute the scores again.
+// computes delta and dq, another has one for every 32 keys and computes dk and dv (16 for deep
+// heads). So each sum is computed by one thread, in one order. Both compute the scores again.
 #include "attention_plain.h"
 
 namespace orr_cuda {
 namespace {
-
-// delta[t] = the sum of do * o over a row.
-template <class T>
-__device__ void attention_delta(const AttentionArgs& a) {
-  const int t = (int(blockIdx.x) * kPlainThreads + int(threadIdx.x)) / a.delta_lanes;
-  delta_of<T>(a, t, a.delta_lanes);
-}
 
 // lse of query t; 0 where it sees no key, so that scores of -infinity less it are not NaN.
 template <class A>
@@ -72,10 +65,11 @@ __device__ void attention_grad(const AttentionArgs& a) {
     load_tile<T>(tiles, a, keys ? a.v : a.d_o, at, keys ? a.keys : a.queries, keys ? v : d_o);
   };
   const int own = int(blockIdx.x) * tile, count = of_keys ? a.keys : a.queries;
+  constexpr int lanes = kPlainThreads / tile;
+  if (!of_keys) delta_of<T>(a, own + int(threadIdx.x) / lanes, lanes);
   load(of_keys, own);
   for (int i = 0; i < sums; ++i) clear_tile(tiles, tiles.rows(4 + i));
-  const int seen_by_all = seen(a, own + tile - 1 < a.queries ? own + tile - 1 : a.queries - 1);
-  const int last = of_keys ? a.queries : seen_by_all;
+  const int last = of_keys ? a.queries : seen(a, own + tile - 1);
   if (!of_keys && a.d_bias.data) clear_bias<T>(a, own, tile, (last + tile - 1) / tile * tile);
   const auto one = [](int) { return A(1); };
   for (int at = of_keys ? first_query(a, own) / tile * tile : 0; at < last; at += tile) {
@@ -102,7 +96,6 @@ __device__ void attention_grad(const AttentionArgs& a) {
 
 }  // namespace
 
-ORR_REAL_KERNELS(attention_delta, kPlainThreads, AttentionArgs)
 ORR_TILED(attention_grad_q, 16, attention_grad<T, 16, false>)
 ORR_TILED(attention_grad_q, 32, attention_grad<T, 32, false>)
 ORR_TILED(attention_grad_kv, 16, attention_grad<T, 16, true>)

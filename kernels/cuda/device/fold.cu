@@ -110,15 +110,12 @@ __device__ void fold_with(const FoldArgs& a) {
                   (place.segment * groups + place.entry) * a.columns + place.column, sum);
 }
 
-template <class T, class Fn>
-__device__ void fold_with(const FoldArgs& a) {
-  if (a.columns == 1) return fold_with<T, Fn, 1>(a);
-  fold_with<T, Fn, kFoldColumns>(a);
-}
-
 template <class T>
 __device__ void fold(const FoldArgs& a) {
-  with_fold<kFoldSum, kFoldMax, kFoldMin>(a.fn, [&](auto fn) { fold_with<T, decltype(fn)>(a); });
+  with_fold<kFoldSum, kFoldMax, kFoldMin>(a.fn, [&](auto fn) {
+    using Fn = decltype(fn);
+    a.columns == 1 ? fold_with<T, Fn, 1>(a) : fold_with<T, Fn, kFoldColumns>(a);
+  });
 }
 
 // A block for each tensor.

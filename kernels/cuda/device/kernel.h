@@ -65,6 +65,16 @@ __device__ inline T rounded(Acc<T> x) {
   return T(x);
 }
 
+// Two elements in one word, as in memory.
+__device__ inline uint32_t pack(Bf16, float a, float b) {
+  const __nv_bfloat162 both = __floats2bfloat162_rn(a, b);
+  return *reinterpret_cast<const uint32_t*>(&both);
+}
+__device__ inline uint32_t pack(F16, float a, float b) {
+  const __half2 both = __floats2half2_rn(a, b);
+  return *reinterpret_cast<const uint32_t*>(&both);
+}
+
 template <class A>
 __device__ inline A plus(A a, A b) {
   return a + b;

@@ -28,22 +28,17 @@ namespace orr_cuda {
 #else
 #define ORR_CONSTEXPR constexpr
 
+#define ORR_LOAD(how)                                                                 \
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4" how ".shared.b16 {%0,%1,%2,%3}, [%4];" \
+               : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])                       \
+               : "r"(unsigned(__cvta_generic_to_shared(row)))                         \
+               : "memory")
+
 // Four 8x8 matrices; lane l gives the address of row l%8 of matrix l/8.
-__device__ inline void load_matrices(uint32_t* x, const void* row) {
-  const unsigned at = unsigned(__cvta_generic_to_shared(row));
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
-               : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
-               : "r"(at)
-               : "memory");
-}
+__device__ inline void load_matrices(uint32_t* x, const void* row) { ORR_LOAD(""); }
 // The same, each transposed.
-__device__ inline void load_transposed(uint32_t* x, const void* row) {
-  const unsigned at = unsigned(__cvta_generic_to_shared(row));
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
-               : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
-               : "r"(at)
-               : "memory");
-}
+__device__ inline void load_transposed(uint32_t* x, const void* row) { ORR_LOAD(".trans"); }
+#undef ORR_LOAD
 
 #define ORR_MULTIPLY(type)                                              \
   asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." type "." type   \
@@ -82,16 +77,6 @@ __device__ inline float exp2_fast(float x) {
 }
 
 #endif
-
-// Two elements in one word, as in memory.
-__device__ inline uint32_t pack(Bf16, float a, float b) {
-  const __nv_bfloat162 both = __floats2bfloat162_rn(a, b);
-  return *reinterpret_cast<const uint32_t*>(&both);
-}
-__device__ inline uint32_t pack(F16, float a, float b) {
-  const __half2 both = __floats2half2_rn(a, b);
-  return *reinterpret_cast<const uint32_t*>(&both);
-}
 
 // Columns 16*j .. 16*j + 15 of 16 rows of results as the left operand of a next product.
 template <class T>

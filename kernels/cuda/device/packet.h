@@ -45,15 +45,9 @@ template <class T, int n>
 __device__ Packet<T, n> rounded(const Packet<Acc<T>, n>& all) {
   Packet<T, n> p;
   if constexpr (sizeof(T) == 2 && std::is_same_v<Acc<T>, float> && n % 2 == 0) {
-    using Two = std::conditional_t<std::is_same_v<T, Bf16>, __nv_bfloat162, __half2>;
 #pragma unroll
-    for (int j = 0; j < n; j += 2) {
-      const float2 both = {all.v[j], all.v[j + 1]};
-      if constexpr (std::is_same_v<T, Bf16>)
-        reinterpret_cast<Packet<Two, n / 2>&>(p).v[j / 2] = __float22bfloat162_rn(both);
-      else
-        reinterpret_cast<Packet<Two, n / 2>&>(p).v[j / 2] = __float22half2_rn(both);
-    }
+    for (int j = 0; j < n; j += 2)
+      reinterpret_cast<Packet<uint32_t, n / 2>&>(p).v[j / 2] = pack(T(), all.v[j], all.v[j + 1]);
   } else {
 #pragma unroll
     for (int j = 0; j < n; ++j) p.v[j] = rounded<T>(all.v[j]);

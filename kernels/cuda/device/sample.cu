@@ -65,7 +65,7 @@ __device__ void topk(const BestArgs& a) {
   const Team team(a.rows);
   if (team.row >= a.rows.rows) return;
   const int n = a.rows.columns;
-  const T* x = stage(team, a.rows, 0, static_cast<const T*>(a.x) + team.row * n);
+  const T* x = stage<T>(team, a.rows, 0, a.x);
   team.sync();
   Best<Acc<T>> last = {Acc<T>(0), -1};
   for (int j = 0; j < a.k; ++j) {
@@ -82,44 +82,31 @@ template <class T>
 __device__ void categorical(const CategoricalArgs& a) {
   using A = Acc<T>;
   __shared__ double term[kCategoricalThreads];
-  __shared__ A tops[kCategoricalThreads / 32];
-  __shared__ double sum, target;
-  __shared__ int chosen;
-  const int64_t row = blockIdx.x;
-  const int n = a.columns, rank = int(threadIdx.x);
-  const T* x = static_cast<const T*>(a.logits) + row * n;
-  A top = A(-HUGE_VALF);
-  for (int c = rank; c < n; c += kCategoricalThreads) top = larger(top, get(x[c]));
-  for (int d = 16; d > 0; d /= 2) top = larger(top, A(__shfl_xor_sync(0xffffffffu, top, d)));
-  if (rank % 32 == 0) tops[rank / 32] = top;
-  __syncthreads();
-  top = tops[0];
-  for (int i = 1; i < kCategoricalThreads / 32; ++i) top = larger(top, tops[i]);
+  const Team team(a.rows);
+  const int n = a.rows.columns, rank = team.rank;
+  const T* x = static_cast<const T*>(a.logits) + team.row * n;
+  const A top = max_of_all(team, max_of_mine(team, n, x, A(-HUGE_VALF)));
   // The first pass finds the total, the second where the running sum exceeds its share.
+  double sum = 0, target = 0;
+  int chosen = -1;
   for (int pass = 0; pass < 2; ++pass) {
-    if (rank == 0) {
-      if (pass == 1)
-        target = double(orr_uniform(uint64_t(*a.seed), a.rng_id, uint32_t(*a.step),
-                                    uint64_t(*a.base) + uint64_t(row))) *
-                 sum;
-      sum = 0;
-      chosen = -1;
-    }
+    if (pass == 1)
+      target = sum * double(orr_uniform(uint64_t(*a.seed), a.rng_id, uint32_t(*a.step),
+                                        uint64_t(*a.base) + uint64_t(team.row)));
+    sum = 0;
     for (int first = 0; first < n; first += kCategoricalThreads) {
       __syncthreads();
       if (first + rank < n) term[rank] = double(A(exp(double(get(x[first + rank]) - top))));
       __syncthreads();
       if (rank != 0 || chosen >= 0) continue;
       const int count = n - first < kCategoricalThreads ? n - first : kCategoricalThreads;
-      double running = sum;
       for (int i = 0; i < count; ++i) {
-        running += term[i];
-        if (pass == 1 && chosen < 0 && running > target) chosen = first + i;
+        sum += term[i];
+        if (pass == 1 && chosen < 0 && sum > target) chosen = first + i;
       }
-      sum = running;
     }
   }
-  if (rank == 0) a.y[row] = chosen < 0 ? n - 1 : chosen;
+  if (rank == 0) a.y[team.row] = chosen < 0 ? n - 1 : chosen;
 }
 
 }  // namespace

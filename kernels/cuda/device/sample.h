@@ -15,11 +15,10 @@ struct BestArgs {
 };
 
 struct CategoricalArgs {
+  Rows rows;
   const void* logits;
   const int64_t *seed, *step, *base;
   int64_t* y;
-  int64_t rows;
-  int32_t columns;
   uint32_t rng_id;
 };
 

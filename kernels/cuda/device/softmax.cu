@@ -13,14 +13,14 @@ __device__ void softmax(const RowArgs& a) {
   const Team team(a.rows);
   if (team.row >= a.rows.rows) return;
   const int n = a.rows.columns;
-  const int64_t at = team.row * n;
-  const T* x = stage(team, a.rows, 0, static_cast<const T*>(a.x) + at);
+  const T* x = stage<T>(team, a.rows, 0, a.x);
   team.sync();
   const A top = max_of_all(team, max_of_mine(team, n, x, A(-HUGE_VALF)));
   const A sum = row_sum<A>(team, n, [=](int c) { return exp_for<T>(get(x[c]) - top); });
   const A scale = A(1) / sum;
   map_row(
-      team, n, static_cast<T*>(a.y) + at, [=](int, A v) { return exp_for<T>(v - top) * scale; }, x);
+      team, n, static_cast<T*>(a.y) + team.row * n,
+      [=](int, A v) { return exp_for<T>(v - top) * scale; }, x);
 }
 
 template <class T>
@@ -29,13 +29,12 @@ __device__ void softmax_grad(const RowArgs& a) {
   const Team team(a.rows);
   if (team.row >= a.rows.rows) return;
   const int n = a.rows.columns;
-  const int64_t at = team.row * n;
-  const T* dy = stage(team, a.rows, 0, static_cast<const T*>(a.dy) + at);
-  const T* y = stage(team, a.rows, 1, static_cast<const T*>(a.x) + at);
+  const T *dy = stage<T>(team, a.rows, 0, a.dy), *y = stage<T>(team, a.rows, 1, a.x);
   team.sync();
   const A sum = row_sum<A>(team, n, [=](int c) { return get(dy[c]) * get(y[c]); });
   map_row(
-      team, n, static_cast<T*>(a.y) + at, [=](int, A g, A v) { return v * (g - sum); }, dy, y);
+      team, n, static_cast<T*>(a.y) + team.row * n, [=](int, A g, A v) { return v * (g - sum); },
+      dy, y);
 }
 
 }  // namespace

@@ -5,7 +5,6 @@
 #include "../device/attention.h"
 
 #include <initializer_list>
-#include <optional>
 #include <orrery/sdk/attention_checks.hpp>
 #include <string>
 #include <string_view>
@@ -72,7 +71,7 @@ void supports(const orr_op& op, orr_support& out) {
   out.strided_in = s.grad ? 95 : 15;
   out.strided_out = s.grad ? 7 : 1;
   orr::copy_text(out.numerics, s.flash() ? "cuda.attention.flash.3: keys by 64, mma f32"
-                                         : "cuda.attention.plain.1: tiles by depth, no fma");
+                                         : "cuda.attention.plain.2: tiles by depth, no fma");
 }
 
 // delta
@@ -81,18 +80,16 @@ uint64_t measure_grad(const orr_op& op) {
   return uint64_t(s.heads * s.queries * s.bytes());
 }
 
-// A device function with its launch, over tiles of `rows` rows.
+// A device function with its launch, over the tiles of `length` rows of each head.
 struct Step {
-  Step(const std::string& name, int64_t length, int64_t shared_bytes)
-      : function(find_function(name)), length(length), shared(unsigned(shared_bytes)) {
+  Step(const std::string& name, const Shape& s, int64_t length, int tiles)
+      : function(find_function(name)),
+        grid{unsigned(divide_up(length, s.tile())), unsigned(s.heads)},
+        shared(unsigned(s.shared(tiles))) {
     if (shared > 48 << 10) allow_shared(function, shared);
   }
-  void operator()(CUstream stream, const AttentionArgs& args, int64_t rows, int64_t heads) const {
-    const Extent grid{unsigned((length + rows - 1) / rows), unsigned(heads)};
-    enqueue(stream, function, grid, {kFlashThreads}, shared, args);
-  }
   Function function;
-  int64_t length;
+  Extent grid;
   unsigned shared;
 };
 static_assert(int(kFlashThreads) == int(kPlainThreads));
@@ -102,15 +99,14 @@ struct Attention : Prepared {
       : shape_(op), in_(op.in, op.in + op.n_in), out_(op.out, op.out + op.n_out) {
     set_arguments(op);
     const bool flash = shape_.flash();
-    const std::string dtype = std::string("_") + dtype_name(shape_.dtype);
-    const std::string suffix = "_" + std::to_string(flash ? shape_.width() : shape_.tile()) + dtype;
+    const std::string suffix = "_" + std::to_string(flash ? shape_.width() : shape_.tile()) + "_" +
+                               dtype_name(shape_.dtype);
     const std::string name = flash ? "flash" : "attention";
     if (shape_.grad) {
-      if (!flash) delta_.emplace("attention_delta" + dtype, shape_.queries, 0);
-      steps_.emplace_back(name + "_grad_q" + suffix, shape_.queries, shape_.shared(5));
-      steps_.emplace_back(name + "_grad_kv" + suffix, shape_.keys, shape_.shared(6));
+      steps_.emplace_back(name + "_grad_q" + suffix, shape_, shape_.queries, 5);
+      steps_.emplace_back(name + "_grad_kv" + suffix, shape_, shape_.keys, 6);
     } else {
-      steps_.emplace_back(name + suffix, shape_.queries, shape_.shared(4));
+      steps_.emplace_back(name + suffix, shape_, shape_.queries, 4);
     }
   }
 
@@ -132,9 +128,8 @@ struct Attention : Prepared {
     }
     args.lse = pointer(shape_.grad ? b.in[5] : b.out[1]);
     args.delta = pointer(b.workspace);
-    args.delta_lanes = delta_lanes(args);
-    if (delta_) (*delta_)(stream, args, kPlainThreads / args.delta_lanes, shape_.heads);
-    for (const Step& step : steps_) step(stream, args, shape_.tile(), shape_.heads);
+    for (const Step& s : steps_)
+      enqueue(stream, s.function, s.grid, {kFlashThreads}, s.shared, args);
   }
 
   // What every launch has.
@@ -167,18 +162,10 @@ struct Attention : Prepared {
     }
   }
 
-  // A lane reads packets of 8 elements, or single ones.
-  static int delta_lanes(const AttentionArgs& args) {
-    int lanes = args.packets ? 1 : 32;
-    while (lanes < 32 && lanes * 8 < args.depth) lanes *= 2;
-    return lanes;
-  }
-
   Shape shape_;
   std::vector<orr_tensor> in_, out_;
   bool drops_;
   AttentionArgs args_{};
-  std::optional<Step> delta_;
   std::vector<Step> steps_;
 };
 

@@ -4,6 +4,7 @@
 #include "../device/index.h"
 
 #include <algorithm>
+#include <bit>
 #include <orrery/sdk/kind_checks.hpp>
 
 #include "../function.h"
@@ -25,11 +26,7 @@ struct Mover {
     for (int i = 0; i < 5; ++i) functions[i] = find_function(name + "_" + std::to_string(1 << i));
   }
   // The largest unit, as a power of two, that divides all of `bits`: sizes and addresses.
-  static int unit(uint64_t bits) {
-    int power = 4;
-    while (power > 0 && bits & ((uint64_t{1} << power) - 1)) --power;
-    return power;
-  }
+  static int unit(uint64_t bits) { return std::min(4, std::countr_zero(bits)); }
   Function functions[5];
 };
 

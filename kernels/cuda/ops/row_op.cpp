@@ -115,29 +115,27 @@ int gradients(const orr_op& op) { return is_rms(op) ? 2 : 3; }
 
 bool adds(const orr_op& op) { return op.n_in > int(grad_inputs(op).size()); }
 
-// How a block's shared memory is divided (device/norm_grad.cu). Four blocks fit on a multiprocessor
-// of sm_90 if rows are short.
-struct NormTileLayout {
-  explicit NormTileLayout(const orr_op& op) {
-    const int64_t wide = orr_dtype_bytes(wide_dtype(op.in[0].dtype)), columns = op.in[0].dims[1];
-    blocks = (columns + ORR_SUM_BLOCK - 1) / ORR_SUM_BLOCK;
-    // A multiple of 128 bytes and 32: what four teams read at once is in different banks.
-    pitch = ((columns + 1) * orr_dtype_bytes(op.in[0].dtype) + 95) / 128 * 128 + 32;
-    for (tile = kNormTile;; tile /= 2) {
-      rows_at = ((4 + 2 * blocks) * tile + 3 * columns) * wide / 16 * 16 + 16;
-      shared = rows_at + (1 + (adds(op) ? 3 : 2) * tile) * pitch;
-      if (tile == 1 || shared <= kSharedLimit / 2) break;
-    }
+// Divides a block's shared memory (device/norm_grad.cu), and returns its bytes. Four blocks fit on
+// a multiprocessor of sm_90 if rows are short.
+int64_t divide_shared(const orr_op& op, NormGradArgs& a) {
+  const int64_t wide = orr_dtype_bytes(wide_dtype(op.in[0].dtype)), columns = op.in[0].dims[1];
+  a.columns = int32_t(columns), a.blocks = int32_t(divide_up(columns, ORR_SUM_BLOCK));
+  // A multiple of 128 bytes and 32: what four teams read at once is in different banks.
+  a.pitch = int32_t(((columns + 1) * orr_dtype_bytes(op.in[0].dtype) + 95) / 128 * 128 + 32);
+  for (a.tile = kNormTile;; a.tile /= 2) {
+    a.rows_at = int32_t(((4 + 2 * a.blocks) * a.tile + 3 * columns) * wide / 16 * 16 + 16);
+    const int64_t shared = a.rows_at + (1 + (adds(op) ? 3 : 2) * a.tile) * int64_t{a.pitch};
+    if (a.tile == 1 || shared <= kSharedLimit / 2) return shared;
   }
-  int64_t blocks, pitch, tile, rows_at, shared;
-};
+}
 
 void supports_grad(const orr_op& op, orr_support& out) {
   const bool sums = op.n_out > gradients(op);
   require_tensors(op, grad_inputs(op) + (adds(op) ? "x" : ""),
                   std::string(is_rms(op) ? "yn" : "ynn") + (sums ? "n" : ""));
   require(op.in[0].dims[1] > 0, "rows must not be empty");
-  require(NormTileLayout(op).shared <= kMostShared, "rows too long for a block to keep their sums");
+  NormGradArgs args;
+  require(divide_shared(op, args) <= kMostShared, "rows too long for a block to keep their sums");
   orr::copy_text(out.numerics, "cuda.norm_grad.1: sums as in ops.h");
 }
 
@@ -148,16 +146,13 @@ struct NormGrad : Prepared {
       : inputs_(grad_inputs(op)),
         adds_(adds(op)),
         dtype_bytes_(orr_dtype_bytes(op.in[0].dtype)),
-        layout_(op),
+        shared_(divide_shared(op, args_)),
         plan_(plan_of(op, op.n_out - 1)),
         function_(find_function(function_name(op.kind, op.in[0].dtype))),
         fold_(plan_, op.in[0].dtype, kFoldSum, true) {
     args_.sums_y = op.n_out > gradients(op);
     args_.length = plan_.length, args_.entries = plan_.entries;
-    args_.columns = int32_t(plan_.columns), args_.blocks = int32_t(layout_.blocks);
-    args_.tile = int32_t(layout_.tile), args_.pitch = int32_t(layout_.pitch);
-    args_.rows_at = int32_t(layout_.rows_at);
-    if (layout_.shared > 48 << 10) allow_shared(function_, unsigned(kMostShared));
+    if (shared_ > 48 << 10) allow_shared(function_, unsigned(kMostShared));
   }
 
   void launch(CUstream stream, const Buffers& b) override {
@@ -169,18 +164,18 @@ struct NormGrad : Prepared {
     args_.packets = (b.in[0] | b.in[1] | b.in[2] | added | b.out[0]) % 16 == 0 &&
                     plan_.columns * dtype_bytes_ % 16 == 0;
     enqueue(stream, function_, {unsigned(plan_.segments * plan_.entries)}, {kNormThreads},
-            unsigned(layout_.shared), args_);
+            unsigned(shared_), args_);
     fold_.rest(stream, sums);
   }
 
   std::string inputs_;
   bool adds_;
   int64_t dtype_bytes_;
-  NormTileLayout layout_;
+  NormGradArgs args_{};
+  int64_t shared_;
   FoldPlan plan_;
   Function function_;
   FoldLaunch fold_;
-  NormGradArgs args_{};
 };
 
 }  // namespace

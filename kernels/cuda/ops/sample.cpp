@@ -46,7 +46,8 @@ void supports_categorical(const orr_op& op, orr_support& out) {
 struct Categorical : Prepared {
   explicit Categorical(const orr_op& op)
       : function_(find_function(function_name("categorical", op.in[0].dtype))) {
-    args_.rows = op.in[0].dims[0], args_.columns = int32_t(op.in[0].dims[1]);
+    args_.rows.rows = op.in[0].dims[0], args_.rows.columns = int32_t(op.in[0].dims[1]);
+    args_.rows.team = kCategoricalThreads;
     args_.rng_id = uint32_t(orr::attr_int(op, "rng_id", 0));
   }
 
@@ -54,7 +55,8 @@ struct Categorical : Prepared {
     args_.logits = pointer(b.in[0]), args_.y = pointer<int64_t>(b.out[0]);
     args_.seed = pointer<int64_t>(b.in[1]), args_.step = pointer<int64_t>(b.in[2]);
     args_.base = pointer<int64_t>(b.in[3]);
-    enqueue(stream, function_, {unsigned(args_.rows)}, {kCategoricalThreads}, 0, args_);
+    enqueue(stream, function_, {unsigned(args_.rows.rows)}, {kCategoricalThreads},
+            kCategoricalThreads / 32 * sizeof(double), args_);
   }
 
   Function function_;

@@ -86,7 +86,8 @@ struct Step {
       : function(find_function(name)),
         grid{unsigned(divide_up(length, s.tile())), unsigned(s.heads)},
         shared(unsigned(s.shared(tiles))) {
-    if (shared > 48 << 10) allow_shared(function, shared);
+    // Heads of several depths share a plain function.
+    if (shared > 48 << 10) allow_shared(function, s.flash() ? shared : unsigned(kMostShared));
   }
   Function function;
   Extent grid;

@@ -29,12 +29,11 @@ template <class T>
 __device__ Acc<T> sum_along(const WindowArgs& a, int64_t windows, int64_t l, int64_t k0, int64_t k1,
                             int64_t column, Acc<T> sum) {
   const Reach reach(a, 2, l);
-  for (int64_t o = reach.first; o < reach.last; ++o) {
+  const int64_t step = a.size[0] * a.size[1] * a.size[2];
+  int64_t at = (windows * a.count[2] + reach.first) * step + (k0 * a.size[1] + k1) * a.size[2];
+  for (int64_t o = reach.first; o < reach.last; ++o, at += step) {
     const int64_t k2 = within(a, 2, l, o);
-    if (k2 < 0) continue;
-    const int64_t at =
-        (((windows * a.count[2] + o) * a.size[0] + k0) * a.size[1] + k1) * a.size[2] + k2;
-    sum = plus(sum, get(static_cast<const T*>(a.x)[at * a.width + column]));
+    if (k2 >= 0) sum = plus(sum, get(static_cast<const T*>(a.x)[(at + k2) * a.width + column]));
   }
   return sum;
 }

@@ -26,7 +26,7 @@ from program import HERE, Job, wait_for
 DEADLINE = 3
 RANKS = 4
 MOMENTS = 10
-OWN_MEMORY = re.compile(r".*orrery|mpich_shar_|ucx_shm_posix_|osc_")
+OWN_MEMORY = re.compile(r".*orrery|mpich_shar_|ucx_shm_posix_|vader_segment\.|osc_")
 SEED = int(sys.argv[2]) if len(sys.argv) > 2 else random.SystemRandom().randrange(10**6)
 
 
@@ -160,14 +160,13 @@ class EarlyBlow(Blow):
     def await_moment(self):
         before, end = set(os.listdir("/dev/shm")), time.monotonic() + 1
         while time.monotonic() < end:
-            if any(OWN_MEMORY.match(n) or n.startswith("vader_segment.") for n in set(os.listdir("/dev/shm")) - before):
+            if any(map(OWN_MEMORY.match, set(os.listdir("/dev/shm")) - before)):
                 return
 
 
 def left_behind():
-    """Shared memory of ours or of an MPI library that no process maps. Not what Open MPI leaves if a rank is killed
-    while it starts: a page that it tries System V with, and a segment that the rank has named but not yet told the
-    daemon of (vader_segment)."""
+    """Shared memory of ours or of an MPI library that no process maps. Not what Open MPI tries System V with when it
+    starts, a page that a rank leaves if it is killed between two calls of the kernel."""
     mapped = ""
     for maps in pathlib.Path("/proc").glob("[0-9]*/maps"):
         try:
@@ -190,11 +189,18 @@ class RandomFailures(unittest.TestCase):
     def setUp(self):
         self.left_before = left_behind()
 
+    def left(self):
+        """What was not there before, but for one segment of Open MPI: it stays if a rank is killed when it has named it
+        and not yet told the daemon (docs/roadmap.md)."""
+        names = left_behind() - self.left_before
+        segments = {n for n in names if n.startswith("vader_segment.")}
+        return names - segments if len(segments) == 1 else names
+
     def tearDown(self):
         try:
-            wait_for(lambda: not left_behind() - self.left_before, 10)
+            wait_for(lambda: not self.left(), 10)
         except AssertionError:
-            self.fail(f"left: {left_behind() - self.left_before}")
+            self.fail(f"left: {self.left()}")
 
     def check(self, backend):
         print(f"{backend.name}: seed {SEED}", file=sys.stderr)

@@ -13,7 +13,7 @@
 namespace orr_cuda {
 namespace {
 
-constexpr int kTeam = 8;  // threads for the sums of a row
+constexpr int kTeam = kNormThreads / kNormTile;  // threads for the sums of a row
 
 template <class A>
 struct alignas(4 * sizeof(A)) RowFacts {
@@ -87,6 +87,7 @@ template <class T>
 __device__ void sum_row(const NormTile<T>& tile, int i, int64_t row) {
   using A = Acc<T>;
   const NormGradArgs& a = tile.a;
+  static_assert(kTeam == 8);
   const unsigned team = 0xffu << (threadIdx.x & 24);
   const int n = a.columns, mine = int(threadIdx.x) % kTeam * 2, blocks = a.blocks;
   const A mean = a.mean ? static_cast<const A*>(a.mean)[row] : A(0);

@@ -5,7 +5,6 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <utility>
 
 #include "base/error.h"
@@ -26,9 +25,14 @@ fs::path place_of(const std::string& directory) {
   return path.has_filename() ? path : path.parent_path();
 }
 
+// The path of a checkpoint of a series. Its own name may be a link.
+fs::path member_of(const std::string& directory, const std::string& series) {
+  return place_of(series) / fs::path(directory).filename();
+}
+
 std::unique_ptr<CheckpointDirectory> open_place(const std::string& directory,
                                                 const std::string& lock_in) try {
-  const fs::path path = place_of(directory);
+  const fs::path path = lock_in.empty() ? place_of(directory) : member_of(directory, lock_in);
   return std::make_unique<CheckpointDirectory>(path, lock_in.empty() ? path : place_of(lock_in),
                                                fmt::format("checkpoint '{}'", directory));
 } catch (const fs::filesystem_error& e) {
@@ -116,8 +120,13 @@ CheckpointFiles write_shard(const std::string& folder, int writer,
   return written;
 }
 
-void remove_checkpoint(const std::string& directory, const std::string& lock_in) {
-  open_place(directory, lock_in)->remove();
+void remove_checkpoint(const std::string& directory, const std::string& series) {
+  try {
+    CheckpointDirectory::remove(member_of(directory, series), place_of(series),
+                                fmt::format("checkpoint '{}'", directory));
+  } catch (const std::exception& e) {
+    tell_once(fmt::format("{}: it stays, though it is not needed any more", e.what()));
+  }
 }
 
 std::string series_path(const std::string& directory, int64_t step) {

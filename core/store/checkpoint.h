@@ -69,8 +69,10 @@ class CheckpointWriter {
 CheckpointFiles write_shard(const std::string& folder, int writer,
                             const std::vector<ShardBox>& pieces);
 
-// Removes a checkpoint, the manifest first, so that no part of it is taken for the whole.
-void remove_checkpoint(const std::string& directory, const std::string& lock_in);
+// Removes a checkpoint of a series (series_path), the manifest first, so that no part of it is taken
+// for the whole. Nothing goes but what this program has written: a link to a checkpoint goes, and
+// what it leads to stays. What cannot be removed is told on stderr, and stays.
+void remove_checkpoint(const std::string& directory, const std::string& series);
 
 // A checkpoint that is open. Its files stay readable if they are removed or replaced.
 class Checkpoint {
@@ -101,7 +103,7 @@ struct InSeries {
   bool complete = false;  // else a writer died before it wrote the manifest
   std::string extra;      // "" if the manifest is damaged
 };
-// By steps; empty if there is no such directory.
+// By steps; empty if there is no such directory. Only directories, and links to some.
 std::vector<InSeries> checkpoints_in(const std::string& directory);
 
 }  // namespace orrery

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <set>
 
@@ -24,13 +23,18 @@ namespace fs = std::filesystem;
 
 constexpr const char* kNewManifest = "checkpoint.json.new";
 
-void make_directories(const fs::path& directory) {
-  if (fs::exists(directory)) return;
+// Whether there is something of that name, be it a link that leads nowhere.
+bool is_there(const fs::path& path) { return fs::exists(fs::symlink_status(path)); }
+
+// Returns whether there was no such directory.
+bool make_directories(const fs::path& directory) {
+  if (fs::exists(directory)) return false;
   make_directories(directory.parent_path());
   if (::mkdir(directory.c_str(), 0777) != 0 && errno != EEXIST)
     fail(ORR_FAILED, "directory '{}' cannot be created: {}", directory.string(),
          write_error(errno));
   sync_directory(directory.parent_path());
+  return true;
 }
 
 // The number of a folder of data files; -1 for other names.
@@ -40,11 +44,16 @@ int64_t generation_of(const std::string& name) {
   return is_number ? std::stoll(name) : -1;
 }
 
-std::vector<std::string> names_in(const std::string& directory) {
-  std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(directory))
-    names.push_back(entry.path().filename().string());
-  return names;
+std::string manifest_in(const std::string& directory, const std::string& label,
+                        const char* name = kManifestFile) {
+  return read_manifest_text(File::open(AT_FDCWD, directory + "/" + name, label, false));
+}
+
+// Whether that is a manifest that a writer of ours has begun.
+bool is_begun_manifest(const std::string& directory, const std::string& label) try {
+  return begins_as_manifest(manifest_in(directory, label, kNewManifest));
+} catch (const Error&) {
+  return false;
 }
 
 }  // namespace
@@ -52,87 +61,107 @@ std::vector<std::string> names_in(const std::string& directory) {
 CheckpointDirectory::CheckpointDirectory(const std::string& path, const std::string& lock_in,
                                          const std::string& label)
     : path_(path), lock_in_(lock_in), label_(label) {
-  if (fs::exists(fs::symlink_status(path_))) check_replaceable();
-  make_directories(path_);
+  replace_link();
+  if (is_there(path_)) check_replaceable();
+  made_ = make_directories(path_);
   hold_writer_lock(lock_in_, label_);
-  if (fs::exists(file(kManifestFile))) {
-    File manifest = File::open(AT_FDCWD, file(kManifestFile), label_, false);
-    old_ = read_manifest_text(manifest);
-  }
+  own_.emplace(path_, label_);
+  if (is_there(file(kManifestFile))) old_ = manifest_in(path_, label_);
   // A rank of a job whose rank 0 has died may still write to its folder: its name is not used
   // again.
-  for (const std::string& name : names_in(path_))
+  for (const std::string& name : own_->names())
     generation_ = std::max(generation_, generation_of(name) + 1);
   sweep();
 }
 
 CheckpointDirectory::~CheckpointDirectory() {
   try {
-    sweep();
-    if (fs::exists(file(kManifestFile))) return;
+    if (own_) sweep();
+    if (is_there(file(kManifestFile))) return;
     if (lock_in_ == path_) drop_writer_lock(path_);
-    fs::remove(path_);  // fails, as it should, if the directory is not empty
+    if (made_) ::rmdir(path_.c_str());  // fails, as it should, if the directory is not empty
   } catch (const std::exception&) {
     // Files that cannot be removed stay; the next writer removes them.
   }
 }
 
-std::string CheckpointDirectory::folder() const {
-  const std::string folder = file(std::to_string(generation_));
-  make_directories(folder);
-  return folder;
+// A link of a series leads to a checkpoint that is somebody's.
+void CheckpointDirectory::replace_link() const {
+  if (lock_in_ == path_ || !fs::is_symlink(fs::symlink_status(path_))) return;
+  hold_writer_lock(lock_in_, label_);
+  tell_once(fmt::format(
+      "{} was a link: the new one takes its place, and what the link led to stays", label_));
+  OwnFiles(lock_in_, label_).remove_file(fs::path(path_).filename());
 }
 
-// Whether that is a folder with nothing but files of write_shard. Such folders stay where rank 0 of
-// a job has failed and swept while another rank still wrote.
-bool CheckpointDirectory::has_shards_only(const std::string& name) const {
-  return fs::is_directory(file(name)) &&
-         std::ranges::all_of(names_in(file(name)), [](const std::string& inner) {
-           return inner.starts_with("shard-") && inner.ends_with(".safetensors");
-         });
+std::string CheckpointDirectory::folder() const {
+  make_marked_folder(path_, std::to_string(generation_));
+  return file(std::to_string(generation_));
 }
 
 // Throws Error unless a save may replace what is there: an empty directory, one with a checkpoint
-// and nothing else, or the files of a writer that died in its first save.
+// and nothing else, or the files of a writer that died in its first save. One of a series may have
+// other files besides, as some stay where an older one was removed.
 void CheckpointDirectory::check_replaceable() const {
   auto refuse = [&](const std::string& why) {
     fail(ORR_INVALID, "{}: {}; save under another name", label_, why);
   };
   if (!fs::is_directory(path_)) refuse("there is something else of that name");
-  bool locked = lock_in_ != path_, has_manifest = false;
-  const std::vector<std::string> names = names_in(path_);
-  for (const std::string& name : names) {
-    has_manifest |= name == kManifestFile;
-    locked |= name == kLockFile;
-    if (generation_of(name) < 0 && name != kManifestFile && name != kNewManifest &&
-        name != kLockFile)
+  const bool in_series = lock_in_ != path_;
+  const OwnFiles there(path_, label_);
+  bool locked = in_series, all_own = true;
+  for (const std::string& name : there.names()) {
+    const bool own =
+        there.is_own_folder(name) || (name == kNewManifest && is_begun_manifest(path_, label_));
+    const bool usual = own || generation_of(name) > 0 || name == kManifestFile || name == kLockFile;
+    if (!usual && (!in_series || name == kNewManifest))
       refuse(fmt::format("the directory holds '{}', which is not of a checkpoint", name));
+    locked |= name == kLockFile, all_own &= own;
   }
-  if (!has_manifest) {
-    if (!locked && !std::ranges::all_of(names, [&](auto& name) { return has_shards_only(name); }))
-      refuse("the directory is not a checkpoint");
-    return;
-  }
-  File manifest = File::open(AT_FDCWD, file(kManifestFile), label_, false);
-  if (!looks_like_manifest(read_manifest_text(manifest)))
+  if (!is_there(file(kManifestFile))) {
+    if (!locked && !all_own) refuse("the directory is not a checkpoint");
+  } else if (!looks_like_manifest(manifest_in(path_, label_))) {
     refuse("the directory is not a checkpoint");
+  }
 }
 
-// Removes folders that the manifest does not name. If the manifest cannot be read, none is removed.
+// The folders of data files, as a manifest names them.
+CheckpointDirectory::Folders CheckpointDirectory::named_by(const std::string& manifest,
+                                                           const std::string& label) {
+  Folders folders;
+  for (auto& [name, facts] : parse_manifest(manifest, label).files) {
+    const size_t slash = name.find('/');
+    folders[name.substr(0, slash)].insert(name.substr(slash + 1));
+  }
+  return folders;
+}
+
+// Returns whether anything was removed.
+bool CheckpointDirectory::sweep(const OwnFiles& own, const std::string& path, const Folders& kept,
+                                const Folders& replaced) {
+  bool removed = false;
+  for (const std::string& name : own.names()) {
+    if (kept.contains(name)) continue;
+    if (name == kNewManifest && is_begun_manifest(path, path))
+      removed |= own.remove_file(name);
+    else if (own.is_own_folder(name))
+      removed |= own.remove_own_folder(name);
+    else if (const auto named = replaced.find(name); named != replaced.end())
+      removed |= own.remove_folder(name, named->second);
+  }
+  return removed;
+}
+
+// If the manifest cannot be read, no folder is removed.
 void CheckpointDirectory::sweep() const try {
-  std::set<std::string> kept;
-  if (fs::exists(file(kManifestFile))) {
-    File manifest = File::open(AT_FDCWD, file(kManifestFile), label_, false);
-    for (auto& [name, facts] : parse_manifest(read_manifest_text(manifest), label_).files)
-      kept.insert(name.substr(0, name.find('/')));
-  }
-  for (const std::string& name : names_in(path_)) {
-    if (name == kNewManifest) ::unlinkat(AT_FDCWD, file(name).c_str(), 0);
-    if (generation_of(name) < 0 || kept.contains(name)) continue;
-    for (const std::string& inner : names_in(file(name)))
-      ::unlinkat(AT_FDCWD, file(name + "/" + inner).c_str(), 0);
-    ::unlinkat(AT_FDCWD, file(name).c_str(), AT_REMOVEDIR);
-  }
+  Folders kept, replaced;
+  if (is_there(file(kManifestFile))) kept = named_by(manifest_in(path_, label_), label_);
+  if (old_) try {
+      replaced = named_by(*old_, label_);
+    } catch (const Error&) {
+      // It was damaged, or of another release, which marks its folders.
+    }
+  sweep(*own_, path_, kept, replaced);
 } catch (const Error&) {
 }
 
@@ -162,10 +191,37 @@ void CheckpointDirectory::commit(const std::string& manifest) {
   }
 }
 
-void CheckpointDirectory::remove() {
-  if (::unlinkat(AT_FDCWD, file(kManifestFile).c_str(), 0) != 0 && errno != ENOENT)
-    fail(ORR_FAILED, "{} cannot be removed: {}", label_, write_error(errno));
-  sync_directory(path_);
+void CheckpointDirectory::remove(const std::string& path, const std::string& lock_in,
+                                 const std::string& label) {
+  const std::string name = fs::path(path).filename();
+  hold_writer_lock(lock_in, label);
+  const OwnFiles around(fs::path(path).parent_path(), label);
+  if (around.is_link(name)) {
+    around.remove_file(name);
+    return;
+  }
+  const OwnFiles own(path, label);
+  Folders named;
+  bool removed = false;
+  if (is_there(path + "/" + kManifestFile)) {
+    const std::string manifest = manifest_in(path, label);
+    if (!looks_like_manifest(manifest)) fail(ORR_FAILED, "{} is none of this program", label);
+    try {
+      named = named_by(manifest, label);
+    } catch (const Error&) {
+      // Damaged, or of another release: what has marks goes.
+    }
+    removed = own.remove_file(kManifestFile);
+    if (!removed) return;
+    sync_directory(path);
+  }
+  removed |= sweep(own, path, {}, named);
+  if (lock_in == path) drop_writer_lock(path);
+  const std::vector<std::string> left = own.names();
+  if (!left.empty())
+    around.stays(name, fmt::format("it holds '{}', which is not of a checkpoint", left[0]));
+  else if (removed)
+    around.remove_directory(name);
 }
 
 }  // namespace orrery

@@ -200,4 +200,9 @@ bool looks_like_manifest(const std::string& text) {
   return text.find(fmt::format("\"format\": \"{}\"", kFormat)) != std::string::npos;
 }
 
+bool begins_as_manifest(const std::string& text) {
+  const std::string begin = fmt::format("{{\n  \"format\": \"{}\"", kFormat);
+  return text.size() < begin.size() ? begin.starts_with(text) : text.starts_with(begin);
+}
+
 }  // namespace orrery

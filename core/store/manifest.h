@@ -33,5 +33,7 @@ std::string read_manifest_text(const File& file);
 
 // Whether the text is a manifest, of any version, perhaps a damaged one.
 bool looks_like_manifest(const std::string& text);
+// Whether the text is the beginning of one, at which a writer died.
+bool begins_as_manifest(const std::string& text);
 
 }  // namespace orrery

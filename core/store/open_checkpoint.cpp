@@ -193,7 +193,7 @@ std::vector<InSeries> checkpoints_in(const std::string& directory) {
   for (const auto& entry : fs::directory_iterator(directory, error)) {
     std::smatch match;
     const std::string name = entry.path().filename().string();
-    if (!std::regex_match(name, match, pattern)) continue;
+    if (!std::regex_match(name, match, pattern) || !entry.is_directory(error)) continue;
     InSeries one{entry.path().string(), std::stoll(match[1].str()), false, ""};
     one.complete = fs::exists(entry.path() / kManifestFile, error);
     if (one.complete) try {

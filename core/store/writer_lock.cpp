@@ -38,6 +38,8 @@ std::string start_of(pid_t pid) {
   return token;
 }
 
+constexpr const char* kBegin = "process ";  // of the text in a lock
+
 struct Owner {
   std::string host, boot, start;
   pid_t pid = 0;
@@ -55,7 +57,7 @@ struct Owner {
     return stream ? o : Owner{};
   }
   std::string text() const {
-    return fmt::format("process {}\nhost {}\nboot {}\nstart {}\n", pid, host, boot, start);
+    return fmt::format("{}{}\nhost {}\nboot {}\nstart {}\n", kBegin, pid, host, boot, start);
   }
   std::string shown() const {
     return pid ? fmt::format("process {} on host {}", pid, host) : "another process";
@@ -108,7 +110,11 @@ class Held {
     struct flock whole {};
     whole.l_type = F_WRLCK;
     const int error = ::fcntl(fd_, F_OFD_SETLK, &whole) == 0 ? 0 : errno;
-    const Owner before = Owner::parse(read_all(fd_));
+    const std::string text = read_all(fd_);
+    const Owner before = Owner::parse(text);
+    if (!text.starts_with(std::string(kBegin).substr(0, text.size())))
+      fail(ORR_INVALID, "{}: {} holds something else than a lock; save under another name", label,
+           path_);
     if (error == EAGAIN || error == EACCES)
       fail(ORR_FAILED, "{}: {} is saving there; wait for its end or save under another name", label,
            before.shown());

@@ -92,6 +92,6 @@ int rename(const char* from, const char* to) {
 }
 
 int unlinkat(int at, const char* path, int flags) {
-  if (is_there(path) && fails('u')) return -1;
+  if ((is_there(path) || is_open_there(at)) && fails('u')) return -1;
   return (int)syscall(SYS_unlinkat, at, path, flags);
 }

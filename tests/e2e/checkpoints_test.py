@@ -201,6 +201,45 @@ class Checkpoints(unittest.TestCase):
         self.refused("fails", "as told", ranks=2)  # it was not, and is no hindrance
         self.assertEqual(self.run_case("save", ranks=2).code, 0)
 
+    def test_what_is_somebodys_stays(self):
+        def listing(*places):
+            paths = [path for place in places for path in (place, *place.rglob("*"))]
+            return {path: (path.lstat().st_mode, path.read_bytes() if path.is_file() else b"") for path in paths}
+
+        archive, by_hand = self.at.parent / "archive", self.at.parent / "exp"
+        for ranks in (1, 2):
+            with self.subTest(ranks=ranks):
+                for place in (self.at, archive, by_hand):
+                    shutil.rmtree(place, ignore_errors=True)
+                self.assertEqual(self.run_case("series", steps=6, ranks=1).code, 0)
+                (self.at / "step-00000006").rename(archive)
+                shutil.rmtree(self.at)
+                (self.at / "step-00000004").mkdir(parents=True)
+                (self.at / "step-00000006").symlink_to(archive)
+                (self.at / "step-00000004/notes.txt").write_text("mine")
+                (self.at / "step-00000099").write_text("mine")
+                before = listing(archive, self.at / "step-00000004", self.at / "step-00000099")
+                for steps, goes_on in ((8, 6), (12, 8)):  # the newest is the link, and then one with a file of the user's
+                    done = self.run_case("series", steps=steps, keep=1, ranks=ranks)
+                    self.assertEqual(done.code, 0, done.err)
+                    self.assertIn(f"from {goes_on}\n", done.out)
+                    self.assertRegex(done.err, "orrery: .*step-00000004' is not needed any more and stays: it holds 'notes.txt'")
+                    (self.at / "step-00000008/README").write_text("mine")
+                self.assertRegex(done.err, "orrery: .*step-00000008' is not needed any more and stays: it holds 'README'")
+                self.assertEqual(self.steps_there(), [4, 8, 12, 99])
+                self.assertEqual([path.name for path in (self.at / "step-00000008").iterdir()], ["README"])
+                self.assertEqual(listing(*(path for path in before if path.parent in (self.at, self.at.parent))), before)
+                self.assertEqual(self.run_case("load", at=archive, ranks=1).code, 0)
+                # Beside a checkpoint that the script saves by hand.
+                self.assertEqual(self.run_case("save", at=by_hand, ranks=ranks).code, 0)
+                (by_hand / "2026").mkdir()
+                (by_hand / "2026/notes.txt").write_text("mine")
+                (by_hand / "3000").symlink_to(archive)
+                self.assertEqual(self.run_case("save", at=by_hand, ranks=ranks).code, 0)
+                self.assertEqual({path.name for path in by_hand.iterdir()}, {"2026", "3000", "3001", "checkpoint.json"})
+                self.assertEqual(listing(by_hand / "2026")[by_hand / "2026/notes.txt"][1], b"mine")
+                self.assertEqual(listing(archive).keys(), {path for path in before if archive in (path, *path.parents)})
+
     def test_one_writer(self):
         first = Job("run", SCRIPT, "case=two_writers", f"at={self.at}", stdin=True)
         self.addCleanup(first.end)

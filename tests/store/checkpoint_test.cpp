@@ -12,13 +12,21 @@
 
 #include "fixture.h"
 #include "store/digest.h"
+#include "store/own_files.h"
 
 namespace orrery {
 namespace {
 
 using testing::HasSubstr;
 
-using CheckpointTest = StoreTest;
+class CheckpointTest : public StoreTest {
+ protected:
+  // As a writer that died has left it.
+  void begin_folder(const std::string& directory, const std::string& name) {
+    make_marked_folder(path(directory), name);
+    spill(path(directory + "/" + name + "/shard-00002-model-00001-of-00001.safetensors"), "half");
+  }
+};
 
 const std::string kFile = "1/shard-00001-model-00001-of-00001.safetensors";
 
@@ -80,9 +88,8 @@ TEST_F(CheckpointTest, ReplacesACheckpointOrAnEmptyDirectory) {
 
 TEST_F(CheckpointTest, SweepsLeftoversMakesParentsAndFollowsALinkToIt) {
   save_checkpoint(path("ck/"), facts_of_step(1), small_tensors(1));
-  std::filesystem::create_directory(path("ck/7"));
-  spill(path("ck/7/shard-00001-model-00001-of-00001.safetensors"), "half");
-  spill(path("ck/checkpoint.json.new"), "half");
+  begin_folder("ck", "7");
+  spill(path("ck/checkpoint.json.new"), "{\n  \"form");
   save_checkpoint(path("ck/"), facts_of_step(1), small_tensors(1));
   EXPECT_EQ(leftovers(), 0);
   EXPECT_TRUE(std::filesystem::exists(path("ck/8")));  // a dying job may still write to its folder
@@ -130,7 +137,8 @@ TEST_F(CheckpointTest, RefusesBoxesThatDoNotMakeTheTensors) {
 
 TEST_F(CheckpointTest, OpensTheNewestOfASeries) {
   for (int64_t step : {3, 20, 7}) {
-    save_checkpoint(series_path(path("all"), step), facts_of_step(step), small_tensors(step));
+    save_checkpoint(series_path(path("all"), step), facts_of_step(step), small_tensors(step), 1,
+                    path("all"));
     EXPECT_EQ(load_checkpoint(path("all")).facts().step,
               std::max<int64_t>(step, step == 7 ? 20 : 0));
   }
@@ -144,17 +152,19 @@ TEST_F(CheckpointTest, OpensTheNewestOfASeries) {
   EXPECT_THAT(error_of([&] { load_checkpoint(path("all")); }),
               HasSubstr("is a checkpoint, and has others, such as 'step-00000020': load one by"));
   std::filesystem::remove(path("all/checkpoint.json"));
-  remove_checkpoint(series_path(path("all"), 20), "");
+  remove_checkpoint(series_path(path("all"), 20), path("all"));
   EXPECT_FALSE(std::filesystem::exists(series_path(path("all"), 20)));
   EXPECT_EQ(load_checkpoint(path("all")).facts().step, 7);
 }
 
 TEST_F(CheckpointTest, StaysReadableWhileItIsOpen) {
-  save_checkpoint(path("ck"), facts_of_step(1), small_tensors(1));
-  const auto loaded = load_checkpoint(path("ck"));
-  save_checkpoint(path("ck"), facts_of_step(2), small_tensors(2));
+  const std::string all = path("all"), one = series_path(all, 1);
+  save_checkpoint(one, facts_of_step(1), small_tensors(1), 1, all);
+  const auto loaded = load_checkpoint(one);
+  save_checkpoint(one, facts_of_step(2), small_tensors(2), 1, all);
   EXPECT_TRUE(holds(loaded, small_tensors(1)));
-  remove_checkpoint(path("ck"), "");
+  remove_checkpoint(one, all);
+  EXPECT_FALSE(std::filesystem::exists(one));
   EXPECT_TRUE(holds(loaded, small_tensors(1)));
 }
 
@@ -185,8 +195,8 @@ TEST_F(CheckpointTest, HasOneWriter) {
 }
 
 TEST_F(CheckpointTest, ReplacesWhatAnotherRankOfAFailedJobHasLeft) {
-  std::filesystem::create_directories(path("ck/4"));
-  spill(path("ck/4/shard-00002-model-00001-of-00001.safetensors"), "half");
+  std::filesystem::create_directories(path("ck"));
+  begin_folder("ck", "4");
   save_checkpoint(path("ck"), facts_of_step(3), small_tensors(3));
   EXPECT_EQ(load_checkpoint(path("ck")).facts().step, 3);
   EXPECT_FALSE(std::filesystem::exists(path("ck/4")));

@@ -132,7 +132,7 @@ TEST_F(Crash, SyncsEveryFileAndDirectoryInOrder) {
   save(1);
   faults::clear();
   save(2);
-  EXPECT_TRUE(std::regex_match(faults::trace(), std::regex("mf((w+f)+f){2}w+ffrfu+")))
+  EXPECT_TRUE(std::regex_match(faults::trace(), std::regex("mw+ffrf((w+f)+f){2}w+ffrfu+")))
       << faults::trace();
 }
 

@@ -84,10 +84,11 @@ inline std::vector<ShardBox> share_of(const NamedTensor& tensor, int writer, int
   return pieces;
 }
 
-// Saves as `writers` ranks would, one after another.
+// Saves as `writers` ranks would, one after another. `series`: the directory of several.
 inline void save_checkpoint(const std::string& directory, const CheckpointFacts& facts,
-                            const std::vector<NamedTensor>& tensors, int writers = 1) {
-  CheckpointWriter writer(directory);
+                            const std::vector<NamedTensor>& tensors, int writers = 1,
+                            const std::string& series = "") {
+  CheckpointWriter writer(directory, series);
   CheckpointFiles files;
   TensorTypes types;
   for (const NamedTensor& t : tensors) types[t.first] = t.second.type;

@@ -217,20 +217,49 @@ void RunStates::skip(const std::string& path, const std::string& next,
              error ? "" : ", and is now " + name, next, why);
 }
 
+// Opens it, or says what is wrong, and whether that is damage: no rank has any other reason.
+// Collective.
+RunStates::Opened RunStates::try_open(const std::string& path) const {
+  Opened opened;
+  uint64_t reason = 0;  // 1: damage, 2: another
+  opened.error = error_of([&] {
+    throw_together(error_of([&] {
+                     try {
+                       opened.checkpoint = std::make_shared<const Checkpoint>(path);
+                     } catch (const DamagedCheckpoint&) {
+                       reason = 1;
+                       throw;
+                     } catch (...) {
+                       reason = 2;
+                       throw;
+                     }
+                   }),
+                   "run:load");
+  });
+  if (opened.error.empty()) return opened;
+  const auto reasons =
+      ranks_ > 1 ? numbers_of_all({reason}, "run:load", spec_.line) : std::vector{reason};
+  opened.damaged = std::ranges::find(reasons, uint64_t{2}) == reasons.end();
+  return opened;
+}
+
 // Opens it, the newest if the directory has several. Where that is damaged on any rank, and
 // RuntimeOptions::fallback is set, all ranks open the one before. Collective.
 std::shared_ptr<const Checkpoint> RunStates::open(const std::string& directory) const {
-  std::shared_ptr<const Checkpoint> c;
   std::string path = directory;
   for (int64_t step = -1;;) {
-    const std::string error = error_of([&] {
-      throw_together(error_of([&] { c = std::make_shared<const Checkpoint>(path); }), "run:load");
-    });
-    if (error.empty()) return c;
+    const auto [checkpoint, error, damaged] = try_open(path);
+    if (error.empty()) return checkpoint;
     if (step < 0) step = newest_before(INT64_MAX, directory);
     const int64_t older = step < 0 ? -1 : newest_before(step, directory);
-    if (older < 0) throw Error(ORR_FAILED, error);
-    if (!runtime_options().fallback)
+    const bool fallback = runtime_options().fallback;
+    if (older < 0 || (!damaged && !fallback)) throw Error(ORR_FAILED, error);
+    if (!damaged)
+      throw Error(ORR_FAILED,
+                  error +
+                      "; it is not known to be damaged, so that --fallback does not pass it "
+                      "over: to go on from an older one, give this one another name");
+    if (!fallback)
       throw Error(ORR_FAILED, error + "; `orrery run --fallback` goes on from the newest good one");
     path = series_path(directory, older);
     skip(series_path(directory, step), path, error);

@@ -69,6 +69,12 @@ class RunStates {
   void check_fits(const LoadedByName& values, const std::string& directory);
   int64_t newest_before(int64_t step, const std::string& directory) const;
   void skip(const std::string& path, const std::string& next, const std::string& why) const;
+  struct Opened {
+    std::shared_ptr<const Checkpoint> checkpoint;
+    std::string error;
+    bool damaged = false;
+  };
+  Opened try_open(const std::string& path) const;
   std::shared_ptr<const Checkpoint> open(const std::string& directory) const;
   void compare_loaded(const Checkpoint& c) const;
   void tell_other_sums(const std::string& directory) const;

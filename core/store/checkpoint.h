@@ -10,8 +10,10 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "store/safetensors.h"
 
 namespace orrery {
@@ -40,6 +42,17 @@ struct FileFacts {
 };
 using CheckpointFiles = std::map<std::string, FileFacts>;  // by the path in the directory
 using TensorTypes = std::map<std::string, Type>;
+
+// Thrown where files of a checkpoint are provably not those that were saved: one is missing or
+// shorter, or does not have its digest. What cannot be read now, or not by this release, is an
+// Error.
+struct DamagedCheckpoint : Error {
+  explicit DamagedCheckpoint(const std::string& message) : Error(ORR_FAILED, message) {}
+};
+template <class... Args>
+[[noreturn]] void fail_damaged(fmt::format_string<Args...> text, Args&&... args) {
+  throw DamagedCheckpoint(fmt::format(text, std::forward<Args>(args)...));
+}
 
 // As text, for the process that writes the manifest.
 std::string to_text(const CheckpointFiles& files);
@@ -78,7 +91,8 @@ void remove_checkpoint(const std::string& directory, const std::string& series);
 class Checkpoint {
  public:
   // Verifies all of it before it returns: manifest, sizes, digests, headers, and that the boxes
-  // make the tensors. A directory of checkpoints (series_path) is opened at the newest.
+  // make the tensors. A directory of checkpoints (series_path) is opened at the newest. Throws
+  // DamagedCheckpoint or Error.
   explicit Checkpoint(const std::string& directory);
   ~Checkpoint();
 
@@ -100,10 +114,11 @@ std::string series_path(const std::string& directory, int64_t step);
 struct InSeries {
   std::string path;
   int64_t step = 0;
-  bool complete = false;  // else a writer died before it wrote the manifest
-  std::string extra;      // "" if the manifest is damaged
+  bool complete = false;  // else it has no manifest: a writer died before it wrote that
+  std::string extra;      // "" if the manifest cannot be read
 };
-// By steps; empty if there is no such directory. Only directories, and links to some.
+// By steps; empty if there is no such directory. Only directories, and links to some. Throws Error
+// if the directory cannot be read.
 std::vector<InSeries> checkpoints_in(const std::string& directory);
 
 }  // namespace orrery

@@ -35,7 +35,8 @@ class File {
   // Syncs the file to the disk and closes it. A failed fsync must not be repeated: the kernel may
   // have marked the lost pages clean, so that the second call would succeed without writing them.
   void finish();
-  // Reads exactly `count` bytes; a file that ends earlier is an error.
+  // Reads exactly `count` bytes; a file that ends earlier is an error. A disk or server that fails
+  // for a moment is asked again, here and in `open`.
   void read(void* bytes, size_t count, uint64_t offset) const;
 
  private:
@@ -46,6 +47,12 @@ class File {
   uint64_t size_ = 0;
   Digest digest_;
 };
+
+// The digest of a whole file, which is read for it.
+std::string digest_of(const File& file);
+
+// Says something on stderr, each text once in a process. [any thread]
+void tell_once(const std::string& text);
 
 // The text for `error` (an errno) of a failed write: "No space left on device; free some space or
 // save elsewhere".

@@ -50,19 +50,22 @@ std::string manifest_text(const OpenDirectory& at, const std::string& directory)
       File::open(at.fd(), kManifestFile, label_of(directory, kManifestFile), false));
 }
 
-std::unique_ptr<SafetensorsFile> open_verified(File file, const FileFacts& expected) {
-  const std::string label = file.label();
+// Opens a file of a checkpoint. Its digest is compared before anything in it is looked at.
+std::unique_ptr<SafetensorsFile> open_verified(const OpenDirectory& at, const std::string& name,
+                                               const std::string& label,
+                                               const FileFacts& expected) {
+  if (::faccessat(at.fd(), name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT)
+    fail_damaged("{} is missing; restore it from a copy or check the path", label);
+  File file = File::open(at.fd(), name, label, false);
   if (file.size() < expected.bytes)
-    fail(ORR_FAILED, "{} is truncated: {} of {} bytes{}", label, file.size(), expected.bytes,
-         kRemedy);
+    fail_damaged("{} is truncated: {} of {} bytes{}", label, file.size(), expected.bytes, kRemedy);
   if (file.size() > expected.bytes)
-    fail(ORR_FAILED, "{} has {} bytes after the {} that were saved{}", label,
-         file.size() - expected.bytes, expected.bytes, kRemedy);
-  auto opened = std::make_unique<SafetensorsFile>(std::move(file));
-  if (const std::string digest = opened->digest(); digest != expected.digest)
-    fail(ORR_FAILED, "{} was altered: its digest is {} instead of {}{}", label, digest,
-         expected.digest, kRemedy);
-  return opened;
+    fail_damaged("{} has {} bytes after the {} that were saved{}", label,
+                 file.size() - expected.bytes, expected.bytes, kRemedy);
+  if (const std::string digest = digest_of(file); digest != expected.digest)
+    fail_damaged("{} was altered: its digest is {} instead of {}{}", label, digest, expected.digest,
+                 kRemedy);
+  return std::make_unique<SafetensorsFile>(std::move(file));
 }
 
 // A box of a tensor that a file has.
@@ -102,7 +105,7 @@ struct Checkpoint::Open {
       : directory(where), manifest(parse_manifest(text, label_of(where, kManifestFile))) {
     for (auto& [name, facts] : manifest.files) {
       const std::string label = label_of(directory, name);
-      files.push_back(open_verified(File::open(at.fd(), name, label, false), facts));
+      files.push_back(open_verified(at, name, label, facts));
       if (files.back()->entries().size() != facts.offsets.size())
         fail(ORR_FAILED, "{} has {} tensors, {} expected{}", label, files.back()->entries().size(),
              facts.offsets.size(), kRemedy);
@@ -186,26 +189,34 @@ HostTensor Checkpoint::read(const std::string& name) const {
   return whole;
 }
 
-std::vector<InSeries> checkpoints_in(const std::string& directory) {
+std::vector<InSeries> checkpoints_in(const std::string& directory) try {
   static const std::regex pattern("step-([0-9]{8,18})");
   std::vector<InSeries> found;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(directory, error)) {
+  if (fs::status(directory).type() == fs::file_type::not_found) return found;
+  for (const auto& entry : fs::directory_iterator(directory)) {
     std::smatch match;
     const std::string name = entry.path().filename().string();
-    if (!std::regex_match(name, match, pattern) || !entry.is_directory(error)) continue;
+    if (!std::regex_match(name, match, pattern)) continue;
     InSeries one{entry.path().string(), std::stoll(match[1].str()), false, ""};
-    one.complete = fs::exists(entry.path() / kManifestFile, error);
-    if (one.complete) try {
-        const std::string text = manifest_text(OpenDirectory(one.path), one.path);
-        one.extra = parse_manifest(text, one.path).facts.extra;
-      } catch (const Error&) {
-        // A damaged one has no extra; opening it says what is wrong.
-      }
-    found.push_back(std::move(one));
+    std::error_code error;
+    const fs::file_type type = fs::status(one.path, error).type();
+    // One that may not be looked at counts as complete: opening it says what is wrong.
+    if (type == fs::file_type::directory || type == fs::file_type::none) {
+      one.complete =
+          fs::status(entry.path() / kManifestFile, error).type() != fs::file_type::not_found;
+      if (one.complete) try {
+          const std::string text = manifest_text(OpenDirectory(one.path), one.path);
+          one.extra = parse_manifest(text, one.path).facts.extra;
+        } catch (const Error&) {
+        }
+      found.push_back(std::move(one));
+    }
   }
   std::sort(found.begin(), found.end(), [](auto& a, auto& b) { return a.step < b.step; });
   return found;
+} catch (const fs::filesystem_error& e) {
+  fail(ORR_FAILED, "directory '{}' of checkpoints cannot be read: {}; check the path", directory,
+       e.code().message());
 }
 
 }  // namespace orrery

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <regex>
 
@@ -53,11 +52,6 @@ void write_mark(const std::string& directory, const std::string& folder) {
 }
 
 }  // namespace
-
-void tell_once(const std::string& text) {
-  static std::set<std::string> told;
-  if (told.insert(text).second) fmt::print(stderr, "orrery: {}\n", text);
-}
 
 void make_marked_folder(const std::string& directory, const std::string& name) {
   const std::string unfinished = directory + "/" + kUnfinished, path = directory + "/" + name;

@@ -12,9 +12,6 @@
 
 namespace orrery {
 
-// Says on stderr what stays where something was to be removed; each text once in a process.
-void tell_once(const std::string& text);
-
 // Makes the folder `name` in a directory, with its mark, and returns when both are on the disk. No
 // crash leaves it without the mark. Throws Error.
 void make_marked_folder(const std::string& directory, const std::string& name);

@@ -102,15 +102,4 @@ void SafetensorsFile::read(const SafetensorsEntry& entry, uint64_t first, uint64
   file_.read(to, count, data_at_ + entry.begin + first);
 }
 
-std::string SafetensorsFile::digest() const {
-  Digest digest;
-  std::vector<std::byte> some(size_t{1} << 20);
-  for (uint64_t at = 0; at < file_.size(); at += some.size()) {
-    const uint64_t count = std::min<uint64_t>(some.size(), file_.size() - at);
-    file_.read(some.data(), count, at);
-    digest.add(some.data(), count);
-  }
-  return digest.text();
-}
-
 }  // namespace orrery

@@ -45,7 +45,6 @@ class SafetensorsFile {
   HostTensor read(const SafetensorsEntry& entry, int32_t dtype) const;
   // Bytes of an entry from its `first` one.
   void read(const SafetensorsEntry& entry, uint64_t first, uint64_t count, std::byte* to) const;
-  std::string digest() const;  // of the whole file, which it reads
 
  private:
   File file_;

@@ -80,6 +80,40 @@ class Fallback(unittest.TestCase):
                         self.assertIn(said, line)
                     self.assertEqual(self.series(), ["step-00000028", "step-00000028.damaged", "step-00000035"])
 
+    def test_what_is_not_known_to_be_damaged_is_kept(self):
+        def of_another_release(checkpoint):
+            path = checkpoint / "checkpoint.json"
+            path.write_text(path.read_text().replace('"version": 3', '"version": 4', 1))
+            return "version 4 cannot be read, only 3; load it with the release that wrote it"
+
+        def no_file(checkpoint):
+            path = sorted(checkpoint.glob("*/*.safetensors"))[-1]
+            path.unlink()
+            path.mkdir()
+            return "is not a regular file"
+
+        self.job(steps=30)
+        shutil.copytree(self.folder / "job", self.folder / "begun")
+        for ranks in (1, 2):
+            for change in (of_another_release, no_file):
+                with self.subTest(ranks=ranks, change=change.__name__):
+                    shutil.rmtree(self.folder / "job")
+                    shutil.copytree(self.folder / "begun", self.folder / "job")
+                    said = change(self.folder / "job/checkpoints/step-00000028")
+                    for words in ([], ["--fallback"], ["--restarts", 1]):
+                        job = self.job(*words, ranks=ranks)
+                        self.assertEqual(job.code, 1, job.err)
+                        self.assertIn(said, job.err)
+                        if words:
+                            self.assertIn("it is not known to be damaged, so that --fallback does not pass it over", job.err)
+                        else:
+                            self.assertNotIn("--fallback", job.err)
+                        self.assertNotIn("starting again", job.err)
+                        self.assertEqual(self.series(), ["step-00000021", "step-00000028"])
+        # The remedy of the message.
+        (self.folder / "job/checkpoints/step-00000028").rename(self.folder / "job/checkpoints/away")
+        self.assertEqual(digest(self.job()), digest(self.job(folder="quiet")))
+
     def test_where_all_are_damaged_the_oldest_is_named(self):
         self.job(steps=15)
         for name in self.series():

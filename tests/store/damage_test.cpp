@@ -3,8 +3,10 @@
 // Bit rot, truncation and mixed files: a checkpoint that is not what was saved never loads.
 #include <gmock/gmock.h>
 
+#include <climits>
 #include <random>
 
+#include "faults.h"
 #include "fixture.h"
 #include "store/digest.h"
 #include "store/manifest.h"
@@ -57,6 +59,89 @@ TEST_F(Damage, EveryTruncationIsSeen) {
     spill(name, good);
   }
   load_checkpoint(path("ck"));
+}
+
+// Only what is provably not what was saved is passed over by --fallback.
+TEST_F(Damage, IsToldFromWhatCannotBeReadNow) {
+  const std::string root = std::filesystem::path(path("x")).parent_path();
+  const auto is_damaged = [&](const std::function<void(const std::string&)>& change,
+                              const std::string& file) {
+    std::filesystem::remove_all(path("ck"));
+    save_checkpoint(path("ck"), facts_of_step(3), small_tensors(0));
+    change(path("ck/" + file));
+    try {
+      load_checkpoint(path("ck"));
+    } catch (const DamagedCheckpoint&) {
+      return true;
+    } catch (const Error&) {
+      return false;
+    }
+    ADD_FAILURE() << "it was loaded";
+    return false;
+  };
+  const auto edited = [](const char* from, const char* to) {
+    return [=](const std::string& name) {
+      std::string text = slurp(name);
+      spill(name, text.replace(text.find(from), std::strlen(from), to));
+    };
+  };
+  const std::string manifest = "checkpoint.json";
+  for (const std::string& file : kFiles) {
+    EXPECT_TRUE(is_damaged([](auto& name) { spill(name, ""); }, file));
+    EXPECT_TRUE(is_damaged([](auto& name) { spill(name, slurp(name) + "x"); }, file));
+    EXPECT_FALSE(is_damaged(
+        [](auto& name) { std::filesystem::remove(name), std::filesystem::create_directory(name); },
+        file));
+  }
+  EXPECT_TRUE(is_damaged([](auto& name) { std::filesystem::remove(name); }, kData));
+  EXPECT_TRUE(is_damaged(edited("dtype", "dtyqe"), kData));  // a header that cannot be parsed
+  EXPECT_TRUE(is_damaged(edited("\"step\": 3", "\"step\": 4"), manifest));
+  EXPECT_TRUE(is_damaged(edited("orrery-checkpoint", "orrery-chfckpoint"), manifest));
+  EXPECT_FALSE(is_damaged(edited("\"version\": 3", "\"version\": 4"), manifest));
+  EXPECT_FALSE(
+      is_damaged([](auto& name) { spill(name, "{\"format\": \"of others\"}"); }, manifest));
+  for (const std::string& closed : {path("ck/" + kData), path("ck/1"), path("ck")}) {
+    std::filesystem::remove_all(path("ck"));
+    save_checkpoint(path("ck"), facts_of_step(3), small_tensors(0));
+    std::filesystem::permissions(closed, std::filesystem::perms::none);
+    EXPECT_THAT(
+        as_user(root,
+                [&] {
+                  try {
+                    load_checkpoint(path("ck"));
+                  } catch (const DamagedCheckpoint& e) {
+                    fail(ORR_FAILED, "damaged: {}", e.what());
+                  }
+                }),
+        testing::AllOf(HasSubstr("Permission denied"), testing::Not(HasSubstr("damaged:"))));
+    std::filesystem::permissions(closed, std::filesystem::perms::all);
+  }
+}
+
+TEST_F(Damage, ADiskThatFailsForAMomentIsAskedAgain) {
+  save_checkpoint(path("ck"), facts_of_step(3), small_tensors(0));
+  for (int error : {EIO, ESTALE, ETIMEDOUT}) {
+    faults::fail_reads(2, error);
+    EXPECT_TRUE(holds(load_checkpoint(path("ck")), small_tensors(0)));
+  }
+  faults::fail_reads(INT_MAX, EIO);
+  EXPECT_THAT(load_error(), HasSubstr("checkpoint.json cannot be read: Input/output error; check"));
+  faults::clear();
+}
+
+// The newest of a series is not passed over in silence because it cannot be looked at.
+TEST_F(Damage, OfASeriesNothingIsTakenForAbsent) {
+  const std::string root = std::filesystem::path(path("x")).parent_path(), all = path("all");
+  for (int64_t step : {10, 20})
+    save_checkpoint(series_path(all, step), facts_of_step(step), small_tensors(0), 1, all);
+  for (const std::string& closed : {series_path(all, 20), all}) {
+    std::filesystem::permissions(closed, std::filesystem::perms::none);
+    EXPECT_THAT(as_user(root, [&] { load_checkpoint(all); }), HasSubstr("Permission denied"));
+    std::filesystem::permissions(closed, std::filesystem::perms::all);
+  }
+  EXPECT_THAT(error_of([&] { checkpoints_in(series_path(all, 10) + "/checkpoint.json"); }),
+              HasSubstr("of checkpoints cannot be read: Not a directory; check the path"));
+  EXPECT_TRUE(checkpoints_in(path("none")).empty());
 }
 
 TEST_F(Damage, AnAlteredTensorIsNamedByFile) {

@@ -18,6 +18,7 @@ namespace {
 
 struct State {
   int count = 0, kill_call = INT_MAX, fail_call = INT_MAX, error = 0, late_fsyncs = 0, reads = 0;
+  int failing_reads = 0;
   bool short_writes = false;
   std::string trace;
 };
@@ -37,6 +38,7 @@ bool counted_call_fails(char letter) {
 void clear() { state = {}; }
 void kill_at(int call) { clear(), state.kill_call = call; }
 void fail_at(int call, int error) { clear(), state.fail_call = call, state.error = error; }
+void fail_reads(int count, int error) { clear(), state.failing_reads = count, state.error = error; }
 void short_writes() { clear(), state.short_writes = true; }
 int calls() { return state.count; }
 const std::string& trace() { return state.trace; }
@@ -75,6 +77,10 @@ ssize_t pwrite(int fd, const void* bytes, size_t count, off_t offset) {
 }
 
 ssize_t pread(int fd, void* bytes, size_t count, off_t offset) {
+  if (faults::state.failing_reads > 0) {
+    --faults::state.failing_reads;
+    return errno = faults::state.error, -1;
+  }
   if (faults::state.short_writes) {
     if (++faults::state.reads % 3 == 0) return errno = EINTR, -1;
     count = std::min<size_t>(count, 7);

@@ -15,6 +15,8 @@ void clear();
 void kill_at(int call);
 // The `call`-th call from now fails with `error`.
 void fail_at(int call, int error);
+// The next so many calls of pread fail with `error`.
+void fail_reads(int count, int error);
 // Every write, and every pread, moves at most 7 bytes; every third one is interrupted.
 void short_writes();
 

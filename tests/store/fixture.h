@@ -3,7 +3,9 @@
 // A scratch directory per test, and tensors with bytes worth comparing.
 #pragma once
 
+#include <grp.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -135,6 +137,35 @@ inline std::string error_of(const std::function<void()>& call) {
   }
   ADD_FAILURE() << "no Error was thrown";
   return "";
+}
+
+// Runs as a user who is not root, so that permissions count. Returns what it threw; "": nothing.
+inline std::string as_user(const std::string& root, const std::function<void()>& body) {
+  constexpr uid_t kUser = 65534;
+  int told[2];
+  if (::pipe(told) != 0) return "no pipe";
+  const pid_t child = ::fork();
+  if (child == 0) {
+    std::string text;
+    if (::getuid() == 0 && (::chown(root.c_str(), kUser, kUser) != 0 || ::setgroups(0, nullptr) ||
+                            ::setgid(kUser) != 0 || ::setuid(kUser) != 0))
+      text = "cannot become another user";
+    else
+      try {
+        body();
+      } catch (const std::exception& e) {
+        text = e.what();
+      }
+    [[maybe_unused]] const auto n = ::write(told[1], text.data(), text.size());
+    ::_exit(0);
+  }
+  ::close(told[1]);
+  std::string text(4096, '\0');
+  text.resize(static_cast<size_t>(std::max<ssize_t>(::read(told[0], text.data(), 4096), 0)));
+  ::close(told[0]);
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  return status == 0 ? text : "the child died: " + text;
 }
 
 }  // namespace orrery

@@ -5,9 +5,7 @@
 #include "store/own_files.h"
 
 #include <gmock/gmock.h>
-#include <grp.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
 #include <map>
 
@@ -22,7 +20,6 @@ namespace fs = std::filesystem;
 using testing::HasSubstr;
 
 const std::string kShard = "shard-00001-model-00001-of-00001.safetensors";
-constexpr uid_t kUser = 65534;
 
 // Path -> kind, mode, owner, and content or target.
 using Listing = std::map<std::string, std::string>;
@@ -80,34 +77,6 @@ class OthersFiles : public StoreTest {
  private:
   Listing listed_;
 };
-
-// Runs as a user who is not root, so that permissions count. Returns what it threw; "": nothing.
-std::string as_user(const std::string& root, const std::function<void()>& body) {
-  int told[2];
-  if (::pipe(told) != 0) return "no pipe";
-  const pid_t child = ::fork();
-  if (child == 0) {
-    std::string text;
-    if (::getuid() == 0 && (::chown(root.c_str(), kUser, kUser) != 0 || ::setgroups(0, nullptr) ||
-                            ::setgid(kUser) != 0 || ::setuid(kUser) != 0))
-      text = "cannot become another user";
-    else
-      try {
-        body();
-      } catch (const std::exception& e) {
-        text = e.what();
-      }
-    [[maybe_unused]] const auto n = ::write(told[1], text.data(), text.size());
-    ::_exit(0);
-  }
-  ::close(told[1]);
-  std::string text(4096, '\0');
-  text.resize(static_cast<size_t>(std::max<ssize_t>(::read(told[0], text.data(), 4096), 0)));
-  ::close(told[0]);
-  int status = -1;
-  ::waitpid(child, &status, 0);
-  return status == 0 ? text : "the child died: " + text;
-}
 
 TEST_F(OthersFiles, StayBesideACheckpointThatIsReplaced) {
   file("precious/thesis.tex");

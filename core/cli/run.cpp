@@ -26,6 +26,7 @@
 #include "run/run.h"
 #include "run/runtime.h"
 #include "run/thread_pool.h"
+#include "store/checkpoint.h"
 
 namespace orrery {
 namespace {
@@ -295,6 +296,8 @@ Examples:
     const int threads = take_share(detect());
     if (choice->threads == 0) choice->threads = threads;
     apply(*choice);
+    const JobStart start = job_start();
+    writer_job() = {start.job, start.start};
     check_asked(*command, *choice);
     exit_code = run_chosen(*choice);
   });

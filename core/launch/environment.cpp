@@ -29,6 +29,8 @@ struct Source {
   const char* job[4];  // these together name the job; those that are not set are left out
 };
 
+constexpr const char* start_variable = "ORRERY_START";
+
 constexpr Source sources[] = {
     {"orrery",
      "ORRERY_RANK",
@@ -192,6 +194,22 @@ World detect(const GetEnv& env) {
 
 World detect() {
   return detect([](const char* name) -> const char* { return std::getenv(name); });
+}
+
+JobStart job_start() {
+  const char* given = std::getenv(start_variable);
+  if (!given) return {};
+  const std::string text = given;
+  const size_t colon = text.rfind(':');
+  JobStart found{text.substr(0, colon), 0};
+  if (colon == text.npos ||
+      std::from_chars(given + colon + 1, given + text.size(), found.start).ec != std::errc())
+    fail(ORR_INVALID, "{}={}: expected NAME:NUMBER, as the launcher sets it", start_variable, text);
+  return found;
+}
+
+void set_job_start(const JobStart& start) {
+  ::setenv(start_variable, fmt::format("{}:{}", start.job, start.start).c_str(), 1);
 }
 
 int64_t deadline_ns() {

@@ -29,6 +29,16 @@ using GetEnv = std::function<const char*(const char*)>;
 World detect();
 World detect(const GetEnv& env);
 
+// A job keeps its name through all its starts, which count from 1 (--restarts). Without a launcher
+// of ours the name is "" and the start 0.
+struct JobStart {
+  std::string job;
+  int start = 0;
+};
+JobStart job_start();
+// For the ranks that this launcher starts from now on.
+void set_job_start(const JobStart& start);
+
 // The deadline of every wait between ranks: ORRERY_DEADLINE in seconds, else 30 s.
 int64_t deadline_ns();
 

@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "base/work.h"
 #include "launch/environment.h"
-#include "launch/quiet.h"
+#include "base/quiet.h"
 
 namespace orrery {
 namespace {

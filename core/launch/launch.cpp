@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/machine.h"
 #include "launch/affinity.h"
+#include "launch/environment.h"
 #include "launch/meeting_server.h"
 #include "launch/supervisor.h"
 
@@ -174,7 +175,9 @@ std::string new_job_name() {
 int launch(const LaunchOptions& options) {
   if (options.ranks < 1 || options.ranks > wire::max_ranks)
     fail(ORR_INVALID, "-n {}: a job has 1 to {} ranks", options.ranks, wire::max_ranks);
+  const std::string name = new_job_name();
   for (int left = options.restarts;; --left) {
+    if (!options.part) set_job_start({name, options.restarts - left + 1});
     const std::string job = options.part ? options.part->job : new_job_name();
     if (!is_job_name(job))
       fail(ORR_INVALID, "the orders name the job '{}': not a name that orrery gives", job);

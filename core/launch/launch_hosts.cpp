@@ -263,7 +263,10 @@ int launch_hosts(const HostsOptions& options) {
     fail(ORR_INVALID,
          "--remote-shell '': name a command that takes a host and a command, such as ssh");
   HostsOptions now = options;
+  const std::string name = new_job_name();
+  int start = 0;
   for (int left = options.restarts;;) {
+    set_job_start({name, ++start});
     HostsLauncher launcher(now, without(options.hosts, now.hosts));
     const int code = launcher.run();
     if (code == ORR_RETRY && !launcher.hosts_back().empty()) {  // counts as no restart

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "launch/quiet.h"
+#include "base/quiet.h"
 #include "launch/token.h"
 
 namespace orrery {

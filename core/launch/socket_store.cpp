@@ -17,7 +17,7 @@
 
 #include "base/error.h"
 #include "launch/environment.h"
-#include "launch/quiet.h"
+#include "base/quiet.h"
 #include "launch/wire.h"
 
 namespace orrery {

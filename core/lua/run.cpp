@@ -16,6 +16,7 @@
 #include "run/probe.h"
 #include "store/checkpoint.h"
 #include "store/digest.h"
+#include "store/file.h"
 
 namespace orrery::lua {
 namespace {
@@ -129,6 +130,16 @@ void call_after(lua_State* L, RunRef& self, const Result& result) {
   lua_call(L, 2, 0);
 }
 
+// Says on rank 0 that a job that was started again has lost the steps of its earlier starts.
+void tell_beginning(const RunRef& self) {
+  const int64_t start = writer_job().start;
+  if (start < 2 || self.run->steps_done() > 0 || world_info().rank > 0) return;
+  const std::string why = self.in_series
+                              ? fmt::format("'{}' has no checkpoint yet", self.saved)
+                              : "the script has loaded no checkpoint, as run:checkpoints would";
+  tell_once(fmt::format("start {} of the job begins at step 0 again: {}", start, why));
+}
+
 Result step(lua_State* L, RunRef& self, const Table& batch) {
   if (runtime_options().plan_only) {
     std::fputs(plan(L, self, batch).c_str(), planner().out);
@@ -138,6 +149,7 @@ Result step(lua_State* L, RunRef& self, const Table& batch) {
   Run& run = checked(L, self);
   call_first(L, self, batch);
   if (!self.alone) between(L, "next");
+  tell_beginning(self);
   const ProbeScope scope(std::exchange(self.probed, {}));
   Result result{run.step(batch_in(batch))};
   const int signal = self.alone ? 0 : told_to_stop(run, self.saved, user_line(L));

@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "base/error.h"
-#include "launch/quiet.h"
+#include "base/quiet.h"
 #include "run/agree.h"
 
 namespace orrery {

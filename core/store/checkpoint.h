@@ -27,6 +27,15 @@ struct CheckpointFacts {
   bool fast_sums = false;  // sums over the batch need not have the bits of one process
 };
 
+// The job that this process is of, and which of the job's starts that is, from 1; without a name it
+// is of none. A start becomes the writer where an earlier one of its job still is: the job has given
+// that up.
+struct WriterJob {
+  std::string name;
+  int64_t start = 0;
+};
+WriterJob& writer_job();
+
 // A box of a tensor: its first element is at `offset` of the whole.
 struct ShardBox {
   std::string name;

@@ -11,10 +11,13 @@
 #include <fstream>
 #include <map>
 #include <memory>
+#include <optional>
 #include <sstream>
 
 #include "base/error.h"
+#include "store/checkpoint.h"
 #include "store/file.h"
+#include "store/lease.h"
 
 namespace orrery {
 namespace {
@@ -43,30 +46,55 @@ constexpr const char* kBegin = "process ";  // of the text in a lock
 struct Owner {
   std::string host, boot, start;
   pid_t pid = 0;
+  WriterJob job;
+  bool leases = false;  // it renews a lease
 
-  static Owner self() {
+  static Owner self(bool leases) {
     char host[256] = "";
     ::gethostname(host, sizeof host - 1);
-    return {host, first_line("/proc/sys/kernel/random/boot_id"), start_of(::getpid()), ::getpid()};
+    return {host,
+            first_line("/proc/sys/kernel/random/boot_id"),
+            start_of(::getpid()),
+            ::getpid(),
+            writer_job(),
+            leases};
   }
   static Owner parse(const std::string& text) {
     Owner o;
-    std::string token;
-    std::istringstream stream(text);
-    stream >> token >> o.pid >> token >> o.host >> token >> o.boot >> token >> o.start;
-    return stream ? o : Owner{};
+    std::istringstream lines(text);
+    for (std::string name; lines >> name;) {
+      if (name == "process") lines >> o.pid;
+      if (name == "host") lines >> o.host;
+      if (name == "boot") lines >> o.boot;
+      if (name == "start") lines >> o.start;
+      if (name == "job") lines >> o.job.name >> o.job.start;
+      if (name == "lease") o.leases = true;
+    }
+    return o.start.empty() ? Owner{} : o;
   }
   std::string text() const {
-    return fmt::format("{}{}\nhost {}\nboot {}\nstart {}\n", kBegin, pid, host, boot, start);
+    std::string text =
+        fmt::format("{}{}\nhost {}\nboot {}\nstart {}\n", kBegin, pid, host, boot, start);
+    if (!job.name.empty()) text += fmt::format("job {} {}\n", job.name, job.start);
+    return leases ? text + "lease\n" : text;
   }
   std::string shown() const {
     return pid ? fmt::format("process {} on host {}", pid, host) : "another process";
   }
-  // Whether the owner may be alive. An owner that cannot be looked up counts as alive.
-  bool may_live() const {
-    const Owner me = self();
+  bool is_here() const {
+    const Owner me = self(false);
+    return host == me.host && boot == me.boot;
+  }
+  // Whether the owner, which has no lock of the kernel, may be alive. One of another host that
+  // renews no lease counts as alive.
+  bool may_live(const std::string& path) const {
     if (pid <= 0) return false;
-    return host != me.host || boot != me.boot || start_of(pid) == start;
+    if (is_here()) return start_of(pid) == start;
+    return !leases || lease_is_renewed(path);
+  }
+  // Whether this job has given up the start that the owner is of.
+  bool is_given_up() const {
+    return !job.name.empty() && job.name == writer_job().name && job.start < writer_job().start;
   }
 };
 
@@ -92,6 +120,7 @@ class Held {
   explicit Held(const std::string& path) : path_(path) {}
   Held(const Held&) = delete;
   ~Held() {
+    lease_.reset();
     if (fd_ >= 0 && pid_ == ::getpid() && ours()) ::unlink(path_.c_str());
     if (fd_ >= 0) ::close(fd_);
   }
@@ -102,7 +131,8 @@ class Held {
   const std::string& path() const { return path_; }
   std::string owner() const { return Owner::parse(read_all(fd_)).shown(); }
 
-  // Takes the lock. Returns false if the file was unlinked meanwhile, because its owner has ended.
+  // Takes the lock. Returns false if the file was unlinked meanwhile, because its owner has ended or
+  // was given up.
   bool take(const std::string& label) {
     if (fd_ >= 0) ::close(fd_);
     fd_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
@@ -115,17 +145,30 @@ class Held {
     if (!text.starts_with(std::string(kBegin).substr(0, text.size())))
       fail(ORR_INVALID, "{}: {} holds something else than a lock; save under another name", label,
            path_);
+    if (error && before.is_given_up()) {
+      if (same_file(fd_, path_) && ::unlink(path_.c_str()) != 0 && errno != ENOENT)
+        fail(ORR_FAILED, "{}: {}, the lock of an earlier start of this job, cannot be removed: {}",
+             label, path_, write_error(errno));
+      return false;
+    }
     if (error == EAGAIN || error == EACCES)
       fail(ORR_FAILED, "{}: {} is saving there; wait for its end or save under another name", label,
            before.shown());
-    if (error && before.may_live())
+    if (error && before.may_live(path_))
       fail(
           ORR_FAILED,
           "{}: {} saves there, if it is still alive; save under another name, or remove {} when it "
           "has ended",
           label, before.shown(), path_);
     if (!same_file(fd_, path_)) return false;
-    written_ = Owner::self().text(), pid_ = ::getpid();
+    write(Owner::self(error != 0).text(), label);
+    if (error) lease_.emplace(fd_);
+    return true;
+  }
+
+ private:
+  void write(const std::string& text, const std::string& label) {
+    written_ = text, pid_ = ::getpid();
     for (ssize_t done = ::ftruncate(fd_, 0), at = 0; at < std::ssize(written_); at += done) {
       if (done >= 0)
         done = ::pwrite(fd_, written_.data() + at, written_.size() - static_cast<size_t>(at), at);
@@ -133,13 +176,12 @@ class Held {
         fail(ORR_FAILED, "{}: {} cannot be written: {}", label, path_, write_error(errno));
       done = std::max<ssize_t>(done, 0);
     }
-    return true;
   }
 
- private:
   std::string path_, written_;
   int fd_ = -1;
   pid_t pid_ = 0;
+  std::optional<Lease> lease_;
 };
 
 std::map<std::string, std::unique_ptr<Held>>& locks() {
@@ -148,6 +190,11 @@ std::map<std::string, std::unique_ptr<Held>>& locks() {
 }
 
 }  // namespace
+
+WriterJob& writer_job() {
+  static WriterJob job;
+  return job;
+}
 
 void hold_writer_lock(const std::string& directory, const std::string& label) {
   std::unique_ptr<Held>& held = locks()[directory];

@@ -3,8 +3,9 @@
 // The lock by which only one process at a time writes to a checkpoint directory, from its first
 // save there until it ends. It is a lock of the kernel on a file in the directory, so it ends with
 // its owner, however that dies; the file names the owner. If the file system has no locks, the
-// owner in the file is looked for among the processes of this host. A child of a fork shares its
-// parent's locks.
+// owner in the file is looked for among the processes of this host, and that of another host must
+// renew a lease (lease.h). A job that was started again takes the lock of its earlier starts
+// (WriterJob), as of a host that hangs. A child of a fork shares its parent's locks.
 #pragma once
 
 #include <string>

@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Trains with a checkpoint every 7 steps. `blows`: "KILL 2 25,STOP 0 41" sends that signal to rank 2 in step 25 and to
--- rank 0 in step 41, each once whatever starts again; it is noted in `folder`.
+-- rank 0 in step 41, each once whatever starts again; it is noted in `folder`. `series`: whether there are checkpoints.
 local orrery = require "orrery"
 local nn, optim, strategy, world = orrery.nn, orrery.optim, orrery.strategy, orrery.world
-local args = orrery.args { folder = "", blows = "", stack = "data", steps = 60, pause = 0.0 }
+local args = orrery.args { folder = "", blows = "", stack = "data", steps = 60, pause = 0.0, series = true }
 orrery.seed(1)
 
 local stacks = {
@@ -31,7 +31,7 @@ local function first_time(name)
   return true
 end
 
-run:checkpoints { dir = args.folder .. "/checkpoints", every = 7, keep = 2 }
+if args.series then run:checkpoints { dir = args.folder .. "/checkpoints", every = 7, keep = 2 } end
 orrery.log("rank %d of %d begins behind step %d", world.rank, world.size, run.steps)
 for step, batch in data:batches { size = 16, steps = args.steps, from = run.steps + 1 } do
   run:step(batch):mean()

@@ -3,15 +3,17 @@
 
 Arguments: the build tree.
 """
+import os
 import pathlib
 import random
 import re
+import signal
 import sys
 import tempfile
 import unittest
 
 from program import HERE, Job, orrery, wait_for
-from two_hosts import TAG, TwoHosts, TwoHostsAlone, digest, end_all
+from two_hosts import TAG, TwoHosts, TwoHostsAlone, digest, end_all, in_namespace
 
 SCRIPT = HERE / "restarts.lua"
 
@@ -41,6 +43,18 @@ class Restarts(unittest.TestCase):
                 self.assertEqual(len(re.findall(r"orrery: rank \d was killed by signal 9", job.err)), 2)
                 begun = [int(step) for step in re.findall(r"^rank 0 of \d begins behind step (\d+)", job.out, re.M)]
                 self.assertEqual(begun, sorted(begun))
+
+    def test_what_begins_anew_says_so_once(self):
+        for series, why in (("true", "checkpoints' has no checkpoint yet"),
+                            ("false", "the script has loaded no checkpoint, as run:checkpoints would")):
+            with self.subTest(series=series):
+                job = self.job("--restarts", 2, [f"series={series}", "steps=9", "blows=KILL 1 3"], ranks=2, folder=series)
+                self.assertEqual(job.code, 0, job.err)
+                [line] = [line for line in job.err.splitlines() if "begins at step 0 again" in line]
+                self.assertTrue(line.startswith("orrery: start 2 of the job begins at step 0 again: "), line)
+                self.assertTrue(line.endswith(why), line)
+        job = self.job("--restarts", 2, ["blows=KILL 1 20"], ranks=2, folder="continued")
+        self.assertNotIn("begins at step 0 again", job.err)
 
     def test_a_frozen_rank_is_lost_too(self):
         job = self.job("--restarts", 1, ["blows=STOP 1 20"], deadline=2)
@@ -108,6 +122,18 @@ class LostHosts(TwoHostsAlone, unittest.TestCase):
         self.assertEqual(digest(job), quiet)
         self.assertIn("orrery: on 1 of 2 ranks: 1 of 2 hosts are left", job.err)
         self.assertRegex(job.out, r"rank 0 of 1 begins behind step [1-9]")
+
+    # Its processes go on when the job has long started again without them, as those of a host that hangs.
+    def test_a_host_that_hangs_keeps_no_lock(self):
+        quiet = self.undisturbed()
+        job, folder = self.on_two("--restarts", 2, "--min-ranks", 1, deadline=2)
+        wait_for(lambda: list(folder.glob("checkpoints/*/checkpoint.json")), 30)
+        self.addCleanup(end_all, 1)
+        for pid in in_namespace(1):
+            os.kill(pid, signal.SIGSTOP)
+        self.assertEqual(digest(job.finish(90)), quiet)
+        self.assertIn("starting again", job.err)
+        self.assertNotIn("is saving there", job.err)
 
     def test_a_host_that_is_back_takes_part_again(self):
         quiet = self.undisturbed()

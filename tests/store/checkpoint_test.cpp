@@ -5,9 +5,7 @@
 
 #include <gmock/gmock.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
-#include <csignal>
 #include <set>
 
 #include "fixture.h"
@@ -166,32 +164,6 @@ TEST_F(CheckpointTest, StaysReadableWhileItIsOpen) {
   remove_checkpoint(one, all);
   EXPECT_FALSE(std::filesystem::exists(one));
   EXPECT_TRUE(holds(loaded, small_tensors(1)));
-}
-
-TEST_F(CheckpointTest, HasOneWriter) {
-  int ready[2];
-  ASSERT_EQ(::pipe(ready), 0);
-  const pid_t other = ::fork();
-  if (other == 0) {
-    save_checkpoint(path("ck"), facts_of_step(2), small_tensors(2));
-    ::close(ready[1]);
-    for (;;) ::pause();
-  }
-  ::close(ready[1]);
-  char byte;
-  EXPECT_EQ(::read(ready[0], &byte, 1), 0);
-  ::close(ready[0]);
-  auto save = [&] { save_checkpoint(path("ck"), facts_of_step(3), small_tensors(3)); };
-  EXPECT_THAT(error_of(save), HasSubstr(fmt::format("process {} on host", other)));
-  EXPECT_EQ(load_checkpoint(path("ck")).facts().step, 2);
-  ::kill(other, SIGKILL);
-  ::waitpid(other, nullptr, 0);
-  save();
-  EXPECT_EQ(load_checkpoint(path("ck")).facts().step, 3);
-  // As by a host whose locks this one does not see.
-  spill(path("ck/checkpoint.lock"), "process 4711\nhost far\nboot b\nstart 1\n");
-  EXPECT_THAT(error_of(save), HasSubstr("process 4711 on host far has begun to save there, too"));
-  EXPECT_EQ(load_checkpoint(path("ck")).facts().step, 3);
 }
 
 TEST_F(CheckpointTest, ReplacesWhatAnotherRankOfAFailedJobHasLeft) {

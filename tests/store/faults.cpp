@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <climits>
 #include <csignal>
+#include <cstdarg>
 #include <cstdio>
 #include <string>
 
@@ -23,6 +24,7 @@ struct State {
   std::string trace;
 };
 State state;
+bool without_locks = false;
 
 bool counted_call_fails(char letter) {
   state.trace += letter;
@@ -39,6 +41,7 @@ void clear() { state = {}; }
 void kill_at(int call) { clear(), state.kill_call = call; }
 void fail_at(int call, int error) { clear(), state.fail_call = call, state.error = error; }
 void fail_reads(int count, int error) { clear(), state.failing_reads = count, state.error = error; }
+void no_locks(bool none) { without_locks = none; }
 void short_writes() { clear(), state.short_writes = true; }
 int calls() { return state.count; }
 const std::string& trace() { return state.trace; }
@@ -86,6 +89,15 @@ ssize_t pread(int fd, void* bytes, size_t count, off_t offset) {
     count = std::min<size_t>(count, 7);
   }
   return ::syscall(SYS_pread64, fd, bytes, count, offset);
+}
+
+int fcntl64(int fd, int command, ...) {
+  va_list more;
+  va_start(more, command);
+  void* argument = va_arg(more, void*);
+  va_end(more);
+  if (command == F_OFD_SETLK && faults::without_locks) return errno = ENOLCK, -1;
+  return static_cast<int>(::syscall(SYS_fcntl, fd, command, argument));
 }
 
 int fsync(int fd) {

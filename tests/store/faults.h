@@ -20,6 +20,9 @@ void fail_reads(int count, int error);
 // Every write, and every pread, moves at most 7 bytes; every third one is interrupted.
 void short_writes();
 
+// Whether the file system has no locks: fcntl refuses them. Not undone by clear().
+void no_locks(bool none);
+
 // Since clear(): how many calls, and which, by first letter.
 int calls();
 const std::string& trace();

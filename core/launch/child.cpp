@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "launch/stop_signal.h"
 
 namespace orrery {
 namespace {
@@ -31,6 +32,14 @@ void write_all(int fd, const char* data, size_t n) {
     data += k;
     n -= static_cast<size_t>(k);
   }
+}
+
+// The environment, in which the child finds out who supervises it (stop_signal.h).
+std::vector<std::string> with_supervisor(std::vector<std::string> env) {
+  const std::string name = std::string(supervisor_variable) + "=";
+  std::erase_if(env, [&](const std::string& entry) { return entry.starts_with(name); });
+  env.push_back(name + std::to_string(getpid()));
+  return env;
 }
 
 struct Prepared {
@@ -106,7 +115,8 @@ void LinePrefixer::finish() {
 }
 
 Child start_child(const ChildSpec& spec) {
-  Prepared p{pointers(spec.argv), pointers(spec.env), {}, -1, -1, -1, getpid()};
+  const std::vector<std::string> env = with_supervisor(spec.env);
+  Prepared p{pointers(spec.argv), pointers(env), {}, -1, -1, -1, getpid()};
   CPU_ZERO(&p.cpus);
   for (int cpu : spec.cpus) CPU_SET(cpu, &p.cpus);
   int out[2] = {-1, -1}, err[2] = {-1, -1};

@@ -12,9 +12,10 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/quiet.h"
 #include "base/work.h"
 #include "launch/environment.h"
-#include "base/quiet.h"
+#include "launch/stop_signal.h"
 
 namespace orrery {
 namespace {
@@ -109,6 +110,7 @@ class Watcher {
 
 void form(Store& store, const World& world, const std::function<void()>& body) {
   const Work work(forming_work, forming_deadlines);
+  const StopSignalsKept kept;
   Watcher watcher(store, world);
   try {
     body();

@@ -40,7 +40,8 @@ constexpr std::string_view foreign[] = {"OMPI_COMM_WORLD_",
                                         "ORRERY_LOCAL_",
                                         "ORRERY_STORE=",
                                         "ORRERY_JOB=",
-                                        "ORRERY_THREADS="};
+                                        "ORRERY_THREADS=",
+                                        "ORRERY_SUPERVISOR="};
 
 class Launcher : public Supervisor {
  public:
@@ -132,7 +133,7 @@ void Launcher::read_control() {
        control_text_.erase(0, end + 1)) {
     int signal = 0;
     std::from_chars(control_text_.data(), control_text_.data() + end, signal);
-    if (signal > 0) take(signal);
+    if (signal > 0 && signal < NSIG) take(signal, true);
   }
 }
 

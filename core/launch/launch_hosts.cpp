@@ -269,7 +269,8 @@ int launch_hosts(const HostsOptions& options) {
     set_job_start({name, ++start});
     HostsLauncher launcher(now, without(options.hosts, now.hosts));
     const int code = launcher.run();
-    if (code == ORR_RETRY && !launcher.hosts_back().empty()) {  // counts as no restart
+    if (code == ORR_RETRY && launcher.has_lost_ranks(code) &&
+        !launcher.hosts_back().empty()) {  // counts as no restart
       now.hosts =
           without(options.hosts, without(without(options.hosts, now.hosts), launcher.hosts_back()));
       continue;

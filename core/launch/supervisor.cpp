@@ -93,7 +93,7 @@ int Supervisor::next_look() const {
 void Supervisor::read_signals() {
   signalfd_siginfo info;
   while (read(signal_fd_, &info, sizeof info) == sizeof info)
-    if (info.ssi_signo != SIGCHLD) take(static_cast<int>(info.ssi_signo));
+    if (info.ssi_signo != SIGCHLD) take(static_cast<int>(info.ssi_signo), false);
   reap();
 }
 
@@ -101,11 +101,12 @@ bool Supervisor::has_lost_ranks(int code) const {
   return !told_ && (code == ORR_RETRY || code == ORR_DEADLINE || code > 128);
 }
 
-void Supervisor::take(int signal) {
+void Supervisor::take(int signal, bool is_copy) {
   told_ = true;
   if (signal != SIGUSR1) stop_signal_ = signal;
-  const bool again = signal != SIGUSR1 && ++stops_ > 1;
-  send_all(again && signal != SIGHUP ? SIGKILL : signal);
+  const StopCounter::Kind kind = stops_.take(signal, is_copy);
+  if (kind == StopCounter::repeated) return;
+  send_all(kind == StopCounter::second && signal != SIGHUP ? SIGKILL : signal);
 }
 
 void Supervisor::reap() {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "launch/child.h"
+#include "launch/stop_signal.h"
 
 namespace orrery {
 
@@ -25,8 +26,9 @@ class Supervisor {
   // itself. A child that is stopped for longer than the deadline and 1.2 s is killed, with
   // ORR_DEADLINE as its code. The other ranks have named it by then, unless they are stopped too,
   // or in a library that does not return. After a failure, children that run longer than the
-  // deadline and 2 s are ended. SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGPIPE are passed on; a
-  // second SIGINT, SIGTERM or SIGPIPE kills. [main thread]
+  // deadline and 2 s are ended. SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGPIPE are passed on once,
+  // however often they come within a second (StopCounter); a second one kills, except SIGHUP.
+  // [main thread]
   int run();
   // Whether a job that has ended with `code` has lost a rank or a host, and was not told to end: it
   // may succeed if it starts again.
@@ -48,7 +50,8 @@ class Supervisor {
   // Prints on stderr how this child has failed, and returns the exit code for it.
   virtual int tell(size_t child) = 0;
 
-  void take(int signal);
+  // Passes on a signal. `is_copy`: it comes from a launcher that supervises this one.
+  void take(int signal, bool is_copy);
   void kill_all();
   // "was killed by signal 9 (Killed)", for a child that has ended.
   std::string how_it_ended(const Child& child) const;
@@ -75,7 +78,8 @@ class Supervisor {
   std::vector<size_t> failures_;  // in the order of their end, without those that we ended
   std::optional<Clock::time_point> deadline_;  // when `pressure_` rises; set after a failure
   int pressure_ = 0;                           // 0: waits, 1: SIGTERM was sent, 2: SIGKILL was sent
-  int stop_signal_ = 0, stops_ = 0;
+  int stop_signal_ = 0;
+  StopCounter stops_;
   bool told_ = false;  // by any signal
   int signal_fd_ = -1;
   sigset_t old_mask_{};

@@ -215,8 +215,8 @@ void save_to_stop(RunRef& self, bool last) {
 }
 
 void stop(RunRef& self, int64_t signal) {
-  fail(ORR_RETRY, "stopped by signal {} after step {}; run:load \"{}\" continues from there",
-       signal, self.run->steps_done(), stop_place(self));
+  fail(stopped, "stopped by signal {} after step {}; run:load \"{}\" continues from there", signal,
+       self.run->steps_done(), stop_place(self));
 }
 
 void finish_last(RunRef& self) {

@@ -8,6 +8,7 @@
 
 #include "lua/environment.h"
 #include "lua/json.h"
+#include "lua/stopping.h"
 #include "lua/whereabouts.h"
 #include "run/runtime.h"
 
@@ -24,6 +25,7 @@ struct Closer {
 int exit_code(int code) {
   switch (code) {
     case lua::kUsageError: return 2;
+    case lua::stopped: return ORR_RETRY;
     case kMiscomputed:
     case ORR_UNAVAILABLE:
     case ORR_RETRY:
@@ -41,6 +43,12 @@ int report(int code, const std::string& message) {
   }
   std::fprintf(stderr, "error: %s\n", message.c_str());
   return exit_code(code);
+}
+
+// Parts from the other ranks in order, because all end together: a launcher of MPI kills those that
+// it has not seen part.
+void part() try { Runtime::get().close(); } catch (const Error&) {
+  // A rank went meanwhile: nobody is left to part from.
 }
 
 // Runs the script, or the loop of lines if `path` is empty, in a Lua state that is closed before
@@ -79,7 +87,9 @@ int run_script(const std::string& path, const std::vector<std::string>& args) {
     return 0;
   } catch (const Error& error) {
     end_saves();
-    return report(error.code(), error.what());
+    const int code = report(error.code(), error.what());
+    if (error.code() == lua::stopped) part();
+    return code;
   }
 }
 

@@ -13,6 +13,9 @@
 
 namespace orrery::lua {
 
+// The code of the Error that ends the script of a job that was told to stop, on all ranks.
+constexpr int stopped = 77;
+
 // The signal that any rank has got, or 0. Collective, to be called after a step. `saved`: where the
 // script has saved the run; "": nowhere.
 int told_to_stop(Run& run, const std::string& saved, const std::string& line);

@@ -4,17 +4,19 @@ library, or two launchers, do not fit.
 
 Arguments: the build tree.
 """
+import contextlib
 import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 import unittest
 
-from program import PINNING
+from program import PINNING, session_members
 
 BUILD = pathlib.Path(sys.argv[1]).resolve()
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
@@ -40,6 +42,12 @@ def run(command, **variables):
     process = start(command, **variables)
     process.out, process.err = process.communicate(timeout=120)
     return process
+
+
+def end_session(session):
+    for pid in session_members(session):
+        with contextlib.suppress(ProcessLookupError):  # ended with another one
+            os.kill(pid, signal.SIGKILL)
 
 
 def orrery(*words):
@@ -81,6 +89,26 @@ class Launchers(unittest.TestCase):
 
     def test_mpich(self):
         self.check_mpi(MPIEXEC, "mpich")
+
+    # mpirun of Open MPI ends with 1 when it is told to end, whatever its ranks say.
+    def test_a_stop_by_mpis_launchers_is_saved(self):
+        for launcher, library, number, code in (
+                (MPIEXEC, "mpich", signal.SIGTERM, 75), (MPIEXEC, "mpich", signal.SIGUSR1, 75),
+                (MPIRUN, "openmpi", signal.SIGTERM, 1), (MPIRUN, "openmpi", signal.SIGUSR1, 75)):
+            with self.subTest(library=library, number=number.name), tempfile.TemporaryDirectory() as folder:
+                if not has_mpi(launcher, library):
+                    self.skipTest(f"{library} is not installed")
+                process = start([*launcher, "-n", 3, *orrery("--comm", "mpi", "--threads", "1", "--dir", folder,
+                                 "tests/e2e/bad/stoppable.lua", "steps=1000000000")])
+                try:
+                    self.assertEqual(process.stdout.readline(), "under way\n")
+                    process.send_signal(number)
+                    _, err = process.communicate(timeout=60)
+                finally:
+                    end_session(process.pid)
+                self.assertEqual(process.returncode, code, err)
+                self.assertIn(f'run:load "{folder}/checkpoint" continues from there', err)
+                self.assertTrue((pathlib.Path(folder) / "checkpoint/checkpoint.json").exists())
 
     # Raw collectives, too, fold in one order whoever carries the bytes.
     def test_horovods_words(self):

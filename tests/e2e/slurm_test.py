@@ -84,6 +84,27 @@ class Slurm(unittest.TestCase):
                 self.assertIn(f'run:load "{folder}/checkpoint" continues from there', done.stderr)
                 self.assertTrue((pathlib.Path(folder) / "checkpoint").is_dir())
 
+    # Slurm signals all processes of a batch script, or, with --batch, its shell alone.
+    def test_a_cancelled_batch_leaves_a_checkpoint(self):
+        program = " ".join(map(str, [BUILD / "orrery", "run", "-n 3", "--threads", "1", "--dir"]))
+        for before, after, how in (("trap : TERM;", "echo code $?", "scancel"), ("", "", "scancel"),
+                                   ("exec", "", "scancel --batch --signal=TERM")):
+            with self.subTest(before=before, how=how), tempfile.TemporaryDirectory() as folder:
+                (pathlib.Path(folder) / "batch").write_text(
+                    f"#!/bin/bash\n{before} {program} {folder} {SOURCE}/tests/e2e/bad/stoppable.lua steps=1000000000\n"
+                    f"{after}\n")
+                script = f"""job=$(sbatch --parsable -n 3 -o {folder}/out {folder}/batch)
+                    for _ in {{1..400}}; do grep -q 'under way' {folder}/out && break; sleep 0.05; done
+                    {how} $job
+                    for _ in {{1..400}}; do grep -q '^orrery: rank' {folder}/out && break; sleep 0.05; done"""
+                done = run(BOX, "bash", "-c", script)
+                out = (pathlib.Path(folder) / "out").read_text()
+                self.assertIn(f'run:load "{folder}/checkpoint" continues from there', out, done.stderr)
+                self.assertRegex(out, r"orrery: rank \d failed with exit code 75")
+                self.assertTrue((pathlib.Path(folder) / "checkpoint/checkpoint.json").exists())
+                if after:
+                    self.assertIn("code 75", out)
+
     def test_a_failing_rank_ends_the_step(self):
         done = run(BOX, "srun", "--kill-on-bad-exit", "-n", 3, BUILD / "orrery", "run", "no-such-script.lua")
         self.assertNotEqual(done.returncode, 0)

@@ -53,9 +53,12 @@ std::unique_ptr<Comm> Comm::form_world(const orr_comm_boot& boot) {
   const ncclUniqueId id = family->meet();
   ncclConfig_t config = not_blocking();
   comm->guarded([&] {
-    comm->settle(
-        library().ncclCommInitRankConfig(&comm->comm_, boot.world_size, id, boot.rank, &config),
-        "ncclCommInitRankConfig");
+    constexpr const char* what = "ncclCommInitRankConfig";
+    ncclComm_t& made = comm->made_;
+    check_nccl(library().ncclCommInitRankConfig(&made, boot.world_size, id, boot.rank, &config),
+               what);
+    comm->comm_ = comm->await_pointer(made);
+    comm->settle(ncclSuccess, what);
   });
   return comm;
 }
@@ -86,8 +89,8 @@ std::unique_ptr<Comm> Comm::split(int32_t color, int32_t key) {
     part.reset(new Comm(family_, members, static_cast<int>(at)));
     const uint64_t words[] = {id_, children_, static_cast<uint64_t>(color)};
     part->id_ = shared::hash(words, sizeof words, 3);
-    part->comm_ = made_;
-    part->settle(ncclInProgress, "ncclCommSplit");
+    part->comm_ = await_pointer(made_);
+    part->settle(ncclSuccess, "ncclCommSplit");
   });
   return part;
 }
@@ -129,14 +132,21 @@ void Comm::halt() {
        [&] { return lib.cuStreamQuery(family_->device().stream()) != CUDA_ERROR_NOT_READY; });
 }
 
-// The state tells what has become of a call; without a communicator yet there is nobody to be
-// asked.
+ncclComm_t Comm::await_pointer(ncclComm_t& place) {
+  const std::atomic_ref<ncclComm_t> made(place);
+  await(0, [&] { return made.load() != nullptr; });
+  return made.load();
+}
+
+ncclResult_t Comm::state() const {
+  ncclResult_t state = ncclSuccess;
+  if (comm_) check_nccl(library().ncclCommGetAsyncError(comm_, &state), "ncclCommGetAsyncError");
+  return state;
+}
+
 void Comm::settle(ncclResult_t code, const char* what) {
-  if (code == ncclInProgress)
-    await(0, [&] {
-      check_nccl(library().ncclCommGetAsyncError(comm_, &code), "ncclCommGetAsyncError");
-      return code != ncclInProgress;
-    });
+  check_nccl(code, what);
+  await(0, [&] { return (code = state()) != ncclInProgress; });
   check_nccl(code, what);
 }
 
@@ -152,9 +162,7 @@ void Comm::look_for_dead() {
 void Comm::look_around(Waited& w, int64_t waited) {
   family_->listen();
   look_for_dead();
-  ncclResult_t state = ncclSuccess;
-  if (comm_) check_nccl(library().ncclCommGetAsyncError(comm_, &state), "ncclCommGetAsyncError");
-  check_nccl(state, "asynchronous error");
+  check_nccl(state(), "asynchronous error");
   if (waited <= 0) return;
   if (!w.wait) w.wait.emplace(family_->boot(), current_);
   if (waited > time_to_say && !w.said) family_->say(own_awaited()), w.said = true;

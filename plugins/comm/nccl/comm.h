@@ -81,8 +81,13 @@ class Comm : public orr::exchange::Messenger {
   template <class F>
   void guarded(F&& body);
   [[noreturn]] void explain(int32_t code, const std::string& text);
+  // What has become of the last call: NCCL goes on with it after it has returned, and says success
+  // before that or while it is under way.
+  ncclResult_t state() const;
   // Ends a call into NCCL: returns when the communicator is idle again.
   void settle(ncclResult_t code, const char* what);
+  // The communicator there, once a thread of NCCL's has written it.
+  ncclComm_t await_pointer(ncclComm_t& place);
   template <class F>
   void issue(const char* what, F&& calls);
 
@@ -114,7 +119,7 @@ class Comm : public orr::exchange::Messenger {
 
   std::shared_ptr<Family> family_;
   ncclComm_t comm_ = nullptr;
-  ncclComm_t made_ = nullptr;  // by a split under way: NCCL fills it in when that is done
+  ncclComm_t made_ = nullptr;  // what a call under way has made: a thread of NCCL's writes it
   std::vector<int> world_of_;
   int rank_, size_;
   uint64_t id_;            // equal on all its ranks
@@ -139,6 +144,7 @@ template <class F>
 void Comm::guarded(F&& body) {
   try {
     body();
+    check_nccl(state(), "asynchronous error");
   } catch (const orr::Error& e) {
     explain(e.code, e.what());
   }

@@ -39,7 +39,8 @@ orr_memory* Comm::allocate(uint64_t bytes) {
     if (lib.window_register)
       settle(lib.window_register(comm_, place, size, &region->window, NCCL_WIN_COLL_SYMMETRIC),
              "ncclCommWindowRegister");
-    else
+    // Where the GPUs cannot reach each other's memory, that succeeds and gives no window.
+    if (!region->window && lib.buffer_register)
       settle(lib.buffer_register(comm_, place, size, &region->handle), "ncclCommRegister");
   });
   region.release();

@@ -25,7 +25,12 @@ std::set<const ncclComm*>& known() {
   return all;
 }
 
-// FAKE_NCCL_FAIL=R:N: the N-th launch of rank R fails after it has been posted.
+// What a call returns that is not done.
+ncclResult_t under_way() { return fake::dice(2) == 0 ? ncclSuccess : ncclInProgress; }
+
+void pause_some_time() { usleep(static_cast<useconds_t>(fake::dice(500))); }
+
+// FAKE_NCCL_FAIL=R:N: the N-th launch of rank R fails some time after it has been posted.
 bool is_to_fail(const ncclComm& comm) {
   const char* named = std::getenv("FAKE_NCCL_FAIL");
   int rank = 0, launch = 0;
@@ -79,33 +84,58 @@ void ncclComm::end(State last) {
   clique.reset();
 }
 
-ncclResult_t ncclComm::take_time(std::function<ncclResult_t()> body) {
-  if (blocking) return body();
+ncclResult_t ncclComm::take_time(std::function<ncclResult_t()> body, std::function<void()> give) {
+  if (blocking) {
+    const ncclResult_t answer = body();
+    if (give) give();
+    return answer;
+  }
   if (background.joinable()) background.join();
   result = ncclInProgress;
-  background = std::thread([this, body = std::move(body)] {
-    usleep(static_cast<useconds_t>(fake::dice(500)));
+  background = std::thread([this, body = std::move(body), give = std::move(give)] {
+    pause_some_time();
     result = body();
+    if (!give) return;
+    pause_some_time();
+    give();
   });
-  return ncclInProgress;
+  return under_way();
+}
+
+// As when a proxy of the real library has lost its peer: the kernel on the stream never ends, and
+// the error shows after some questions.
+ncclResult_t ncclComm::fail_late(fake::Stream& stream) {
+  stream.enqueue("a launch that fails", {}, [this] {
+    while (!stop) std::this_thread::yield();
+    ++done;
+  });
+  if (!failed) {
+    failed = true;
+    polls = 1 + fake::dice(6);
+    postponed = [] {
+      fake::set_last_error("the fake was told to fail");
+      return ncclSystemError;
+    };
+  }
+  return under_way();
 }
 
 ncclResult_t ncclComm::launch(std::vector<Call> calls, bool alone) {
   ++posted;
-  if (is_to_fail(*this)) {
-    result = ncclSystemError;
-    fake::set_last_error("the fake was told to fail");
-    ++done;
-    return blocking ? ncclSystemError : ncclInProgress;
-  }
+  if (failed || is_to_fail(*this)) return fail_late(*calls.front().stream);
   if (blocking || fake::dice(2) == 0) {
     enqueue(std::move(calls), alone);
     return ncclSuccess;
   }
   result = ncclInProgress;
   polls = 1 + fake::dice(4);
-  postponed = [this, calls = std::move(calls), alone] { enqueue(calls, alone); };
-  return ncclInProgress;
+  held = true;
+  postponed = [this, calls = std::move(calls), alone] {
+    held = false;
+    enqueue(calls, alone);
+    return ncclSuccess;
+  };
+  return under_way();
 }
 
 // On the stream of the first call: where others are named, they wait for this one and it for them.

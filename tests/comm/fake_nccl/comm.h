@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A communicator of the fake. Calls on one that does not block are under way until it has been
-// asked some times: nothing that was posted runs before.
+// asked some times: nothing that was posted runs before. They return ncclInProgress or ncclSuccess,
+// which says nothing, and what they write is written by another thread.
 #pragma once
 
 #include <nccl.h>
@@ -41,9 +42,11 @@ struct ncclComm {
   std::atomic<bool> stop{false};
   std::unique_ptr<fake::Clique> clique;
 
-  std::atomic<int> result{ncclSuccess};  // an ncclResult_t: what asking gives
-  std::function<void()> postponed;       // what happens once it has been asked `polls` times
+  std::atomic<int> result{ncclSuccess};     // an ncclResult_t: what asking gives
+  std::function<ncclResult_t()> postponed;  // its answer once it has been asked `polls` times
   uint64_t polls = 0;
+  bool held = false;       // what is postponed is a launch
+  bool failed = false;     // nothing that is launched is done any more
   std::thread background;  // of what takes peers
 
   std::atomic<std::thread::id> inside{};   // the thread that is in a call
@@ -56,12 +59,13 @@ struct ncclComm {
   void rest();
   // The same, and lets go of all it has.
   void end(State last);
-  // Runs now, or beside the caller until it has an answer.
-  ncclResult_t take_time(std::function<ncclResult_t()> body);
+  // Runs now, or beside the caller until it has an answer; `give` follows some time after that.
+  ncclResult_t take_time(std::function<ncclResult_t()> body, std::function<void()> give = {});
   // Enqueues one group's calls: collectives in order, then all messages together.
   ncclResult_t launch(std::vector<Call> calls, bool alone);
 
  private:
+  ncclResult_t fail_late(fake::Stream& stream);
   void enqueue(std::vector<Call> calls, bool alone);
   void execute(std::vector<Call>& calls, bool alone);
 };

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <random>
+#include <utility>
 
 #include "comm.h"
 #include "driver.h"
@@ -105,6 +106,12 @@ std::string hex(const char* bytes, int n) {
   return text;
 }
 
+// From a thread of the library.
+template <class T>
+void write_late(T& place, T value) {
+  std::atomic_ref<T>(place).store(value);
+}
+
 // A communicator meets its peers beside the caller.
 ncclResult_t form(ncclComm* comm) {
   return comm->take_time([comm] {
@@ -187,7 +194,7 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* made
   ncclComm* part =
       color == NCCL_SPLIT_NOCOLOR ? nullptr : new ncclComm(name, 0, 0, config->blocking != 0);
   *made = nullptr;  // until all is done, however long that takes
-  return comm->take_time([comm, part, made, mine] {
+  const auto meet = [comm, part, mine] {
     const std::vector<Card> all = comm->clique->agree(mine);
     if (all.empty()) return ncclInternalError;
     if (!part) return ncclSuccess;
@@ -198,19 +205,17 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* made
       part->rank += other.key < mine.key || (other.key == mine.key && r < comm->rank);
     }
     form(part);
-    *made = part;
     return ncclSuccess;
+  };
+  return comm->take_time(meet, [comm, made, part] {
+    if (comm->result == ncclSuccess) write_late(*made, part);
   });
 }
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* result) {
   const Entry entry(comm, "ncclCommGetAsyncError", Entry::any);
   need_no_open_group("ncclCommGetAsyncError");
-  if (comm->postponed && --comm->polls == 0) {
-    comm->postponed();
-    comm->postponed = nullptr;
-    comm->result = ncclSuccess;
-  }
+  if (comm->postponed && --comm->polls == 0) comm->result = std::exchange(comm->postponed, {})();
   *result = static_cast<ncclResult_t>(comm->result.load());
   return ncclSuccess;
 }
@@ -238,7 +243,8 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
   const Entry entry(comm, "ncclCommAbort", Entry::any);
   comm->stop = true;
-  if (comm->postponed) ++comm->done;  // it will never be posted
+  if (comm->held) ++comm->done;  // it will never be posted
+  comm->held = false;
   comm->postponed = nullptr;
   comm->end(ncclComm::aborted);
   return ncclSuccess;
@@ -250,6 +256,7 @@ ncclResult_t ncclCommRevoke(ncclComm_t comm, int flags) {
   if (comm->result == ncclInProgress) return ncclInvalidArgument;
   if (comm->state != ncclComm::usable) return ncclInvalidUsage;
   comm->stop = true;
+  comm->postponed = nullptr;  // the error of a launch that has failed
   comm->rest();
   comm->state = ncclComm::revoked;
   return comm->take_time([] { return ncclSuccess; });
@@ -331,12 +338,17 @@ ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* place, size_t bytes,
   const Entry entry(comm, "ncclCommWindowRegister");
   if (!memory::is_nccl(place, bytes))
     misuse("window on other memory", "it must come from ncclMemAlloc");
+  *window = nullptr;
+  if (std::getenv("FAKE_NCCL_NO_WINDOWS")) return ncclSuccess;  // as where GPUs do not reach others
   memory::add_window(place, 1);
-  *window = reinterpret_cast<ncclWindow_t>(new char);
-  comm->windows[*window] = place;
+  const auto made = reinterpret_cast<ncclWindow_t>(new char);
+  comm->windows[made] = place;
   const Card mine = card("ncclCommWindowRegister", ncclInt8, flags, -1, bytes);
-  return comm->take_time(
-      [comm, mine] { return comm->clique->agree(mine).empty() ? ncclInternalError : ncclSuccess; });
+  return comm->take_time([comm, mine, window, made] {
+    if (comm->clique->agree(mine).empty()) return ncclInternalError;
+    write_late(*window, made);
+    return ncclSuccess;
+  });
 }
 
 ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t window) {

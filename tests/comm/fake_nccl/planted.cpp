@@ -81,7 +81,7 @@ float Rank::first(void* memory) {
 
 void Rank::all_reduce(void* memory, size_t n, ncclResult_t* result) {
   const ncclResult_t r = ncclAllReduce(memory, memory, n, ncclFloat32, ncclSum, comm, stream);
-  const ncclResult_t end = r == ncclInProgress ? settle() : r;
+  const ncclResult_t end = r == ncclInProgress || r == ncclSuccess ? settle() : r;
   if (result) *result = end;
 }
 

@@ -74,7 +74,6 @@ orr_status* drive(orr_program* e, const orr_driver* given) {
     std::memcpy(&all, given, std::min<size_t>(given->size, sizeof all));
     const auto driver = kept(all);
     Driving& d = e->mesh->driving;
-    if (e->forward) fail(ORR_INVALID, "there is a step to drive after differentiation only");
     if (d.on()) fail(ORR_INVALID, "the ranks are driven by strategy.{} already", d.origin);
     if (!all.write || !all.open || !all.step || !all.settle || !all.stop || !all.predicted)
       fail(ORR_INVALID, "a driver has all of write, open, step, settle, stop and predicted");

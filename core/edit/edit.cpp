@@ -260,39 +260,65 @@ orr_status* offload(orr_program* e, int32_t value, int32_t tier, const char* dir
   });
 }
 
+// A name as a template's argument.
+template <size_t n>
+struct Name {
+  constexpr Name(const char (&from)[n]) { std::copy_n(from, n, text); }  // NOLINT: meant to convert
+  char text[n];
+};
+
+// The call, which is refused before differentiation: there are no ranks yet, and what it asks of
+// them would be forgotten.
+template <Name name, auto call>
+struct Late;
+template <Name name, class... Given, orr_status* (*call)(orr_program*, Given...)>
+struct Late<name, call> {
+  static orr_status* run(orr_program* e, Given... given) {
+    if (!e->forward) return call(e, given...);
+    return guarded([&] {
+      fail(ORR_INVALID,
+           "{} is called in transform_forward, where the program has no gradients and no ranks "
+           "yet: call it in transform",
+           name.text);
+    });
+  }
+};
+template <Name name, auto call>
+constexpr auto late = Late<name, call>::run;
+
 }  // namespace
 
 const orr_edit edit_table = {sizeof(orr_edit),
                              each,
                              ranks_left,
-                             axis,
-                             edit::place,
-                             reduce,
-                             diag,
-                             loop,
-                             stage,
+                             late<"axis", axis>,
+                             late<"place", edit::place>,
+                             late<"reduce", reduce>,
+                             late<"diag", diag>,
+                             late<"loop", loop>,
+                             late<"stage", stage>,
                              life,
                              inputs,
                              rule,
-                             edit::scatter,
+                             late<"scatter", edit::scatter>,
                              axis_size,
-                             halve,
-                             shard,
+                             late<"halve", halve>,
+                             late<"shard", shard>,
                              removed_call,
-                             edit::average,
+                             late<"average", edit::average>,
                              removed_call,
-                             idle,
+                             late<"idle", idle>,
                              removed_call,
-                             edit::chunk,
-                             offload,
+                             late<"chunk", edit::chunk>,
+                             late<"offload", offload>,
                              removed_call,
                              edit::add_op,
                              edit::make_state,
                              edit::update,
                              edit::updated,
-                             edit::exchange,
-                             edit::independent,
-                             edit::every,
+                             late<"exchange", edit::exchange>,
+                             late<"independent", edit::independent>,
+                             late<"every", edit::every>,
                              edit::info,
                              edit::maker,
                              edit::beside,
@@ -303,10 +329,10 @@ const orr_edit edit_table = {sizeof(orr_edit),
                              edit::trains,
                              edit::cotangent,
                              edit::output,
-                             edit::complete,
-                             edit::drive,
-                             edit::program,
-                             edit::copy_part,
+                             late<"complete", edit::complete>,
+                             late<"drive", edit::drive>,
+                             late<"program", edit::program>,
+                             late<"copy_part", edit::copy_part>,
                              edit::gradient};
 
 }  // namespace orrery

@@ -139,7 +139,6 @@ orr_status* exchange(orr_program* e, const char* axis, const orr_gradient_hook* 
   return guarded([&] {
     const auto mine = kept(*hook);
     if (!hook->exchange) fail(ORR_INVALID, "the hook's `exchange` is NULL");
-    if (e->forward) fail(ORR_INVALID, "gradients are there after differentiation only");
     if (!has_axis(e->mesh->batch_axis, axis) || !*axis)
       fail(ORR_INVALID, "axis '{}' does not deal the batch: nothing is summed over it", axis);
     for (const GradientHook& other : e->mesh->exchanges)
@@ -198,7 +197,6 @@ orr_status* every(orr_program* e, int32_t every, int32_t rounds, const orr_progr
     if (!hook->write) fail(ORR_INVALID, "the hook's `write` is NULL");
     if (every < 1) fail(ORR_INVALID, "every {} steps: give at least 1", every);
     if (rounds < 1) fail(ORR_INVALID, "{} rounds: give at least 1", rounds);
-    if (e->forward) fail(ORR_INVALID, "programs are written after differentiation only");
     e->mesh->periodic.push_back(
         {e->strategy, e->use->line, every,
          [kept = mine, use = *e->use, mesh = e->mesh, states = e->states](Program& p, int round) {

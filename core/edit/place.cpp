@@ -107,7 +107,12 @@ orr_status* place(orr_program* e, int32_t value, const char* axis_name, int32_t 
     check_value(e, value);
     const Value& v = e->program->value(value);
     find_axis(e, axis_name);
-    if (dim < 0) return;  // it asks for whole values, which is the default
+    if (dim < 0 && v.role != Role::param && v.role != Role::batch)
+      fail(ORR_INVALID,
+           "{} is computed, and lies as the values that it is computed from: only parameters and "
+           "batch fields can be asked to be whole; place these, or what reads it",
+           title(*e->program, value));
+    if (dim < 0) return;  // they are whole by default
     if (v.role == Role::batch && dim == 0) return deal_batch(e, v, axis_name);
     if (v.role == Role::batch) check_shared(*e->mesh, axis_name);
     check_dim(e, value, dim);

@@ -263,6 +263,15 @@ std::vector<Type> example_of(const PluginOp& op, int32_t number) {
   return types;
 }
 
+Sharding factors_of(const PluginOp& op, const std::vector<Type>& in) {
+  if (!op.kernel) return {};
+  const Attrs defaults;
+  const Expr none;
+  const OpArgs args{op.name, defaults, none, in};
+  const OpDef& def = op_def(op.name);
+  return def.sharding(args, def.infer(args));
+}
+
 ValueId add_plugin_op(Program& p, const PluginOp& op, const std::vector<Attr>& options,
                       const std::vector<ValueId>& in) {
   if (op.kernel) {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "program/op.h"
 #include "program/program.h"
 
 namespace orrery {
@@ -25,6 +26,10 @@ const std::vector<PluginOp>& plugin_ops();
 
 // The types of the inputs of the op's example `number`.
 std::vector<Type> example_of(const PluginOp& op, int32_t number);
+
+// Along which dims a kernel's work on inputs of these types may be cut, as the plugin says, with
+// the defaults of all options; without factors for an op that no kernel computes.
+Sharding factors_of(const PluginOp& op, const std::vector<Type>& in);
 
 // Appends a call of the op, with the values of its options in their order. Throws Error with the
 // current site's prefix. REQUIRES: the program keeps its address until it is differentiated.

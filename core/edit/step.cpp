@@ -38,7 +38,6 @@ orr_status* output(orr_program* e, const char* name, int32_t value) {
 orr_status* complete(orr_program* e, const orr_complete_hook* hook) {
   return guarded([&] {
     if (!hook->complete) fail(ORR_INVALID, "the hook's `complete` is NULL");
-    if (e->forward) fail(ORR_INVALID, "steps are completed after differentiation only");
     e->mesh->completing.push_back(
         {e->strategy, e->use->line, hook->what ? hook->what : "decision", hook->decides != 0,
          [kept = kept(*hook), use = *e->use, mesh = e->mesh, states = e->states](

@@ -25,10 +25,17 @@ void push_literal(lua_State* L, const std::string& text) {
 
 void check_value(lua_State* L, int index, const Arg& arg, const Api& row) {
   if (arg.type->is(L, index)) return;
-  const std::string where = called(row), found = describe(L, index);
+  const std::string where = called(row);
+  const std::string key = arg.is("integers") && lua_istable(L, index) ? named_key(L, index) : "";
+  const std::string found =
+      key.empty() ? describe(L, index) : fmt::format("a table with the key '{}'", key);
   if (arg.name == "self")
     fail(ORR_INVALID, "{}: called on {}; call it with a colon, x{}(...)", where, found, where);
-  fail(ORR_INVALID, "{}: {} is {}, expected {}", where, arg.name, found, arg.type->expected);
+  const bool misplaced = std::any_of(row.options.begin(), row.options.end(),
+                                     [&](const Arg& option) { return option.name == key; });
+  fail(ORR_INVALID, "{}: {} is {}, expected {}{}", where, arg.name, found, arg.type->expected,
+       misplaced ? fmt::format("; options come after it: x{}(nil, {{ {} = ... }})", where, key)
+                 : "");
 }
 
 // Throws Error if the table at `index` has a key that is not in `known`.

@@ -18,8 +18,10 @@ template <int type>
 bool plain(lua_State* L, int i) {
   return lua_type(L, i) == type;
 }
-bool integers(lua_State* L, int i) { return lua_istable(L, i) || integer(L, i); }
-bool value(lua_State* L, int i) { return integers(L, i) || is_tensor(L, i); }
+bool integers(lua_State* L, int i) {
+  return integer(L, i) || (lua_istable(L, i) && named_key(L, i).empty());
+}
+bool value(lua_State* L, int i) { return integer(L, i) || lua_istable(L, i) || is_tensor(L, i); }
 bool operand(lua_State* L, int i) { return lua_type(L, i) == LUA_TNUMBER || is_tensor(L, i); }
 template <class T>
 bool object(lua_State* L, int i) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Datasets in Lua: cut, sharded, and asked for batches.
+#include <spdlog/spdlog.h>
+
 #include <cmath>
 #include <limits>
 
@@ -22,6 +24,7 @@ struct Batches {
   BatchOrder order;  // of the next
   int64_t last;
   std::shared_ptr<BatchReader> current, next;
+  bool told_wrap = false;
 };
 
 BatchOrder order_in(const Table& options, int64_t step) {
@@ -60,8 +63,25 @@ void push_batch(lua_State* L, const std::shared_ptr<BatchReader>& batch) {
   }
 }
 
+// Says once of a dataset that a pass in order of its samples has begun again within a batch, which
+// counts samples twice where the pass was to be over a test set. [rank 0]
+void tell_wrap(const std::string& line, const Samples& samples, const BatchOrder& order,
+               bool& told) {
+  const int64_t items = samples.items(), first = (order.step - 1) * order.size;
+  if (told || order.shuffle || first >= items || first + order.size <= items) return;
+  told = true;
+  if (world_info().rank == 0)
+    spdlog::warn(
+        "{}: batch {} of size {} has the last of {} samples and begins again with the first: a "
+        "pass "
+        "that has each sample once takes a size that divides {}",
+        line, order.step, order.size, items, items);
+}
+
 Pushed batch(lua_State* L, DatasetRef& self, int64_t step, const Table& options) {
-  push_batch(L, make_batch(self.samples, order_in(options, step)));
+  const BatchOrder order = order_in(options, step);
+  tell_wrap(user_line(L), self.samples, order, self.told_wrap);
+  push_batch(L, make_batch(self.samples, order));
   return {1};
 }
 
@@ -71,6 +91,7 @@ int next_batch(lua_State* L) {
     auto& loop = check<Batches>(state, lua_upvalueindex(1));
     if (loop.current) loop.current->release();
     if (loop.order.step > loop.last) return 0;
+    tell_wrap(user_line(state), loop.samples, loop.order, loop.told_wrap);
     loop.current = loop.next ? loop.next : make_batch(loop.samples, loop.order);
     lua_pushinteger(state, loop.order.step++);
     loop.next = loop.order.step > loop.last ? nullptr : make_batch(loop.samples, loop.order);

@@ -29,14 +29,15 @@ Outputs trace_body(const Function& body, Program& program, const std::vector<Val
 // Traces the function again, for inputs of the same shapes.
 TraceRecord::Again again(const Function& body, const Program& program,
                          const std::vector<ValueId>& inputs) {
-  std::vector<Type> types;
-  for (ValueId input : inputs) types.push_back(program.type(input));
-  return [body, types, site = program.site(), stream = program.stream()](Program& anew) {
+  std::vector<Value> given;
+  for (ValueId input : inputs) given.push_back(program.value(input));
+  return [body, given, site = program.site(), stream = program.stream()](Program& anew) {
     anew.set_site(site);
     anew.set_stream(stream);
     std::vector<ValueId> values;
-    for (const Type& type : types)
-      values.push_back(anew.input(std::to_string(values.size()), type));
+    for (const Value& v : given)
+      values.push_back(v.role == Role::scalar ? anew.scalar_input(v.name, v.type.dtype)
+                                              : anew.input(v.name, v.type));
     return results_of(trace_body(body, anew, values));
   };
 }
@@ -56,13 +57,19 @@ Compiled func(lua_State* L, Index body) {
   return {orrery::Function::make(trace, user_line(L), stream), record};
 }
 
+Argument argument_at(lua_State* L, int index) {
+  const bool real = lua_type(L, index) == LUA_TNUMBER && !lua_isinteger(L, index);
+  if (real) return lua_tonumber(L, index);
+  return host_at(L, index);
+}
+
 Pushed run(lua_State* L, Compiled& self, Index inputs, const Table& given) {
   require_main_thread(L);
   self.record->check(L);
-  const std::vector<HostTensor> tensors = list_at(L, inputs, host_at);
+  const std::vector<Argument> arguments = list_at(L, inputs, argument_at);
   std::map<std::string, double> scalars = scalar_values();
   for (const std::string& name : sorted_keys(L, given.index)) scalars[name] = given.number(name);
-  const std::vector<HostTensor> results = self.function->call(tensors, scalars);
+  const std::vector<HostTensor> results = self.function->call(arguments, scalars);
   luaL_checkstack(L, static_cast<int>(results.size()), "results");
   for (const HostTensor& result : results) give(L, result);
   return {static_cast<int>(results.size())};

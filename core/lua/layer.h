@@ -127,6 +127,8 @@ double exact_number(lua_State* L, int index);
 std::string to_text(lua_State* L, int index, const std::string& what);
 // A list {1, 2, 3} or a single number.
 std::vector<int64_t> to_integers(lua_State* L, int index, const std::string& what);
+// The first key, in the order of names, that a table has beside the places of a list; "": none.
+std::string named_key(lua_State* L, int index);
 int32_t to_dtype(lua_State* L, int index);
 // A Lua dim (1-based, negative from the end) of a tensor with `rank` dims, as 0-based.
 int64_t to_dim(int64_t dim, size_t rank);

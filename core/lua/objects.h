@@ -84,6 +84,7 @@ struct Draft {
 struct DatasetRef {
   static constexpr const char* kClass = "Dataset";
   Samples samples;
+  bool told_wrap = false;  // it was said that a pass in order began again
 };
 
 struct TokenizerRef {

@@ -66,6 +66,24 @@ Pushed examples(lua_State* L, int64_t number) {
   return {1};
 }
 
+Type type_at(lua_State* L, int index) {
+  const Table given{L, index};
+  return {given.with("dtype", [](lua_State* state, int at) { return to_dtype(state, at); }),
+          given.integers("shape")};
+}
+
+void push_factors(lua_State* L, const std::vector<int>& factors) {
+  push_list(L, std::vector<int64_t>(factors.begin(), factors.end()));
+}
+
+Pushed factors(lua_State* L, int64_t number, Index types) {
+  const Sharding found = factors_of(op_of(number), list_at(L, types, type_at));
+  if (found.out.empty()) return {0};
+  push_list(L, found.in, push_factors);
+  push_factors(L, found.out[0]);
+  return {2};
+}
+
 }  // namespace
 
 std::vector<Api> plugin_op_api() {
@@ -79,6 +97,10 @@ std::vector<Api> plugin_op_api() {
       {"engine.plugin_op_examples(number: integer) -> table[]; The inputs that op `number` is "
        "tried on: lists of {shape =, dtype =}.",
        call<examples>},
+      {"engine.plugin_op_factors(number: integer, types: table) -> table?, integer[]?; For each "
+       "input of op `number`, of types {shape =, dtype =}, the factor of each dim, and those of "
+       "its result; -1: a dim that is not cut. Nothing, if no kernel computes the op.",
+       call<factors>},
   };
 }
 

@@ -24,10 +24,15 @@ int32_t id_at(lua_State* L, int index) {
 
 namespace {
 
-const std::map<std::string, int32_t> kRoles = {
-    {"activation", ORR_ROLE_ACTIVATION}, {"param", ORR_ROLE_PARAM}, {"grad", ORR_ROLE_GRAD},
-    {"state", ORR_ROLE_STATE},           {"input", ORR_ROLE_INPUT}, {"loss", ORR_ROLE_LOSS},
-    {"scalar", ORR_ROLE_SCALAR},         {"batch", ORR_ROLE_BATCH}};
+const std::map<std::string, int32_t> kRoles = {{"activation", ORR_ROLE_ACTIVATION},
+                                               {"param", ORR_ROLE_PARAM},
+                                               {"grad", ORR_ROLE_GRAD},
+                                               {"state", ORR_ROLE_STATE},
+                                               {"input", ORR_ROLE_INPUT},
+                                               {"loss", ORR_ROLE_LOSS},
+                                               {"scalar", ORR_ROLE_SCALAR},
+                                               {"batch", ORR_ROLE_BATCH},
+                                               {"whole_batch", ORR_ROLE_WHOLE_BATCH}};
 constexpr const char* kPhases[] = {"forward", "backward", "update"};
 constexpr const char* kBatch[] = {"none", "samples", "sum", "mean"};
 

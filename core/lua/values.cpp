@@ -85,6 +85,20 @@ std::vector<int64_t> to_integers(lua_State* L, int index, const std::string& wha
   return list;
 }
 
+std::string named_key(lua_State* L, int index) {
+  index = lua_absindex(L, index);
+  const auto n = static_cast<lua_Integer>(lua_rawlen(L, index));
+  std::string first;
+  for (lua_pushnil(L); lua_next(L, index); lua_pop(L, 1)) {
+    const bool place =
+        lua_isinteger(L, -2) && lua_tointeger(L, -2) >= 1 && lua_tointeger(L, -2) <= n;
+    if (place) continue;
+    const std::string key = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : describe(L, -2);
+    if (first.empty() || key < first) first = key;
+  }
+  return first;
+}
+
 int32_t to_dtype(lua_State* L, int index) {
   const std::string name = to_text(L, index, "dtype");
   const int32_t dtype = dtype_from_name(name);

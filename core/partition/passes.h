@@ -19,6 +19,10 @@ namespace orrery {
 // one call, and the ranks that exchange them have the whole batch.
 void check_whole_batch(const Program& p, const Mesh& mesh);
 
+// The same for sums that a loss needs before its backward begins (Training::needs_sums). Throws
+// Error with the place of the loss's op that needs them.
+void check_loss(const std::string& needs_sums, const Mesh& mesh);
+
 // -- shard/ ---------------------------------------------------------------------------------------
 
 // Sharded training state (Rajbhandari et al., "ZeRO", SC'20) as a rewrite of one rank's program:

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/in_parallel.h"
 #include "lower/lower.h"
+#include "plan/memory.h"
 #include "plan/rank_kinds.h"
 
 namespace orrery {
@@ -42,7 +43,10 @@ Json peak_json(const Blueprint& b, const std::vector<std::string>& kernels) {
   using Peak = std::pair<uint64_t, int>;
   auto peaks = in_parallel<Peak>(kinds.planned_together().size(), [&](size_t i) {
     const LowerRequest request = kinds.request(kinds.planned_together()[i].front(), kernels);
-    return Peak{lower(request).bytes(), request.rank};
+    const RankPlan plan = lower(request);
+    uint64_t bytes = plan.bytes();
+    for (auto& [category, more] : parts_of_rounds(b, plan, kernels)) bytes += more;
+    return Peak{bytes, request.rank};
   });
   const auto& [bytes, rank] = *std::max_element(
       peaks.begin(), peaks.end(), [](const Peak& x, const Peak& y) { return x.first < y.first; });

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/memory.h"
 
+#include <algorithm>
+#include <set>
+
+#include "lower/lower.h"
 #include "plan/traffic.h"
+#include "program/state.h"
 
 namespace orrery {
 
@@ -32,6 +37,26 @@ std::map<std::string, uint64_t> memory_parts(const RankPlan& plan) {
                                            {"arena", plan.arena_bytes}};
   for (const Storage& s : plan.storages)
     if (s.region == Region::state && !s.is_away()) parts[s.category] += s.bytes;
+  return parts;
+}
+
+std::map<std::string, uint64_t> parts_of_rounds(const Blueprint& b, const RankPlan& step,
+                                                const std::vector<std::string>& kernels) {
+  std::set<const State*> known;
+  for (const Held& held : step.local.parts) known.insert(held.state.get());
+  std::map<std::string, uint64_t> parts;
+  uint64_t arena = step.arena_bytes;
+  for (const Periodic& one : b.mesh.periodic)
+    for (const auto& round : one.rounds) {
+      const Mesh mesh = mesh_of_periodic(b.mesh);
+      const RankPlan plan = lower({round.get(), &mesh, b.microbatches, step.rank, kernels});
+      for (const Held& held : plan.local.parts)
+        if (held.tier == Tier::device && known.insert(held.state.get()).second)
+          parts["state"] += held.part.type(held.state->type).bytes();
+      parts["buckets"] += plan.comm_bytes;
+      arena = std::max(arena, plan.arena_bytes);
+    }
+  if (arena > step.arena_bytes) parts["arena"] = arena - step.arena_bytes;
   return parts;
 }
 

@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
+#include "edit/blueprint.h"
 #include "lower/rank_plan.h"
 #include "plan/json.h"
 
@@ -14,6 +16,10 @@ namespace orrery {
 
 // The bytes of a rank's memory by category; the arena's as "arena".
 std::map<std::string, uint64_t> memory_parts(const RankPlan& plan);
+// What the programs that run after every so many steps add to it, by category: states that the step
+// does not have, buckets, and what their arena needs more than the step's, which they share.
+std::map<std::string, uint64_t> parts_of_rounds(const Blueprint& b, const RankPlan& step,
+                                                const std::vector<std::string>& kernels);
 // What the arena holds when it is fullest, by category.
 std::map<std::string, uint64_t> peak_by_category(const RankPlan& plan);
 // What lies beside the rank's memory, by tier: the bytes of the tier and of its categories.

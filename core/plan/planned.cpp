@@ -58,6 +58,10 @@ PlannedStep plan_step(const Blueprint& b, const std::vector<std::string>& kernel
       const std::vector<int>& ranks = kinds.alike()[kind];
       turn_into(plan, kinds.planned_rank(kind));
       made.emplace_back(planned(plan, ranks, machine), timeline_of(plan, kinds, machine));
+      for (auto& [category, bytes] : parts_of_rounds(b, plan, kernels)) {
+        made.back().first.parts[category] += bytes;
+        made.back().first.bytes += bytes;
+      }
       if (describe) made.back().first.details = describe(plan, ranks);
     }
     return made;

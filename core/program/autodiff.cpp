@@ -3,41 +3,25 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "base/error.h"
 #include "program/build.h"
 #include "program/join_products.h"
-#include "program/relate.h"
+#include "program/loss_terms.h"
 
 namespace orrery {
 namespace {
 
-// The weight of a mean before it was repeated to the dims of the value.
-ValueId unrepeated(const Program& p, ValueId weight) {
-  for (OpId maker = p.value(weight).producer; maker != kNone; maker = p.value(weight).producer) {
-    const Op& op = p.ops()[static_cast<size_t>(maker)];
-    if (op.kind != "pointwise" || op.expr.instrs.back().fn != ORR_FN_INPUT) break;
-    weight = op.in[0];
-  }
-  return weight;
-}
+// Which terms of a loss a pass differentiates. all: everything, as it is written. sums: the sums over
+// the batch that it is linear in, and their quotients (LossTerms). whole: terms that are made of the
+// whole batch in another way (Program::completed, gathered rows). others: the rest, with the former
+// held fixed.
+enum class Pass { all, sums, whole, others };
 
-// The sum of weights that a weight is, which means of another dtype read by a cast.
-ValueId uncast(const Program& p, ValueId weight) {
-  const OpId maker = p.value(weight).producer;
-  if (maker == kNone) return weight;
-  const Op& op = p.ops()[static_cast<size_t>(maker)];
-  const bool widens =
-      op.kind == "pointwise" && op.expr.instrs.size() == 2 &&
-      op.expr.instrs.back().fn == ORR_FN_CAST &&
-      orr_dtype_bytes(p.type(weight).dtype) > orr_dtype_bytes(p.type(op.in[0]).dtype);
-  return widens ? unrepeated(p, op.in[0]) : weight;
+bool is_sum(const Program& p, ValueId v) {
+  return p.value(v).batch == Batch::partial || p.value(v).batch == Batch::mean;
 }
-
-// Which terms of a loss a pass differentiates. all: everything, as it is written. means: its means,
-// whose gradients are sums over the batch. whole: terms that are made of the whole batch in another
-// way (Program::completed, gathered rows). others: the rest, with the former held fixed.
-enum class Pass { all, means, whole, others };
 
 // Whether cotangents end here on purpose.
 bool ends_cotangents(const Op& op) { return op.kind == "stop_gradient" || op.kind == "total"; }
@@ -58,14 +42,27 @@ std::vector<char> dependents(const Program& p, const std::vector<ValueId>& wrt, 
   return found;
 }
 
+Dependence dependence(const Program& p, const std::vector<ValueId>& wrt, size_t first = 0) {
+  Dependence on{dependents(p, wrt, first), std::vector<char>(p.values().size())};
+  for (size_t i = first; i < p.ops().size(); ++i) {
+    const Op& op = p.ops()[i];
+    const auto& from = op.kind == "batch_sum" || op.kind == "batch_gather" ? on.depends : on.whole;
+    const bool whole = std::any_of(op.in.begin(), op.in.end(),
+                                   [&](ValueId v) { return from[static_cast<size_t>(v)] != 0; });
+    for (ValueId v : op.out)
+      on.whole[static_cast<size_t>(v)] =
+          whole && on.depends[static_cast<size_t>(v)] && p.value(v).batch == Batch::none;
+  }
+  return on;
+}
+
 // A backward pass. The cotangents of a value's uses are added, but those of the values `wrt` are
 // kept one for each use.
 class Reverse : public Gradient {
  public:
-  Reverse(Program& p, const std::vector<ValueId>& wrt, size_t first = 0)
-      : Gradient(p), needed_(dependents(p, wrt, first)), first_(first), whole_(p.values().size()) {
+  Reverse(Program& p, const std::vector<ValueId>& wrt, const Dependence& on, size_t first = 0)
+      : Gradient(p), on_(on), first_(first) {
     for (ValueId v : wrt) is_wrt_[v] = true;
-    for (size_t i = first; i < p.ops().size(); ++i) mark_whole(p.ops()[i]);
   }
 
   // Whether the loss has a term that is made of the whole batch, other than a mean over the
@@ -80,8 +77,11 @@ class Reverse : public Gradient {
   }
 
   bool wanted(ValueId x) override {
-    if (!depends(x) || (pass_ == Pass::others && is_whole(x))) return false;
-    return !above_means_ || p.value(x).batch == Batch::mean ||
+    if (!depends(x)) return false;
+    const Batch batch = p.value(x).batch;
+    if (pass_ == Pass::others && (is_whole(x) || batch == Batch::partial)) return false;
+    return !above_sums_ || batch == Batch::mean ||
+           (pass_ == Pass::sums && batch == Batch::partial) ||
            (pass_ == Pass::whole && is_whole(x));
   }
 
@@ -95,12 +95,9 @@ class Reverse : public Gradient {
 
   void add(ValueId x, ValueId dx) override {
     if (!wanted(x)) return;
-    if (pass_ == Pass::whole && p.value(dx).batch == Batch::mean)
-      fail(ORR_FAILED,
-           "{}the loss multiplies a mean over its samples by what is made of the whole batch: "
-           "multiply each sample before the mean",
-           p.site().prefix());
-    if (p.value(dx).batch == Batch::sharded && sums_for_samples())
+    if (above_sums_ && p.value(x).batch == Batch::partial) dx = terms_->of_sum(dx), mark_bare(x);
+    if (op_ && p.value(x).batch == Batch::partial && is_bare(op_->out[0])) mark_bare(x);
+    if (p.value(dx).batch == Batch::sharded && counts_padding())
       dx = p.pointwise(ORR_FN_MUL, {dx, build::weight_like(p, dx)});
     if (is_wrt_.count(x)) {
       uses_[x].push_back(dx);
@@ -110,7 +107,9 @@ class Reverse : public Gradient {
     if (!fresh) at->second = p.pointwise(ORR_FN_ADD, {at->second, dx});
   }
 
-  void run(size_t n_ops, Pass pass) {
+  // `terms`: those of the loss, for Pass::sums.
+  void run(size_t n_ops, Pass pass, LossTerms* terms = nullptr) {
+    terms_ = terms;
     const Site before = p.site();
     const OpId twin = p.twin();
     pass_ = pass;
@@ -125,17 +124,19 @@ class Reverse : public Gradient {
         refuse(op);
         continue;
       }
-      const bool of_means =
-          p.value(op.out[0]).batch == Batch::mean && op.kind != "batch_mean" && pass != Pass::all;
-      if (of_means) check_terms(op);
-      above_means_ = of_means && pass != Pass::others;
-      if (op.kind == "batch_mean") weights_.push_back({unrepeated(p, op.in[1]), op.site});
       op_ = &op;
       p.set_site(op.site);
       p.set_twin(static_cast<OpId>(i));
+      if (pass == Pass::sums && is_mean(op) && terms->is_quotient(op)) {
+        if (op.kind != "batch_mean") mark_bare(op.in[0]);
+        add(op.in[0], terms->of_divided(op, get(op.out[0])));
+        continue;
+      }
+      above_sums_ = is_mean(op) && (pass == Pass::sums || pass == Pass::whole);
       def.gradient(*this, op);
+      above_sums_ = false;
     }
-    above_means_ = false, op_ = nullptr;
+    op_ = nullptr;
     p.set_twin(twin);
     p.set_site(before);
   }
@@ -146,42 +147,39 @@ class Reverse : public Gradient {
     return join_products(p, found);
   }
 
-  const std::vector<std::pair<ValueId, Site>>& weights() const { return weights_; }
-
  private:
   ValueId get(ValueId v) const {
     auto at = cotangent_.find(v);
     return at == cotangent_.end() ? kNone : at->second;
   }
 
-  // Whether the current op makes a sum over the batch that samples read. Rows that pad the last
-  // microbatch are not in that sum, so their cotangent must be made 0. Other sums belong to means,
-  // in which these rows have weight 0 anyway.
-  bool sums_for_samples() const {
+  // Whether the current op makes a sum over the batch that samples read, or that the script wrote
+  // itself. Rows that pad the last microbatch are not in that sum, so their cotangent must be made
+  // 0. Other sums belong to means, in which these rows have weight 0 anyway.
+  bool counts_padding() const {
     return op_ && std::any_of(op_->out.begin(), op_->out.end(),
-                              [&](ValueId v) { return p.is_completed(v); });
+                              [&](ValueId v) { return p.is_completed(v) || is_bare(v); });
   }
 
+  // A bare sum over the batch is one that no batch_mean divides.
+  void mark_bare(ValueId sum) { bare_.insert(sum); }
+  bool is_bare(ValueId v) const { return bare_.count(v) > 0; }
+
+  bool is_mean(const Op& op) const { return p.value(op.out[0]).batch == Batch::mean; }
+
   bool depends(ValueId x) const {
-    return static_cast<size_t>(x) < needed_.size() && needed_[static_cast<size_t>(x)];
+    return static_cast<size_t>(x) < on_.depends.size() && on_.depends[static_cast<size_t>(x)];
   }
 
   bool is_whole(ValueId x) const {
-    return static_cast<size_t>(x) < whole_.size() && whole_[static_cast<size_t>(x)];
-  }
-
-  void mark_whole(const Op& op) {
-    const bool completes = op.kind == "batch_sum" || op.kind == "batch_gather";
-    const bool whole = std::any_of(op.in.begin(), op.in.end(),
-                                   [&](ValueId v) { return completes ? depends(v) : is_whole(v); });
-    for (ValueId v : op.out)
-      whole_[static_cast<size_t>(v)] = whole && depends(v) && p.value(v).batch == Batch::none;
+    return static_cast<size_t>(x) < on_.whole.size() && on_.whole[static_cast<size_t>(x)];
   }
 
   // Whether another pass handles the cotangents of the op's results.
   bool is_left_to_other_pass(const Op& op) const {
-    if (op.kind == "batch_mean") return pass_ == Pass::others || pass_ == Pass::whole;
-    return pass_ == Pass::others && is_whole(op.out[0]);
+    if (pass_ != Pass::others && pass_ != Pass::whole) return false;
+    return (is_mean(op) && terms_->is_quotient(op)) ||
+           (pass_ == Pass::others && is_whole(op.out[0]));
   }
 
   // Whether x, one of `wrt`, is computed from others of them, so that its cotangent must be passed
@@ -201,22 +199,16 @@ class Reverse : public Gradient {
              op.site.prefix(), op.kind);
   }
 
-  void check_terms(const Op& op) const {
-    for (ValueId v : op.in)
-      if (const std::string why = depends(v) ? blocks_gradient(p, op, v) : ""; !why.empty())
-        fail(ORR_FAILED, "{}{}", op.site.prefix(), why);
-  }
-
-  std::vector<char> needed_;
-  size_t first_;             // the op that the forward part begins with
-  std::vector<char> whole_;  // by value: one value for all samples, computed from them
+  const Dependence& on_;
+  LossTerms* terms_ = nullptr;
+  size_t first_;  // the op that the forward part begins with
+  std::set<ValueId> bare_;
   std::map<ValueId, bool> is_wrt_;
   std::map<ValueId, ValueId> cotangent_;
   std::map<ValueId, std::vector<ValueId>> uses_;
-  std::vector<std::pair<ValueId, Site>> weights_;
   const Op* op_ = nullptr;
   Pass pass_ = Pass::all;
-  bool above_means_ = false;  // the current op lies between the loss and its means
+  bool above_sums_ = false;  // the current op lies between the loss and its sums
 };
 
 ValueId sum(Program& p, const std::vector<ValueId>& terms) {
@@ -225,51 +217,45 @@ ValueId sum(Program& p, const std::vector<ValueId>& terms) {
   return total;
 }
 
-// The gradients of a loss of means and other terms, for each of `wrt`.
+// The gradients of a loss, for each of `wrt`, by its terms.
 struct TermGradients {
-  std::vector<std::vector<ValueId>> means;  // by use, not yet divided by `weight`
-  std::vector<ValueId> others;              // kNone: there is none
-  ValueId weight = kNone;
+  std::vector<std::vector<ValueId>> sums;  // by use, not yet divided by `weight`
+  std::vector<ValueId> others;             // kNone: there is none
+  ValueId weight = kNone;                  // kNone: `sums` are not to be divided
 };
 
-ValueId one_weight(const Program& p, const std::vector<std::pair<ValueId, Site>>& weights) {
-  ValueId one = kNone;
-  for (auto& [weight, site] : weights) {
-    if (one != kNone && uncast(p, weight) != uncast(p, one))
-      fail(ORR_FAILED,
-           "{}this mean has other weights than the loss's first one; a loss divides by "
-           "one summed weight: give all terms the same weights, or return the term as an auxiliary "
-           "output",
-           site.prefix());
-    if (one == kNone) one = weight;
-  }
-  return one;
-}
-
-// Computes them. The loss's cotangent is `scale` for the gradients through means, `cotangent` for
-// the others, which are computed in phase `late` with the means held constant.
+// Computes them for a loss that is linear in its sums. The loss's cotangent is `scale` for the
+// gradients of sums, `cotangent` for the others, which are computed in phase `late` with the sums
+// held constant. A term of the whole batch counts as a mean of itself over the samples; with
+// `undivided` its gradient is not to be divided.
 TermGradients gradients_of_terms(Program& p, ValueId loss, const std::vector<ValueId>& wrt,
-                                 ValueId cotangent, ValueId scale, Phase late) {
+                                 const Dependence& on, LossTerms& terms, ValueId cotangent,
+                                 ValueId scale, Phase late, bool undivided = false) {
   const size_t n = p.ops().size();
-  Reverse batch(p, wrt), penalty(p, wrt), whole(p, wrt);
-  batch.add(loss, scale);
+  Reverse batch(p, wrt, on), penalty(p, wrt, on), whole(p, wrt, on);
   penalty.add(loss, cotangent);
-  if (p.value(loss).batch == Batch::mean) batch.run(n, Pass::means);
   TermGradients found;
-  found.weight = one_weight(p, batch.weights());
-  if (whole.has_whole(loss)) {  // the term counts as a mean of itself over the samples
-    if (found.weight == kNone) found.weight = build::total_weight(p, p.type(loss).dtype);
-    const ValueId sum = p.cast(found.weight, p.type(loss).dtype);
-    whole.add(loss, p.pointwise(ORR_FN_MUL, {sum, scale}));
-    whole.run(n, Pass::whole);
+  found.weight = terms.weight();
+  if (is_sum(p, loss)) {
+    batch.add(loss, scale);
+    batch.run(n, Pass::sums, &terms);
+  }
+  if (whole.has_whole(loss)) {
+    if (found.weight == kNone && !undivided)
+      found.weight = build::total_weight(p, p.type(loss).dtype);
+    whole.add(loss,
+              found.weight == kNone
+                  ? scale
+                  : p.pointwise(ORR_FN_MUL, {p.cast(found.weight, p.type(loss).dtype), scale}));
+    whole.run(n, Pass::whole, &terms);
   }
   p.set_phase(late);
-  penalty.run(n, Pass::others);
+  penalty.run(n, Pass::others, &terms);
   for (ValueId v : wrt) {
-    found.means.emplace_back();
+    found.sums.emplace_back();
     for (Reverse* pass : {&batch, &whole})
       for (ValueId use : pass->uses(v))
-        if (p.value(use).batch != Batch::none) found.means.back().push_back(use);
+        if (p.value(use).batch != Batch::none) found.sums.back().push_back(use);
     found.others.push_back(sum(p, penalty.uses(v)));
   }
   return found;
@@ -311,10 +297,17 @@ std::vector<ValueId> derivatives_of_mean(Program& p, ValueId y, ValueId cotangen
           "the samples' sum, with :sum() in place of :mean()",
           i + 1, to_string(p.type(wrt[i])),
           p.value(wrt[i]).batch == Batch::sharded ? "each sample" : "the whole batch"));
-  const TermGradients h = gradients_of_terms(p, y, wrt, cotangent, cotangent, p.phase());
+  const Dependence on = dependence(p, wrt);
+  LossTerms terms(p, y, on);
+  if (const std::string& why = terms.why_not_linear(); !why.empty())
+    fail(ORR_FAILED,
+         "{}, and grad's result would be one before all microbatches are done: apply it to each "
+         "sample before the mean, or to what grad returns",
+         why);
+  const TermGradients h = gradients_of_terms(p, y, wrt, on, terms, cotangent, cotangent, p.phase());
   std::vector<ValueId> found;
   for (size_t i = 0; i < wrt.size(); ++i) {
-    ValueId mean = mean_of(p, h.means[i], h.weight), other = h.others[i];
+    ValueId mean = mean_of(p, h.sums[i], h.weight), other = h.others[i];
     found.push_back(mean == kNone    ? other
                     : other == kNone ? mean
                                      : p.pointwise(ORR_FN_ADD, {mean, other}));
@@ -328,7 +321,8 @@ std::vector<ValueId> pull_back(Program& p, const std::vector<ValueId>& outputs,
                                const std::vector<ValueId>& cotangents,
                                const std::vector<ValueId>& wrt, OpId first) {
   size_t n = p.ops().size();
-  Reverse reverse(p, wrt, static_cast<size_t>(first));
+  const Dependence on = dependence(p, wrt, static_cast<size_t>(first));
+  Reverse reverse(p, wrt, on, static_cast<size_t>(first));
   for (size_t i = 0; i < outputs.size(); ++i) reverse.add(outputs[i], cotangents[i]);
   reverse.run(n, Pass::all);
   std::vector<ValueId> found;
@@ -372,16 +366,24 @@ Differentiated differentiate(Program& p, ValueId loss, const std::vector<ValueId
   if (!p.type(loss).dims.empty() || !is_real(p.type(loss).dtype))
     p.fail_here("the loss must be a real scalar, not " + to_string(p.type(loss)) +
                 "; take its mean");
-  if (p.value(loss).batch == Batch::sharded || p.value(loss).batch == Batch::partial)
-    p.fail_here("the loss is a sum over the batch; return a mean, such as x:mean()");
+  if (p.value(loss).batch == Batch::sharded)
+    p.fail_here("the loss is a number for each sample; return their mean, such as x:mean()");
+  const bool sum = p.value(loss).batch == Batch::partial;
+  Differentiated result;
+  {
+    const Dependence on = dependence(p, wrt);
+    result.needs_sums = LossTerms(p, loss, on).why_not_linear();
+  }
+  if (!result.needs_sums.empty()) loss = of_complete_sums(p, loss);
+  const Dependence on = dependence(p, wrt);
+  LossTerms terms(p, loss, on);
   p.set_phase(Phase::backward);
   ValueId one = p.constant(1, p.type(loss).dtype);
-  const TermGradients h =
-      gradients_of_terms(p, loss, wrt, one, scale == kNone ? one : scale, Phase::update);
+  const TermGradients h = gradients_of_terms(p, loss, wrt, on, terms, one,
+                                             scale == kNone ? one : scale, Phase::update, sum);
   p.set_phase(Phase::forward);
-  Differentiated result;
   result.weight = h.weight;
-  for (size_t i = 0; i < wrt.size(); ++i) result.parts.push_back({h.means[i], h.others[i]});
+  for (size_t i = 0; i < wrt.size(); ++i) result.parts.push_back({h.sums[i], h.others[i]});
   return result;
 }
 

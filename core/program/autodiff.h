@@ -4,6 +4,7 @@
 // (docs/design.md, "Derivatives and the update").
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "program/op.h"
@@ -21,14 +22,17 @@ struct GradientParts {
 
 struct Differentiated {
   std::vector<GradientParts> parts;  // parallel to `wrt`
-  ValueId weight = kNone;            // the summed weight, by which every partial is to be divided
+  ValueId weight = kNone;  // the summed weight, by which every partial is to be divided; kNone: 1
+  // Why sums over the batch must be complete before backward begins: the place and the op that makes
+  // a nonlinear function of them; "": they need not.
+  std::string needs_sums;
 };
 
 // Appends the backward ops of the scalar `loss`. The partial gradients are those of the loss times
-// `scale`, a scalar of its dtype (kNone: 1). The loss may be a sum of means over the batch, terms
-// that are made of the whole batch in another way, and terms that do not depend on it. A term of
-// the whole batch counts as a mean of itself over the samples. REQUIRES: loss is 0-d, and all its
-// means have the same weight (else Error with the Lua line).
+// `scale`, a scalar of its dtype (kNone: 1). The loss may be any function of sums over the batch
+// and of what does not depend on it. Where it is linear in the sums that depend on `wrt`, what they
+// are divided by need not be the same (program/loss_terms.h); else backward begins when all these
+// sums are complete. REQUIRES: loss is 0-d (else Error with the Lua line).
 Differentiated differentiate(Program& p, ValueId loss, const std::vector<ValueId>& wrt,
                              ValueId scale = kNone);
 

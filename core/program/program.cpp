@@ -74,6 +74,12 @@ ValueId Program::batch_input(const std::string& name, const Type& type) {
   return id;
 }
 
+ValueId Program::whole_batch_input(const std::string& name, const Type& type) {
+  const auto is_it = [&](const Value& v) { return v.role == Role::whole_batch && v.name == name; };
+  if (ValueId found = find_given(is_it); found != kNone) return found;
+  return new_value(type, Role::whole_batch, name);
+}
+
 ValueId Program::scalar_input(const std::string& name, int32_t dtype) {
   const auto is_it = [&](const Value& v) {
     return v.role == Role::scalar && v.name == name && v.type.dtype == dtype;

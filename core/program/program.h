@@ -28,7 +28,17 @@ namespace orrery {
 using ValueId = int32_t;
 using OpId = int32_t;
 
-enum class Role : int32_t { activation, param, grad, state, input, loss, scalar, batch };
+enum class Role : int32_t {
+  activation,
+  param,
+  grad,
+  state,
+  input,
+  loss,
+  scalar,
+  batch,
+  whole_batch
+};
 enum class Phase : int32_t { forward, backward, update };
 enum class Batch : int32_t { none, sharded, partial, mean };
 // Where a tensor is kept between uses: on the device that computes, or away from it
@@ -88,6 +98,9 @@ class Program {
   // -- inputs ------------------------------------------------------------------------------------
   // A tensor of the batch; its first dim is the batch dim. All batch fields share that extent.
   ValueId batch_input(const std::string& name, const Type& type);
+  // The same field with the rows of the whole batch, which every rank has at the beginning of a
+  // step: it does not depend on how the batch is dealt.
+  ValueId whole_batch_input(const std::string& name, const Type& type);
   // A 0-d runtime number, the same for all microbatches and ranks ("lr", "step").
   ValueId scalar_input(const std::string& name, int32_t dtype);
   // A tensor given from outside that does not depend on the batch.
@@ -115,6 +128,8 @@ class Program {
   // sum or mean completes it by itself.
   ValueId completed(ValueId v);
   bool is_completed(ValueId v) const { return completed_.count(v) > 0; }
+  // `by` is the completed value of v from now on.
+  void note_completed(ValueId v, ValueId by) { completed_[v] = by; }
 
   // y with a gradient that the user defines: `backward` gets y's cotangent and returns one for each
   // of xs (kNone: none). The values from which y was computed get no other cotangent through y.

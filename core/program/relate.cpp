@@ -77,12 +77,10 @@ bool is_linear_choice(const Op& op, const std::vector<char>& varies, bool homoge
   return !varying(last.a) && fits(last.b) && fits(last.c);
 }
 
-// Whether the op f(x, c) is linear in x, the inputs of relation `kind`, for any values c of the
-// others. With `homogeneous` also whether f(0, c) = 0, so that it may be applied to each summand of
-// a sum.
-bool is_linear(const Program& p, const Op& op, Batch kind, bool homogeneous) {
-  std::vector<char> varies;
-  for (ValueId v : op.in) varies.push_back(p.value(v).batch == kind);
+// Whether the op f(x, c) is linear in x, the inputs for which `varies` is true, for any values c of
+// the others. With `homogeneous` also whether f(0, c) = 0, so that it may be applied to each
+// summand of a sum.
+bool is_linear(const Program& p, const Op& op, const std::vector<char>& varies, bool homogeneous) {
   if (op.kind == "matmul") return varies[0] != varies[1];
   if (op.kind != "pointwise") return is_linear_by_kind(p, op, varies, homogeneous);
   const orr_instr& last = op.expr.instrs.back();
@@ -216,26 +214,20 @@ void relate_to_batch(Program& p, const Op& op) {
   if (op.kind == "total" || !(sharded || partial || mean)) return;
   if (sharded) return relate_samples(p, op);
   // Backward ops are linear in their cotangents, whatever their kind.
-  const bool sums =
-      !mean && (op.phase == Phase::backward || is_linear(p, op, Batch::partial, true));
+  std::vector<char> varies;
+  for (ValueId v : op.in) varies.push_back(p.value(v).batch == Batch::partial);
+  const bool sums = !mean && (op.phase == Phase::backward || is_linear(p, op, varies, true));
   relate_all(p, op, sums ? Batch::partial : Batch::mean);
 }
 
-std::string blocks_gradient(const Program& p, const Op& op, ValueId x) {
-  const Batch batch = p.value(x).batch;
-  if (batch == Batch::partial)
-    return "the loss holds a sum over the batch, whose gradient would be divided by the samples' "
-           "weight as that of a mean is; take a mean, such as x:mean(), or let no gradient through "
-           "with :stop_gradient()";
-  if (batch != Batch::mean || is_linear(p, op, Batch::mean, false)) return "";
-  const std::string name = op.kind == "pointwise" ? scalar_fn(op.expr.instrs.back().fn).name
-                           : op.kind == "reduce"  ? attr_text(op.attrs, "fn", "")
-                                                  : op.kind;
-  return fmt::format(
-      "{0}: a mean over the batch is known only after all microbatches, so a loss may hold sums "
-      "and multiples of it, not a nonlinear function; apply '{0}' to each sample before the mean, "
-      "or to the result of the step",
-      name);
+bool is_linear_in(const Program& p, const Op& op, const std::vector<char>& varies) {
+  return is_linear(p, op, varies, false);
+}
+
+std::string name_of(const Op& op) {
+  return op.kind == "pointwise" ? scalar_fn(op.expr.instrs.back().fn).name
+         : op.kind == "reduce"  ? attr_text(op.attrs, "fn", "")
+                                : op.kind;
 }
 
 }  // namespace orrery

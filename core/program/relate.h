@@ -24,10 +24,12 @@ namespace orrery {
 // Sets the relation of an op's outputs. Throws Error with the current site's prefix.
 void relate_to_batch(Program& p, const Op& op);
 
-// Why the cotangent of an op that reads means cannot be passed to its input x; "" if it can.
-// Gradients are divided by the summed weight once, at the end, so a loss may only have sums and
-// multiples of means.
-std::string blocks_gradient(const Program& p, const Op& op, ValueId x);
+// Whether the op is linear in the inputs for which `varies` is true, taken together, whatever the
+// others are.
+bool is_linear_in(const Program& p, const Op& op, const std::vector<char>& varies);
+
+// An op's name in messages: of a pointwise op or a reduction that of its function.
+std::string name_of(const Op& op);
 
 // The batch dim of a batch of one sample after a reshape. It has extent 1, so no factor shows it
 // (ops/shape.cpp). kNone if there is no such dim.

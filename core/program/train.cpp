@@ -180,7 +180,7 @@ Training::Training(Program& p, ValueId loss, std::vector<std::shared_ptr<State>>
   const ValueId factor = parts_.cotangent;
   Differentiated d =
       differentiate(p, loss, values_, factor == kNone ? kNone : p.cast(factor, p.type(loss).dtype));
-  weight_ = d.weight;
+  weight_ = d.weight, needs_sums_ = d.needs_sums;
   const Site site = p.site();
   for (size_t i = 0; i < params_.size(); ++i) {
     p.set_site(params_[i]->site);

@@ -57,6 +57,10 @@ class Training {
   // batch.
   ValueId scale(Program& p) const;
 
+  // Why sums over the batch must be complete before backward begins (Differentiated); "": they need
+  // not.
+  const std::string& needs_sums() const { return needs_sums_; }
+
   // The loss's derivative by a parameter, whatever its update does with it; kNone if it is not one
   // of `params`, or the loss does not depend on it.
   ValueId gradient(Program& p, const State& param) const;
@@ -72,6 +76,7 @@ class Training {
   std::vector<std::shared_ptr<State>> params_;
   TrainParts parts_;
   ValueId loss_, weight_ = kNone;
+  std::string needs_sums_;
   std::vector<ValueId> values_;
   std::vector<std::vector<ValueId>> uses_;  // by parameter: the sums over the batch of its uses
   std::vector<ValueId> regular_;            // by parameter: its penalty's gradient, kNone if none

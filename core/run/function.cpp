@@ -20,13 +20,20 @@ class CompiledFunction : public Function {
                    std::string line, std::string stream)
       : body_(std::move(body)), line_(std::move(line)), stream_(std::move(stream)) {}
 
-  std::vector<HostTensor> call(const std::vector<HostTensor>& inputs,
+  std::vector<HostTensor> call(const std::vector<Argument>& arguments,
                                const std::map<std::string, double>& scalars) override {
     Runtime::get().settle();
-    Variant& variant = variant_for(inputs);
+    Variant& variant = variant_for(arguments);
     refresh_copies();
-    variant.set_scalars(scalars, ++calls_);
-    variant.set_inputs(inputs);
+    std::vector<HostTensor> tensors(arguments.size());
+    std::map<std::string, double> numbers = scalars;
+    for (size_t i = 0; i < arguments.size(); ++i)
+      if (const auto* tensor = std::get_if<HostTensor>(&arguments[i]))
+        tensors[i] = *tensor;
+      else
+        numbers[number_name(i)] = std::get<double>(arguments[i]);
+    variant.set_scalars(numbers, ++calls_);
+    variant.set_inputs(tensors);
     variant.run();
     for (auto& [state, next] : variant.plan().local.program.updates())
       give_back(variant.plan().local.program.value(state).state);
@@ -39,19 +46,33 @@ class CompiledFunction : public Function {
   }
 
  private:
-  Variant& variant_for(const std::vector<HostTensor>& inputs) {
+  // The scalar of the program that a number among the arguments is.
+  static std::string number_name(size_t argument) {
+    return fmt::format("argument {}", argument + 1);
+  }
+
+  static ValueId input(Program& p, size_t i, const Argument& argument) {
+    if (const auto* tensor = std::get_if<HostTensor>(&argument))
+      return p.input(std::to_string(i), tensor->type);
+    return p.scalar_input(number_name(i), ORR_F32);
+  }
+
+  Variant& variant_for(const std::vector<Argument>& arguments) {
     if (std::any_of(copies_.begin(), copies_.end(),
                     [](const Copy& c) { return c.of->bound && c.of->parts.empty(); }))
       variants_.clear(), copies_.clear();  // what training holds whole is read where it lies
     std::string key;
-    for (const HostTensor& t : inputs) key += to_string(t.type);
+    for (const Argument& argument : arguments) {
+      const auto* tensor = std::get_if<HostTensor>(&argument);
+      key += tensor ? to_string(tensor->type) : "number";
+    }
     if (Variant* found = variants_.find(key)) return *found;
     Blueprint b;
     b.program.set_site({"", line_});
     b.program.set_stream(stream_);
     std::vector<ValueId> values;
-    for (size_t i = 0; i < inputs.size(); ++i)
-      values.push_back(b.program.input(std::to_string(i), inputs[i].type));
+    for (size_t i = 0; i < arguments.size(); ++i)
+      values.push_back(input(b.program, i, arguments[i]));
     {
       TraceScope scope(false);
       for (auto& [name, id] : body_(b.program, values)) b.program.output(name, id);

@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "edit/blueprint.h"
@@ -121,6 +122,9 @@ class Run {
   virtual PlanSource plan_source(const BatchFields& batch) = 0;
 };
 
+// A real number stands for a 0-d tensor that takes the dtype of what it meets, with all its digits.
+using Argument = std::variant<HostTensor, double>;
+
 class Function {
  public:
   virtual ~Function() = default;
@@ -129,7 +133,7 @@ class Function {
   static std::unique_ptr<Function> make(
       std::function<Outputs(Program&, const std::vector<ValueId>&)> body, std::string line,
       std::string stream);
-  virtual std::vector<HostTensor> call(const std::vector<HostTensor>& inputs,
+  virtual std::vector<HostTensor> call(const std::vector<Argument>& arguments,
                                        const std::map<std::string, double>& scalars = {}) = 0;
 };
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "partition/passes.h"
 #include "program/build.h"
 #include "program/rewrite.h"
 #include "run/probe.h"
@@ -128,6 +129,7 @@ Blueprint StepBuilder::build(const BatchFields& batch, bool training, int world,
     expect_probed(p, spec_.line);
     b.microbatches = microbatches ? microbatches : b.mesh.workers();
     complete_step(p, b.mesh, b.microbatches, training, measured);
+    if (training_step) check_loss(training_step->needs_sums(), b.mesh);
   }
   check_outputs(b);
   if (!probed().empty() && b.mesh.driving.on())

@@ -154,6 +154,10 @@ void Variant::load_field(const BatchField& field, ValueId v) {
   for (; used < all; used += row) std::memcpy(to + used, to + used - row, row);
 }
 
+void Variant::load_whole(const BatchField& field, ValueId v) {
+  if (std::byte* to = executor_.address(v)) field.load(0, field.type.dims[0], to);
+}
+
 // Writes of(i) for each sample i of the rank, and for the rows that pad the last microbatch.
 template <class T>
 void Variant::load_each(ValueId v, const std::function<T(int64_t sample)>& of) {
@@ -168,6 +172,7 @@ void Variant::set_batch(const BatchFields& batch) {
   const Program& p = plan().local.program;
   for (size_t i = 0; i < p.values().size(); ++i) {
     const Value& v = p.values()[i];
+    if (v.role == Role::whole_batch) load_whole(batch.at(v.name), static_cast<ValueId>(i));
     if (v.role != Role::batch) continue;
     const int64_t samples = batch.begin()->second.type.dims[0];
     if (v.name == "$weight")

@@ -45,6 +45,7 @@ class Variant {
   void set_rows(int64_t* to);
   std::vector<std::shared_ptr<State>> held() const;
   void load_field(const BatchField& field, ValueId v);
+  void load_whole(const BatchField& field, ValueId v);
   template <class T>
   void load_each(ValueId v, const std::function<T(int64_t sample)>& of);
   Executor executor_;

@@ -17,7 +17,7 @@ constexpr Along along_of<bf16, bf16> = Along::swapped;
 
 bool takes_pairs() {
 #ifdef __AVX512F__
-  return has_pairs();
+  return pairs_are_fast();
 #else
   return false;
 #endif

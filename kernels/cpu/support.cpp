@@ -33,8 +33,6 @@ const char* attr_text(const orr_op& op, const char* name, const char* fallback) 
   return a ? a->text : fallback;
 }
 
-bool has_pairs() { return __builtin_cpu_supports("avx512bf16"); }
-
 bool sums_into(int32_t from, int32_t to) {
   const bool from_short = from == ORR_BF16 || from == ORR_F16,
              to_short = to == ORR_BF16 || to == ORR_F16;

@@ -16,12 +16,19 @@ local function is_callable(value)
   return not meta and type(value) == "function" or meta and rawget(meta, "__call") ~= nil
 end
 
+-- A key that a table has beside the places of a list.
+local function named_key(value)
+  for key in pairs(value) do
+    if math.type(key) ~= "integer" or key < 1 or key > #value then return key end
+  end
+end
+
 -- word = {what errors call it, whether a value is one}
 local kinds = {
   integer = { "an integer", function(value)
     return math.type(value) == "integer" or type(value) == "number" and value % 1 == 0 and math.abs(value) < 2 ^ 63
   end },
-  list = { "a list", function(value) return type(value) == "table" end },
+  list = { "a list", function(value) return type(value) == "table" and not named_key(value) end },
   ["function"] = { "a function", is_callable },
   ["orrery.Tensor"] = { "a tensor", function(value) return tensors[orrery.type(value)] end },
   ["orrery.DType"] = { "one of f32, f64, bf16, f16, i32, i64, u8, bool", function(value) return dtypes[value] end },
@@ -60,6 +67,9 @@ local function check(where, parameter, value)
     words[i] = kind[1]
   end
   local expected, shown = table.concat(words, " or "), engine.describe(value)
+  if type(value) == "table" and named_key(value) and expected:find "a list" then
+    shown = ("a table with the key '%s'"):format(tostring(named_key(value)))
+  end
   orrery.fail(("%s: %s is %s, expected %s"):format(where, parameter.name, shown, expected))
 end
 

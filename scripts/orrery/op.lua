@@ -89,7 +89,11 @@ end
 
 local function call(d, ...)
   local xs, o = M.arguments(d, ...)
-  local y = d.forward(o, table.unpack(xs))
+  local y, second = d.forward(o, table.unpack(xs))
+  if second ~= nil then
+    orrery.fail(("ops.%s: forward returned a second result, %s: an op has one; write another op for it, or return both "
+      .. "from a function"):format(d.name, orrery.type(second)))
+  end
   if type(y) ~= "userdata" then
     orrery.fail(("ops.%s: forward returned %s, expected a tensor"):format(d.name, orrery.type(y)))
   end
@@ -138,6 +142,7 @@ local function find_in_plugins()
         return engine.plugin_op(number, o, xs)
       end)
       d.examples = function() return engine.plugin_op_examples(number) end
+      d.factors = function(types) return engine.plugin_op_factors(number, types) end
       M.defined[d.name] = d
     end
   end

@@ -2,9 +2,10 @@
 --
 --- orrery.check_op(name, what)
 --- Tries an op of orrery.op, or of a plugin, on its examples, in f64, and is an error where it does not hold what it
---- says: its shape; its derivative and that one's own against central differences.
+--- says: its shape; its derivative and that one's own against central differences; along each dim that a plugin says may
+--- be cut, that of the parts of its inputs it makes the parts of its result.
 ---@param name string as in orrery.ops
----@param what? 'shape'|'gradient'|'second'|'training' one of these alone; "training" prints the bits of three steps
+---@param what? 'shape'|'gradient'|'second'|'factors'|'training' one of these alone; "training" prints the bits of three steps
 local _, orrery = ...
 local op = require "orrery.op"
 
@@ -107,28 +108,105 @@ local function check_slopes(d, inputs, second)
   end
 end
 
--- The first input comes with the batch, the others are parameters.
-local function train(d, inputs)
-  local params, batch = {}, nil
-  for i, input in ipairs(inputs) do
-    local data = orrery.tensor(nested(values(input, i), input.shape, 1, { next = 1 }), input.dtype)
-    if i == 1 then
-      batch = { x = data }
-    else
-      params[i - 1] = is_real[input.dtype] and orrery.parameter(input.shape, { dtype = input.dtype }) or data
-      if is_real[input.dtype] then params[i - 1]:write(data) end
+-- The places of the dims that belong to a factor, by input; and the extent that they share.
+local function cut_by(factor, factors, inputs)
+  local places, extent = {}, nil
+  for i, list in ipairs(factors) do
+    for dim, each in ipairs(list) do
+      if each == factor then places[i], extent = dim, inputs[i].shape[dim] end
     end
   end
-  local scale = orrery.parameter({}, { init = orrery.nn.init.ones, dtype = inputs[1].dtype })
+  return places, extent
+end
+
+-- Computes the op of two parts of its inputs, cut along one factor, and compares with parts of the whole result.
+local function check_factor(d, inputs, tensors, factors, dim, factor)
+  local places, extent = cut_by(factor, factors, inputs)
+  if not extent or extent < 2 then return end
+  local whole = orrery.func(d.call)(table.unpack(tensors))
+  local middle = extent // 2
+  for _, part in ipairs { { 1, middle }, { middle + 1, extent } } do
+    local function cut(x, at) return at and x:slice(at, part[1], part[2]) or x end
+    local got = flat(orrery.func(function(...)
+      local xs = { ... }
+      for i = 1, #xs do xs[i] = cut(xs[i], places[i]) end
+      return d.call(table.unpack(xs))
+    end)(table.unpack(tensors)):tolist())
+    local want = flat(orrery.func(function(y) return cut(y, dim) end)(whole):tolist())
+    for e = 1, #want do
+      if not (math.abs(got[e] - want[e]) <= 1e-9 * (1 + math.abs(want[e]))) then
+        orrery.fail(("ops.%s: factors say that dim %d of the result may be cut, but of the inputs' elements %d to %d along "
+          .. "it the op makes %.8g where the whole result has %.8g: give that dim the factor -1"):format(d.name, dim,
+          part[1], part[2], got[e], want[e]))
+      end
+    end
+  end
+end
+
+local function check_factors(d, inputs)
+  local types, tensors = {}, {}
+  for i, input in ipairs(inputs) do
+    tensors[i] = tensor(input, values(input, i))
+    types[i] = { shape = input.shape, dtype = tensors[i].dtype }
+  end
+  local factors, out = (d.factors or function() end)(types)
+  for dim, factor in ipairs(out or {}) do
+    if factor >= 0 then check_factor(d, inputs, tensors, factors, dim, factor) end
+  end
+end
+
+-- `shared`: by number, whether an input comes with the batch; the others are parameters.
+local function train_with(d, inputs, shared)
+  local params, trained, batch = {}, {}, {}
+  for i, input in ipairs(inputs) do
+    local data = orrery.tensor(nested(values(input, i), input.shape, 1, { next = 1 }), input.dtype)
+    if shared[i] then
+      batch["x" .. i] = data
+    else
+      params[i] = is_real[input.dtype] and orrery.parameter(input.shape, { dtype = input.dtype }) or data
+      if is_real[input.dtype] then
+        params[i]:write(data)
+        trained[#trained + 1] = params[i]
+      end
+    end
+  end
+  local real = is_real[inputs[1].dtype]
+  local scale = orrery.parameter({}, { init = orrery.nn.init.ones, dtype = real and inputs[1].dtype or "f32" })
   local run = orrery.compile(function(b)
-    local y = d.call(b.x * scale, table.unpack(params))
+    local xs = {}
+    for i in ipairs(inputs) do xs[i] = shared[i] and b["x" .. i] or params[i] end
+    if real then xs[1] = xs[1] * scale end
+    local y = d.call(table.unpack(xs)) * (real and 1 or scale)
     return (y * y):mean()
   end, {
-    params = { scale = scale, of_op = params }, optimizer = orrery.optim.sgd { lr = 0.01 },
+    params = { scale = scale, of_op = trained }, optimizer = orrery.optim.sgd { lr = 0.01 },
     microbatches = math.min(inputs[1].shape[1], 4), strategy = { orrery.strategy.data {} },
   })
   for _ = 1, 3 do orrery.log("bits %.17g", run:step(batch):mean()) end
-  orrery.log("bits %s", orrery.digest { scale = scale, of_op = params })
+  orrery.log("bits %s", orrery.digest { scale = scale, of_op = trained })
+end
+
+-- Whether the first dims of two inputs belong to one factor, so that both must come with the batch.
+local function share_batch(d, inputs)
+  local shared = { true }
+  local factors = (d.factors or function() end)(inputs)
+  for i = 2, #inputs do
+    shared[i] = factors ~= nil and #inputs[i].shape > 0 and factors[i][1] >= 0 and factors[i][1] == factors[1][1]
+  end
+  return shared
+end
+
+-- Without factors, of an op that is written in others, the other inputs are parameters if they can be.
+local function train(d, inputs)
+  local shared = share_batch(d, inputs)
+  local ok, why = pcall(train_with, d, inputs, shared)
+  if ok then return end
+  local extent, again = inputs[1].shape[1], false
+  for i = 2, #inputs do
+    if not shared[i] and inputs[i].shape[1] == extent then shared[i], again = true, true end
+  end
+  if not again then error(why, 0) end
+  train_with(d, inputs, shared)
 end
 
 local trials = {
@@ -139,6 +217,7 @@ local trials = {
   end,
   gradient = function(d, inputs) check_slopes(d, inputs, false) end,
   second = function(d, inputs) check_slopes(d, inputs, true) end,
+  factors = check_factors,
   training = train,
 }
 
@@ -146,7 +225,7 @@ return function(name, what)
   local d = op.definition(name)
   local examples = d.examples()
   if #examples == 0 then orrery.fail(("ops.%s has no examples to be tried on: give some"):format(name)) end
-  for _, each in ipairs(what and { what } or { "shape", "gradient", "second" }) do
+  for _, each in ipairs(what and { what } or { "shape", "gradient", "second", "factors" }) do
     if not trials[each] then orrery.fail(("check_op: there is no trial '%s'"):format(tostring(each))) end
     for _, inputs in ipairs(examples) do trials[each](d, inputs) end
   end

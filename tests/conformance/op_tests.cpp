@@ -64,6 +64,11 @@ void second(const Subject& subject) {
        "the slope of the gradient that central differences in f64 show");
 }
 
+void factors(const Subject& subject) {
+  hold(subject, "factors", "op.h: factors",
+       "parts of the result from parts of the inputs, along each dim that has a factor");
+}
+
 void training(const Subject& subject) {
   for (const PluginOp& op : ops_of(subject)) {
     const ScriptRun alone = tried(subject, op, "training", 1),
@@ -83,6 +88,7 @@ std::vector<Test> op_tests() {
           {"op.shape", 4 * kSeconds, shape},
           {"op.gradient", 4 * kSeconds, gradient},
           {"op.second", 4 * kSeconds, second},
+          {"op.factors", 4 * kSeconds, factors},
           {"op.training", 4 * kSeconds, training}};
 }
 

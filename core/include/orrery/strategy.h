@@ -26,7 +26,8 @@ enum {
   ORR_ROLE_INPUT = 4,
   ORR_ROLE_LOSS = 5,
   ORR_ROLE_SCALAR = 6,
-  ORR_ROLE_BATCH = 7
+  ORR_ROLE_BATCH = 7,
+  ORR_ROLE_WHOLE_BATCH = 8 /* a batch field with the rows of the whole batch, on every rank */
 };
 
 enum { ORR_PHASE_FORWARD = 0, ORR_PHASE_BACKWARD = 1, ORR_PHASE_UPDATE = 2 };

@@ -5,16 +5,10 @@
 
 namespace orrery {
 
-// Why the whole batch cannot be complete within one call, and what the user can do; "" if it can.
-static std::string batch_in_parts(const Mesh& mesh) {
-  if (mesh.one_by_one)
-    return fmt::format("strategy.{} runs microbatches one after another: leave it out, or ",
-                       mesh.slicer);
+// Why ranks take steps on batches of their own, and what the user can do; "" if they do not.
+static std::string own_batches(const Mesh& mesh) {
   if (const Driving& d = mesh.driving; d.on())
     return fmt::format("strategy.{} has no common step: {}, or ", d.origin, d.remedy());
-  if (mesh.dedicated > 0)
-    return fmt::format("strategy.{} leaves ranks without samples: leave it out, or ",
-                       mesh.dedicated_by);
   for (const Axis& axis : mesh.axes)
     if (has_axis(mesh.apart, axis.name))
       return fmt::format("strategy.{} has the ranks of axis '{}' train apart: leave it out, or ",
@@ -22,7 +16,41 @@ static std::string batch_in_parts(const Mesh& mesh) {
   return "";
 }
 
+// Why the whole batch cannot be complete within one call, and what the user can do; "" if it can.
+static std::string batch_in_parts(const Mesh& mesh) {
+  if (mesh.one_by_one)
+    return fmt::format("strategy.{} runs microbatches one after another: leave it out, or ",
+                       mesh.slicer);
+  if (mesh.dedicated > 0 && !mesh.driving.on())
+    return fmt::format("strategy.{} leaves ranks without samples: leave it out, or ",
+                       mesh.dedicated_by);
+  return own_batches(mesh);
+}
+
+void check_loss(const std::string& needs_sums, const Mesh& mesh) {
+  const std::string why = needs_sums.empty() ? "" : batch_in_parts(mesh);
+  if (!why.empty())
+    fail(ORR_INVALID,
+         "{}, so that these must be complete before any gradient can be computed, but {}apply the "
+         "function to each sample before the mean",
+         needs_sums, why);
+}
+
+// Sums of the whole batch's fields would be wrong where ranks have batches of their own.
+static void check_whole_fields(const Program& p, const Mesh& mesh) {
+  const std::string why = own_batches(mesh);
+  if (why.empty()) return;
+  for (const Op& op : p.ops())
+    for (ValueId v : op.in)
+      if (p.value(v).role == Role::whole_batch)
+        fail(ORR_INVALID,
+             "{}the loss has terms that are divided by different weights, of which this is one, "
+             "but {}give all terms the same weights",
+             op.site.prefix(), why);
+}
+
 void check_whole_batch(const Program& p, const Mesh& mesh) {
+  check_whole_fields(p, mesh);
   const std::string why = batch_in_parts(mesh);
   if (why.empty()) return;
   for (const Op& op : p.ops())

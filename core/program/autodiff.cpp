@@ -97,8 +97,8 @@ class Reverse : public Gradient {
     if (!wanted(x)) return;
     if (above_sums_ && p.value(x).batch == Batch::partial) dx = terms_->of_sum(dx), mark_bare(x);
     if (op_ && p.value(x).batch == Batch::partial && is_bare(op_->out[0])) mark_bare(x);
-    if (p.value(dx).batch == Batch::sharded && counts_padding())
-      dx = p.pointwise(ORR_FN_MUL, {dx, build::weight_like(p, dx)});
+    if (p.value(x).batch == Batch::sharded && counts_padding())
+      dx = p.pointwise(ORR_FN_MUL, {dx, build::weight_like(p, x)});
     if (is_wrt_.count(x)) {
       uses_[x].push_back(dx);
       if (!is_made_of_wrt(x)) return;
@@ -141,6 +141,9 @@ class Reverse : public Gradient {
     p.set_site(before);
   }
 
+  // A bare sum over the batch is one that no batch_mean divides.
+  void mark_bare(ValueId sum) { bare_.insert(sum); }
+
   std::vector<ValueId> uses(ValueId x) {
     std::vector<ValueId> found = uses_[x];
     std::reverse(found.begin(), found.end());  // in the order of the uses in forward
@@ -161,8 +164,6 @@ class Reverse : public Gradient {
                               [&](ValueId v) { return p.is_completed(v) || is_bare(v); });
   }
 
-  // A bare sum over the batch is one that no batch_mean divides.
-  void mark_bare(ValueId sum) { bare_.insert(sum); }
   bool is_bare(ValueId v) const { return bare_.count(v) > 0; }
 
   bool is_mean(const Op& op) const { return p.value(op.out[0]).batch == Batch::mean; }
@@ -233,10 +234,11 @@ TermGradients gradients_of_terms(Program& p, ValueId loss, const std::vector<Val
                                  ValueId scale, Phase late, bool undivided = false) {
   const size_t n = p.ops().size();
   Reverse batch(p, wrt, on), penalty(p, wrt, on), whole(p, wrt, on);
-  penalty.add(loss, cotangent);
+  if (p.value(loss).batch != Batch::partial) penalty.add(loss, cotangent);
   TermGradients found;
   found.weight = terms.weight();
   if (is_sum(p, loss)) {
+    if (p.value(loss).batch == Batch::partial) batch.mark_bare(loss);
     batch.add(loss, scale);
     batch.run(n, Pass::sums, &terms);
   }

@@ -62,8 +62,8 @@ class LossTerms {
 };
 
 // The loss as a function of complete sums over the batch, which all ranks have before backward
-// begins, so that it may be any function. Sums of batch fields alone are those of WholeFields; all
-// others come before the first op that reads one of them, so that they travel together.
+// begins, so that it may be any function. Sums of batch fields alone are those of WholeFields; the
+// others are complete before the first op that reads one of them, so that they travel together.
 ValueId of_complete_sums(Program& p, ValueId loss);
 
 }  // namespace orrery

@@ -120,6 +120,7 @@ Blueprint StepBuilder::build(const BatchFields& batch, bool training, int world,
     if (spec_.fast_sums) allow_fast_sums(b.mesh);
     if (training_step && !stack.empty()) declare_states(p, *training_step);
     apply_strategies(p, stack, world, states_, b.mesh, training);
+    if (training_step) check_loss(training_step->needs_sums(), b.mesh);
     Measured measured;
     if (training_step) {
       p.set_site({"", spec_.line});
@@ -129,7 +130,6 @@ Blueprint StepBuilder::build(const BatchFields& batch, bool training, int world,
     expect_probed(p, spec_.line);
     b.microbatches = microbatches ? microbatches : b.mesh.workers();
     complete_step(p, b.mesh, b.microbatches, training, measured);
-    if (training_step) check_loss(training_step->needs_sums(), b.mesh);
   }
   check_outputs(b);
   if (!probed().empty() && b.mesh.driving.on())

@@ -5,6 +5,7 @@
 local _, orrery = ...
 local engine = orrery.engine
 local read_blocks = require "orrery.blocks"
+local any_next = require "orrery.globals".next
 
 local modules = { Module = true, State = true }
 local tensors = { Tensor = true, State = true, Scalar = true, HostTensor = true }
@@ -18,7 +19,7 @@ end
 
 -- A key that a table has beside the places of a list.
 local function named_key(value)
-  for key in pairs(value) do
+  for key in any_next, value do
     if math.type(key) ~= "integer" or key < 1 or key > #value then return key end
   end
 end
@@ -28,7 +29,8 @@ local kinds = {
   integer = { "an integer", function(value)
     return math.type(value) == "integer" or type(value) == "number" and value % 1 == 0 and math.abs(value) < 2 ^ 63
   end },
-  list = { "a list", function(value) return type(value) == "table" and not named_key(value) end },
+  list = { "a list", function(value) return type(value) == "table" end },
+  ["integer[]"] = { "a list of integers", function(value) return type(value) == "table" and not named_key(value) end },
   ["function"] = { "a function", is_callable },
   ["orrery.Tensor"] = { "a tensor", function(value) return tensors[orrery.type(value)] end },
   ["orrery.DType"] = { "one of f32, f64, bf16, f16, i32, i64, u8, bool", function(value) return dtypes[value] end },
@@ -44,7 +46,7 @@ end
 local function kinds_of(declared)
   local found = {}
   for word in declared:gmatch "[^|]+" do
-    local kind = kinds[word:find "^fun%(" and "function" or word:find "%[%]$" and "list" or word]
+    local kind = kinds[word:find "^fun%(" and "function" or word] or word:find "%[%]$" and kinds.list
     if not kind then return nil end
     found[#found + 1] = kind
   end

@@ -9,10 +9,22 @@ local args = orrery.args { losses = "", microbatches = 4, rows = 10 }
 local TIME, INPUTS, HIDDEN, CLASSES = 3, 3, 2, 4
 
 local function filled(dims, at)
-  local n, list = 1, {}
-  for _, d in ipairs(dims) do n = n * d end
-  for i = 1, n do list[i] = math.sin(at + 0.7 * i) end
-  return orrery.tensor(list, "f64"):reshape(dims)
+  local number = 0
+  local function level(depth)
+    if depth > #dims then
+      number = number + 1
+      return math.sin(at + 0.7 * number)
+    end
+    local list = {}
+    for i = 1, dims[depth] do list[i] = level(depth + 1) end
+    return list
+  end
+  return orrery.tensor(level(1), "f64")
+end
+local function show(list, into)
+  for _, v in ipairs(list) do
+    if type(v) == "table" then show(v, into) else into[#into + 1] = ("%.17g"):format(v) end
+  end
 end
 local function param(dims, at)
   local p = orrery.parameter(dims, { dtype = "f64", init = 0 })
@@ -74,9 +86,7 @@ local function step(line, number)
   local ok, result = pcall(run.step, run, batch(args.rows))
   if not ok then return orrery.log("%d refused %s", number, tostring(result):gsub("\n.*", "")) end
   local found = {}
-  for _, p in ipairs { model.first.w, model.second.w, model.second.s } do
-    for _, v in ipairs(p:read():reshape { -1 }:tolist()) do found[#found + 1] = ("%.17g"):format(v) end
-  end
+  for _, p in ipairs { model.first.w, model.second.w, model.second.s } do show(p:read():tolist(), found) end
   orrery.log("%d loss %.17g after %s", number, result:mean(), table.concat(found, " "))
 end
 

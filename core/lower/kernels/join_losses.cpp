@@ -3,6 +3,10 @@
 // Makes one op (ops.h, cross_entropy with dloss) of a loss and its gradient, in the place of the
 // latter, if a kernel takes it: such a kernel reads the logits once, and the gradient lies where
 // they were. What reads the loss in between moves behind it; the gradient must not depend on that.
+#include <algorithm>
+#include <map>
+#include <set>
+
 #include "lower/kernels/joined_ops.h"
 #include "lower/lower.h"
 
@@ -11,7 +15,13 @@ namespace {
 
 class LossJoiner {
  public:
-  LossJoiner(Program& p, const std::vector<std::string>& kernels) : p_(p), kernels_(kernels) {}
+  LossJoiner(LocalProgram& local, const std::vector<std::string>& kernels)
+      : p_(local.program), kernels_(kernels) {
+    for (const Total& t : local.totals) {
+      partial_of_[t.whole] = t.partial;
+      if (t.early != kNone) early_.insert(t.partial);
+    }
+  }
 
   void run() {
     for (size_t i = 0; i < p_.ops().size(); ++i)
@@ -32,22 +42,36 @@ class LossJoiner {
     return SIZE_MAX;
   }
 
+  // The op that makes v, or the sum over the batch whose total v is.
+  OpId maker_of(ValueId v) const {
+    const auto total = partial_of_.find(v);
+    return p_.value(total == partial_of_.end() ? v : total->second).producer;
+  }
+
   // Of the ops between i and j: whether they depend on op i.
   std::vector<char> dependents(size_t i, size_t j) const {
     std::vector<char> found(p_.ops().size());
     found[i] = true;
     for (size_t k = i + 1; k <= j; ++k)
       for (ValueId v : p_.ops()[k].in)
-        if (const OpId maker = p_.value(v).producer; maker != kNone)
+        if (const OpId maker = maker_of(v); maker != kNone)
           found[k] = found[k] || found[static_cast<size_t>(maker)];
     return found;
+  }
+
+  // Whether ranks complete a result together with others that ops of samples read.
+  bool makes_early_sum(const Op& op) const {
+    return std::any_of(op.out.begin(), op.out.end(),
+                       [&](ValueId v) { return early_.count(v) > 0; });
   }
 
   void join(size_t i, size_t j) {
     const Op &loss = p_.ops()[i], &grad = p_.ops()[j];
     const std::vector<char> later = dependents(i, j);
-    const OpId dloss = p_.value(grad.in[0]).producer;
+    const OpId dloss = maker_of(grad.in[0]);
     if (dloss != kNone && later[static_cast<size_t>(dloss)]) return;
+    for (size_t k = i; k < j; ++k)
+      if (later[k] && makes_early_sum(p_.ops()[k])) return;
     Op both = loss;
     both.in.push_back(grad.in[0]), both.out.push_back(grad.out[0]), both.phase = grad.phase;
     if (!taken_as_joined(kernels_, p_, both, {&loss, &grad})) return;
@@ -65,12 +89,14 @@ class LossJoiner {
 
   Program& p_;
   KernelChoice kernels_;
+  std::map<ValueId, ValueId> partial_of_;  // by total
+  std::set<ValueId> early_;                // partials
 };
 
 }  // namespace
 
 void join_losses(LocalProgram& local, const std::vector<std::string>& kernels) {
-  if (!local.microbatches.one_by_one) LossJoiner(local.program, kernels).run();
+  if (!local.microbatches.one_by_one) LossJoiner(local, kernels).run();
 }
 
 }  // namespace orrery

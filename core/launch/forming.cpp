@@ -12,9 +12,9 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/quiet.h"
 #include "base/work.h"
 #include "launch/environment.h"
-#include "base/quiet.h"
 
 namespace orrery {
 namespace {

@@ -178,6 +178,10 @@ void finish_saves();
 // The same where the script has failed: completes what needs no other rank, and throws nothing.
 void end_saves() noexcept;
 
+// Becomes the writer of a directory of several checkpoints: rank 0 does, or with `alone` this rank.
+// Collective without `alone`; throws Error.
+void begin_series(const std::string& directory, bool alone, const std::string& line);
+
 // Writes the states to a safetensors file under these names; rank 0 does. Collective; throws Error,
 // on all ranks, with `line`.
 void save_weights(const std::string& path, const std::vector<std::shared_ptr<State>>& states,

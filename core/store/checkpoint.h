@@ -118,6 +118,9 @@ class Checkpoint {
   std::unique_ptr<Open> open_;
 };
 
+// Makes the directory for a series and becomes the writer there, so that a first save hours later
+// does not find that it cannot. Throws Error.
+void open_series(const std::string& directory);
 // The checkpoint of a step in a directory of several: "DIR/step-00000020".
 std::string series_path(const std::string& directory, int64_t step);
 struct InSeries {

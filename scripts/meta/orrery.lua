@@ -855,7 +855,7 @@ function orrery.engine.plan_options() end
 ---@param layout table
 function orrery.engine.use_layout(run, layout) end
 
----Calls after(run, result) after each step; the run has its checkpoints in the directory from now on.
+---Calls after(run, result) after each step; the run has its checkpoints in the directory, which is made and locked, from now on.
 ---@param run orrery.Run
 ---@param directory string
 ---@param after function
@@ -1273,7 +1273,7 @@ function Run:load(directory) end
 ---@field keep? integer how many of the newest stay; 0: all (default 2)
 ---@field best? string a result of the step, such as 'loss': the checkpoint with the smallest one stays, too (default '')
 
----Saves a checkpoint while steps go on, and continues from the newest one that is there already: returns the steps done. An error in writing comes from a later step.
+---Saves a checkpoint while steps go on, and continues from the newest one that is there already: returns the steps done. A directory that cannot be written, or that another process saves to, is an error at once; one in writing comes from a later step.
 ---@param options orrery.Run.checkpoints.Options
 ---@return integer
 function Run:checkpoints(options) end

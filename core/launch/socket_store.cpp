@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "base/error.h"
-#include "launch/environment.h"
 #include "base/quiet.h"
+#include "launch/environment.h"
 #include "launch/wire.h"
 
 namespace orrery {

@@ -179,7 +179,8 @@ void save(lua_State* L, RunRef& self, const std::string& directory, const std::s
 }
 
 // For scripts/orrery/checkpoints.lua.
-void begin_series(RunRef& self, const std::string& directory, Function after) {
+void begin_series(lua_State* L, RunRef& self, const std::string& directory, Function after) {
+  if (!runtime_options().plan_only) orrery::begin_series(directory, self.alone, user_line(L));
   self.saved = directory, self.in_series = true, self.after = std::move(after);
 }
 
@@ -320,7 +321,8 @@ std::vector<Api> run_api() {
       {"engine.use_layout(run: Run, layout: table); The run's stack and microbatches from now on.",
        call<use_layout>},
       {"engine.begin_series(run: Run, directory: string, after: function); Calls after(run, "
-       "result) after each step; the run has its checkpoints in the directory from now on.",
+       "result) after each step; the run has its checkpoints in the directory, which is made and "
+       "locked, from now on.",
        call<begin_series>},
       {"engine.save_in_series(run: Run, extra: string, remove: table); Saves in the directory "
        "of begin_series, while steps go on; when that is complete, removes others.",

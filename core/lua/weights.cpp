@@ -34,8 +34,19 @@ HostTensor read_for(WeightsRef& self, const std::string& name, StateRef& to, boo
   return tensor;
 }
 
-void save(lua_State* L, const std::string& path, Index states, Index names) {
-  save_weights(path, states_at(L, states), texts_at(L, names, "name"), user_line(L));
+void save(lua_State* L, const std::string& path, const Table& files) {
+  save_weights(path,
+               list_at(L, files.index,
+                       [](lua_State* L, int at) {
+                         lua_getfield(L, at, "states");
+                         lua_getfield(L, at, "paths");
+                         lua_getfield(L, at, "file");
+                         WeightsFile file{to_text(L, -1, "file"), states_at(L, lua_absindex(L, -3)),
+                                          texts_at(L, lua_absindex(L, -2), "name")};
+                         lua_pop(L, 3);
+                         return file;
+                       }),
+               user_line(L));
 }
 
 }  // namespace
@@ -51,7 +62,9 @@ std::vector<Api> weights_api() {
       {"Weights:read(name: string, to: State, transpose: boolean) -> HostTensor; A tensor as the "
        "state wants it.",
        call<read_for>},
-      {"engine.save_weights(path: string, states: table, names: table); Writes a safetensors file.",
+      {"engine.save_weights(path: string, files: table); Writes safetensors files, each {file, "
+       "states, "
+       "paths}, and an index if there are several, in place of what was saved to the path before.",
        call<save>},
   };
 }

@@ -182,10 +182,20 @@ void finish_saves();
 // The same where the script has failed: completes what needs no other rank, and throws nothing.
 void end_saves() noexcept;
 
-// Writes the states to a safetensors file under these names; rank 0 does. Collective; throws Error,
-// on all ranks, with `line`.
-void save_weights(const std::string& path, const std::vector<std::shared_ptr<State>>& states,
-                  const std::vector<std::string>& names, const std::string& line);
+// Becomes the writer of a directory of several checkpoints: rank 0 does, or with `alone` this rank.
+// Collective without `alone`; throws Error.
+void begin_series(const std::string& directory, bool alone, const std::string& line);
+
+// The states of a safetensors file, and their names in it.
+struct WeightsFile {
+  std::string path;
+  std::vector<std::shared_ptr<State>> states;
+  std::vector<std::string> names;
+};
+// Writes the files together (store/weights.h); rank 0 does. One file has the path itself.
+// Collective; throws Error, on all ranks, with `line`.
+void save_weights(const std::string& path, const std::vector<WeightsFile>& files,
+                  const std::string& line);
 
 // The world, and collectives that the core itself posts in the same order on all ranks. In a world
 // of one rank they return x; `line` names the call. comm/collectives.h has those of scripts.

@@ -129,6 +129,13 @@ void remove_checkpoint(const std::string& directory, const std::string& series) 
   }
 }
 
+void open_series(const std::string& directory) try {
+  CheckpointDirectory::open_series(place_of(directory), fmt::format("checkpoints '{}'", directory));
+} catch (const fs::filesystem_error& e) {
+  fail(ORR_FAILED, "checkpoints '{}' cannot be saved: {}", directory,
+       write_error(e.code().value()));
+}
+
 std::string series_path(const std::string& directory, int64_t step) {
   return fmt::format("{}/step-{:08}", directory, step);
 }

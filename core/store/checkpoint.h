@@ -28,8 +28,8 @@ struct CheckpointFacts {
 };
 
 // The job that this process is of, and which of the job's starts that is, from 1; without a name it
-// is of none. A start becomes the writer where an earlier one of its job still is: the job has given
-// that up.
+// is of none. A start becomes the writer where an earlier one of its job still is: the job has
+// given that up.
 struct WriterJob {
   std::string name;
   int64_t start = 0;
@@ -91,9 +91,9 @@ class CheckpointWriter {
 CheckpointFiles write_shard(const std::string& folder, int writer,
                             const std::vector<ShardBox>& pieces);
 
-// Removes a checkpoint of a series (series_path), the manifest first, so that no part of it is taken
-// for the whole. Nothing goes but what this program has written: a link to a checkpoint goes, and
-// what it leads to stays. What cannot be removed is told on stderr, and stays.
+// Removes a checkpoint of a series (series_path), the manifest first, so that no part of it is
+// taken for the whole. Nothing goes but what this program has written: a link to a checkpoint goes,
+// and what it leads to stays. What cannot be removed is told on stderr, and stays.
 void remove_checkpoint(const std::string& directory, const std::string& series);
 
 // A checkpoint that is open. Its files stay readable if they are removed or replaced.
@@ -118,6 +118,9 @@ class Checkpoint {
   std::unique_ptr<Open> open_;
 };
 
+// Makes the directory for a series and becomes the writer there, so that a first save hours later
+// does not find that it cannot. Throws Error.
+void open_series(const std::string& directory);
 // The checkpoint of a step in a directory of several: "DIR/step-00000020".
 std::string series_path(const std::string& directory, int64_t step);
 struct InSeries {

@@ -191,6 +191,16 @@ void CheckpointDirectory::commit(const std::string& manifest) {
   }
 }
 
+void CheckpointDirectory::open_series(const std::string& path, const std::string& label) {
+  if (is_there(path) && !fs::is_directory(path))
+    fail(ORR_INVALID, "{}: there is something else of that name; give another directory", label);
+  if (is_there(path + "/" + kManifestFile))
+    fail(ORR_INVALID, "{}: the directory is itself a checkpoint; give another one, and run:load it",
+         label);
+  make_directories(path);
+  hold_writer_lock(path, label);
+}
+
 void CheckpointDirectory::remove(const std::string& path, const std::string& lock_in,
                                  const std::string& label) {
   const std::string name = fs::path(path).filename();

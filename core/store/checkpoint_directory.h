@@ -35,6 +35,8 @@ class CheckpointDirectory {
   // Makes this text the manifest, and returns when it is on the disk. If it throws Error, the
   // checkpoint is what it was before. REQUIRES: the files that it names are synced.
   void commit(const std::string& manifest);
+  // Makes a directory of several, and becomes its writer. Throws Error.
+  static void open_series(const std::string& path, const std::string& label);
   // Removes a checkpoint, the manifest first, and then what else in the directory is of this
   // program; a link to a checkpoint goes, and what it leads to stays. Paths as above. Throws Error.
   static void remove(const std::string& path, const std::string& lock_in, const std::string& label);

@@ -52,8 +52,8 @@ Seal look_at_seal(const std::string& text) {
           text.compare(body, any.size(), seal(text.substr(0, body))) == 0};
 }
 
-// Whether a seal that does not fit shows damage: another release may seal in another way, and a file
-// of another program does not.
+// Whether a seal that does not fit shows damage: another release may seal in another way, and a
+// file of another program does not.
 bool must_fit(const Json& json, const Seal& seal) {
   const auto format = json.find("format"), version = json.find("version");
   if (format != json.end() && *format != kFormat) return seal.is_there;

@@ -105,24 +105,4 @@ HostTensor transposed(const HostTensor& matrix, const std::string& name) {
   return turned;
 }
 
-void write_weights(const std::string& path,
-                   const std::vector<std::pair<std::string, HostTensor>>& tensors) {
-  const std::string unfinished = path + ".orrery-unfinished";
-  std::error_code error;
-  if (fs::is_regular_file(fs::symlink_status(unfinished, error)))
-    fs::remove(unfinished, error);  // of a writer that died
-  File file = File::create(unfinished, path);
-  try {
-    write_safetensors(file, NamedTensors(tensors.begin(), tensors.end()));
-    file.finish();
-    fs::rename(unfinished, path, error);
-    if (error) fail(ORR_FAILED, "{} cannot be put in place: {}", path, error.message());
-  } catch (const std::exception&) {
-    fs::remove(unfinished, error);
-    throw;
-  }
-  const std::string directory = fs::path(path).parent_path().string();
-  sync_directory(directory.empty() ? "." : directory);
-}
-
 }  // namespace orrery

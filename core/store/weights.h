@@ -45,8 +45,33 @@ class Weights {
 // A matrix with rows and columns exchanged. Throws Error, which calls it `name`, for other tensors.
 HostTensor transposed(const HostTensor& matrix, const std::string& name);
 
-// Writes a file anew, or in place of the old one once it is on the disk. Throws Error.
-void write_weights(const std::string& path,
-                   const std::vector<std::pair<std::string, HostTensor>>& tensors);
+// Writes weights to a path: to the file itself, or to several files beside PATH.index.json, which
+// says which tensor is where. They take the place of what was saved to the path before, whichever
+// of the two that was: nothing is left that would be loaded for the new ones. All functions throw
+// Error; what was there is then still there, and nothing else.
+class WeightsWriter {
+ public:
+  WeightsWriter(const std::string& path, bool several);
+  ~WeightsWriter();
+  WeightsWriter(const WeightsWriter&) = delete;
+
+  // Writes a file under another name. REQUIRES: `file` is the path, if there are not several.
+  void add(const std::string& file, const std::vector<std::pair<std::string, HostTensor>>& tensors);
+  // Puts all in place.
+  void finish();
+
+ private:
+  std::string index() const { return path_ + ".index.json"; }
+  std::string index_text() const;
+  void put(const std::string& file);
+  void remove_old() const;
+
+  const std::string path_;
+  const bool several_;
+  std::vector<std::string> unfinished_;         // files that are not in place
+  std::map<std::string, std::string> file_of_;  // a tensor's, in the directory
+  uint64_t bytes_ = 0;
+  std::vector<std::string> old_;  // files that the index names, if we have written that
+};
 
 }  // namespace orrery

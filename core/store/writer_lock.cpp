@@ -131,8 +131,8 @@ class Held {
   const std::string& path() const { return path_; }
   std::string owner() const { return Owner::parse(read_all(fd_)).shown(); }
 
-  // Takes the lock. Returns false if the file was unlinked meanwhile, because its owner has ended or
-  // was given up.
+  // Takes the lock. Returns false if the file was unlinked meanwhile, because its owner has ended
+  // or was given up.
   bool take(const std::string& label) {
     if (fd_ >= 0) ::close(fd_);
     fd_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);

@@ -855,7 +855,7 @@ function orrery.engine.plan_options() end
 ---@param layout table
 function orrery.engine.use_layout(run, layout) end
 
----Calls after(run, result) after each step; the run has its checkpoints in the directory from now on.
+---Calls after(run, result) after each step; the run has its checkpoints in the directory, which is made and locked, from now on.
 ---@param run orrery.Run
 ---@param directory string
 ---@param after function
@@ -954,11 +954,10 @@ function orrery.engine.load_weights(path) end
 ---@return orrery.Weights
 function orrery.engine.weights(path) end
 
----Writes a safetensors file.
+---Writes safetensors files, each {file, states, paths}, and an index if there are several, in place of what was saved to the path before.
 ---@param path string
----@param states table
----@param names table
-function orrery.engine.save_weights(path, states, names) end
+---@param files table
+function orrery.engine.save_weights(path, files) end
 
 ---data.open; a table among the options has become fields 'outer.inner'.
 ---@param format string
@@ -1273,7 +1272,7 @@ function Run:load(directory) end
 ---@field keep? integer how many of the newest stay; 0: all (default 2)
 ---@field best? string a result of the step, such as 'loss': the checkpoint with the smallest one stays, too (default '')
 
----Saves a checkpoint while steps go on, and continues from the newest one that is there already: returns the steps done. An error in writing comes from a later step.
+---Saves a checkpoint while steps go on, and continues from the newest one that is there already: returns the steps done. A directory that cannot be written, or that another process saves to, is an error at once; one in writing comes from a later step.
 ---@param options orrery.Run.checkpoints.Options
 ---@return integer
 function Run:checkpoints(options) end
@@ -2858,7 +2857,7 @@ function Module:load_weights(path, options) end
 ---@class orrery.Module.save_weights.Options
 ---@field max_shard_size? any bytes in a file, such as "5GB"; a larger tensor has a file of its own (default false)
 
----Writes the tensors of a module, by their paths, to a safetensors file; all ranks call it. What is larger than `max_shard_size` goes into several, NAME-00001-of-00003.safetensors; `path`.index.json says which tensor is where.
+---Writes the tensors of a module, by their paths, to a safetensors file; all ranks call it. What is larger than `max_shard_size` goes into several, NAME-00001-of-00003.safetensors; `path`.index.json says which tensor is where, and is what load_weights takes. Either takes the place of what was saved to `path` before.
 ---@param path string
 ---@param options? orrery.Module.save_weights.Options
 function Module:save_weights(path, options) end

@@ -39,7 +39,8 @@ local function superseded(o, note)
 end
 
 define([[Run:checkpoints(options: options) -> integer; Saves a checkpoint while steps go on, and continues from the
-    newest one that is there already: returns the steps done. An error in writing comes from a later step.
+    newest one that is there already: returns the steps done. A directory that cannot be written, or that another process
+    saves to, is an error at once; one in writing comes from a later step.
     @option dir: string; gets a directory step-N for each
     @option every: integer; steps between two
     @option keep: integer = 2; how many of the newest stay; 0: all
@@ -48,9 +49,6 @@ function(run, o)
   if o.every < 1 then orrery.fail(("checkpoints: every is %d; give the steps between two, from 1"):format(o.every)) end
   if o.keep < 0 then orrery.fail(("checkpoints: keep is %d; give a number, or 0 for all"):format(o.keep)) end
   if o.dir == "" then orrery.fail "checkpoints: dir is empty; give the name of a directory" end
-  local found = false
-  for _, one in ipairs(engine.checkpoints(o.dir)) do found = found or one.complete end
-  if found then run:load(o.dir) end
   engine.begin_series(run, o.dir, function(this, result)
     local judged = o.best ~= "" and result or nil
     between.after(this, function()
@@ -59,5 +57,8 @@ function(run, o)
       engine.save_in_series(this, note, superseded(o, note))
     end, this.steps % o.every == 0)
   end)
+  for _, one in ipairs(engine.checkpoints(o.dir)) do
+    if one.complete then run:load(o.dir) break end
+  end
   return run.steps
 end)

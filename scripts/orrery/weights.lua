@@ -105,21 +105,10 @@ local function shards_of(states, paths, most)
   return shards
 end
 
--- Which file has which tensor, as Hugging Face's transformers write and read it.
-local function write_index(path, files, total)
-  local lines = {}
-  for name, file in pairs(files) do lines[#lines + 1] = ('    "%s": "%s"'):format(name:gsub('[\\"]', "\\%0"), file) end
-  table.sort(lines)
-  local out, why = io.open(path, "w")
-  if not out then orrery.fail(("save_weights: %s"):format(why)) end
-  out:write(('{\n  "metadata": { "total_size": %d },\n  "weight_map": {\n%s\n  }\n}\n'):format(
-    total, table.concat(lines, ",\n")))
-  if not out:close() then orrery.fail(("save_weights: %s cannot be written"):format(path)) end
-end
-
 --- Module:save_weights(path, options)
 --- Writes the tensors of a module, by their paths, to a safetensors file; all ranks call it. What is larger than
---- `max_shard_size` goes into several, NAME-00001-of-00003.safetensors; `path`.index.json says which tensor is where.
+--- `max_shard_size` goes into several, NAME-00001-of-00003.safetensors; `path`.index.json says which tensor is where, and
+--- is what load_weights takes. Either takes the place of what was saved to `path` before.
 ---@param path string
 ---@param options? table
 ---@option max_shard_size any=false bytes in a file, such as "5GB"; a larger tensor has a file of its own
@@ -128,19 +117,15 @@ function M.save_weights(module, path, options)
   local _, states, paths = states_below(module)
   if #states == 0 then orrery.fail "save_weights: the module has no tensors" end
   local shards = shards_of(states, paths, o.max_shard_size and to_bytes(o.max_shard_size) or math.huge)
-  if #shards == 1 then return engine.save_weights(path, states, paths) end
-  local stem = path:match "^(.*)%.safetensors$" or orrery.fail(
-    ("save_weights: %s: several files are NAME-00001-of-%05d.safetensors: give NAME.safetensors"):format(path, #shards))
-  local files, total = {}, 0
-  for i, shard in ipairs(shards) do
-    local file = ("%s-%05d-of-%05d.safetensors"):format(stem, i, #shards)
-    engine.save_weights(file, shard.states, shard.paths)
-    for k, state in ipairs(shard.states) do
-      files[shard.paths[k]], total = file:match "[^/]*$", total + bytes_of(state)
-    end
+  local stem = path:match "^(.*)%.safetensors$"
+  if #shards > 1 and not stem then
+    orrery.fail(("save_weights: %s: several files are NAME-00001-of-%05d.safetensors: give NAME.safetensors"):format(
+      path, #shards))
   end
-  if orrery.world.rank == 0 then write_index(path .. ".index.json", files, total) end
-  orrery.world:barrier()
+  for i, shard in ipairs(shards) do
+    shard.file = #shards == 1 and path or ("%s-%05d-of-%05d.safetensors"):format(stem, i, #shards)
+  end
+  engine.save_weights(path, shards)
 end
 
 return M

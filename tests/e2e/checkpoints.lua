@@ -95,13 +95,15 @@ function cases.bad_weights()
   model.bias:write { 1, 2, 3, 0 / 0, 5, 6, 7, 8 }
   run:save(args.at) -- save
 end
+-- `hand`: a series of which nothing is saved yet.
 function cases.two_writers()
+  if args.hand then run:checkpoints { dir = args.at, every = 100 } end
   train(1)
-  run:save(args.at)
+  if not args.hand then run:save(args.at) end
   orrery.log "saved"
   io.read "l"
   train(1)
-  run:save(args.at)
+  if not args.hand then run:save(args.at) end
 end
 -- Losses as the rows say: the batch of step n is rows times scales[n].
 function cases.series()

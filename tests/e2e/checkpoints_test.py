@@ -180,15 +180,15 @@ class Checkpoints(unittest.TestCase):
 
     def test_steps_go_on_beside_a_slow_disk(self):
         done = orrery("run", "-n", 2, SCRIPT, "case=beside", f"at={self.at}", ORRERY_DEADLINE="30",
-                      LD_PRELOAD=str(BUILD / "tests/e2e/slow_disk.so"), ORRERY_TEST_FSYNC="6", ORRERY_TEST_BEFORE="2")
+                      LD_PRELOAD=str(BUILD / "tests/e2e/slow_disk.so"), ORRERY_TEST_FSYNC="6", ORRERY_TEST_BEFORE="4")
         self.assertEqual(done.code, 0, done.err)
         self.assertIn("at first false true\nthen true true\n", done.out)
 
     def test_a_run_goes_on_after_an_error(self):
-        for rank in ("0", "1"):
+        for rank, call in (("0", "10"), ("1", "5")):  # a write of its shard
             done = orrery("run", "-n", 2, SCRIPT, "case=goes_on", f"at={self.at}", "steps=5", ORRERY_DEADLINE="30",
                           LD_PRELOAD=str(BUILD / "tests/e2e/bad_disk.so"), ORRERY_TEST_PLACE=str(self.at),
-                          ORRERY_TEST_RANK=rank, ORRERY_TEST_FAULT=str(errno.ENOSPC), ORRERY_TEST_CALL="5")
+                          ORRERY_TEST_RANK=rank, ORRERY_TEST_FAULT=str(errno.ENOSPC), ORRERY_TEST_CALL=call)
             self.assertEqual(done.code, 0, done.err)
             self.assertRegex(done.out, r"failed 1: .*shard-0000\d-.* cannot be (written|created): No space left on dev")
             self.assertNotIn("failed 2", done.out)
@@ -239,6 +239,28 @@ class Checkpoints(unittest.TestCase):
                 self.assertEqual({path.name for path in by_hand.iterdir()}, {"2026", "3000", "3001", "checkpoint.json"})
                 self.assertEqual(listing(by_hand / "2026")[by_hand / "2026/notes.txt"][1], b"mine")
                 self.assertEqual(listing(archive).keys(), {path for path in before if archive in (path, *path.parents)})
+
+    def test_a_directory_that_cannot_be_used_is_told_before_the_first_step(self):
+        self.at.write_text("mine")
+        for ranks in (1, 2):
+            self.refused("series", "checkpoints.lua:", "there is something else of that name", ranks=ranks)
+            self.refused("series", "checkpoints.lua:", "Not a directory", ranks=ranks, at=self.at / "below")
+        self.assertEqual(self.at.read_text(), "mine")
+        self.at.unlink()
+        self.assertEqual(self.run_case("save", ranks=1).code, 0)
+        self.refused("series", "the directory is itself a checkpoint", ranks=2)
+        shutil.rmtree(self.at)
+        first = Job("run", SCRIPT, "case=two_writers", "hand=true", f"at={self.at}", stdin=True)
+        self.addCleanup(first.end)
+        self.assertEqual(first.process.stdout.readline(), "saved\n")
+        for ranks in (1, 2):
+            self.refused("series", "checkpoints.lua:", f"process {first.process.pid} on host", "is saving there", ranks=ranks)
+        first.process.stdin.write("\n")
+        self.assertEqual(first.finish().code, 0, first.err)
+        # A plan makes no directory.
+        planned = orrery("plan", SCRIPT, "case=series", f"at={self.at.parent / 'planned'}")
+        self.assertEqual(planned.code, 0, planned.err)
+        self.assertFalse((self.at.parent / "planned").exists())
 
     def test_one_writer(self):
         first = Job("run", SCRIPT, "case=two_writers", f"at={self.at}", stdin=True)

@@ -90,6 +90,53 @@ end
         self.assertEqual(sorted(sizes), [f"model-0000{i}-of-00003.safetensors" for i in (1, 2, 3)])
         self.assertLessEqual(sorted(sizes.values())[-2], 800)  # one tensor is larger, and alone
 
+    def test_a_save_takes_the_place_of_the_one_before(self):
+        script = self.folder / "again.lua"
+        script.write_text("""local orrery = require "orrery"
+local nn = orrery.nn
+local function made() return nn.sequential { nn.linear(8, 16), nn.linear(16, 4), nn.linear(4, 100) } end
+local model, other = made(), made()
+local args = orrery.args { path = "", sizes = "" }
+local last = 0
+for size in args.sizes:gmatch "%d+" do
+  last = last + 1
+  model[1].bias:write { last, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16 }
+  model:save_weights(args.path, { max_shard_size = tonumber(size) })
+end
+local function loads(path)
+  local there, why = pcall(other.load_weights, other, path)
+  return there and tostring(orrery.digest(model) == orrery.digest(other)) or ((why:find "is missing" or why:find "No such file") and "missing" or why)
+end
+orrery.log("%s %s", loads(args.path), loads(args.path .. ".index.json"))
+""")
+        place = self.folder / "we\"ights"
+        place.mkdir()
+        (place / "model-notes.safetensors").write_text("mine")
+        for sizes, loaded, files in (("100000", "true missing", 1), ("100000 800", "missing true", 4),
+                                     ("800 100000", "true missing", 1), ("700 2000", "missing true", 3)):
+            for ranks in (1, 2):
+                with self.subTest(sizes=sizes, ranks=ranks):
+                    done = orrery("run", "-n", ranks, script, f"path={place}/model\".safetensors", f"sizes={sizes}")
+                    self.assertEqual(done.code, 0, done.err)
+                    self.assertEqual(done.out.strip(), loaded)
+                    self.assertEqual(len(list(place.iterdir())), files + 1, list(place.iterdir()))
+        json.loads((place / 'model".safetensors.index.json').read_text())
+        self.assertEqual((place / "model-notes.safetensors").read_text(), "mine")
+
+    def test_an_index_of_another_program_is_not_removed(self):
+        for path in (GPT2 / "sharded").iterdir():
+            (self.folder / path.name).write_bytes(path.read_bytes())
+        before = {path.name: path.read_bytes() for path in self.folder.iterdir()}
+        script = self.folder / "over.lua"
+        script.write_text("""local orrery = require "orrery"
+orrery.nn.linear(2, 2):save_weights(orrery.args { path = "" }.path)
+""")
+        done = orrery("run", script, f"path={self.folder}/model.safetensors")
+        self.assertEqual(done.code, 1, done.err)
+        self.assertIn("model.safetensors.index.json, which another program has written", done.err)
+        script.unlink()
+        self.assertEqual({path.name: path.read_bytes() for path in self.folder.iterdir()}, before)
+
     def test_a_place_that_cannot_be_written_is_named_by_all_ranks(self):
         done = orrery("run", "-n", 2, HERE / "gpt2_logits.lua", f"weights={GPT2}/model.safetensors",
                       f"tokens={GPT2}/tokens.npy", "logits=/dev/null", "save=/nowhere/saved.safetensors",

@@ -7,31 +7,65 @@
 ---@param definition table
 ---@option options table={} {name = default}; lr, and what is given as a function of the step, reaches the update as a run-time scalar, of which every rank takes rank 0's; the others as numbers
 ---@option states string[]={} names of tensors like the parameter, zero at first
----@option scalars fun(step,o):table=false further numbers for a step, from options that are numbers here
----@option update fun(p,g,s,o) returns the new p and a table of new states; required
+---@option scalars fun(step,o):table=false further numbers for a step of the run, from options that are numbers here
+---@option counted boolean=false o.count is how many updates the parameter has taken, with this one: an f32 number (exact to 2^24, where it stays) that is kept with its states. It is less than the run's step after steps in which the parameter was frozen or which a loss scale took back
+---@option update fun(p,g,s,o) returns the new p and a table of new states; o.path is the parameter's, and o.held_by["linear"] is true if it is a part of a module of that kind; required
 ---@return fun(options:table):orrery.Optimizer
 local _, orrery = ...
 local engine = orrery.engine
 local any_next = require "orrery.globals".next
 local attach = require "orrery.attached"
+local tree = require "orrery.nn.module_tree"
 
 local Optimizer = { __name = "Optimizer", __metatable = false }
 Optimizer.__index = Optimizer
 
-local function matches(group, path)
-  local patterns = type(group.match) == "table" and group.match or { group.match }
-  for _, pattern in ipairs(patterns) do
+local function matches(pattern, paths)
+  for _, path in ipairs(paths) do
     if orrery.glob(pattern, path) then return true end
   end
   return false
 end
 
--- The index of a parameter's group; 0 is the optimizer's own options. The first match counts.
-function Optimizer:group_of(parameter)
+local function patterns_of(group) return type(group.match) == "table" and group.match or { group.match } end
+
+-- The index of the group of a parameter with these paths; 0 is the optimizer's own options. The first match counts.
+function Optimizer:group_of(paths)
   for i, group in ipairs(self.groups) do
-    if matches(group, parameter.name) then return i end
+    for _, pattern in ipairs(patterns_of(group)) do
+      if matches(pattern, paths) then return i end
+    end
   end
   return 0
+end
+
+-- Some of the paths, the one that is most like the pattern first.
+local function shown(pattern, paths)
+  table.sort(paths, orrery.natural_less)
+  local near = orrery.did_you_mean(pattern:gsub("%*", ""), paths)
+  local more = #paths > 6 and (", ... (%d in all)"):format(#paths) or ""
+  return near .. "; there are " .. table.concat(paths, ", ", 1, math.min(#paths, 6)) .. more
+end
+
+-- Fails if a pattern of a group matches no parameter, or a group gets none because those before it have taken them.
+local function refuse_idle_groups(self, params, paths)
+  local taken, all = {}, {}
+  for _, parameter in ipairs(params) do
+    local own = paths[parameter:identity()]
+    taken[self:group_of(own)] = true
+    table.move(own, 1, #own, #all + 1, all)
+  end
+  for i, group in ipairs(self.groups) do
+    for _, pattern in ipairs(patterns_of(group)) do
+      if not matches(pattern, all) then
+        orrery.fail(("%s group %d: match '%s' matches no parameter%s"):format(self.name, i, pattern, shown(pattern, all)))
+      end
+    end
+    if not taken[i] then
+      orrery.fail(("%s group %d: what match '%s' matches is in groups before it, and the first that matches counts: list "
+        .. "it earlier"):format(self.name, i, table.concat(patterns_of(group), "', '")))
+    end
+  end
 end
 
 -- The definition that a group's parameters follow.
@@ -40,19 +74,37 @@ function Optimizer:def_of(group)
   return other and other.def or self.def
 end
 
--- The optimizer as one program uses it, with states of its own, which `make` makes; groups are by
--- the names of now.
-function Optimizer:bound(params, make)
-  local groups = {}
+-- Says it if this optimizer trains a parameter in another run, or loop, too: somebody may expect one momentum of both.
+local function tell_shared(self, params, groups)
+  local shared
   for _, parameter in ipairs(params) do
-    groups[parameter:identity()] = self:group_of(parameter)
+    local key = parameter:identity()
+    local def = self:def_of(groups[key])
+    if def.counted or #def.states > 0 then
+      if self.users[key] == parameter then shared = shared or parameter end
+      self.users[key] = parameter
+    end
   end
-  return setmetatable({ states = {}, group = groups, make = make }, { __index = self })
+  if shared and orrery.world.rank == 0 then
+    io.stderr:write(("orrery: %s: this %s trains '%s' elsewhere too: each run keeps optimizer states of its own\n"):format(
+      engine.here(), self.name, shared.name))
+  end
 end
 
-function Optimizer:freezes(parameter)
-  local index = self:group_of(parameter)
-  return index > 0 and self.groups[index].frozen == true
+-- The optimizer as one program uses it for a model, with states of its own, which `make` makes; groups are by the names
+-- of now. Its `params` are those parameters that no group freezes.
+function Optimizer:bound(model, make)
+  local all, paths = tree.parameters(model), tree.paths(model)
+  refuse_idle_groups(self, all, paths)
+  local groups, params = {}, {}
+  for _, parameter in ipairs(all) do
+    local index = self:group_of(paths[parameter:identity()])
+    groups[parameter:identity()] = index
+    if index == 0 or not self.groups[index].frozen then params[#params + 1] = parameter end
+  end
+  tell_shared(self, params, groups)
+  local bound = { states = {}, group = groups, make = make, params = params, holders = tree.holders(model) }
+  return setmetatable(bound, { __index = self })
 end
 
 local function scalar_name(group, option) return ("optim.%d.%s"):format(group, option) end
@@ -87,14 +139,19 @@ function Optimizer:scalars(step)
   return values
 end
 
--- What the update of a parameter of this dtype sees as `o`: numbers, and run-time scalars for the rest.
-function Optimizer:handles(group, dtype)
+-- What the update of a parameter sees as `o`: numbers, and run-time scalars for the rest. `count`: of its updates, if
+-- they are counted.
+function Optimizer:handles(group, parameter, count)
   local options = self.options[group]
-  return setmetatable({}, {
+  local dtype = parameter.dtype == "f64" and "f64" or "f32"
+  local known = {
+    count = count and count:cast(dtype), path = parameter.name, held_by = self.holders[parameter:identity()] or {},
+  }
+  return setmetatable(known, {
     __index = function(_, name)
       local value = options[name]
       if value ~= nil and not is_runtime(name, value) then return value end
-      return engine.scalar(scalar_name(group, name), dtype == "f64" and dtype or "f32")
+      return engine.scalar(scalar_name(group, name), dtype)
     end,
   })
 end
@@ -104,11 +161,15 @@ function Optimizer:states_of(parameter)
   local key = parameter:identity()
   local made = self.states[key]
   if not made then
+    local def = self:def_of(self.group[key])
+    local function make(name, shape, dtype)
+      made[name] = self.make(shape, { dtype = dtype, name = ("optim.%s.%s"):format(parameter.name, name) })
+    end
     made = {}
-    for _, name in ipairs(self:def_of(self.group[key]).states) do
-      made[name] = self.make(parameter.shape, {
-        dtype = parameter.dtype, name = ("optim.%s.%s"):format(parameter.name, name),
-      })
+    for _, name in ipairs(def.states) do make(name, parameter.shape, parameter.dtype) end
+    if def.counted then
+      make("count", {}, "f32")
+      engine.counts(made.count, made[def.states[1]] or parameter)
     end
     self.states[key] = made
   end
@@ -123,15 +184,23 @@ end
 -- An update of 16 bits is computed in f32 and rounded once: 16 bits hold the squares of few gradients.
 local function widened(value) return value.dtype:find "16" and value:cast "f32" or value end
 
+-- A count with this update.
+local function counted(count)
+  local now = count + 1
+  count:update(now)
+  return now
+end
+
 -- Traces the update of one parameter by a bound optimizer; returns its new value.
 function Optimizer:trace(parameter, value, gradient)
   local states, wide = self:states_of(parameter), {}
-  for name, state in pairs(states) do wide[name] = widened(state) end
   local group = self.group[parameter:identity()]
-  local options = self:handles(group, parameter.dtype)
-  local new, changed = self:def_of(group).update(widened(value), widened(gradient), wide, options)
+  local def = self:def_of(group)
+  for _, name in ipairs(def.states) do wide[name] = widened(states[name]) end
+  local options = self:handles(group, parameter, def.counted and counted(states.count))
+  local new, changed = def.update(widened(value), widened(gradient), wide, options)
   for name, state in pairs(changed or {}) do
-    if not states[name] then
+    if not wide[name] then
       orrery.fail(("%s: update returned a state '%s' that 'states' does not list"):format(
         self.name, name))
     end
@@ -173,6 +242,17 @@ local function check_values(name, values, defaults)
   end
 end
 
+local function check_match(name, match)
+  if not match then orrery.fail(name .. " group: match is missing: a path pattern or a list of them") end
+  local list = type(match) == "table" and match or { match }
+  for i = 1, math.max(#list, 1) do
+    if type(list[i]) ~= "string" then
+      orrery.fail(("%s group: match is %s, expected a path pattern or a list of them"):format(
+        name, engine.describe(#list > 0 and list[i] or match)))
+    end
+  end
+end
+
 -- A group with an optimizer has its options there.
 local function check_groups(name, groups, defaults)
   if type(groups) ~= "table" then
@@ -189,9 +269,7 @@ local function check_groups(name, groups, defaults)
   for _, group in ipairs(groups) do
     local known = group.optimizer and of_others or allowed
     check_values(name .. " group", orrery.options(name .. " group", group, known), known)
-    if not group.match then
-      orrery.fail(name .. " group: match is missing: a path pattern or a list of them")
-    end
+    check_match(name, group.match)
     if group.optimizer then check_group_optimizer(name, group) end
   end
 end
@@ -209,10 +287,13 @@ end
 
 return function(name, def)
   def = orrery.options("define", def, {
-    options = {}, states = {}, scalars = false, update = false,
+    options = {}, states = {}, scalars = false, counted = false, update = false,
   })
   if not def.update then
     orrery.fail "define: update is missing: function(p, g, s, o) return new_p, {state = new} end"
+  end
+  for _, state in ipairs(def.counted and def.states or {}) do
+    if state == "count" then orrery.fail "define: with counted = true the state 'count' is the library's: rename yours" end
   end
   return function(given)
     local defaults = { groups = {} }
@@ -224,7 +305,10 @@ return function(name, def)
     check_groups(name, groups, defaults)
     local options = { [0] = own }
     for i, group in ipairs(groups) do options[i] = options_of(group, own) end
-    local optimizer = { name = name, def = def, groups = groups, options = options }
+    local optimizer = {
+      name = name, def = def, groups = groups, options = options,
+      users = setmetatable({}, { __mode = "v" }), -- the parameters that programs train with it, by identity
+    }
     return setmetatable(optimizer, Optimizer)
   end
 end

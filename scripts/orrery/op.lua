@@ -92,7 +92,7 @@ local function call(d, ...)
   local y, second = d.forward(o, table.unpack(xs))
   if second ~= nil then
     orrery.fail(("ops.%s: forward returned a second result, %s: an op has one; write another op for it, or return both "
-      .. "from a function"):format(d.name, orrery.type(second)))
+      .. "from a function"):format(d.name, engine.describe(second)))
   end
   if type(y) ~= "userdata" then
     orrery.fail(("ops.%s: forward returned %s, expected a tensor"):format(d.name, orrery.type(y)))

@@ -109,3 +109,13 @@ local ragged = orrery.compile(function(b)
   return (factor(g) * g):mean()
 end, { params = factor, optimizer = optim.sgd { lr = 0.1 }, microbatches = 2 })
 near(ragged:step({ x = { { 1.0 }, { 2.0 }, { 4.0 }, { 1.0 }, { 4.0 } } }):mean(), 22 / 3, "2 (x - mean), squared")
+
+-- A penalty on the slope of a mean: a nonlinear function of what is known after all microbatches.
+local slope = nn.linear(1, 1, { bias = false })
+slope.weight:write(orrery.tensor({ { 0.4 } }, "f32"))
+orrery.compile(function(b)
+  local value = slope(b.x):tanh():mean()
+  return value + orrery.grad(value, { slope.weight })[1]:sumsq()
+end, { params = slope, optimizer = optim.sgd { lr = 1 } }):step { x = { { 1.5 }, { 1.5 } } }
+local t = (math.exp(1.2) - 1) / (math.exp(1.2) + 1) -- tanh(0.6)
+near(slope.weight:read():item(), 0.4 - 1.5 * (1 - t ^ 2) + 4 * 1.5 ^ 3 * t * (1 - t ^ 2) ^ 2, "penalty on a slope")

@@ -67,7 +67,8 @@ std::string LossTerms::check(const Op& op) const {
   for (ValueId x : op.in) varies.push_back(depends(x) && is_sum(p_, x));
   const bool whole =
       std::any_of(op.in.begin(), op.in.end(), [&](ValueId x) { return is_whole(x); });
-  if (is_linear_in(p_, op, varies) && !(whole && multiplies(op))) return "";
+  const bool none = std::none_of(varies.begin(), varies.end(), [](char v) { return v != 0; });
+  if ((none || is_linear_in(p_, op, varies)) && !(whole && multiplies(op))) return "";
   return fmt::format("'{}' makes a nonlinear function of sums over the batch here", name_of(op));
 }
 

@@ -33,8 +33,8 @@ std::string title(const Program& p, ValueId value) {
 }
 
 std::string to_string(const Program& p) {
-  static constexpr const char* kRoles[] = {"activation", "param", "grad",   "state",
-                                           "input",      "loss",  "scalar", "batch"};
+  static constexpr const char* kRoles[] = {"activation", "param",  "grad",  "state",      "input",
+                                           "loss",       "scalar", "batch", "whole_batch"};
   static constexpr const char* kPhases[] = {"forward", "backward", "update"};
   std::string text;
   for (size_t i = 0; i < p.values().size(); ++i) {

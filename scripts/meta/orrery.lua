@@ -357,9 +357,9 @@ function orrery.normal(dims_or_tensor) end
 ---@return fun(...):orrery.Tensor
 function orrery.op(definition) end
 
----Tries an op of orrery.op, or of a plugin, on its examples, in f64, and is an error where it does not hold what it says: its shape; its derivative and that one's own against central differences.
+---Tries an op of orrery.op, or of a plugin, on its examples, in f64, and is an error where it does not hold what it says: its shape; its derivative and that one's own against central differences; along each dim that a plugin says may be cut, that of the parts of its inputs it makes the parts of its result.
 ---@param name string as in orrery.ops
----@param what? 'shape'|'gradient'|'second'|'training' one of these alone; "training" prints the bits of three steps
+---@param what? 'shape'|'gradient'|'second'|'factors'|'training' one of these alone; "training" prints the bits of three steps
 function orrery.check_op(name, what) end
 
 ---Runs a recurrence over the time of x [batch, time, ...]: step(state, x_t, t) returns the next state and a tensor [batch, ...]. Gives these joined along time, [batch, time, ...], and the last state. The recurrence is written out in the program, so a step may be any Lua; carry the last state into another batch as one of its fields to go on.
@@ -924,6 +924,12 @@ function orrery.engine.plugin_op(number, given, xs) end
 ---@param number integer
 ---@return table[]
 function orrery.engine.plugin_op_examples(number) end
+
+---For each input of op `number`, of types {shape =, dtype =}, the factor of each dim, and those of its result; -1: a dim that is not cut. Nothing, if no kernel computes the op.
+---@param number integer
+---@param types table
+---@return table?, integer[]?
+function orrery.engine.plugin_op_factors(number, types) end
 
 ---The ranks of this job.
 ---@return orrery.World

@@ -62,7 +62,6 @@ MODEL = [
     (["run", "dtype.lua"], 1, ["HERE", "cross_entropy", "f32"]),
     (["run", "label.lua"], 1, ["HERE", "label 3", "the 3 classes (0..2)"]),
     (["run", "-n", "2", "label.lua"], 1, ["HERE", "label 3", "the 3 classes (0..2)", "rank 1"]),
-    (["run", "nonlinear.lua"], 1, ["HERE", "log", "after all microbatches"]),
     (["run", "upvalue.lua"], 1, ["HERE", "'scale'", "was 1", "is 2 now", "orrery.input"]),
     (["run", "not_finite.lua"], 1, ["HERE", "the loss of step 1 is", "learning rate"]),
     (["run", "-n", "4", REGRESSION, "microbatches=2"], 1,

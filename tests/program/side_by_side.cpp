@@ -168,6 +168,9 @@ void SideBySide::fill(Rank& rank, const Named& fields, const Named& scalars) con
         put(s, static_cast<double>(microbatches.first_row() + s * microbatches.rows));
     } else if (v.role == Role::scalar) {
       put(0, scalars.at(v.name).at(0));
+    } else if (v.role == Role::whole_batch) {
+      for (int64_t k = 0; k < v.type.elements(); ++k)
+        put(k, fields.at(v.name).at(static_cast<size_t>(k)));
     } else if (v.role == Role::batch) {
       const int64_t rows = microbatches.in_shapes() * microbatches.rows,
                     each = v.type.elements() * microbatches.calls() / rows;

@@ -126,7 +126,11 @@ same(#world:allgather_object(nil), 0, "nils leave no trace in a list")
 local model = orrery.nn.sequential { orrery.nn.linear(1, 1), orrery.nn.linear(1, 1) }
 local parameters = orrery.parameters(model)
 for i, p in ipairs(parameters) do p:write(#p.shape == 2 and { { f(me, i) } } or { f(me, i) }) end
-local function first(p) return #p.shape == 2 and p:read():tolist()[1][1] or p:read():tolist()[1] end
+local function first(p)
+  local value = p:read():tolist()
+  while type(value) == "table" do value = value[1] end
+  return value
+end
 world:broadcast(model, { root = P - 1, name = "model" })
 for i, p in ipairs(parameters) do same(first(p), f(P - 1, i), "broadcast of " .. p.name) end
 world:allreduce_async(parameters, { op = "mean" }):wait()
@@ -143,7 +147,7 @@ for i, p in ipairs(parameters) do
 end
 optimizer:update(gradients)
 local states = world:broadcast(optimizer, { root = P - 1 })
-same(#states, 2 * #parameters, "states of adam")
+same(#states, 3 * #parameters, "states of adam") -- m, v and the count of updates
 for i, state in ipairs(states) do
   local pieces = world:allgather_object(first(state))
   for r = 1, P do same(pieces[r], pieces[P], "broadcast of " .. state.name) end

@@ -13,6 +13,7 @@ orr_status* bad_factors(void* self, int32_t which, const orr_op_call* call, int3
   if (orr_status* status = factors(self, which, call, input, out)) return status;
   if (fault("has_factors_of_nothing") && input == 0) out[0] = 7;
   if (fault("leaves_the_batch_out")) out[0] = -1;
+  if (const int32_t last = call->in[0].rank - 1; fault("cuts_its_recursion")) out[last] = last;
   return nullptr;
 }
 

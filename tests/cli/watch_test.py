@@ -263,7 +263,25 @@ class Watch(unittest.TestCase):
             f'{{"step":{step},"time":{i},"loss":{"null" if math.isnan(loss) else loss}}}\n' for i, (step, loss) in enumerate(lines)))
         done = orrery("top", "--once", again)
         self.assertEqual(done.code, 0, done.err)
-        self.assertIn("loss        5.0000      █▁", done.out)
+        self.assertIn("loss        not finite  █▁!\n", done.out)
+        page = orrery("report", again)
+        self.assertEqual(page.code, 0, page.err)
+        self.assertIn("<td class=\"n\">not finite</td>", page.out)
+        self.assertEqual(page.out.count("×<title>step 3: not finite</title>"), 1)
+
+    def test_files_of_somebody_else(self):
+        """Their names command no terminal, and brackets without end are refused at once."""
+        foreign = self.root / "foreign"
+        foreign.mkdir()
+        (foreign / "metrics.jsonl").write_text('{"step":1,"time":1,"loss":2}\n')
+        (foreign / "facts.0.jsonl").write_text('{"name":"plan/memory/\\u001b[31m\\u009b2J","value":1}\n')
+        done = orrery("top", "--once", foreign)
+        self.assertEqual(done.code, 0, done.err)
+        self.assertIn("\n?[31m?2J ", done.out)
+        (foreign / "trace.json").write_text("[" * 300000)
+        done = orrery("top", "--once", foreign)
+        self.assertEqual(done.code, 2)
+        self.assertIn("trace.json: more than 100 tables inside of one another at byte 101", done.err)
 
 
 if __name__ == "__main__":

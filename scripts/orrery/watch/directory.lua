@@ -15,12 +15,13 @@ local function lines_of(path, from)
   return text
 end
 
--- The objects of whole lines; a line that is being written, without its end, is left for later.
+-- The objects of whole lines; a line that is being written, without its end, is left for later. A number that was not
+-- finite, which the files have as null, is NaN.
 local function each_line(path, text, take)
   local number, last = 0, 0
   for line, after in text:gmatch "([^\n]*)\n()" do
     number, last = number + 1, after - 1
-    local ok, value = pcall(json.decode, line)
+    local ok, value = pcall(json.decode, line, 0 / 0)
     if not ok then orrery.engine.fail_usage(("%s: line %d: %s"):format(path, number, value)) end
     take(value)
   end
@@ -89,9 +90,16 @@ function M.last(run, tag)
   return series and series.values[#series.steps]
 end
 
+-- Whether a value was recorded, and is a finite number.
+function M.finite(value) return value ~= nil and value == value and math.abs(value) < math.huge end
+
+-- The number by `text`; one that is not finite says so.
+function M.shown(value, text) return M.finite(value) and text(value) or "not finite" end
+
 -- "1.20k", "3.4M"; with binary = true in bytes, "1.2 MiB".
 function M.short(value, binary)
   if type(value) ~= "number" then return tostring(value) end
+  if not M.finite(value) then return "not finite" end
   local base, names = 1000, { "", "k", "M", "G", "T", "P" }
   if binary then base, names = 1024, { " B", " KiB", " MiB", " GiB", " TiB", " PiB" } end
   local i, size = 1, math.abs(value)

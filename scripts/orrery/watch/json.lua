@@ -1,11 +1,14 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- JSON texts as Lua values, and back: objects and arrays become tables, null becomes nil (it is left out of tables).
+-- JSON texts as Lua values, and back: objects and arrays become tables, null becomes nil (it is left out of tables), or
+-- what the caller wants for it.
 local M = {}
+
+local deepest = 100 -- tables inside of tables; a text of brackets alone would take minutes
 
 local escapes = { b = "\b", f = "\f", n = "\n", r = "\r", t = "\t" }
 local words = { ["true"] = true, ["false"] = false }
-local value_at
+local value_at, depth, null
 
 local function wrong(text, at)
   error(("no JSON at byte %d: '%s'"):format(at, text:sub(at, at + 20)), 0)
@@ -64,22 +67,31 @@ local function object_at(text, at)
   end
 end
 
+local function inside(read, text, at)
+  depth = depth + 1
+  if depth > deepest then error(("more than %d tables inside of one another at byte %d"):format(deepest, at), 0) end
+  local value, after = read(text, at)
+  depth = depth - 1
+  return value, after
+end
+
 function value_at(text, at)
   at = skip(text, at)
   local first = text:sub(at, at)
-  if first == "{" then return object_at(text, at) end
-  if first == "[" then return list_at(text, at) end
+  if first == "{" then return inside(object_at, text, at) end
+  if first == "[" then return inside(list_at, text, at) end
   if first == '"' then return string_at(text, at) end
   local number = text:match("^-?%d+%.?%d*[eE]?[+-]?%d*", at)
   if number and tonumber(number) then return tonumber(number), at + #number end
   local word = text:match("^%a+", at)
-  if word == "null" then return nil, at + 4 end
+  if word == "null" then return null, at + 4 end
   if word == nil or words[word] == nil then wrong(text, at) end
   return words[word], at + #word
 end
 
--- The value of a text that holds one; an error says where it does not.
-function M.decode(text)
+-- The value of a text that holds one; an error says where it does not. `for_null` stands for null.
+function M.decode(text, for_null)
+  depth, null = 0, for_null
   local value, after = value_at(text, 1)
   if skip(text, after) <= #text then wrong(text, after) end
   return value

@@ -185,7 +185,9 @@ local function page(runs)
   local rows = {}
   for _, run in ipairs(runs) do
     local loss = run.series.loss
-    rows[#rows + 1] = { run.name, loss and loss.steps[#loss.steps] or 0, loss and ("%.4f"):format(loss.values[#loss.values] or 0 / 0) or "",
+    local function text(v) return ("%.4f"):format(v) end
+    rows[#rows + 1] = { run.name, loss and loss.steps[#loss.steps] or 0,
+      loss and directory.shown(loss.values[#loss.steps], text) or "",
       short(directory.last(run, "tokens_per_second") or directory.last(run, "samples_per_second") or 0) }
   end
   out[#out + 1] = table_of({ "run", "steps", "last loss", "tokens or samples/s" }, rows)

@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
 -- Pictures as inline SVG. Colours are classes, which the page's style sheet gives for light and dark.
-local short = require "orrery.watch.directory".short
+local directory = require "orrery.watch.directory"
+local short, finite = directory.short, directory.finite
 
 local M = {}
 
@@ -14,16 +15,16 @@ local function open(width, height, title)
     M.escape(title))
 end
 
--- At most 600 points, each the mean of as many values as it stands for; values that are not numbers break the line.
+-- At most 600 points, each the mean of as many values as it stands for; one that is not finite breaks the line.
 local function thinned(xs, ys)
   local n, points = #xs, {}
   local each = math.max(1, math.ceil(n / 600))
   for first = 1, n, each do
     local sum, count = 0, 0
     for i = first, math.min(n, first + each - 1) do
-      if ys[i] then sum, count = sum + ys[i], count + 1 end
+      sum, count = sum + ys[i], count + 1
     end
-    points[#points + 1] = { xs[math.min(n, first + each - 1)], count > 0 and sum / count or nil }
+    points[#points + 1] = { xs[math.min(n, first + each - 1)], finite(sum) and sum / count or nil }
   end
   return points
 end
@@ -32,7 +33,7 @@ local function extent(lines, k)
   local least, most = math.huge, -math.huge
   for _, line in ipairs(lines) do
     for _, p in ipairs(line.points) do
-      if p[2] and p[k] then least, most = math.min(least, p[k]), math.max(most, p[k]) end
+      if p[k] and (p[2] or k == 1) then least, most = math.min(least, p[k]), math.max(most, p[k]) end
     end
   end
   if least > most then return 0, 1 end
@@ -40,7 +41,8 @@ local function extent(lines, k)
   return least, most
 end
 
--- lines: {{name =, xs =, ys =}}. `unit` stands behind the numbers of the axis.
+-- lines: {{name =, xs =, ys =}}. `unit` stands behind the numbers of the axis. Where a line has a value that is not
+-- finite there is a cross at the bottom.
 function M.chart(title, lines, unit)
   local w, h, left, top, right, bottom = 640, 230, 64, 26, 12, 30
   for _, line in ipairs(lines) do line.points = thinned(line.xs, line.ys) end
@@ -58,7 +60,12 @@ function M.chart(title, lines, unit)
   for i, line in ipairs(lines) do
     local path, pen = {}, "M"
     for _, p in ipairs(line.points) do
-      if p[2] then path[#path + 1] = ("%s%.1f %.1f"):format(pen, x(p[1]), y(p[2])) end
+      if p[2] then
+        path[#path + 1] = ("%s%.1f %.1f"):format(pen, x(p[1]), y(p[2]))
+      else
+        out[#out + 1] = ('<text class="t%d" x="%.1f" y="%d" text-anchor="middle">×<title>step %.0f: not finite</title></text>')
+          :format((i - 1) % 6, x(p[1]), h - bottom - 2, p[1])
+      end
       pen = p[2] and "L" or "M"
     end
     out[#out + 1] = ('<path class="line s%d" d="%s"/>'):format((i - 1) % 6, table.concat(path))

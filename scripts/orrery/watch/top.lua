@@ -5,28 +5,25 @@
 local directory = require "orrery.watch.directory"
 local files = require "orrery.files"
 local svg = require "orrery.watch.svg"
-local short = directory.short
+local short, finite = directory.short, directory.finite
 
 local width = 78
 local levels = { "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" }
 
--- The last values as a line of blocks; each stands for as many values as are needed to fit.
+-- The last values as a line of blocks; each stands for as many values as are needed to fit, "!" for some of which one
+-- is not finite.
 local function spark(series, columns)
   local values, n = series.values, #series.steps
   local each = math.max(1, math.ceil(n / columns))
   local points, least, most = {}, math.huge, -math.huge
   for first = 1, n, each do
     local sum, count = 0, 0
-    for i = first, math.min(n, first + each - 1) do
-      if values[i] then sum, count = sum + values[i], count + 1 end
-    end
-    if count > 0 then
-      points[#points + 1] = sum / count
-      least, most = math.min(least, sum / count), math.max(most, sum / count)
-    end
+    for i = first, math.min(n, first + each - 1) do sum, count = sum + values[i], count + 1 end
+    points[#points + 1] = sum / count
+    if finite(sum) then least, most = math.min(least, sum / count), math.max(most, sum / count) end
   end
   for i, v in ipairs(points) do
-    points[i] = levels[most > least and 1 + math.floor((v - least) / (most - least) * 7.999) or 4]
+    points[i] = finite(v) and levels[most > least and 1 + math.floor((v - least) / (most - least) * 7.999) or 4] or "!"
   end
   return table.concat(points)
 end
@@ -108,13 +105,15 @@ local function screen(run)
   lines[#lines + 1] = ""
   for _, row in ipairs(rows) do
     local series = run.series[row[1]]
-    local last = series and series.values[#series.steps]
     if series then
-      lines[#lines + 1] = ("%-11s %-11s %s"):format(row[2], last and row[3](last) or "nan", spark(series, width - 26))
+      local last = directory.shown(series.values[#series.steps], row[3])
+      lines[#lines + 1] = ("%-11s %-11s %s"):format(row[2], last, spark(series, width - 26))
     end
   end
   lanes(run, lines)
   memory(run, lines)
+  -- Names come from files, which may be anybody's: none may command the terminal.
+  for i, line in ipairs(lines) do lines[i] = line:gsub("[%c\127]", "?"):gsub("\194[\128-\159]", "?") end
   return lines
 end
 

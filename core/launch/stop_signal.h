@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SIGTERM and SIGUSR1, by which launchers and batch systems ask a job to stop: a rank notes them, so
-// that a run can save a checkpoint before it ends. One stop often arrives several times: systemd,
-// Slurm and `timeout` signal the launcher and its ranks, and the launcher passes its own on.
+// SIGTERM and SIGUSR1, by which launchers and batch systems ask a job to stop: a rank notes them,
+// so that a run can save a checkpoint before it ends. One stop often arrives several times:
+// systemd, Slurm and `timeout` signal the launcher and its ranks, and the launcher passes its own
+// on.
 #pragma once
 
 #include <signal.h>
@@ -16,8 +17,8 @@ namespace orrery {
 class StopCounter {
  public:
   enum Kind { first, repeated, second };
-  // What this signal is among those of its kind: a copy that our launcher has passed on and all that
-  // come within a second of the first repeat it. [any thread, signal handlers]
+  // What this signal is among those of its kind: a copy that our launcher has passed on and all
+  // that come within a second of the first repeat it. [any thread, signal handlers]
   Kind take(int signal, bool is_copy);
 
  private:
@@ -28,8 +29,8 @@ class StopCounter {
 // The variable in which a process that starts ranks tells them its own id.
 constexpr const char* supervisor_variable = "ORRERY_SUPERVISOR";
 
-// From this call on, the first such signal is only noted, and a second one of the same kind ends the
-// process. Takes the signals back from a library that has taken them since an earlier call.
+// From this call on, the first such signal is only noted, and a second one of the same kind ends
+// the process. Takes the signals back from a library that has taken them since an earlier call.
 // [main thread]
 void watch_stop_signals();
 // The same of SIGUSR1 alone, for a script that has not begun to train: SIGTERM still ends it at

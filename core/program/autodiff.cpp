@@ -13,10 +13,10 @@
 namespace orrery {
 namespace {
 
-// Which terms of a loss a pass differentiates. all: everything, as it is written. sums: the sums over
-// the batch that it is linear in, and their quotients (LossTerms). whole: terms that are made of the
-// whole batch in another way (Program::completed, gathered rows). others: the rest, with the former
-// held fixed.
+// Which terms of a loss a pass differentiates. all: everything, as it is written. sums: the sums
+// over the batch that it is linear in, and their quotients (LossTerms). whole: terms that are made
+// of the whole batch in another way (Program::completed, gathered rows). others: the rest, with the
+// former held fixed.
 enum class Pass { all, sums, whole, others };
 
 bool is_sum(const Program& p, ValueId v) {

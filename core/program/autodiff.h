@@ -23,8 +23,8 @@ struct GradientParts {
 struct Differentiated {
   std::vector<GradientParts> parts;  // parallel to `wrt`
   ValueId weight = kNone;  // the summed weight, by which every partial is to be divided; kNone: 1
-  // Why sums over the batch must be complete before backward begins: the place and the op that makes
-  // a nonlinear function of them; "": they need not.
+  // Why sums over the batch must be complete before backward begins: the place and the op that
+  // makes a nonlinear function of them; "": they need not.
   std::string needs_sums;
 };
 

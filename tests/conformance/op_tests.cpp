@@ -84,12 +84,9 @@ void training(const Subject& subject) {
 }  // namespace
 
 std::vector<Test> op_tests() {
-  return {{"op.describe", 10, description},
-          {"op.shape", 4 * kSeconds, shape},
-          {"op.gradient", 4 * kSeconds, gradient},
-          {"op.second", 4 * kSeconds, second},
-          {"op.factors", 4 * kSeconds, factors},
-          {"op.training", 4 * kSeconds, training}};
+  return {{"op.describe", 10, description},        {"op.shape", 4 * kSeconds, shape},
+          {"op.gradient", 4 * kSeconds, gradient}, {"op.second", 4 * kSeconds, second},
+          {"op.factors", 4 * kSeconds, factors},   {"op.training", 4 * kSeconds, training}};
 }
 
 }  // namespace orrery::judge

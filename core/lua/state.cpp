@@ -7,6 +7,7 @@
 
 #include "lua/call.h"
 #include "program/elements.h"
+#include "run/counts.h"
 #include "run/replicas.h"
 
 namespace orrery::lua {
@@ -172,6 +173,8 @@ void set_name(StateRef& self, const std::string& name) { self.state->name = name
 
 void freeze(StateRef& self, bool frozen) { self.state->frozen = frozen; }
 
+void count_updates(StateRef& self, StateRef& of) { note_count(self.state, of.state); }
+
 bool same(lua_State* L, Index first, Index second) {
   const auto* a = test<StateRef>(L, first);
   const auto* b = test<StateRef>(L, second);
@@ -249,6 +252,9 @@ std::vector<Api> state_api() {
              call<make_known_state<Role::state>>),
       making("engine.buffer", "A buffer of the library's own, of one program.",
              call<make_state<Role::state>>),
+      {"engine.counts(count: State, of: State); Says that `count` is how often `of` was updated, "
+       "which a checkpoint that has only `of` does not tell: its step it is then.",
+       call<count_updates>},
       {"State.shape: integer[]", call<shape>},
       {"State.dtype: orrery.DType", call<dtype>},
       {"State.name: string", call<name>},

@@ -239,9 +239,40 @@ static void refuse_update_of_loss(const Program& p, ValueId parameter) {
            p.value(next).site.prefix(), p.value(parameter).name);
 }
 
+// Moves the ops from `begin` on that make numbers of states and run-time scalars alone, such as
+// counts of updates, before the others. They are then neighbours, whose results have memory of
+// their own, so that a device may run those of all parameters together.
+static void numbers_first(Program& p, size_t begin) {
+  std::vector<bool> early(p.ops().size());
+  std::vector<size_t> order(p.ops().size());
+  for (size_t i = 0; i < order.size(); ++i) {
+    order[i] = i;
+    const Op& op = p.ops()[i];
+    early[i] = i >= begin && op.kind == "pointwise" &&
+               std::all_of(op.out.begin(), op.out.end(),
+                           [&](ValueId v) { return p.type(v).dims.empty(); }) &&
+               std::all_of(op.in.begin(), op.in.end(), [&](ValueId v) {
+                 const OpId maker = p.value(v).producer;
+                 return maker == kNone || early[static_cast<size_t>(maker)];
+               });
+  }
+  std::stable_partition(order.begin() + static_cast<long>(begin), order.end(),
+                        [&](size_t i) { return early[i]; });
+  std::vector<OpId> moved(order.size());
+  for (size_t i = 0; i < order.size(); ++i) moved[order[i]] = static_cast<OpId>(i);
+  std::vector<Op> from;
+  from.swap(p.mutable_ops());
+  for (size_t i : order) {
+    Op& op = p.mutable_ops().emplace_back(std::move(from[i]));
+    if (op.twin != kNone) op.twin = moved[static_cast<size_t>(op.twin)];
+    for (ValueId v : op.out) p.mutable_value(v).producer = moved[i];
+  }
+}
+
 Measured Training::update(Program& p, const std::string& batch,
                           const std::vector<GradientHook>& hooks, bool norm) const {
   const Site site = p.site();
+  const size_t first = p.ops().size();
   p.set_phase(Phase::update);
   std::string varies;
   for (const GradientHook& hook : hooks) varies = with_axis(varies, hook.axis);
@@ -292,6 +323,7 @@ Measured Training::update(Program& p, const std::string& batch,
   p.set_site(site);
   if (squared != kNone) found.squared_norm = p.cast(squared, ORR_F32);
   p.set_phase(Phase::forward);
+  numbers_first(p, first);
   found.loss = p.now(loss_);
   return found;
 }

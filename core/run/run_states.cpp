@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "run/agree.h"
+#include "run/counts.h"
 #include "run/replicas.h"
 #include "run/run.h"
 #include "run/runtime.h"
@@ -91,12 +92,32 @@ void RunStates::remember(const std::shared_ptr<State>& s) {
   if (std::find(known_.begin(), known_.end(), s) != known_.end()) return;
   known_.push_back(s);
   auto loaded = pending_.find(s->name);
-  if (loaded == pending_.end()) return;
+  if (loaded == pending_.end()) {
+    if (was_not_counted(s)) begin_at_loaded_step(*s);
+    return;
+  }
   if (const Type& type = loaded->second.type; type != s->type)
     fail(ORR_FAILED, "the checkpoint's '{}' is {}, this run wants {}", s->name, to_string(type),
          to_string(s->type));
   if (!is_left_to_its_run(s)) begin_with(s, loaded->second);
   pending_.erase(loaded);
+}
+
+bool RunStates::was_not_counted(const std::shared_ptr<State>& s) const {
+  const auto of = counted_by(s);
+  return of && loaded_names_.count(of->name) && !loaded_names_.count(s->name);
+}
+
+void RunStates::begin_at_loaded_step(State& count) const {
+  HostTensor value = HostTensor::make(count.type);
+  *value.data<float>() = static_cast<float>(loaded_step_);
+  if (!count.lies_somewhere()) {
+    count.initial = Initial::of_data(value);
+    ++count.version;
+    return;
+  }
+  Runtime::get().settle();
+  write_state(count, value);
 }
 
 // Gives a state its loaded value. If it has no memory yet, its part is not known: the value becomes
@@ -253,12 +274,18 @@ CheckpointFacts RunStates::load(const std::string& directory) {
   c = open(directory);
   throw_together(error_of([&] {
                    values = by_state(c);
+                   loaded_names_.clear(), loaded_step_ = c->facts().step;
+                   for (auto& [name, loaded] : values) loaded_names_.insert(name);
                    check_fits(values, c->directory());
                  }),
                  "run:load");
   if (ranks_ > 1) compare_loaded(*c);
   for (auto& s : known_) {
     auto found = values.find(s->name);
+    if (found == values.end()) {
+      begin_at_loaded_step(*s);
+      continue;
+    }
     if (!is_left_to_its_run(s)) begin_with(s, found->second);
     values.erase(found);
   }
@@ -300,6 +327,7 @@ void RunStates::check_fits(const LoadedByName& values, const std::string& direct
   remember_model();
   for (auto& s : known_) {
     auto found = values.find(s->name);
+    if (found == values.end() && was_not_counted(s)) continue;
     if (found == values.end())
       fail(ORR_FAILED, "checkpoint '{}' has no tensor '{}' {}", directory, s->name,
            to_string(s->type));

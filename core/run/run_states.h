@@ -63,6 +63,9 @@ class RunStates {
   };
   using LoadedByName = std::map<std::string, Loaded>;
   static LoadedByName by_state(const std::shared_ptr<const Checkpoint>& from);
+  // Whether the loaded checkpoint has the state whose updates `s` counts, and not the count.
+  bool was_not_counted(const std::shared_ptr<State>& s) const;
+  void begin_at_loaded_step(State& count) const;
   void begin_with(const std::shared_ptr<State>& s, const Loaded& loaded);
   bool stands_for_several(const State& s, const Loaded& loaded) const;
   const Loaded* several(const State& s) const;  // null if the state stands for itself
@@ -84,6 +87,8 @@ class RunStates {
   // Loaded values of states that no program uses yet, such as optimizer states before the first
   // step.
   LoadedByName pending_;
+  std::set<std::string> loaded_names_;  // of all states that the loaded checkpoint has
+  int64_t loaded_step_ = 0;
   int ranks_;
   std::shared_ptr<Saving> saving_;
 };

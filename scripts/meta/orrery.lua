@@ -829,6 +829,11 @@ function orrery.engine.bytes(x) end
 ---@return orrery.State
 function orrery.engine.buffer(dims, options) end
 
+---Says that `count` is how often `of` was updated, which a checkpoint that has only `of` does not tell: its step it is then.
+---@param count orrery.State
+---@param of orrery.State
+function orrery.engine.counts(count, of) end
+
 ---What orrery.compile makes, from a complete specification.
 ---@param spec table
 ---@return orrery.Run
@@ -2451,7 +2456,8 @@ function orrery.optim.cosine(options) end
 ---@class orrery.optim.define.Options
 ---@field options? table {name = default}; lr, and what is given as a function of the step, reaches the update as a run-time scalar, of which every rank takes rank 0's; the others as numbers (default {})
 ---@field states? string[] names of tensors like the parameter, zero at first (default {})
----@field scalars? fun(step,o):table further numbers for a step, from options that are numbers here (default false)
+---@field scalars? fun(step,o):table further numbers for a step of the run, from options that are numbers here (default false)
+---@field counted? boolean o.count is how many updates the parameter has taken, with this one: an f32 number (exact to 2^24, where it stays) that is kept with its states. It is less than the run's step after steps in which the parameter was frozen or which a loss scale took back (default false)
 ---@field update? fun(p,g,s,o) returns the new p and a table of new states; required
 
 ---An optimizer in Lua. Its update is traced once for each parameter and becomes part of the step's program.

@@ -95,12 +95,32 @@ function Attached:save(path)
   weights.save_weights(tensors, path)
 end
 
+-- The counts of updates that a file lacks, by the keys of their parameters: it was saved before updates were counted.
+local function uncounted(tensors, path)
+  local has, lacking = {}, {}
+  for _, name in ipairs(engine.weights(path):names()) do has[name] = true end
+  for key, states in pairs(tensors) do
+    if type(states) == "table" and states.count and not has[key .. ".count"] then lacking[key] = states.count end
+  end
+  return lacking
+end
+
 --- Attached:load(path)
 --- Goes on from such a file.
 ---@param path string
 function Attached:load(path)
-  weights.load_weights(self:tensors(), path)
+  local tensors, wanted = self:tensors(), {}
+  local lacking = uncounted(tensors, path)
+  for key, states in pairs(tensors) do
+    wanted[key] = states
+    if lacking[key] then
+      wanted[key] = {}
+      for name, state in pairs(states) do wanted[key][name] = name ~= "count" and state or nil end
+    end
+  end
+  weights.load_weights(wanted, path)
   self.steps = self.count:read():tolist()[1]
+  for _, count in pairs(lacking) do count:write(orrery.tensor(self.steps + 0.0)) end
 end
 
 local checked = require "orrery.checked"

@@ -77,7 +77,8 @@ class Average(unittest.TestCase):
                     mean = array.array("f", ((a + b) / 2 for a, b in zip(one[name], two[name])))
                     with self.subTest(optimizer=optimizer, tensor=name):
                         self.assertEqual(values, mean)
-                        self.assertNotEqual(one[name], two[name])
+                        if not name.endswith(".count"):
+                            self.assertNotEqual(one[name], two[name])
 
     def test_every_step_with_sgd_is_data_parallel_but_for_rounding(self):
         words = ("optimizer=sgd", "steps=8", "batch=16", "eval=false")

@@ -14,7 +14,7 @@ local _, orrery = ...
 local adam = require "orrery.adam_step"
 
 return orrery.optim.define("adam", {
-  options = adam.options, states = adam.states, scalars = adam.scalars,
+  options = adam.options, states = adam.states, scalars = adam.scalars, counted = true,
   update = function(p, g, s, o)
     if o.decay ~= 0 then g = g + p * o.decay end
     local direction, moments = adam.direction(g, s, o)

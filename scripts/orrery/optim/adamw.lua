@@ -19,7 +19,7 @@ for name, value in pairs(adam.options) do
 end
 
 return orrery.optim.define("adamw", {
-  options = options, states = adam.states, scalars = adam.scalars,
+  options = options, states = adam.states, scalars = adam.scalars, counted = true,
   update = function(p, g, s, o)
     local direction, moments = adam.direction(g, s, o)
     if o.decay ~= 0 then direction = direction + p * o.decay end

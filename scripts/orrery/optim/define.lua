@@ -7,7 +7,8 @@
 ---@param definition table
 ---@option options table={} {name = default}; lr, and what is given as a function of the step, reaches the update as a run-time scalar, of which every rank takes rank 0's; the others as numbers
 ---@option states string[]={} names of tensors like the parameter, zero at first
----@option scalars fun(step,o):table=false further numbers for a step, from options that are numbers here
+---@option scalars fun(step,o):table=false further numbers for a step of the run, from options that are numbers here
+---@option counted boolean=false o.count is how many updates the parameter has taken, with this one: an f32 number (exact to 2^24, where it stays) that is kept with its states. It is less than the run's step after steps in which the parameter was frozen or which a loss scale took back
 ---@option update fun(p,g,s,o) returns the new p and a table of new states; required
 ---@return fun(options:table):orrery.Optimizer
 local _, orrery = ...
@@ -87,14 +88,16 @@ function Optimizer:scalars(step)
   return values
 end
 
--- What the update of a parameter of this dtype sees as `o`: numbers, and run-time scalars for the rest.
-function Optimizer:handles(group, dtype)
+-- What the update of a parameter sees as `o`: numbers, and run-time scalars for the rest. `count`: of its updates, if
+-- they are counted.
+function Optimizer:handles(group, parameter, count)
   local options = self.options[group]
-  return setmetatable({}, {
+  local dtype = parameter.dtype == "f64" and "f64" or "f32"
+  return setmetatable({ count = count and count:cast(dtype) }, {
     __index = function(_, name)
       local value = options[name]
       if value ~= nil and not is_runtime(name, value) then return value end
-      return engine.scalar(scalar_name(group, name), dtype == "f64" and dtype or "f32")
+      return engine.scalar(scalar_name(group, name), dtype)
     end,
   })
 end
@@ -104,11 +107,15 @@ function Optimizer:states_of(parameter)
   local key = parameter:identity()
   local made = self.states[key]
   if not made then
+    local def = self:def_of(self.group[key])
+    local function make(name, shape, dtype)
+      made[name] = self.make(shape, { dtype = dtype, name = ("optim.%s.%s"):format(parameter.name, name) })
+    end
     made = {}
-    for _, name in ipairs(self:def_of(self.group[key]).states) do
-      made[name] = self.make(parameter.shape, {
-        dtype = parameter.dtype, name = ("optim.%s.%s"):format(parameter.name, name),
-      })
+    for _, name in ipairs(def.states) do make(name, parameter.shape, parameter.dtype) end
+    if def.counted then
+      make("count", {}, "f32")
+      engine.counts(made.count, made[def.states[1]] or parameter)
     end
     self.states[key] = made
   end
@@ -123,15 +130,23 @@ end
 -- An update of 16 bits is computed in f32 and rounded once: 16 bits hold the squares of few gradients.
 local function widened(value) return value.dtype:find "16" and value:cast "f32" or value end
 
+-- A count with this update.
+local function counted(count)
+  local now = count + 1
+  count:update(now)
+  return now
+end
+
 -- Traces the update of one parameter by a bound optimizer; returns its new value.
 function Optimizer:trace(parameter, value, gradient)
   local states, wide = self:states_of(parameter), {}
-  for name, state in pairs(states) do wide[name] = widened(state) end
   local group = self.group[parameter:identity()]
-  local options = self:handles(group, parameter.dtype)
-  local new, changed = self:def_of(group).update(widened(value), widened(gradient), wide, options)
+  local def = self:def_of(group)
+  for _, name in ipairs(def.states) do wide[name] = widened(states[name]) end
+  local options = self:handles(group, parameter, def.counted and counted(states.count))
+  local new, changed = def.update(widened(value), widened(gradient), wide, options)
   for name, state in pairs(changed or {}) do
-    if not states[name] then
+    if not wide[name] then
       orrery.fail(("%s: update returned a state '%s' that 'states' does not list"):format(
         self.name, name))
     end
@@ -209,10 +224,13 @@ end
 
 return function(name, def)
   def = orrery.options("define", def, {
-    options = {}, states = {}, scalars = false, update = false,
+    options = {}, states = {}, scalars = false, counted = false, update = false,
   })
   if not def.update then
     orrery.fail "define: update is missing: function(p, g, s, o) return new_p, {state = new} end"
+  end
+  for _, state in ipairs(def.counted and def.states or {}) do
+    if state == "count" then orrery.fail "define: with counted = true the state 'count' is the library's: rename yours" end
   end
   return function(given)
     local defaults = { groups = {} }

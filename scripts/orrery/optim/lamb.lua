@@ -16,7 +16,7 @@ local norm_ratio = require "orrery.norm_ratio"
 
 return orrery.optim.define("lamb", {
   options = { lr = 1e-3, b1 = 0.9, b2 = 0.999, eps = 1e-6, decay = 0.01 },
-  states = adam.states, scalars = adam.scalars,
+  states = adam.states, scalars = adam.scalars, counted = true,
   update = function(p, g, s, o)
     local direction, moments = adam.direction(g, s, o)
     if o.decay ~= 0 then direction = direction + p * o.decay end

@@ -60,7 +60,7 @@ struct Place {
 };
 
 // In which of a rank's microbatches a launch runs, where these have a call each.
-enum class When : int8_t { always, first, later };
+enum class When : int8_t { always, first, later, last };
 
 struct Launch {
   Op op;                            // kind, attributes, expression, site

@@ -5,7 +5,8 @@
 // strategy asked for. Ops of a rank with one tree node write straight into the bucket; if there are
 // several, a copy puts them one after another. Where microbatches run in a call each, the bucket is
 // the stack of nodes that wait (partition/timetable.h), and ops write straight into its top. With
-// fast sums (Mesh::fast_sums) each microbatch's sums are added to the bucket behind their makers.
+// fast sums (Mesh::fast_sums) each microbatch's sums are added to the bucket behind their makers,
+// those of 16 bits in f32 beside it: a sum of 16 bits would stop growing after some hundred.
 
 #include <algorithm>
 #include <map>
@@ -253,17 +254,36 @@ class Filler {
     });
   }
 
-  // Adds launches right behind the maker of `partial`: the first microbatch's sum is copied into
-  // the bucket, later ones are added to it.
+  // Where the microbatches' sums of `from` are added up before the bucket gets them: `to`, in it,
+  // or f32 beside it.
+  Place added_at(const Place& from, const Place& to) {
+    const int32_t dtype = from.layout.dtype;
+    if (!is_real(dtype) || orr_dtype_bytes(dtype) != 2 || microbatches_.calls() == 1) return to;
+    Place sum{kNone, 0, from.layout};
+    sum.layout.dtype = ORR_F32;
+    Storage s;
+    s.category = "gradient";
+    s.bytes = Type{ORR_F32, from.layout.dims}.bytes();
+    sum.storage = plan_.add(s);
+    return sum;
+  }
+
+  // Adds launches right behind the maker of `partial`: the first microbatch's sum is copied, later
+  // ones are added to it, and after the last the bucket gets what was added up beside it.
   void accumulate(const Exchange& b, ValueId partial, int storage, uint64_t offset) {
     const Place from = plan_.places[static_cast<size_t>(partial)];
-    const Place to{storage, offset, from.layout};
+    const Place to{storage, offset, from.layout}, sum = added_at(from, to);
     behind_maker(from.storage, [&](Launcher& launcher, const Op& maker) {
       size_t n = plan_.launches.size();
-      launcher.copy(maker, from, to);
-      for (; n < plan_.launches.size(); ++n) plan_.launches[n].when = When::first;
-      launcher.add(addition(b), {to, from}, {to});
-      for (; n < plan_.launches.size(); ++n) plan_.launches[n].when = When::later;
+      const auto run_at = [&](When when) {
+        for (; n < plan_.launches.size(); ++n) plan_.launches[n].when = when;
+      };
+      launcher.copy(maker, from, sum);
+      run_at(When::first);
+      launcher.add(addition(b, sum.layout.dtype), {sum, from}, {sum});
+      run_at(When::later);
+      if (sum.storage != to.storage) launcher.copy(maker, sum, to);
+      run_at(When::last);
     });
   }
 
@@ -289,20 +309,22 @@ class Filler {
     std::rotate(plan_.order.begin() + after, plan_.order.begin() + end, plan_.order.end());
   }
 
-  static Op addition(const Exchange& b) {
+  // Adds a sum of the bucket's dtype to one of `dtype`.
+  static Op addition(const Exchange& b, int32_t dtype) {
     Op add;
     add.kind = "pointwise", add.phase = Phase::backward;
     add.site.line = b.where;
-    int32_t left = add.expr.push(ORR_FN_INPUT, b.dtype, 0),
+    int32_t left = add.expr.push(ORR_FN_INPUT, dtype, 0),
             right = add.expr.push(ORR_FN_INPUT, b.dtype, 1);
-    add.expr.outputs = {add.expr.push(ORR_FN_ADD, b.dtype, left, right)};
+    if (dtype != b.dtype) right = add.expr.push(ORR_FN_CAST, dtype, right);
+    add.expr.outputs = {add.expr.push(ORR_FN_ADD, dtype, left, right)};
     return add;
   }
 
   // Adds the launch that adds the node on top of the stack to the one below it. A step of it says
   // by its depth which nodes these are.
   void add_merge(Exchange& b) {
-    const Op add = addition(b);
+    const Op add = addition(b, b.dtype);
     Place top = b.send, below = b.send;
     below.offset -= plan_.storage(b.send.storage).bytes;
     Launcher launcher(plan_);

@@ -86,8 +86,12 @@ class ActionOrder {
 
   bool runs(const Step& s, const Action& action) const {
     if (s.kind != Step::launch) return true;
-    const When when = plan_.launches[static_cast<size_t>(s.index)].when;
-    return when == When::always || (when == When::first) == (action.microbatch == 0);
+    switch (plan_.launches[static_cast<size_t>(s.index)].when) {
+      case When::first: return action.microbatch == 0;
+      case When::later: return action.microbatch > 0;
+      case When::last: return action.microbatch + 1 == plan_.local.microbatches.calls();
+      default: return true;
+    }
   }
 
   void emit(const Action& action) {

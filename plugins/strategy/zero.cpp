@@ -7,6 +7,7 @@
 // VLDB 2023.
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -82,16 +83,30 @@ void shard_by_module(Editing& e) {
   std::map<std::string, int64_t> bytes;
   for (const orr::Param& p : e.params) bytes[module_of(p.name)] += p.bytes;
   std::vector<std::string> names;
-  bool matched = e.units == "auto";
   for (const orr::Param& p : e.params) {
     std::string unit = unit_name(e, bytes, p.name);
-    matched = matched || !unit.empty();
     auto at = std::find(names.begin(), names.end(), unit);
     e.how.unit = static_cast<int32_t>(at - names.begin());
     if (at == names.end()) names.push_back(unit);
     orr::check(e.edit->shard(e.program, p.value, &e.how));
   }
-  if (!matched) throw orr::Error(ORR_INVALID, "units '" + e.units + "' match no parameter");
+}
+
+// Throws if one of the patterns of `units` matches no parameter.
+void check_units(const Editing& e) {
+  if (e.units == "auto") return;
+  std::set<std::string> modules;
+  for (const orr::Param& p : e.params) modules.insert(module_of(p.name));
+  for (const std::string& pattern : orr::path::cut(e.units, ',')) {
+    const auto matches = [&](const orr::Param& p) {
+      return !orr::path::front(pattern, p.name).empty();
+    };
+    if (std::any_of(e.params.begin(), e.params.end(), matches)) continue;
+    std::string all;
+    for (const std::string& module : modules) all += (all.empty() ? "" : ", ") + module;
+    throw orr::Error(ORR_INVALID,
+                     "units '" + pattern + "' matches no parameter; there are modules " + all);
+  }
 }
 
 // Makes units of consecutive parameters, each of about `bucket` bytes. A parameter that fills one
@@ -129,6 +144,7 @@ void check_options(const Editing& e) {
     refuse("there is no cut '" + e.cut + "': flat or tensor");
   if (e.bucket < 1) refuse("bucket of " + std::to_string(e.bucket) + " bytes: give at least 1");
   if (e.stage < 3 && e.units != "auto") refuse("units are for stage 3, which gathers parameters");
+  if (e.cut == "tensor" && e.units != "auto") refuse("units are for cut = \"flat\"");
   if (e.how.ahead < 0)
     refuse("prefetch of " + std::to_string(e.how.ahead) + " units: give 0 or more");
   if (e.stage < 3 && e.how.ahead != 1) refuse("prefetch is for stage 3, which gathers parameters");
@@ -192,6 +208,7 @@ orr_status* transform(void*, orr_program* program, const orr_edit* edit, const o
       e.how.axis = "zero.shard";
     }
     e.params = orr::params_of(program, edit);
+    check_units(e);
     if (e.cut == "tensor")
       shard_by_tensor(e);
     else if (e.stage == 3)

@@ -127,12 +127,11 @@ local checked = require "orrery.checked"
 for _, name in ipairs { "save", "load" } do Attached[name] = checked("Attached", name, Attached[name], "attached") end
 
 return function(optimizer, model)
-  local params = {}
-  for _, parameter in ipairs(tree.parameters(model)) do
-    if not parameter.frozen and not optimizer:freezes(parameter) then params[#params + 1] = parameter end
+  local bound, params = optimizer:bound(model, orrery.buffer), {}
+  for _, parameter in ipairs(bound.params) do
+    if not parameter.frozen then params[#params + 1] = parameter end
   end
   return setmetatable({
-    params = params, steps = 0, programs = {}, unchanged = tree.watch(model),
-    optimizer = optimizer:bound(params, orrery.buffer),
+    params = params, steps = 0, programs = {}, unchanged = tree.watch(model), optimizer = bound,
   }, Attached)
 end

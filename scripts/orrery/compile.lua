@@ -36,19 +36,12 @@ local function strategies(given)
   return list
 end
 
--- The parameters that an optimizer does not freeze; a step trains those that are not frozen when it is taken. Without
--- an optimizer, those that are not frozen now.
-local function trained(what, model, optimizer)
-  local list, all = {}, tree.parameters(model)
-  for _, parameter in ipairs(all) do
-    local frozen = parameter.frozen
-    if optimizer then frozen = optimizer:freezes(parameter) end
-    if not frozen then list[#list + 1] = parameter end
-  end
+local function parameters_of(what, model)
+  local all = tree.parameters(model)
   if #all == 0 then
     orrery.fail(what .. ": the model has no parameters: parts that are kept in m.name = ... count")
   end
-  return list
+  return all
 end
 
 local M = {}
@@ -93,12 +86,12 @@ function M.compile(loss, options)
     orrery.fail(("compile: optimizer is %s; write optim.adamw{lr = 1e-3}"):format(
       orrery.type(optimizer)))
   end
-  local params = trained("compile", o.params, optimizer)
-  optimizer = optimizer:bound(params, engine.buffer)
+  parameters_of("compile", o.params)
+  optimizer = optimizer:bound(o.params, engine.buffer)
   local stack = strategies(o.strategy)
   local run = engine.run {
     loss = loss,
-    params = params,
+    params = optimizer.params, -- a step trains those that are not frozen when it is taken
     states = tree.states(o.params),
     unchanged = tree.watch(o.params),
     gradients = {},
@@ -124,11 +117,14 @@ end
 ---@param model orrery.Module|table
 ---@return fun(batch:table):number,orrery.State[]
 function M.value_and_grad(loss, model)
-  local params, gradients = trained("value_and_grad", model), {}
-  for i, parameter in ipairs(params) do
-    gradients[i] = engine.buffer(parameter.shape, {
-      dtype = parameter.dtype, name = "grad." .. parameter.name,
-    })
+  local params, gradients = {}, {}
+  for _, parameter in ipairs(parameters_of("value_and_grad", model)) do
+    if not parameter.frozen then
+      params[#params + 1] = parameter
+      gradients[#gradients + 1] = engine.buffer(parameter.shape, {
+        dtype = parameter.dtype, name = "grad." .. parameter.name,
+      })
+    end
   end
   local run = engine.run {
     loss = check_loss("value_and_grad", loss), params = params, gradients = gradients,

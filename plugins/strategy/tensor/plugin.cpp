@@ -130,11 +130,11 @@ orr_status* transform(void*, orr_program* program, const orr_edit* edit,
     orr::check(edit->axis(program, "tensor", static_cast<int32_t>(size)));
     const int64_t chunks = number("chunks", 0);
     if (chunks) orr::check(edit->chunk(program, "tensor", static_cast<int32_t>(chunks)));
-    if (size == 1 && chunks <= 1) return;
     Finder found(program, edit);
-    Cutter cutter(program, edit, found, size, chunks);
     std::set<size_t> columns = named(found, "column", options->text(options->self, "column", ""));
     std::set<size_t> rows = named(found, "row", options->text(options->self, "row", ""));
+    if (size == 1 && chunks <= 1) return;
+    Cutter cutter(program, edit, found, size, chunks);
     if (columns.empty() && rows.empty()) columns = found.columns(), rows = found.rows();
     for (size_t l : columns) cutter.column(found.linears()[l], true);
     for (size_t l : rows) cutter.row(found.linears()[l]);

@@ -96,6 +96,53 @@ function M.states(model)
   return states(model, function() return true end)
 end
 
+-- Calls visit(path, state) for every way to a state below `node`, also through parts that are shared.
+local function each_way(node, path, above, visit)
+  if above[node] then return end
+  above[node] = true
+  for _, key in ipairs(sorted_keys(node)) do
+    local part = rawget(node, key)
+    local at = path == "" and tostring(key) or path .. "." .. key
+    local kind = orrery.type(part)
+    if kind == "State" then visit(at, part) end
+    if kind == "Module" or kind == "table" then each_way(part, at, above, visit) end
+  end
+  above[node] = nil
+end
+
+-- The name, and what it would be by the other paths, of which one is the name's end.
+local function named_as(name, paths)
+  local names = { name }
+  for i, path in ipairs(paths) do
+    local front = name:sub(1, #name - #path)
+    if front .. path == name and (front == "" or front:sub(-1) == ".") then
+      for k, other in ipairs(paths) do
+        if k ~= i then names[#names + 1] = front .. other end
+      end
+      break
+    end
+  end
+  return names
+end
+
+-- All paths of the states of a model, by their identities: a shared one has several, of which its name is one. Where
+-- another root has given the names, all begin as that root's do.
+function M.paths(model)
+  local found, ways = {}, {}
+  if orrery.type(model) ~= "State" then
+    each_way(model, "", {}, function(path, state)
+      local key = state:identity()
+      ways[key] = ways[key] or {}
+      table.insert(ways[key], path)
+    end)
+  end
+  for _, state in ipairs(M.states(model)) do
+    local key = state:identity()
+    found[key] = named_as(state.name, ways[key] or {})
+  end
+  return found
+end
+
 -- What set_paths gives to a module or a state, as a function that gives it again.
 local function naming(part, kind)
   if kind == "State" then

@@ -15,24 +15,57 @@ local _, orrery = ...
 local engine = orrery.engine
 local any_next = require "orrery.globals".next
 local attach = require "orrery.attached"
+local tree = require "orrery.nn.module_tree"
 
 local Optimizer = { __name = "Optimizer", __metatable = false }
 Optimizer.__index = Optimizer
 
-local function matches(group, path)
-  local patterns = type(group.match) == "table" and group.match or { group.match }
-  for _, pattern in ipairs(patterns) do
+local function matches(pattern, paths)
+  for _, path in ipairs(paths) do
     if orrery.glob(pattern, path) then return true end
   end
   return false
 end
 
--- The index of a parameter's group; 0 is the optimizer's own options. The first match counts.
-function Optimizer:group_of(parameter)
+local function patterns_of(group) return type(group.match) == "table" and group.match or { group.match } end
+
+-- The index of the group of a parameter with these paths; 0 is the optimizer's own options. The first match counts.
+function Optimizer:group_of(paths)
   for i, group in ipairs(self.groups) do
-    if matches(group, parameter.name) then return i end
+    for _, pattern in ipairs(patterns_of(group)) do
+      if matches(pattern, paths) then return i end
+    end
   end
   return 0
+end
+
+-- Some of the paths, the one that is most like the pattern first.
+local function shown(pattern, paths)
+  table.sort(paths, orrery.natural_less)
+  local near = orrery.did_you_mean(pattern:gsub("%*", ""), paths)
+  local more = #paths > 6 and (", ... (%d in all)"):format(#paths) or ""
+  return near .. "; there are " .. table.concat(paths, ", ", 1, math.min(#paths, 6)) .. more
+end
+
+-- Fails if a pattern of a group matches no parameter, or a group gets none because those before it have taken them.
+local function refuse_idle_groups(self, params, paths)
+  local taken, all = {}, {}
+  for _, parameter in ipairs(params) do
+    local own = paths[parameter:identity()]
+    taken[self:group_of(own)] = true
+    table.move(own, 1, #own, #all + 1, all)
+  end
+  for i, group in ipairs(self.groups) do
+    for _, pattern in ipairs(patterns_of(group)) do
+      if not matches(pattern, all) then
+        orrery.fail(("%s group %d: match '%s' matches no parameter%s"):format(self.name, i, pattern, shown(pattern, all)))
+      end
+    end
+    if not taken[i] then
+      orrery.fail(("%s group %d: what match '%s' matches is in groups before it, and the first that matches counts: list "
+        .. "it earlier"):format(self.name, i, table.concat(patterns_of(group), "', '")))
+    end
+  end
 end
 
 -- The definition that a group's parameters follow.
@@ -41,19 +74,18 @@ function Optimizer:def_of(group)
   return other and other.def or self.def
 end
 
--- The optimizer as one program uses it, with states of its own, which `make` makes; groups are by
--- the names of now.
-function Optimizer:bound(params, make)
-  local groups = {}
-  for _, parameter in ipairs(params) do
-    groups[parameter:identity()] = self:group_of(parameter)
+-- The optimizer as one program uses it for a model, with states of its own, which `make` makes; groups are by the names
+-- of now. Its `params` are those parameters that no group freezes.
+function Optimizer:bound(model, make)
+  local all, paths = tree.parameters(model), tree.paths(model)
+  refuse_idle_groups(self, all, paths)
+  local groups, params = {}, {}
+  for _, parameter in ipairs(all) do
+    local index = self:group_of(paths[parameter:identity()])
+    groups[parameter:identity()] = index
+    if index == 0 or not self.groups[index].frozen then params[#params + 1] = parameter end
   end
-  return setmetatable({ states = {}, group = groups, make = make }, { __index = self })
-end
-
-function Optimizer:freezes(parameter)
-  local index = self:group_of(parameter)
-  return index > 0 and self.groups[index].frozen == true
+  return setmetatable({ states = {}, group = groups, make = make, params = params }, { __index = self })
 end
 
 local function scalar_name(group, option) return ("optim.%d.%s"):format(group, option) end
@@ -188,6 +220,17 @@ local function check_values(name, values, defaults)
   end
 end
 
+local function check_match(name, match)
+  if not match then orrery.fail(name .. " group: match is missing: a path pattern or a list of them") end
+  local list = type(match) == "table" and match or { match }
+  for i = 1, math.max(#list, 1) do
+    if type(list[i]) ~= "string" then
+      orrery.fail(("%s group: match is %s, expected a path pattern or a list of them"):format(
+        name, engine.describe(#list > 0 and list[i] or match)))
+    end
+  end
+end
+
 -- A group with an optimizer has its options there.
 local function check_groups(name, groups, defaults)
   if type(groups) ~= "table" then
@@ -204,9 +247,7 @@ local function check_groups(name, groups, defaults)
   for _, group in ipairs(groups) do
     local known = group.optimizer and of_others or allowed
     check_values(name .. " group", orrery.options(name .. " group", group, known), known)
-    if not group.match then
-      orrery.fail(name .. " group: match is missing: a path pattern or a list of them")
-    end
+    check_match(name, group.match)
     if group.optimizer then check_group_optimizer(name, group) end
   end
 end

@@ -2458,7 +2458,7 @@ function orrery.optim.cosine(options) end
 ---@field states? string[] names of tensors like the parameter, zero at first (default {})
 ---@field scalars? fun(step,o):table further numbers for a step of the run, from options that are numbers here (default false)
 ---@field counted? boolean o.count is how many updates the parameter has taken, with this one: an f32 number (exact to 2^24, where it stays) that is kept with its states. It is less than the run's step after steps in which the parameter was frozen or which a loss scale took back (default false)
----@field update? fun(p,g,s,o) returns the new p and a table of new states; required
+---@field update? fun(p,g,s,o) returns the new p and a table of new states; o.path is the parameter's, and o.held_by["linear"] is true if it is a part of a module of that kind; required
 
 ---An optimizer in Lua. Its update is traced once for each parameter and becomes part of the step's program.
 ---@param name string
@@ -2535,7 +2535,7 @@ function orrery.optim.momentum(options) end
 ---@field adjust? string the rate of a matrix: "original": times sqrt(max(1, rows / columns)); "match_rms_adamw": times 0.2 sqrt(max(rows, columns)), so that rates are as AdamW's (default "original")
 ---@field groups? table {{match = pattern or list of paths, frozen =, optimizer = or any option =}, ...}: the first that matches counts (default {})
 
----Muon (Jordan et al., 2024), for matrices inside of a network: momentum whose singular values are made about equal. A kernel [out, ...] is taken as a matrix of `out` rows. Vectors, embeddings and the last layer want another kind: a group's `optimizer`.
+---Muon (Jordan et al., 2024), for matrices inside of a network: momentum whose singular values are made about equal. Of more than two dims the last two are matrices and those before count them, as [experts, in, out]; the kernel [out, ...] of a convolution is one matrix of `out` rows. Vectors and tables of embeddings are refused: they want another kind, a group's `optimizer`, and so does the last layer.
 ---@param options? orrery.optim.muon.Options
 ---@return orrery.Optimizer
 function orrery.optim.muon(options) end

@@ -96,7 +96,7 @@ function M.states(model)
   return states(model, function() return true end)
 end
 
--- Calls visit(path, state) for every way to a state below `node`, also through parts that are shared.
+-- Calls visit(path, state, holder) for every way to a state below `node`, also through parts that are shared.
 local function each_way(node, path, above, visit)
   if above[node] then return end
   above[node] = true
@@ -104,7 +104,7 @@ local function each_way(node, path, above, visit)
     local part = rawget(node, key)
     local at = path == "" and tostring(key) or path .. "." .. key
     local kind = orrery.type(part)
-    if kind == "State" then visit(at, part) end
+    if kind == "State" then visit(at, part, node) end
     if kind == "Module" or kind == "table" then each_way(part, at, above, visit) end
   end
   above[node] = nil
@@ -140,6 +140,21 @@ function M.paths(model)
     local key = state:identity()
     found[key] = named_as(state.name, ways[key] or {})
   end
+  return found
+end
+
+-- The kinds of the modules that have a state as a part of their own, as {embedding = true, linear = true}, by the
+-- states' identities. nil: no module has it.
+function M.holders(model)
+  local found = {}
+  if orrery.type(model) == "State" then return found end
+  each_way(model, "", {}, function(_, state, holder)
+    local key = state:identity()
+    if info[holder] then
+      found[key] = found[key] or {}
+      found[key][info[holder].kind] = true
+    end
+  end)
   return found
 end
 

@@ -9,7 +9,7 @@
 ---@option states string[]={} names of tensors like the parameter, zero at first
 ---@option scalars fun(step,o):table=false further numbers for a step of the run, from options that are numbers here
 ---@option counted boolean=false o.count is how many updates the parameter has taken, with this one: an f32 number (exact to 2^24, where it stays) that is kept with its states. It is less than the run's step after steps in which the parameter was frozen or which a loss scale took back
----@option update fun(p,g,s,o) returns the new p and a table of new states; required
+---@option update fun(p,g,s,o) returns the new p and a table of new states; o.path is the parameter's, and o.held_by["linear"] is true if it is a part of a module of that kind; required
 ---@return fun(options:table):orrery.Optimizer
 local _, orrery = ...
 local engine = orrery.engine
@@ -85,7 +85,8 @@ function Optimizer:bound(model, make)
     groups[parameter:identity()] = index
     if index == 0 or not self.groups[index].frozen then params[#params + 1] = parameter end
   end
-  return setmetatable({ states = {}, group = groups, make = make, params = params }, { __index = self })
+  local bound = { states = {}, group = groups, make = make, params = params, holders = tree.holders(model) }
+  return setmetatable(bound, { __index = self })
 end
 
 local function scalar_name(group, option) return ("optim.%d.%s"):format(group, option) end
@@ -125,7 +126,10 @@ end
 function Optimizer:handles(group, parameter, count)
   local options = self.options[group]
   local dtype = parameter.dtype == "f64" and "f64" or "f32"
-  return setmetatable({ count = count and count:cast(dtype) }, {
+  local known = {
+    count = count and count:cast(dtype), path = parameter.name, held_by = self.holders[parameter:identity()] or {},
+  }
+  return setmetatable(known, {
     __index = function(_, name)
       local value = options[name]
       if value ~= nil and not is_runtime(name, value) then return value end

@@ -305,8 +305,10 @@ Measured Training::update(Program& p, const std::string& batch,
       extra = times(p, extra, clip);
       gradient = gradient == kNone ? extra : p.pointwise(ORR_FN_ADD, {gradient, extra});
     }
-    // A parameter that the loss does not use has the gradient zero; weight decay still applies.
-    if (gradient == kNone) gradient = p.constant(0, params_[i]->type.dtype, params_[i]->type.dims);
+    if (gradient == kNone) {
+      if (parts_.update) continue;  // the loss does not depend on it: it is left alone
+      gradient = p.constant(0, params_[i]->type.dtype, params_[i]->type.dims);
+    }
     found.gradients[params_[i]->name] = gradient;
     p.set_site(params_[i]->site);
     if (parts_.update) {
@@ -321,9 +323,9 @@ Measured Training::update(Program& p, const std::string& batch,
     }
   }
   p.set_site(site);
+  numbers_first(p, first);
   if (squared != kNone) found.squared_norm = p.cast(squared, ORR_F32);
   p.set_phase(Phase::forward);
-  numbers_first(p, first);
   found.loss = p.now(loss_);
   return found;
 }

@@ -2,6 +2,7 @@
 #include "run/step_builder.h"
 
 #include <algorithm>
+#include <set>
 
 #include "base/error.h"
 #include "program/build.h"
@@ -26,6 +27,25 @@ void allow_fast_sums(Mesh& mesh) {
   mesh.remarks.push_back(
       "reduce  fast: a rank adds up its microbatches in place, sums of 16 bits in f32, ranks as "
       "the backend does; the bits depend on how many ranks there are");
+}
+
+// The parameters that are not frozen and of which the update has read no gradient.
+std::vector<std::string> left_alone(const StateList& params, const Measured& update) {
+  std::vector<std::string> names;
+  for (const std::shared_ptr<State>& param : params)
+    if (!param->frozen && !update.gradients.count(param->name)) names.push_back(param->name);
+  return names;
+}
+
+std::string unread_text(const std::vector<std::string>& names) {
+  if (names.empty()) return "";
+  constexpr size_t kMost = 3;
+  std::string text;
+  for (size_t i = 0; i < std::min(kMost, names.size()); ++i)
+    text += fmt::format("{}'{}'", i ? ", " : "", names[i]);
+  if (names.size() > kMost) text += fmt::format(" and {} more", names.size() - kMost);
+  return fmt::format("the loss does not depend on {} of params: left as {}, without weight decay",
+                     text, names.size() == 1 ? "it is" : "they are");
 }
 
 // Gathers a value of samples on every rank: each sample's row is put in its place among zeros, and
@@ -96,6 +116,7 @@ Blueprint StepBuilder::build(const BatchFields& batch, bool training, int world,
   if (batch.empty()) fail(ORR_INVALID, "{}: the batch has no tensors", spec_.line);
   Profile::Timer timer(Profile::get().once("tracing"));
   Blueprint b;
+  unread_.clear();
   b.mesh.one_lane = world > 1 && !Runtime::get().has_lanes();
   Program& p = b.program;
   p.set_site({"", spec_.line});
@@ -124,6 +145,8 @@ Blueprint StepBuilder::build(const BatchFields& batch, bool training, int world,
       p.set_site({"", spec_.line});
       measured = training_step->update(p, b.mesh.gradient_axis(), b.mesh.exchanges,
                                        decides_over_step(b.mesh));
+      if (spec_.update) unread_ = unread_text(left_alone(spec_.params, measured));
+      if (!unread_.empty()) b.mesh.remarks.push_back("params  " + unread_);
     }
     expect_probed(p, spec_.line);
     b.microbatches = microbatches ? microbatches : b.mesh.workers();
@@ -178,9 +201,13 @@ void StepBuilder::give_gradients(Program& p, const Training& training) const {
 }
 
 void StepBuilder::declare_states(Program& p, const Training& training) {
-  std::vector<bool> frozen;
-  for (const std::shared_ptr<State>& param : spec_.params) frozen.push_back(param->frozen);
-  auto& states = update_states_[frozen];
+  std::set<std::string> read;  // batches of other shapes may read other parameters
+  for (const Value& v : p.values())
+    if (v.role == Role::grad) read.insert(v.name);
+  std::vector<bool> idle;
+  for (const std::shared_ptr<State>& param : spec_.params)
+    idle.push_back(param->frozen || !read.count(param->name));
+  auto& states = update_states_[idle];
   if (!states)
     states = training.declare_states(p);
   else

@@ -23,6 +23,9 @@ class StepBuilder {
   // rank that gets samples. Throws Error with the script's line.
   Blueprint build(const BatchFields& batch, bool training, int world,
                   const std::vector<StrategyUse>& stack, int64_t microbatches);
+  // Says which parameters the step that was built last leaves alone, because the loss does not
+  // depend on them; "" none.
+  const std::string& unread() const { return unread_; }
 
  private:
   std::optional<Training> begin_training(Program& p, ValueId loss, bool training,
@@ -34,10 +37,11 @@ class StepBuilder {
 
   const RunSpec& spec_;
   StrategyStates states_;
-  // The states of the update, found when the first step was built with these parameters frozen.
+  // The states of the update, found when the first step was built that left these parameters alone.
   std::map<std::vector<bool>, std::optional<std::vector<std::shared_ptr<State>>>> update_states_;
   // Auxiliary outputs of the last step that are tensors and do not depend on the batch.
   std::vector<std::string> unbatched_;
+  std::string unread_;
 };
 
 }  // namespace orrery

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdio>
 #include <optional>
 #include <set>
 #include <utility>
@@ -336,6 +337,7 @@ class TrainRun : public Run {
     }
     if (Variant* found = variants_.find(key)) return found;
     Blueprint b = build_step(batch, training, ranks(), strategies());
+    tell_unread();
     if (!training && apart_) read_one_value(b.program, same);
     if (ranks() > 1) compare_across_ranks(b, spec_.line);
     states_->remember_of_script();
@@ -360,6 +362,14 @@ class TrainRun : public Run {
     return &made;
   }
 
+  // Once, as long as it is the same for batches of other shapes.
+  void tell_unread() {
+    const std::string& unread = builder_.unread();
+    if (unread.empty() || unread == told_unread_ || rank() > 0) return;
+    told_unread_ = unread;
+    fmt::print(stderr, "orrery: {}: {}\n", spec_.line, unread);
+  }
+
   void make_driven(const Blueprint& b, const std::string& key) {
     refuse_undrivable(b, spec_.line);
     std::vector<std::string> scalars;
@@ -380,6 +390,7 @@ class TrainRun : public Run {
   bool apart_ = false;  // ranks train apart, and exchange only in periodic programs
   std::optional<std::string> frozen_then_;  // what was frozen when programs between steps were made
   std::string between_;                     // the strategy that has them
+  std::string told_unread_;
   std::shared_ptr<Driven> driven_;
   std::optional<RunStates> states_;
   int64_t steps_ = 0, microbatches_ = 0, saved_microbatches_ = 0;

@@ -74,6 +74,23 @@ function Optimizer:def_of(group)
   return other and other.def or self.def
 end
 
+-- Says it if this optimizer trains a parameter in another run, or loop, too: somebody may expect one momentum of both.
+local function tell_shared(self, params, groups)
+  local shared
+  for _, parameter in ipairs(params) do
+    local key = parameter:identity()
+    local def = self:def_of(groups[key])
+    if def.counted or #def.states > 0 then
+      if self.users[key] == parameter then shared = shared or parameter end
+      self.users[key] = parameter
+    end
+  end
+  if shared and orrery.world.rank == 0 then
+    io.stderr:write(("orrery: %s: this %s trains '%s' elsewhere too: each run keeps optimizer states of its own\n"):format(
+      engine.here(), self.name, shared.name))
+  end
+end
+
 -- The optimizer as one program uses it for a model, with states of its own, which `make` makes; groups are by the names
 -- of now. Its `params` are those parameters that no group freezes.
 function Optimizer:bound(model, make)
@@ -85,6 +102,7 @@ function Optimizer:bound(model, make)
     groups[parameter:identity()] = index
     if index == 0 or not self.groups[index].frozen then params[#params + 1] = parameter end
   end
+  tell_shared(self, params, groups)
   local bound = { states = {}, group = groups, make = make, params = params, holders = tree.holders(model) }
   return setmetatable(bound, { __index = self })
 end
@@ -287,7 +305,10 @@ return function(name, def)
     check_groups(name, groups, defaults)
     local options = { [0] = own }
     for i, group in ipairs(groups) do options[i] = options_of(group, own) end
-    local optimizer = { name = name, def = def, groups = groups, options = options }
+    local optimizer = {
+      name = name, def = def, groups = groups, options = options,
+      users = setmetatable({}, { __mode = "v" }), -- the parameters that programs train with it, by identity
+    }
     return setmetatable(optimizer, Optimizer)
   end
 end

@@ -89,6 +89,7 @@ STACKS = [
     stack("both", "strategy.accumulate cannot join a stack", "an order of microbatches"),
     stack("no_data", "strategy.zero needs a strategy before it that provides shares of the batch: add strategy.data before it"),
     stack("stage", "there is no stage 4", "1, 2, 3"),
+    stack("units", "units 'nosuch' matches no parameter; there are modules a, b, c, d"),
     stack("ranks", "ranks has 4 entries for 3 parts"),
     stack("hole", "rank 1 gets no part"),
     stack("cell", "returned 'G0'", "F, B or W"),

@@ -156,6 +156,7 @@ class Tensor(Sweeping):
             ("strategy.tensor{}", 8, ["4 heads do not divide over the 8 ranks", "choose a size of 1, 2, 4"]),
             ('strategy.tensor{ column = "blocks.*.mpl" }', 2, ["column 'blocks.*.mpl' matches no linear layer",
                                                               "blocks.1.qkv"]),
+            ('strategy.tensor{ row = "blocks.*.mpl" }', 1, ["row 'blocks.*.mpl' matches no linear layer", "blocks.1.qkv"]),
             ("strategy.tensor{ chunks = 6 }", 2, ["6 chunks are no power of two times the 2 ranks", "are 4 and 8"]),
             ("strategy.tensor{ chunks = 64 }", 2, ["has 96 outputs, which chunks 64 does not divide: the nearest that does is 32"]),
             ('strategy.tensor{ chunks = 8, column = "head", row = "blocks.*.proj" }', 2, ["has 100 outputs, which chunks 8",

@@ -44,6 +44,7 @@ local stacks = {
   both = function() return { strategy.pipeline {}, strategy.accumulate {} } end,
   no_data = function() return { strategy.zero {} } end,
   stage = function() return { strategy.data {}, strategy.zero { stage = 4 } } end,
+  units = function() return { strategy.data {}, strategy.zero { stage = 3, units = "a,nosuch" } } end,
   ranks = function() return { strategy.place { modules = "a;b;c,d", ranks = "0,2,1,3" } } end,
   hole = function() return { strategy.place { modules = "a,b;c,d", ranks = "0,2" } } end,
   cell = function() return { strategy.pipeline { schedule = function() return { "F0", "G0" } end } } end,

@@ -72,8 +72,8 @@ local function refused_match(why, model, ...)
   assert(not done and text:find(why, 1, true), text)
 end
 tied = Tied()
-refused_match("adamw group 1: match 'token*' matches no parameter (did you mean 'tok.weight'?); there are again.bias, "
-  .. "again.weight, first.bias, first.weight, head.weight, tok.weight", tied, "token*")
+refused_match("adamw group 1: match 'tik.weight*' matches no parameter (did you mean 'tok.weight'?); there are again.bias, "
+  .. "again.weight, first.bias, first.weight, head.weight, tok.weight", tied, "tik.weight*")
 refused_match("adamw group 2: match 'norm.*' matches no parameter", tied, "tok*", { "*.bias", "norm.*" })
 refused_match("adamw group 2: what match 'head.weight' matches is in groups before it", tied, "tok*", "head.weight")
 refused("adamw group: match is 3, expected a path pattern or a list of them", { groups = { { match = 3 } } })

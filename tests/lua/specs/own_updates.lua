@@ -88,4 +88,4 @@ assert(trained(2) == trained(0))
 local other = optim.momentum {}:attach { nn.parameter { 3 } }
 local loaded, message = pcall(other.load, other, path)
 os.remove(path)
-assert(not loaded and message:find "load_weights: .* the module has no '1.m'", message)
+assert(not loaded and message:find "load_weights: .* the module has no '1.count', '1.m'", message)

@@ -40,6 +40,23 @@ class Data(unittest.TestCase):
                 self.assertEqual(digest(again), digest(whole))
                 self.assertNotEqual(digest(train(*words, "steps=11", script=script)), digest(whole))
 
+    def test_a_pass_in_order_that_begins_again_says_so_once(self):
+        with tempfile.TemporaryDirectory() as folder:
+            script = pathlib.Path(folder) / "wraps.lua"
+            script.write_text("""
+local orrery = require "orrery"
+local data = orrery.data.arrays { x = { { 1.0 }, { 2.0 }, { 3.0 }, { 4.0 }, { 5.0 } } }
+for _ = 1, 2 do
+  for i = 1, 3 do data:batch(i, { size = 2, shuffle = false }) end
+end
+for _ in data:batches { size = 5, steps = 2, shuffle = false } do end
+""")
+            done = orrery("run", "-n", 2, script)
+            self.assertEqual(done.code, 0, done.err)
+            said = re.findall(r"wraps\.lua:(\d+): batch 3 of size 2 has the last of 5 samples and begins again with the "
+                              r"first: .* takes a size that divides 5", done.err)
+            self.assertEqual(said, ["5"])
+
     def test_metrics_say_what_was_waited_for_data(self):
         with tempfile.TemporaryDirectory() as folder:
             train("kind=images", f"files={FILES}", "steps=3", launch=("--dir", folder))

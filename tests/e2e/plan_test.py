@@ -130,6 +130,23 @@ class Plan(unittest.TestCase):
             idle[schedule] = sum(parts[2] for parts in ranks)
         self.assertLess(idle["zb1"], idle["gpipe"])
 
+    def test_states_of_programs_between_steps(self):
+        """DiLoCo's anchor and its velocity are as large as the parameters, and are no states of the step."""
+        script = pathlib.Path(self.folder.name) / "between.lua"
+        script.write_text("""
+local orrery = require "orrery"
+local nn, optim, strategy = orrery.nn, orrery.optim, orrery.strategy
+local net = nn.linear(256, 256, { bias = false })
+orrery.compile(function(b) return nn.mse(net(b.x), b.x) end, {
+  params = net, optimizer = optim.sgd { lr = 0.1 }, microbatches = 2, strategy = strategy.diloco { every = 2 },
+}):step { x = orrery.tensor({ { 0.5 }, { 0.5 } }, "f32") }
+""".replace("{ { 0.5 }, { 0.5 } }", "{" + ", ".join(["{" + ", ".join(["0.5"] * 256) + "}"] * 2) + "}"))
+        self.file.write_text(json.dumps(MACHINE))
+        [kind] = self.json_of("-n", 2, script)["kinds"]
+        self.assertEqual(kind["memory"]["parameter"], 256 * 256 * 4)
+        self.assertEqual(kind["memory"]["state"], 2 * 256 * 256 * 4)
+        self.assertGreaterEqual(kind["memory_bytes"], 3 * 256 * 256 * 4)
+
     def test_the_plan_in_json(self):
         self.file.write_text(json.dumps(MACHINE))
         for words in (("-n", 2, "examples/gpt.lua", "data=README.md"), PIPELINE,

@@ -104,3 +104,18 @@ local done = expect({ transform = function(draft)
   end)
 end }, 36, -42)
 assert(done:get "squares" == 24 * 24 and table.concat(seen, " ") == "first last", table.concat(seen, " "))
+
+-- What asks something of ranks has none before differentiation: it is refused, and not forgotten.
+local function refused(edits, why)
+  local ok, message = pcall(trained, edits)
+  assert(not ok and tostring(message):find(why, 1, true), tostring(message))
+end
+for name, call in pairs {
+  axis = function(draft) draft:axis("other", 1) end,
+  place = function(draft) draft:place(draft:values "batch"[1], "other", 1) end,
+  diag = function(draft) draft:remark "forgotten" end,
+  loop = function(draft) draft:loop() end,
+  independent = function(draft) draft:independent "other" end,
+} do
+  refused({ transform = nothing, transform_forward = call }, name .. " is called in transform_forward, where the program")
+end

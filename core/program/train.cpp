@@ -7,6 +7,7 @@
 #include "program/autodiff.h"
 #include "program/axes.h"
 #include "program/build.h"
+#include "program/rewrite.h"
 #include "program/varying.h"
 
 namespace orrery {
@@ -239,6 +240,18 @@ static void refuse_update_of_loss(const Program& p, ValueId parameter) {
            p.value(next).site.prefix(), p.value(parameter).name);
 }
 
+// By value: whether the loss depends on it. The derivative may still be zero, as of a rounding.
+static std::vector<bool> read_by_loss(const Program& p, ValueId loss) {
+  const std::vector<bool> behind = ops_behind(p, {loss}, [&](ValueId v) {
+    return !is_real(p.type(v).dtype) || maker(p, v).kind == "stop_gradient";
+  });
+  std::vector<bool> read(p.values().size());
+  for (size_t i = 0; i < behind.size(); ++i)
+    for (ValueId v : p.ops()[i].in)
+      if (behind[i]) read[static_cast<size_t>(v)] = true;
+  return read;
+}
+
 // Moves the ops from `begin` on that make numbers of states and run-time scalars alone, such as
 // counts of updates, before the others. They are then neighbours, whose results have memory of
 // their own, so that a device may run those of all parameters together.
@@ -299,6 +312,7 @@ Measured Training::update(Program& p, const std::string& batch,
   }
   if (clip != kNone) g.scale = g.scale == kNone ? clip : p.pointwise(ORR_FN_MUL, {g.scale, clip});
   Measured found;
+  const std::vector<bool> read = read_by_loss(p, p.now(loss_));
   for (size_t i = 0; i < params_.size(); ++i) {
     ValueId gradient = g.raw[i] == kNone ? kNone : times(p, g.raw[i], g.scale);
     if (ValueId extra = g.regular[i]; extra != kNone) {
@@ -306,7 +320,7 @@ Measured Training::update(Program& p, const std::string& batch,
       gradient = gradient == kNone ? extra : p.pointwise(ORR_FN_ADD, {gradient, extra});
     }
     if (gradient == kNone) {
-      if (parts_.update) continue;  // the loss does not depend on it: it is left alone
+      if (parts_.update && !read[static_cast<size_t>(values_[i])]) continue;  // it is left alone
       gradient = p.constant(0, params_[i]->type.dtype, params_[i]->type.dims);
     }
     found.gradients[params_[i]->name] = gradient;

@@ -77,16 +77,13 @@ class Copy:
     def train(self, step, first, last, each):
         """(loss, further results, norm of the gradients); a copy without samples changes nothing."""
         if first == last:
-            for state in self.optimizer.made.state.values():
-                if "step" in state:
-                    state["step"] += 1
             return None
         loss, outputs = self.loss(step, first, last, each)
-        gradients = torch.autograd.grad(loss, self.moving, materialize_grads=True)
-        norm = sum((g ** 2).sum() for g in gradients).sqrt().item()
+        gradients = torch.autograd.grad(loss, self.moving, allow_unused=True)
+        norm = sum((g ** 2).sum() for g in gradients if g is not None).sqrt().item()
         scale = min(1, self.model.clip / norm) if self.model.clip and norm else 1
         for p, g in zip(self.moving, gradients):
-            p.grad = g * scale
+            p.grad = None if g is None else g * scale
         self.optimizer(step + 1)
         self.states.step()
         return loss.item(), outputs, norm

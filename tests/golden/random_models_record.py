@@ -41,12 +41,12 @@ def trained(model):
     for step in range(STEPS):
         loss, made = loss_of(step)
         outputs |= {f"step{step + 1}_a{i}": t.detach().clone() for i, t in enumerate(made)}
-        gradients = torch.autograd.grad(loss, moving, materialize_grads=True)
-        norm = sum((g ** 2).sum() for g in gradients).sqrt().item()
+        gradients = torch.autograd.grad(loss, moving, allow_unused=True)  # None: the optimizer passes over it
+        norm = sum((g ** 2).sum() for g in gradients if g is not None).sqrt().item()
         steps.append((loss.item(), norm))
         scale = min(1, model.clip / norm) if model.clip and norm else 1
         for p, g in zip(moving, gradients):
-            p.grad = g * scale
+            p.grad = None if g is None else g * scale
         optimizer(step + 1)
         states.step()
         if model.written and step == 0:

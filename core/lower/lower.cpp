@@ -155,8 +155,10 @@ RankPlan lower(const LowerRequest& request) {
   int workers = request.mesh->workers();
   int64_t microbatches = request.microbatches;
   if (microbatches < workers)
-    fail(ORR_INVALID, "{} microbatches cannot be dealt to {} ranks: give at least {}", microbatches,
-         workers, workers);
+    fail(ORR_INVALID,
+         "microbatches = {} are too few to deal to {} ranks: give at least {}, or leave the option "
+         "out",
+         microbatches, workers, workers);
   std::vector<int64_t> first = deal_microbatches(microbatches, *request.mesh);
   Microbatches mine;
   mine.total = microbatches;

@@ -135,7 +135,9 @@ int class_index(lua_State* L) {
     lua_pushvalue(state, 2);
     lua_call(state, 2, 1);
     std::string hint = lua_tostring(state, -1);
-    if (hint.empty()) hint = did_you_mean(key, sorted_keys(state, lua_upvalueindex(1)));
+    const std::vector<std::string> members = sorted_keys(state, lua_upvalueindex(1));
+    if (hint.empty()) hint = did_you_mean(key, members);
+    if (hint.empty() && members.size() <= 8) hint = "; it has " + join(members, ", ");
     fail(ORR_INVALID, "a {} has no method or field {}{}", name, describe(state, 2), hint);
   });
 }

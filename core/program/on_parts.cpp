@@ -31,7 +31,7 @@ void fit_dims(Op& copy, const Program& p, const Way&, const Member&) {
 PartIndex index_in_part(Program& p, ValueId index, int64_t extent, const Member& owner,
                         int64_t first) {
   auto number = [](int64_t x) { return Operand::number(static_cast<double>(x)); };
-  const ValueId shifted = p.pointwise(ORR_FN_SUB, {index, number(first)});
+  ValueId shifted = p.pointwise(ORR_FN_SUB, {index, number(first)});
   ValueId inside = kNone;
   if (owner.rank > 0)
     inside = p.pointwise(ORR_FN_GE, {shifted, number(owner.begin(extent) - first)});
@@ -39,6 +39,10 @@ PartIndex index_in_part(Program& p, ValueId index, int64_t extent, const Member&
     const ValueId below = p.pointwise(ORR_FN_LT, {shifted, number(owner.end(extent) - first)});
     inside = inside == kNone ? below : p.pointwise(ORR_FN_AND, {inside, below});
   }
+  // An index that the whole does not have keeps its number, which the kernel's error then says.
+  if (owner.rank + 1 == owner.ranks && first > 0)
+    shifted = p.pointwise(ORR_FN_SELECT,
+                          {p.pointwise(ORR_FN_LT, {index, number(extent)}), shifted, index});
   return {shifted, inside};
 }
 

@@ -49,6 +49,12 @@ void LossCheck::expect_good(StepResult& result, const std::string& line) {
   const std::string prefix = line.empty() ? "" : line + ": ";
   const double loss = result.get("loss");
   if (has_value(result, kSkippedSteps)) return count_skipped(result, prefix);
+  if (std::isnan(loss))
+    fail(ORR_FAILED,
+         "{}the loss of step {} is nan: look for a mean over nothing (a batch in which every label "
+         "is ignored or every weight is 0), another division by zero, or a logarithm of zero; if "
+         "there is none, lower the learning rate or clip gradients",
+         prefix, result.step);
   if (!std::isfinite(loss))
     fail(ORR_FAILED,
          "{}the loss of step {} is {}: lower the learning rate, clip gradients, or look "

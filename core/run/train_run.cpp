@@ -295,8 +295,20 @@ class TrainRun : public Run {
     const Work work("compiling", Work::of_engine);
     if (!microbatches) microbatches = spec_.microbatches ? spec_.microbatches : saved_microbatches_;
     Blueprint b = builder_.build(batch, training, world, stack, microbatches);
+    if (!spec_.microbatches) check_saved_microbatches(b);
     microbatches_ = b.microbatches;
     return b;
+  }
+
+  // Another number than the checkpoint's would change the bits of what comes without a word.
+  void check_saved_microbatches(const Blueprint& b) const {
+    const int ranks = b.mesh.workers();
+    if (saved_microbatches_ == 0 || b.microbatches >= ranks) return;
+    fail(ORR_INVALID,
+         "{}: the checkpoint's steps have {} microbatch{}, too few to deal to {} ranks: write "
+         "microbatches = {}, or a multiple of it, in the options of orrery.compile; the last bits "
+         "of results will differ from those of a run that went on as before",
+         spec_.line, saved_microbatches_, saved_microbatches_ == 1 ? "" : "es", ranks, ranks);
   }
 
   // What tells the programs of a run apart.

@@ -65,8 +65,13 @@ MODEL = [
     (["run", "upvalue.lua"], 1, ["HERE", "'scale'", "was 1", "is 2 now", "orrery.input"]),
     (["run", "not_finite.lua"], 1, ["HERE", "the loss of step 1 is", "learning rate"]),
     (["run", "-n", "4", REGRESSION, "microbatches=2"], 1,
-     ["regression.lua:", "2 microbatches", "to 4 ranks"]),
-    (["plan", "-n", "4", REGRESSION, "microbatches=2"], 1, ["2 microbatches", "at least 4"]),
+     ["regression.lua:", "microbatches = 2 are too few to deal to 4 ranks"]),
+    (["plan", "-n", "4", REGRESSION, "microbatches=2"], 1, ["microbatches = 2", "at least 4"]),
+    *[(["run", "-n", "2", "part_of_classes.lua", f"label={label}"], 1, ["HERE", f"label {label} in row 0"])
+      for label in (-100, 6, 99)],
+    *[(["run", "-n", str(ranks), "part_of_classes.lua", "ignore=0"], 1,
+       [marked("part_of_classes.lua", "compile"), "the loss of step 1 is nan", "every label is ignored"])
+      for ranks in (1, 2)],
     (["run", GPT, "dim=32", "heads=3", "data=lib.lua", "ctx=8"], 1,
      [place(GPT, "nn.attention(") + " GPT.blocks.1: attention", "32", "3 heads"]),
 ]
@@ -187,6 +192,19 @@ class Checkpoints(unittest.TestCase):
         self.assertEqual(done.code, 1, done.err)
         for text in (marked("save.lua", "load"), str(self.saved), fragment):
             self.assertIn(text, done.err)
+
+    # Another number of microbatches would change bits, so that the script has to say it.
+    def test_more_ranks_than_microbatches(self):
+        one = self.folder / "one"
+        done = orrery("run", "save.lua", f"save={one}", "microbatches=0", cwd=BAD)
+        self.assertEqual(done.code, 0, done.err)
+        done = orrery("run", "-n", 2, "save.lua", f"load={one}", "microbatches=0", cwd=BAD)
+        self.assertEqual(done.code, 1, done.err)
+        for text in (marked("save.lua", "compile"), "the checkpoint's steps have 1 microbatch, too few to deal to 2 ranks",
+                     "write microbatches = 2"):
+            self.assertIn(text, done.err)
+        done = orrery("run", "-n", 2, "save.lua", f"load={one}", "microbatches=2", cwd=BAD)
+        self.assertEqual((done.code, done.out), (0, "steps 2\n"), done.err)
 
     def test_each_file_truncated_or_altered(self):
         for name in ("checkpoint.json", SHARD):

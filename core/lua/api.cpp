@@ -26,9 +26,9 @@ void push_literal(lua_State* L, const std::string& text) {
 void check_value(lua_State* L, int index, const Arg& arg, const Api& row) {
   if (arg.type->is(L, index)) return;
   const std::string where = called(row);
-  const std::string key = arg.is("integers") && lua_istable(L, index) ? named_key(L, index) : "";
-  const std::string found =
-      key.empty() ? describe(L, index) : fmt::format("a table with the key '{}'", key);
+  const bool no_list = (arg.is("integers") || arg.is("list")) && lua_istable(L, index);
+  const std::string key = no_list ? named_key(L, index) : "";
+  const std::string found = no_list ? list_fault(L, index) : describe(L, index);
   if (arg.name == "self")
     fail(ORR_INVALID, "{}: called on {}; call it with a colon, x{}(...)", where, found, where);
   const bool misplaced = std::any_of(row.options.begin(), row.options.end(),

@@ -18,9 +18,8 @@ template <int type>
 bool plain(lua_State* L, int i) {
   return lua_type(L, i) == type;
 }
-bool integers(lua_State* L, int i) {
-  return integer(L, i) || (lua_istable(L, i) && named_key(L, i).empty());
-}
+bool list(lua_State* L, int i) { return lua_istable(L, i) && list_fault(L, i).empty(); }
+bool integers(lua_State* L, int i) { return list(L, i) || integer(L, i); }
 bool value(lua_State* L, int i) { return integer(L, i) || lua_istable(L, i) || is_tensor(L, i); }
 bool operand(lua_State* L, int i) { return lua_type(L, i) == LUA_TNUMBER || is_tensor(L, i); }
 template <class T>
@@ -36,6 +35,7 @@ const ApiType kTypes[] = {
     {"string", "string", "a string", plain<LUA_TSTRING>},
     {"dtype", "orrery.DType", "a dtype such as 'f32'", plain<LUA_TSTRING>},
     {"table", "table", "a table", plain<LUA_TTABLE>},
+    {"list", "any[]", "a list", list},
     {"function", "function", "a function", plain<LUA_TFUNCTION>},
     {"integers", "integer|integer[]", "an integer or a list of integers", integers},
     {"Tensor", "orrery.Tensor", "a tensor", is_tensor},

@@ -156,7 +156,7 @@ std::vector<Api> data_api() {
       {"engine.mix(parts: table, lengths: table) -> Dataset; Parts one after another, each so many "
        "samples long.",
        call<mixed>},
-      {"data.files(directory: string, endings: table) -> string[]; Files below a directory with "
+      {"data.files(directory: string, endings: list) -> string[]; Files below a directory with "
        "these endings, sorted.",
        call<files>},
   };

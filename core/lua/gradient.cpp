@@ -81,7 +81,7 @@ std::vector<Api> gradient_api() {
       {"engine.with_gradient(y: Tensor, xs: table, backward: function) -> Tensor; `y`, whose "
        "cotangent goes through `backward(dy, y, x...)` to the tensors `xs`.",
        call<with_gradient>},
-      {"orrery.grad(y: Tensor, values: table, options?) -> orrery.Tensor[]; The derivatives of the "
+      {"orrery.grad(y: Tensor, values: list, options?) -> orrery.Tensor[]; The derivatives of the "
        "scalar `y` by each tensor of the list `values`: parameters, batch fields or what was "
        "computed on the way to `y`. They are tensors of this function and can be differentiated "
        "again. Of the samples' sum, `y:sum()`, each sample has its own; of a mean over the batch "

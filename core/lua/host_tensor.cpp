@@ -41,6 +41,8 @@ void write_number(lua_State* L, int32_t dtype, std::byte* place) {
 // it returns true.
 template <class Visit>
 bool walk(lua_State* L, int index, const Dims& dims, size_t depth, Visit&& visit) {
+  if (const std::string fault = list_fault(L, index); !fault.empty())
+    fail(ORR_INVALID, "tensor: {} stands where a list of numbers should", fault);
   const auto size = static_cast<int64_t>(lua_rawlen(L, index));
   if (size != dims[depth]) {
     fail(ORR_INVALID, "tensor: a list of {} stands where the first of its level has {}", size,

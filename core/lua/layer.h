@@ -129,6 +129,9 @@ std::string to_text(lua_State* L, int index, const std::string& what);
 std::vector<int64_t> to_integers(lua_State* L, int index, const std::string& what);
 // The first key, in the order of names, that a table has beside the places of a list; "": none.
 std::string named_key(lua_State* L, int index);
+// Why the table at `index` is no list, in words: "a table with the key 'keep'", or, where a value
+// in the middle is nil, "a list with nothing at place 2"; "" if it is one.
+std::string list_fault(lua_State* L, int index);
 int32_t to_dtype(lua_State* L, int index);
 // A Lua dim (1-based, negative from the end) of a tensor with `rank` dims, as 0-based.
 int64_t to_dim(int64_t dim, size_t rank);

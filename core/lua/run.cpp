@@ -290,7 +290,7 @@ std::vector<Api> run_api() {
       {"Run:step(batch: table) -> StepResult; Trains on one batch, {field = tensor}.", call<step>},
       {"Run:eval(batch: table) -> StepResult; Evaluates the loss; no dropout, no update.",
        call<evaluate>},
-      {"Run:probe(names: table); The next step's result also has these values of the whole batch, "
+      {"Run:probe(names: list); The next step's result also has these values of the whole batch, "
        "by result:get(name): the output of a module, by its path as print(model) shows it or its "
        "kind if it is the model itself (\"NAME#2\" of its second call or result); what "
        "orrery.watch or orrery.print names; and with \"grad \" before the name the loss's "

@@ -118,7 +118,7 @@ bool trains(Draft& d) { return d.edit->trains(d.program); }
 
 std::vector<Api> draft_program_api() {
   return {
-      {"Draft:op(kind: string, inputs: table, attributes?: table) -> orrery.Tensor ...; Adds an op "
+      {"Draft:op(kind: string, inputs: list, attributes?: table) -> orrery.Tensor ...; Adds an op "
        "of a kind (docs/ops.md); all its outputs. Arithmetic of tensors adds ops as well. "
        "@param inputs; values "
        "@param attributes; integers, numbers, texts and lists of integers, by name",
@@ -127,7 +127,7 @@ std::vector<Api> draft_program_api() {
        "to the module and stage of a value's op (nil: to none), and to a phase, forward, backward "
        "or update.",
        call<beside>},
-      {"Draft:copy(value: value, phase: string, inputs: table) -> integer ...; Adds a copy of the "
+      {"Draft:copy(value: value, phase: string, inputs: list) -> integer ...; Adds a copy of the "
        "op that makes a value, on other inputs of the same types; the numbers of all its outputs. "
        "@param inputs; values",
        call<copy>},

@@ -159,7 +159,7 @@ std::vector<Api> shape_api() {
       {"Tensor:split(dim: integer, sizes: integers) -> Tensor; Cuts a dim into sizes, or into n "
        "equal parts; returns all parts.",
        call<split>},
-      {"orrery.concat(tensors: table, dim: integer = -1) -> Tensor; Joins tensors along a dim.",
+      {"orrery.concat(tensors: list, dim: integer = -1) -> Tensor; Joins tensors along a dim.",
        call<concat>},
       {"Tensor:pad(dim: integer, size: integer, options?) -> Tensor; Zeros behind the elements of "
        "a dim, up to `size` of them. "

@@ -169,7 +169,7 @@ std::vector<Api> tool_api() {
       {"engine.describe(value: any) -> string; What errors call a value: 'a Tensor', 3, "
        "\"'text'\".",
        call<described_value>},
-      {"orrery.did_you_mean(word: string, known: table) -> string; \" (did you mean 'x'?)\" for "
+      {"orrery.did_you_mean(word: string, known: list) -> string; \" (did you mean 'x'?)\" for "
        "the nearest name, or \"\".",
        call<nearest_name>},
       {"orrery.natural_less(a: string, b: string) -> boolean; Order of names: 'blocks.2' before "

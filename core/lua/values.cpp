@@ -76,6 +76,8 @@ std::string to_text(lua_State* L, int index, const std::string& what) {
 std::vector<int64_t> to_integers(lua_State* L, int index, const std::string& what) {
   if (lua_type(L, index) != LUA_TTABLE) return {to_integer(L, index, what)};
   index = lua_absindex(L, index);
+  if (const std::string fault = list_fault(L, index); !fault.empty())
+    fail(ORR_INVALID, "{} is {}, expected a list of integers", what, fault);
   std::vector<int64_t> list(lua_rawlen(L, index));
   for (size_t i = 0; i < list.size(); ++i) {
     lua_rawgeti(L, index, static_cast<lua_Integer>(i) + 1);
@@ -97,6 +99,21 @@ std::string named_key(lua_State* L, int index) {
     if (first.empty() || key < first) first = key;
   }
   return first;
+}
+
+std::string list_fault(lua_State* L, int index) {
+  index = lua_absindex(L, index);
+  const auto n = static_cast<lua_Integer>(lua_rawlen(L, index));
+  for (lua_Integer i = 1; i <= n; ++i) {
+    const bool hole = lua_rawgeti(L, index, i) == LUA_TNIL;
+    lua_pop(L, 1);
+    if (hole) return fmt::format("a list with nothing at place {}", i);
+  }
+  const std::string key = named_key(L, index);
+  if (key.empty()) return "";
+  const bool further = key.find_first_not_of("0123456789") == key.npos && key != "0";
+  return further ? fmt::format("a list with nothing at place {}", n + 1)
+                 : fmt::format("a table with the key '{}'", key);
 }
 
 int32_t to_dtype(lua_State* L, int index) {

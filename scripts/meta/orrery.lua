@@ -28,7 +28,7 @@ local orrery = {}
 function orrery.where(condition, yes, no) end
 
 ---Joins tensors along a dim.
----@param tensors table
+---@param tensors any[]
 ---@param dim? integer
 ---@return orrery.Tensor
 function orrery.concat(tensors, dim) end
@@ -169,7 +169,7 @@ function orrery.input(name, value) end
 
 ---The derivatives of the scalar `y` by each tensor of the list `values`: parameters, batch fields or what was computed on the way to `y`. They are tensors of this function and can be differentiated again. Of the samples' sum, `y:sum()`, each sample has its own; of a mean over the batch those by parameters are means over it as well.
 ---@param y orrery.Tensor
----@param values table
+---@param values any[]
 ---@param options? orrery.grad.Options
 ---@return orrery.Tensor[]
 function orrery.grad(y, values, options) end
@@ -197,7 +197,7 @@ function orrery.fail(message) end
 
 ---" (did you mean 'x'?)" for the nearest name, or "".
 ---@param word string
----@param known table
+---@param known any[]
 ---@return string
 function orrery.did_you_mean(word, known) end
 
@@ -289,7 +289,7 @@ function orrery.zeros_like(tensor) end
 ---@field grad_norm? boolean results tell the norm of all gradients before clipping (default true)
 ---@field numerics? string "fast": matrix products in any order, and in TF32 (default "exact")
 ---@field reduce? string "fast": sums over the batch in any order, one gradient for all microbatches (default "canonical")
----@field strategy? orrery.Strategy[] how the work is spread (default {strategy.data{}})
+---@field strategy? orrery.Strategy|orrery.Strategy[] how the work is spread (default {strategy.data{}})
 
 ---A training step. The loss gets the batch as a table of tensors and returns the loss and, if wanted, {name = tensor} to fetch by result:get(name).
 ---@param loss orrery.Module|fun(batch:table):orrery.Tensor
@@ -1251,7 +1251,7 @@ function Run:step(batch) end
 function Run:eval(batch) end
 
 ---The next step's result also has these values of the whole batch, by result:get(name): the output of a module, by its path as print(model) shows it or its kind if it is the model itself ("NAME#2" of its second call or result); what orrery.watch or orrery.print names; and with "grad " before the name the loss's derivative by such a value or by a parameter that is trained. All ranks call it.
----@param names table
+---@param names any[]
 function Run:probe(names) end
 
 ---What a step on this batch will do; nothing is run.
@@ -1430,7 +1430,7 @@ function Draft:offload(value, tier, directory) end
 
 ---Adds an op of a kind (docs/ops.md); all its outputs. Arithmetic of tensors adds ops as well.
 ---@param kind string
----@param inputs table values
+---@param inputs any[] values
 ---@param attributes? table integers, numbers, texts and lists of integers, by name
 ---@return orrery.Tensor ...
 function Draft:op(kind, inputs, attributes) end
@@ -1443,7 +1443,7 @@ function Draft:beside(value, phase) end
 ---Adds a copy of the op that makes a value, on other inputs of the same types; the numbers of all its outputs.
 ---@param value orrery.Value|orrery.Tensor|integer
 ---@param phase string
----@param inputs table values
+---@param inputs any[] values
 ---@return integer ...
 function Draft:copy(value, phase, inputs) end
 
@@ -1725,7 +1725,7 @@ orrery.data = {}
 
 ---Files below a directory with these endings, sorted.
 ---@param directory string
----@param endings table
+---@param endings any[]
 ---@return string[]
 function orrery.data.files(directory, endings) end
 
@@ -1799,8 +1799,8 @@ function orrery.data.idx(images, labels, options) end
 function orrery.data.images(directory, options) end
 
 ---Several datasets of the same fields, each with its share of the samples. An epoch is as long as it takes to see all of every part.
----@param parts table
----@param weights table
+---@param parts any[]
+---@param weights any[]
 ---@return orrery.Dataset
 function orrery.data.mix(parts, weights) end
 
@@ -1952,7 +1952,7 @@ local Region = {}
 local Attached = {}
 
 ---Changes the parameters by these gradients, one for each, in the order of orrery.parameters(model).
----@param gradients (orrery.State|orrery.HostTensor)[]
+---@param gradients any[] a state or a HostTensor for each
 function Attached:update(gradients) end
 
 ---Writes the optimizer's states and how many updates it has made to a safetensors file; all ranks call it. The model's weights are its own save_weights'.
@@ -2315,7 +2315,7 @@ function orrery.nn.rmsnorm(dim, options) end
 function orrery.nn.rotary(x, options) end
 
 ---Each part (a module or a function) on the result of the one before.
----@param parts table|integer a list of parts, or how many parts `make` makes
+---@param parts any[]|integer a list of parts, or how many parts `make` makes
 ---@param make? fun(i:integer):orrery.Module makes the i-th part
 ---@return orrery.Module
 function orrery.nn.sequential(parts, make) end

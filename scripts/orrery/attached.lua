@@ -55,12 +55,9 @@ end
 
 --- Attached:update(gradients)
 --- Changes the parameters by these gradients, one for each, in the order of orrery.parameters(model).
----@param gradients (orrery.State|orrery.HostTensor)[]
+---@param gradients any[] a state or a HostTensor for each
 function Attached:update(given)
   self.unchanged()
-  if type(given) ~= "table" then
-    orrery.fail(("update: the gradients are %s, expected a list of them"):format(engine.describe(given)))
-  end
   if #given ~= #self.params then
     orrery.fail(("update: %d gradients given for %d parameters"):format(#given, #self.params))
   end
@@ -124,7 +121,7 @@ function Attached:load(path)
 end
 
 local checked = require "orrery.checked"
-for _, name in ipairs { "save", "load" } do Attached[name] = checked("Attached", name, Attached[name], "attached") end
+for _, name in ipairs { "update", "save", "load" } do Attached[name] = checked("Attached", name, Attached[name], "attached") end
 
 return function(optimizer, model)
   local bound, params = optimizer:bound(model, orrery.buffer), {}

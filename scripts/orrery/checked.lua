@@ -5,7 +5,7 @@
 local _, orrery = ...
 local engine = orrery.engine
 local read_blocks = require "orrery.blocks"
-local any_next = require "orrery.globals".next
+local fault = require "orrery.lists".fault
 
 local modules = { Module = true, State = true }
 local tensors = { Tensor = true, State = true, Scalar = true, HostTensor = true }
@@ -17,24 +17,20 @@ local function is_callable(value)
   return not meta and type(value) == "function" or meta and rawget(meta, "__call") ~= nil
 end
 
--- A key that a table has beside the places of a list.
-local function named_key(value)
-  for key in any_next, value do
-    if math.type(key) ~= "integer" or key < 1 or key > #value then return key end
-  end
-end
+local function is_list(value) return type(value) == "table" and not fault(value) end
 
 -- word = {what errors call it, whether a value is one}
 local kinds = {
   integer = { "an integer", function(value)
     return math.type(value) == "integer" or type(value) == "number" and value % 1 == 0 and math.abs(value) < 2 ^ 63
   end },
-  list = { "a list", function(value) return type(value) == "table" end },
-  ["integer[]"] = { "a list of integers", function(value) return type(value) == "table" and not named_key(value) end },
+  list = { "a list", is_list },
+  ["integer[]"] = { "a list of integers", is_list },
   ["function"] = { "a function", is_callable },
   ["orrery.Tensor"] = { "a tensor", function(value) return tensors[orrery.type(value)] end },
   ["orrery.DType"] = { "one of f32, f64, bf16, f16, i32, i64, u8, bool", function(value) return dtypes[value] end },
   ["orrery.Module"] = { "a module", function(value) return modules[orrery.type(value)] end },
+  ["orrery.Strategy"] = { "a strategy", function(value) return type(value) == "table" and value.name ~= nil end },
   ["orrery.Schedule"] = { "a function of the step", is_callable },
   boolean = { "true or false", function(value) return type(value) == "boolean" end },
 }
@@ -69,9 +65,7 @@ local function check(where, parameter, value)
     words[i] = kind[1]
   end
   local expected, shown = table.concat(words, " or "), engine.describe(value)
-  if type(value) == "table" and named_key(value) and expected:find "a list" then
-    shown = ("a table with the key '%s'"):format(tostring(named_key(value)))
-  end
+  if type(value) == "table" and expected:find "a list" then shown = fault(value) or shown end
   orrery.fail(("%s: %s is %s, expected %s"):format(where, parameter.name, shown, expected))
 end
 
@@ -84,6 +78,9 @@ local function check_call(where, entry, ...)
   for i, parameter in ipairs(entry.parameters) do
     local value = select(i, ...)
     if parameter.name ~= "..." and parameter.name ~= "options" then check(where, parameter, (value)) end
+  end
+  for i = last and last.name == "..." and last.kinds and most or given + 1, given do
+    check(where, { name = "argument " .. i, kinds = last.kinds }, (select(i, ...)))
   end
   if #entry.options == 0 then return end
   local options = select(most, ...)

@@ -58,7 +58,7 @@ local M = {}
 ---@option grad_norm boolean=true results tell the norm of all gradients before clipping
 ---@option numerics string="exact" "fast": matrix products in any order, and in TF32
 ---@option reduce string="canonical" "fast": sums over the batch in any order, one gradient for all microbatches
----@option strategy orrery.Strategy[]={strategy.data{}} how the work is spread
+---@option strategy orrery.Strategy|orrery.Strategy[]={strategy.data{}} how the work is spread
 ---@return orrery.Run
 function M.compile(loss, options)
   local o = orrery.options("compile", options, {

@@ -31,7 +31,7 @@ local function rounded(x)
   return x - below >= 0.5 and below + 1 or below
 end
 
-define([[data.mix(parts: table, weights: table) -> Dataset; Several datasets of the same fields, each with its share of
+define([[data.mix(parts: list, weights: list) -> Dataset; Several datasets of the same fields, each with its share of
     the samples. An epoch is as long as it takes to see all of every part.]],
   function(parts, weights)
     check(parts, weights)

@@ -5,15 +5,21 @@
 local _, orrery = ...
 local engine = orrery.engine
 local checked = require "orrery.checked"
+local fault = require "orrery.lists".fault
 
 -- Lists of names ({ "qkv", "mlp.1" }) travel as text with commas between; a list of parts of the model
 -- ({ { "tok", "blocks.1" }, "head" }) with semicolons between the parts.
 local in_parts = { stages = true, modules = true }
 
+local function one_table(what, ...)
+  local more = select("#", ...)
+  if more > 0 then orrery.fail(("%s: %d arguments given, at most 1 expected"):format(what, 1 + more)) end
+end
+
 -- A list as such text; nothing for one of other things.
 local function text_of(value, between)
   if type(value) ~= "table" or type(value[1]) == "number" then return value end
-  if not between then return nil end
+  if not between or fault(value) then return nil end
   local words = {}
   for i, word in ipairs(value) do
     words[i] = text_of(word, between == ";" and "," or nil)
@@ -22,14 +28,16 @@ local function text_of(value, between)
   return table.concat(words, between)
 end
 
-local function flat(strategy, options)
-  if options ~= nil and type(options) ~= "table" then
-    orrery.fail(("strategy.%s: options are %s, expected a table"):format(strategy, engine.describe(options)))
-  end
-  local given = {}
+-- The options of a plugin as it takes them; `strategy` is what the script calls it.
+local function flat(strategy, options, plugin)
+  local defaults, given = {}, {}
+  for _, option in ipairs(engine.strategy_options(plugin or strategy)) do defaults[option.name] = option.fallback end
+  orrery.options("strategy." .. strategy, options, defaults)
   for name, value in pairs(options or {}) do
     given[name] = text_of(value, in_parts[name] and ";" or ",")
-    if given[name] == nil then
+    if given[name] == nil and type(value) == "table" and fault(value) then
+      orrery.fail(("strategy.%s: %s is %s, expected a list of names"):format(strategy, tostring(name), fault(value)))
+    elseif given[name] == nil then
       orrery.fail(("strategy.%s: %s is a list of other things than names"):format(strategy, tostring(name)))
     end
   end
@@ -42,8 +50,9 @@ local M = {}
 --- Fully sharded data parallelism by its own name: zero's stage 3.
 ---@param options? table those of strategy.zero but `stage`
 ---@return orrery.Strategy
-function M.fsdp(options)
-  local given = flat("fsdp", options)
+function M.fsdp(options, ...)
+  one_table("strategy.fsdp", ...)
+  local given = flat("fsdp", options, "zero")
   if given.stage then orrery.fail("strategy.fsdp is stage 3 of strategy.zero: it has no option 'stage'") end
   given.stage = 3
   return { name = "zero", options = given, line = engine.here() }
@@ -62,7 +71,10 @@ end
 ---@option memory string|integer=0 what a rank has, in bytes or as "80GiB"; 0: any
 ---@option tries integer=24 how many layouts are planned; 0: all that may be the first
 ---@return orrery.Strategy
-function M.auto(options) return require "orrery.search.auto"(options) end
+function M.auto(options, ...)
+  one_table("strategy.auto", ...)
+  return require "orrery.search.auto"(options)
+end
 
 -- What a rank sends, in bytes, for a query of `predict`: in a sum that all get, the nodes of the tree that it
 -- exports to the owners of the other shares and its finished share to all others; in an exchange of pieces, its
@@ -170,14 +182,16 @@ end
 ---@option predict fun(query:table,options:table):integer=nil bytes that a rank sends
 ---@option schedule fun(stage,stages,leaves,options):string[]=nil {"F0", "B0", ...}
 ---@return fun(options?:table):orrery.Strategy
-function M.define(d)
+function M.define(d, ...)
+  one_table("strategy.define", ...)
   if type(d) ~= "table" then
     orrery.fail(("strategy.define: the definition is %s, expected a table"):format(engine.describe(d)))
   end
   check_definition(d)
   local hooks = (d.exchange or d.synchronize) and require "orrery.strategy_hooks"
   local transform = hooks and hooks.transform(d) or d.transform
-  return engine.keep_frame(function(given)
+  return engine.keep_frame(function(given, ...)
+    one_table("strategy." .. d.name, ...)
     local o = checked_options(d, given)
     local function with_options(f)
       return f and function(...)
@@ -225,7 +239,8 @@ return setmetatable(M, {
     for _, plugin in ipairs(known) do
       if plugin == name then
         tell_if_hidden(name)
-        return engine.keep_frame(function(options)
+        return engine.keep_frame(function(options, ...)
+          one_table("strategy." .. name, ...)
           return { name = name, options = flat(name, options), line = engine.here() }
         end)
       end

@@ -5,6 +5,7 @@
 local _, orrery = ...
 local engine = orrery.engine
 local define = require "orrery.define"
+local fault = require "orrery.lists".fault
 
 local most_levels = 8 -- of lists, as of dims
 
@@ -26,6 +27,7 @@ local function mapped(value, visit)
   local states = meta and rawget(meta, "__states")
   if states then value = states(value) end
   if not is_list(value) then return visit(value) end
+  if fault(value) then orrery.fail(("%s given, expected a list of tensors or numbers"):format(fault(value))) end
   local made = {}
   for i = 1, rawlen(value) do made[i] = mapped(rawget(value, i), visit) end
   return made

@@ -2,7 +2,7 @@
 --
 --- nn.sequential(parts, make)
 --- Each part (a module or a function) on the result of the one before.
----@param parts table|integer a list of parts, or how many parts `make` makes
+---@param parts any[]|integer a list of parts, or how many parts `make` makes
 ---@param make? fun(i:integer):orrery.Module makes the i-th part
 ---@return orrery.Module
 local _, orrery = ...

@@ -58,3 +58,8 @@ assert(not ok and why:find "checked.lua:%d+: attempt to perform arithmetic on a 
 orrery.func(function(x) return nn.mse(x, 0.25) + nn.adaptive_avg_pool1d { 1 }(x):sum() + orrery.normal(3):sum() end) { { { 1.5, 2.5 } } }
 strategy.place { modules = "a;b,c", ranks = "0,1" }
 strategy.context { fields = "x" }
+-- A nil in a list is no end of it.
+refused("a list with nothing at place 2", orrery.nn.sequential, { orrery.nn.relu, nil, orrery.nn.relu })
+refused("a list with nothing at place 2", strategy.recompute, { path = { "a", nil, "b" } })
+refused("a list with nothing at place 2", orrery.compile, print,
+  { params = orrery.nn.linear(1, 1), optimizer = orrery.optim.sgd {}, strategy = { strategy.data {}, nil, strategy.recompute {} } })

@@ -1,0 +1,432 @@
+-- SPDX-License-Identifier: Apache-2.0
+--
+-- Walks over everything that a script can call: an option that does not exist, an option in another place than the
+-- options', a name in a list and one argument too many are errors, never ignored. Each function is called rightly once
+-- (`samples`: its arguments, made anew for every call); a function of the manual without a sample is an error, too.
+local orrery = require "orrery"
+local manual = require "orrery.manual"
+local nn, optim, strategy, data = orrery.nn, orrery.optim, orrery.strategy, orrery.data
+
+local folder = os.tmpname()
+os.remove(folder)
+assert(os.execute(("mkdir -p '%s/images/a' '%s/images/b'"):format(folder, folder)))
+local function file(name, text)
+  local path = folder .. "/" .. name
+  local out = assert(io.open(path, "wb"))
+  out:write(text)
+  out:close()
+  return path
+end
+
+local host = orrery.tensor({ { 1.0, 2.0 }, { 3.0, 4.0 } }, "f32")
+local ids = orrery.tensor { 0, 1 }
+local dataset = data.arrays { x = { { 1.0 }, { 2.0 }, { 3.0 }, { 4.0 } } }
+local images = data.arrays { x = orrery.tensor({ { { { 1.0, 2.0 }, { 3.0, 4.0 } } }, { { { 1.0, 2.0 }, { 3.0, 4.0 } } } }) }
+local text_file = file("text", ("some text to read. "):rep(20))
+local text = data.text(text_file, { ctx = 4 })
+local tokens = file("tokens", ("\1\0"):rep(64))
+local csv = file("table.csv", "a,b\n1,2\n3,4\n")
+local cifar = file("cifar", ("\0"):rep(3073 * 2))
+local idx_images = file("images.idx", "\0\0\8\3\0\0\0\2\0\0\0\2\0\0\0\2" .. ("\1"):rep(8))
+local idx_labels = file("labels.idx", "\0\0\8\1\0\0\0\2\0\1")
+local function model() return nn.linear(1, 1) end
+local function run()
+  local m = model()
+  return orrery.compile(function(b) return nn.mse(m(b.x), b.x) end, { params = m, optimizer = optim.sgd {} })
+end
+local batch = dataset:batch(1, { size = 4 })
+local function tokenizer() return data.train_bpe("some text", { vocab = 260, string = true }) end
+
+-- By owner and name: a function that returns the arguments, of a method with its object first. Those of `traced` are
+-- called in a traced function, with x = [2,4] and k = [2], of 0 and 1.
+local samples, traced = {}, {}
+local made = 0
+local function new_name()
+  made = made + 1
+  return "name" .. made
+end
+
+for _, name in ipairs { "exp", "log", "tanh", "sigmoid", "relu", "gelu", "sqrt", "rsqrt", "recip", "abs", "sign", "erf",
+  "sin", "cos", "floor", "ceil", "round", "isfinite", "softmax", "silu", "argmax", "stop_gradient", "microbatch_mean" } do
+  traced["Tensor." .. name] = function(x) return x end
+end
+for _, name in ipairs { "pow", "maximum", "minimum", "gt", "lt", "ge", "le", "eq", "ne" } do
+  traced["Tensor." .. name] = function(x) return x, x end
+end
+for _, name in ipairs { "sum", "sumsq", "mean", "max", "min", "logsumexp" } do
+  traced["Tensor." .. name] = function(x) return x, { 1 }, { keep = true } end
+end
+traced["Tensor.var"] = function(x) return x, { 1 }, { keep = true, correction = 0 } end
+for _, name in ipairs { "logical_and", "logical_or" } do
+  traced["Tensor." .. name] = function(_, _, _, yes) return yes, yes end
+end
+local more = {
+  logical_not = function(_, _, _, yes) return yes end,
+  select = function(x, _, _, yes) return yes, x, x end,
+  cast = function(x) return x, "f64" end,
+  matmul = function(x) return x, x, { transpose_b = true } end,
+  reshape = function(x) return x, 4, 2 end,
+  broadcast = function(x) return x, 3, 2, 4 end,
+  transpose = function(x) return x, 1, 2 end,
+  permute = function(x) return x, 2, 1 end,
+  slice = function(x) return x, 1, 1, 2, 1 end,
+  split = function(x) return x, 2, { 1, 3 } end,
+  pad = function(x) return x, 1, 4, { before = 1, value = 1 } end,
+  windows = function(x) return x, 1, { stride = 1 } end,
+  fold = function(x) return x:windows(1), 2, { stride = 1 } end,
+  gather = function(x, k) return x, k end,
+  take = function(x, k) return x, k end,
+  put = function(x, k) return x, k, 1 end,
+  scatter_add = function(x, k) return x, k, x end,
+  slice_at = function(x, k) return x, 1, k:slice(1, 1, 1):reshape(), 1 end,
+  update_slice = function(x, k) return x, x:slice(1, 1, 1), 1, k:slice(1, 1, 1):reshape() end,
+  topk = function(x) return x, 2 end,
+  clamp = function(x) return x, 0, 1 end,
+  cumsum = function(x) return x, 1 end,
+  one_hot = function(_, k) return k, 3, "f32" end,
+  sort = function(x) return x, 1, { descending = true } end,
+}
+for name, sample in pairs(more) do traced["Tensor." .. name] = sample end
+for name, sample in pairs {
+  where = function(x, _, _, yes) return yes, x, x end,
+  concat = function(x) return { x, x }, 1 end,
+  stop_gradient = function(x) return x end,
+  layernorm = function(x, _, w) return x, w, w, 1e-5 end,
+  rmsnorm = function(x, _, w) return x, w, 1e-5 end,
+  attention = function(x) local q = x:reshape(1, 2, 4) return q, q, q, { heads = 2 } end,
+  cross_entropy = function(x, k) return x, k, { ignore = -1 } end,
+  dropout = function(x) return x, 0.5 end,
+  categorical = function(x) return x end,
+  training = function() end,
+  iota = function() return 3, "i64" end,
+  full = function() return { 2 }, 1, "f32" end,
+  ones = function() return { 2 }, "f32" end,
+  zeros = function() return { 2 }, "f32" end,
+  ones_like = function(x) return x end,
+  zeros_like = function(x) return x end,
+  uniform = function() return { 2 } end,
+  normal = function() return { 2 } end,
+  grad = function(x) return x, { x }, { grad_output = x } end,
+  einsum = function(x) return "ij->ji", x end,
+  scan = function(x) return function(s, t) return s, t end, nil, x end,
+  print = function(x) return x, "name" end,
+  watch = function(x) return x, "name" end,
+} do traced["orrery." .. name] = sample end
+for name, sample in pairs {
+  attention = function(x) local q = x:reshape(1, 2, 4) return q, q, q, { heads = 2 } end,
+  cross_entropy = function(x, k) return x, k, { ignore = -1 } end,
+  rotary = function(x) return x:reshape(1, 2, 4), { heads = 2 } end,
+  mse = function(x) return x, x end,
+} do traced["nn." .. name] = sample end
+for _, name in ipairs { "flatten", "gelu", "gelu_exact", "relu", "sigmoid", "silu", "softmax", "tanh" } do
+  traced["nn." .. name] = function(x) return x end
+end
+
+for dims = 1, 3 do
+  for name, sample in pairs {
+    adaptive_avg_pool = function() return 2 end,
+    avg_pool = function() return 2, { stride = 1 } end,
+    max_pool = function() return 2, { stride = 1 } end,
+    conv = function() return 2, 2, 3, { padding = 1 } end,
+    conv_transpose = function() return 2, 2, 3, { padding = 1 } end,
+  } do samples[("nn.%s%dd"):format(name, dims)] = sample end
+end
+for name, sample in pairs {
+  batchnorm = function() return 2, { sync = true } end,
+  dropout = function() return 0.5 end,
+  embedding = function() return 3, 4, { init = nn.init.normal(1) } end,
+  embedding_bag = function() return 3, 4, { mode = "sum" } end,
+  evaluated = function() return model() end,
+  freeze = function() return model(), true end,
+  groupnorm = function() return 2, 4, { eps = 1e-5 } end,
+  gru = function() return 2, 2, { layers = 2 } end,
+  instancenorm = function() return 2, { affine = true } end,
+  layernorm = function() return 2, { eps = 1e-5 } end,
+  linear = function() return 2, { 2, 2 }, { bias = false } end,
+  lstm = function() return 2, 2, { layers = 2 } end,
+  module = function() return "Name", function() return function() end end end,
+  parameter = function() return { 2 }, { dtype = "f32" } end,
+  relative_bias = function() return 2, { buckets = 8 } end,
+  rmsnorm = function() return 2, { eps = 1e-5 } end,
+  sequential = function() return 2, model end,
+  switch = function() return 4, { experts = 2 } end,
+} do samples["nn." .. name] = sample end
+for name, sample in pairs {
+  constant = function() return 1 end,
+  uniform = function() return 0, 1 end,
+  normal = function() return 1, 0 end,
+  fan_in = function() return { 2, 2 } end,
+  xavier = function() return { 2, 2 } end,
+  kaiming = function() return { 2, 2 } end,
+  resolve = function() return nn.init.xavier, { 2, 2 } end,
+} do samples["nn.init." .. name] = sample end
+
+for _, name in ipairs { "adagrad", "adam", "adamw", "lamb", "lars", "lion", "momentum", "muon", "rmsprop", "sgd" } do
+  samples["optim." .. name] = function() return { lr = 0.1, decay = 0.1 } end
+end
+samples["optim.constant"] = function() return { peak = 1, warmup = 2 } end
+for _, name in ipairs { "cosine", "linear" } do
+  samples["optim." .. name] = function() return { peak = 1, steps = 10 } end
+end
+samples["optim.schedule"] = function() return "name", { peak = false }, function() return 1 end end
+samples["optim.define"] = function()
+  return "mine", { options = { lr = 1 }, update = function(p, g) return p - g end }
+end
+samples["Optimizer.attach"] = function() return optim.sgd {}, model() end
+local function attached() return optim.sgd {}:attach(model()) end
+samples["Attached.update"] = function()
+  local m = model()
+  return optim.sgd {}:attach(m), { orrery.tensor { 1.0 }, orrery.tensor { { 1.0 } } }
+end
+samples["Attached.save"] = function() return attached(), folder .. "/attached" end
+samples["Attached.load"] = function()
+  attached():save(folder .. "/attached")
+  return attached(), folder .. "/attached"
+end
+
+for name, sample in pairs {
+  axis_size = false, coordinate = false, sample_index = false, -- in strategies' code and losses
+  tensor = function() return { 1.0, 2.0 }, "f32" end,
+  parameter = function() return { 2 }, { dtype = "f32" } end,
+  buffer = function() return { 2 }, { dtype = "f32" } end,
+  input = function() return new_name(), 1 end,
+  init = function() return { comm = "" } end,
+  seed = function() return 1 end,
+  region = false, -- closes the block that it is in
+  fail = false, exit = false,
+  did_you_mean = function() return "word", { "ward" } end,
+  natural_less = function() return "a", "b" end,
+  type = function() return 1 end,
+  time = function() end,
+  glob = function() return "a*", "ab" end,
+  help = false, -- prints
+  args = function() return { walk = 1 } end,
+  load = function()
+    host:save(folder .. "/host.npy")
+    return folder .. "/host.npy"
+  end,
+  options = function() return "f", { a = 1 }, { a = 2 } end,
+  sources = function() end,
+  compile = function()
+    local m = model()
+    return function(b) return nn.mse(m(b.x), b.x) end, { params = m, optimizer = optim.sgd {} }
+  end,
+  value_and_grad = function() local m = model() return function(b) return nn.mse(m(b.x), b.x) end, m end,
+  func = function() return function(x) return x end end,
+  gradient = function() return { forward = function(x) return x end, backward = function(dy) return dy end } end,
+  parameters = function() return model() end,
+  log = false, -- prints what it is given
+  digest = function() return model() end,
+  op = false, check_op = false, -- op_second_result.lua and tests/check
+} do samples["orrery." .. name] = sample end
+
+for name, sample in pairs {
+  ["HostTensor.tolist"] = function() return host end,
+  ["HostTensor.item"] = function() return orrery.tensor { 1.0 } end,
+  ["HostTensor.save"] = function() return host, folder .. "/host.npy" end,
+  ["State.read"] = function() return orrery.parameter { 2 } end,
+  ["State.write"] = function() return orrery.parameter { 2 }, orrery.tensor { 1.0, 2.0 } end,
+  ["State.update"] = false, ["State.updated"] = false,
+  ["State.rename"] = function() return orrery.parameter { 2 }, "name" end,
+  ["State.freeze"] = function() return orrery.parameter { 2 }, true end,
+  ["State.identity"] = function() return orrery.parameter { 2 } end,
+  ["Scalar.set"] = function() return orrery.input(new_name(), 1), 2 end,
+  ["Run.step"] = function() return run(), batch end,
+  ["Run.eval"] = function() return run(), batch end,
+  ["Run.probe"] = function() return run(), {} end,
+  ["Run.plan"] = false, -- only `orrery plan` and the program have the planner
+  ["Run.counters"] = function() return run() end,
+  ["Run.save"] = function()
+    local r = run()
+    r:step(batch)
+    return r, folder .. "/saved", "extra", true
+  end,
+  ["Run.finish_save"] = function() return run() end,
+  ["Run.load"] = false, -- after Run.save, below
+  ["Run.checkpoints"] = function() return run(), { dir = os.tmpname() .. "-series", every = 2 } end,
+  ["StepResult.mean"] = function() return run():step(batch) end,
+  ["StepResult.get"] = function() return run():step(batch), "loss" end,
+  ["StepResult.names"] = function() return run():step(batch) end,
+  ["Field.read"] = function() return batch.x end,
+  ["data.files"] = function() return folder, { ".csv" } end,
+  ["data.arrays"] = function() return { x = { 1.0, 2.0 } } end,
+  ["data.bpe"] = function()
+    tokenizer():save(folder)
+    return folder .. "/vocab.json", folder .. "/merges.txt", { split = "gpt2" }
+  end,
+  ["data.cifar"] = function() return cifar, { dtype = "u8" } end,
+  ["data.csv"] = function() return csv, { x = { "a", "b" } }, { dtypes = { x = "f32" } } end,
+  ["data.from"] = function() return function() return function() end end, { shuffle = 1 } end,
+  ["data.idx"] = function() return idx_images, idx_labels, { dtype = "u8" } end,
+  ["data.images"] = false, ["data.tiktoken"] = false, -- tests/e2e/data_test.py has files for them
+  ["data.mix"] = function() return { dataset, dataset }, { 1, 2 } end,
+  ["data.open"] = function() return "npy", folder .. "/host.npy" end,
+  ["data.text"] = function() return text_file, { ctx = 4 } end,
+  ["data.tokenizer"] = false, -- what plugins take
+  ["data.tokens"] = function() return tokens, { length = 4 } end,
+  ["data.train_bpe"] = function() return "some text", { vocab = 260, string = true } end,
+  ["Dataset.batch"] = function() return dataset, 1, { size = 2 } end,
+  ["Dataset.batches"] = function() return dataset, { size = 2 } end,
+  ["Dataset.split"] = function() return dataset, 0.5 end,
+  ["Dataset.shard"] = function() return dataset, 0, 2 end,
+  ["Dataset.encode"] = function() return text, "some" end,
+  ["Dataset.decode"] = function() return text, { 0, 1 } end,
+  ["Dataset.augment"] = function() return images, { flip = true } end,
+  ["Tokenizer.encode"] = function() return tokenizer(), "some" end,
+  ["Tokenizer.decode"] = function() return tokenizer(), { 97 } end,
+  ["Tokenizer.save"] = function() return tokenizer(), folder end,
+  ["Stream.batches"] = function()
+    return data.from(function() local n = 0 return function() n = n + 1 if n < 5 then return { x = 1 } end end end),
+      { size = 2 }
+  end,
+  ["Module.save_weights"] = function() return model(), folder .. "/w.safetensors", { max_shard_size = "1GB" } end,
+  ["Module.load_weights"] = function()
+    model():save_weights(folder .. "/w.safetensors")
+    return model(), folder .. "/w.safetensors", { strict = true }
+  end,
+  ["World.group"] = function() return orrery.world, { 0 } end,
+  ["World.send"] = false, ["World.recv"] = false, -- to another rank
+  ["World.barrier"] = function() return orrery.world end,
+  ["World.join"] = function() return orrery.world end,
+  ["World.allgather_object"] = function() return orrery.world, 1 end,
+  ["World.broadcast_object"] = function() return orrery.world, 1, { root = 0 } end,
+  ["Handle.poll"] = function() return orrery.world:allreduce_async(host) end,
+  ["Handle.wait"] = function() return orrery.world:allreduce_async(host) end,
+} do samples[name] = sample end
+for name, options in pairs {
+  allgather = { name = "n" }, allreduce = { op = "sum" }, alltoall = { name = "n" }, broadcast = { root = 0 },
+  reduce_scatter = { op = "sum" },
+} do
+  for _, ending in ipairs { "", "_async" } do
+    samples["World." .. name .. ending] = function()
+      local copy = {}
+      for k, v in pairs(options) do copy[k] = v end
+      return orrery.world, host, copy
+    end
+  end
+end
+for _, name in ipairs(manual.names()) do
+  if name:find "^strategy%.%l+$" and name ~= "strategy.define" then samples[name] = function() return {} end end
+end
+samples["strategy.place"] = function() return { modules = { "a" } } end
+samples["strategy.define"] = function()
+  return { name = "mine", class = "exact", transform = function() end, options = {} }
+end
+
+-- What a table with names may stand for where it is no option: by name, the places.
+local takes_names = {
+  -- any value
+  ["orrery.type"] = 1, ["World.allgather_object"] = 1, ["World.broadcast_object"] = 1, ["orrery.scan"] = 2,
+  ["nn.init.resolve"] = 1,
+  -- names are the script's own
+  ["orrery.args"] = 1, ["orrery.options"] = { 2, 3 }, ["data.arrays"] = 1, ["orrery.parameters"] = 1, ["optim.schedule"] = 2,
+}
+
+local function is_free(name, place)
+  local free = takes_names[name]
+  if type(free) == "table" then return free[1] == place or free[2] == place end
+  return free == place
+end
+
+-- What has no sample here: what scripts do not call, hooks' drafts and collectives of a mesh axis, whose rows are
+-- checked as all others of C++ are (core/lua/api.cpp).
+local function is_covered(name)
+  return name:find "%.__" or name:find "^engine%." or name:find "^Draft%." or name:find "^Program%."
+    or name:find "^Weights%." or name:find "^strategy%.traffic" or name:find "^Tensor%.all_" or name:find "^Tensor%.p?broadcast"
+    or name == "Tensor.reduce_scatter" or name == "Tensor.ppermute" or name == "Tensor.vary"
+end
+
+local offenders = {}
+local function refuses(name, what, call, arguments)
+  local ok, message = pcall(call, table.unpack(arguments, 1, arguments.n))
+  if ok then
+    offenders[#offenders + 1] = ("%s: %s is ignored"):format(name, what)
+  elseif message:find "attempt to" or message:find "bad argument" then
+    offenders[#offenders + 1] = ("%s: %s: %s"):format(name, what, message)
+  end
+end
+
+local function is_list(value) return type(value) == "table" and #value > 0 end
+local function is_options(value) return type(value) == "table" and getmetatable(value) == nil and next(value) and #value == 0 end
+local function with(value, key, what)
+  local copy = {}
+  for k, v in pairs(value) do copy[k] = v end
+  copy[key] = what
+  return copy
+end
+
+-- Calls a function with each of its arguments spoilt in turn.
+local function spoil(name, call, make, first)
+  local function changed(place, value)
+    local arguments = table.pack(make())
+    arguments[place] = value
+    arguments.n = math.max(arguments.n, place)
+    return arguments
+  end
+  local right = table.pack(make())
+  local ok, message = pcall(call, table.unpack(right, 1, right.n))
+  -- A truth value that nothing reads is an error at the end of the trace.
+  if ok and orrery.type(message) == "Tensor" and message.dtype == "bool" then message:cast "f32" end
+  if not ok then
+    offenders[#offenders + 1] = ("%s: the sample fails: %s"):format(name, message)
+    return
+  end
+  for place = first, right.n do
+    local value = right[place]
+    if not is_free(name, place - first + 1) then
+      refuses(name, "an unknown option in place " .. place, call, changed(place, { no_such_option = 1 }))
+    end
+    if is_free(name, place - first + 1) then
+      -- any names are right here
+    elseif is_options(value) then
+      refuses(name, "an unknown option", call, changed(place, with(value, "no_such_option", 1)))
+      for other = first, right.n do
+        if other ~= place and not is_free(name, other - first + 1) then refuses(name, "options in place " .. other, call, changed(other, value)) end
+      end
+    elseif is_list(value) and getmetatable(value) == nil then
+      refuses(name, "a name in the list in place " .. place, call, changed(place, with(value, "keep", true)))
+    end
+  end
+  if name ~= "Tensor.reshape" and name ~= "Tensor.broadcast" and name ~= "Tensor.permute" then
+    refuses(name, "one argument more", call, changed(right.n + 1, { no_such_option = 1 }))
+  else
+    refuses(name, "one argument more", call, changed(right.n + 1, { keep = true }))
+  end
+end
+
+local function function_of(name, sample, ...)
+  local owner, key = name:match "^(.+)%.([^.]+)$"
+  if owner:find "^%u" then return (sample(...))[key], 2 end
+  local at = orrery
+  for part in owner:gmatch "[^.]+" do
+    if part ~= "orrery" then at = at[part] end
+  end
+  return at[key], 1
+end
+
+for _, name in ipairs(manual.names()) do
+  local sample = samples[name]
+  if sample then
+    local call, first = function_of(name, sample)
+    spoil(name, call, sample, first)
+  end
+end
+orrery.func(function(x, k, w)
+  local yes = x:gt(0)
+  for _, name in ipairs(manual.names()) do
+    local sample = traced[name]
+    if sample then
+      local call, first = function_of(name, sample, x, k, w, yes)
+      spoil(name, call, function() return sample(x, k, w, yes) end, first)
+    end
+  end
+  return orrery.where(yes, x, 0)
+end)(orrery.tensor({ { 1, 2, 3, 4 }, { 5, 6, 7, 8 } }, "f32"), ids, orrery.tensor({ 1, 1, 1, 1 }, "f32"))
+
+for _, name in ipairs(manual.names()) do
+  if samples[name] == nil and not traced[name] and not is_covered(name) then
+    offenders[#offenders + 1] = name .. ": has no sample"
+  end
+end
+os.execute(("rm -rf '%s'"):format(folder))
+assert(#offenders == 0, "\n" .. table.concat(offenders, "\n"))

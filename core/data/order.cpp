@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/order.h"
 
+#include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "data/random.h"
 
@@ -28,6 +30,15 @@ const std::vector<int64_t>& permutation(uint64_t seed, int64_t epoch, int64_t co
   return order;
 }
 
+// The first of the batch's samples and one behind the last, counted over all epochs.
+std::pair<int64_t, int64_t> ordinals(const BatchOrder& order, int64_t items) {
+  const int64_t whole = (order.step - 1) * order.size;
+  if (order.rest == Rest::joined) return {whole, whole + order.size};
+  const int64_t epoch = order.epoch(items), begin = epoch * items,
+                first = begin + (order.step - 1 - epoch * order.batches(items)) * order.size;
+  return {first, std::min(first + order.size, begin + items)};
+}
+
 }  // namespace
 
 int64_t Samples::items() const {
@@ -40,8 +51,9 @@ std::vector<Pick> batch_picks(const Samples& samples, const BatchOrder& order) {
   std::vector<Pick> picks;
   picks.reserve(static_cast<size_t>(order.size));
   const int64_t items = samples.items(), window = samples.data->window();
-  for (int64_t i = 0; i < order.size; ++i) {
-    const int64_t ordinal = (order.step - 1) * order.size + i, epoch = ordinal / items;
+  const auto [first, end] = ordinals(order, items);
+  for (int64_t ordinal = first; ordinal < end; ++ordinal) {
+    const int64_t epoch = ordinal / items;
     int64_t sample = 0;
     if (order.shuffle && window) {
       const auto element = static_cast<uint64_t>(ordinal * samples.shards + samples.shard);

@@ -19,11 +19,25 @@ struct Samples {
   int64_t items() const;
 };
 
+// What becomes of the samples at the end of an epoch that do not fill a batch: the next epoch's first
+// join them, they are a batch of their own, or they are left out.
+enum class Rest { joined, apart, dropped };
+
 struct BatchOrder {
   int64_t step = 1;  // from 1
   int64_t size = 1;
   bool shuffle = true;
   uint64_t seed = 1;
+  Rest rest = Rest::joined;
+
+  // The batches of an epoch of so many samples. REQUIRES: rest is not joined.
+  int64_t batches(int64_t items) const {
+    return rest == Rest::apart ? (items + size - 1) / size : items / size;
+  }
+  // The epoch, from 0, of the batch's first sample.
+  int64_t epoch(int64_t items) const {
+    return rest == Rest::joined ? (step - 1) * size / items : (step - 1) / batches(items);
+  }
 };
 
 // The samples of one batch. Each epoch is a permutation; shuffled text is random windows. [main

@@ -68,14 +68,15 @@ void push_batch(lua_State* L, const std::shared_ptr<BatchReader>& batch) {
 void tell_wrap(const std::string& line, const Samples& samples, const BatchOrder& order,
                bool& told) {
   const int64_t items = samples.items(), first = (order.step - 1) * order.size;
-  if (told || order.shuffle || first >= items || first + order.size <= items) return;
+  if (told || order.shuffle || order.rest != Rest::joined || first >= items ||
+      first + order.size <= items)
+    return;
   told = true;
   if (world_info().rank == 0)
     spdlog::warn(
         "{}: batch {} of size {} has the last of {} samples and begins again with the first: a "
-        "pass "
-        "that has each sample once takes a size that divides {}",
-        line, order.step, order.size, items, items);
+        "pass that has each sample once is data:batches {{ size = {}, epochs = 1 }}",
+        line, order.step, order.size, items, order.size);
 }
 
 Pushed batch(lua_State* L, DatasetRef& self, int64_t step, const Table& options) {
@@ -93,18 +94,42 @@ int next_batch(lua_State* L) {
     if (loop.order.step > loop.last) return 0;
     tell_wrap(user_line(state), loop.samples, loop.order, loop.told_wrap);
     loop.current = loop.next ? loop.next : make_batch(loop.samples, loop.order);
+    const int64_t epoch = loop.order.epoch(loop.samples.items()) + 1;
     lua_pushinteger(state, loop.order.step++);
     loop.next = loop.order.step > loop.last ? nullptr : make_batch(loop.samples, loop.order);
     loop.current->set_next(loop.next);
     push_batch(state, loop.current);
-    return 2;
+    lua_pushinteger(state, epoch);
+    return 3;
   });
 }
 
+// The last step of so many epochs, whose ends `order` keeps from now on.
+int64_t last_of_epochs(const Table& options, int64_t items, BatchOrder& order) {
+  const std::string rest = options.has("last") ? options.text("last") : "short";
+  if (rest != "short" && rest != "drop")
+    fail(ORR_INVALID, "batches: last is '{}': it is 'short' or 'drop'", rest);
+  order.rest = rest == "short" ? Rest::apart : Rest::dropped;
+  const int64_t epochs = options.integer("epochs"), each = order.batches(items);
+  if (epochs < 1) fail(ORR_INVALID, "batches: epochs is {}, expected at least 1", epochs);
+  if (each == 0)
+    fail(ORR_INVALID, "batches: {} samples do not fill a batch of {}, and last = 'drop'", items,
+         order.size);
+  if (epochs > INT64_MAX / each)
+    fail(ORR_INVALID, "batches: {} epochs have more steps than can be counted", epochs);
+  return epochs * each;
+}
+
 Pushed batches(lua_State* L, DatasetRef& self, const Table& options) {
-  const bool ends = options.has("steps");
-  const int64_t last = ends ? options.integer("steps") : std::numeric_limits<int64_t>::max() - 1;
-  const BatchOrder order = order_in(options, options.integer("from"));
+  const bool by_epochs = options.has("epochs"), ends = by_epochs || options.has("steps");
+  if (by_epochs && options.has("steps"))
+    fail(ORR_INVALID, "batches: steps and epochs both say where it ends: give one of them");
+  if (options.has("last") && !by_epochs)
+    fail(ORR_INVALID, "batches: last is about the ends of epochs: give epochs, not steps");
+  BatchOrder order = order_in(options, options.integer("from"));
+  const int64_t last = by_epochs ? last_of_epochs(options, self.samples.items(), order)
+                       : ends    ? options.integer("steps")
+                                 : std::numeric_limits<int64_t>::max() - 1;
   Runtime::get().set_planned_steps(ends ? last : 0);
   push(L, Batches{self.samples, order, last, {}, {}});
   lua_pushcclosure(L, next_batch, 1);
@@ -234,10 +259,15 @@ std::vector<Api> dataset_api() {
        "@option shuffle: boolean = true; a new order in every epoch; random windows of text "
        "@option seed?: integer; the job's seed if left out",
        call<batch>},
-      {"Dataset:batches(options) -> fun(): integer, table; for step, batch in data:batches{size = "
-       "32} do. Files are read ahead while a step is under way. "
+      {"Dataset:batches(options) -> fun(): integer, table, integer; for step, batch, epoch in "
+       "data:batches{size = 32} do. Steps and epochs count from 1. Files are read ahead while a "
+       "step is under way. "
        "@option size: integer; samples in the whole batch, over all ranks "
        "@option steps?: integer; last step; goes on for ever if left out "
+       "@option epochs?: integer; instead of steps: so many passes over all samples, each of which "
+       "begins a batch of its own "
+       "@option last?: string; with epochs: 'short': the last batch of an epoch has what is left, "
+       "or 'drop': what does not fill a batch is left out; 'short' if left out "
        "@option from: integer = 1; first step; run.steps + 1 continues a run "
        "@option shuffle: boolean = true; a new order in every epoch; random windows of text "
        "@option seed?: integer; the job's seed if left out",

@@ -1884,13 +1884,15 @@ function Dataset:batch(step, options) end
 ---@class orrery.Dataset.batches.Options
 ---@field size integer samples in the whole batch, over all ranks
 ---@field steps? integer last step; goes on for ever if left out
+---@field epochs? integer instead of steps: so many passes over all samples, each of which begins a batch of its own
+---@field last? string with epochs: 'short': the last batch of an epoch has what is left, or 'drop': what does not fill a batch is left out; 'short' if left out
 ---@field from? integer first step; run.steps + 1 continues a run (default 1)
 ---@field shuffle? boolean a new order in every epoch; random windows of text (default true)
 ---@field seed? integer the job's seed if left out
 
----for step, batch in data:batches{size = 32} do. Files are read ahead while a step is under way.
+---for step, batch, epoch in data:batches{size = 32} do. Steps and epochs count from 1. Files are read ahead while a step is under way.
 ---@param options orrery.Dataset.batches.Options
----@return fun(): integer, table
+---@return fun(): integer, table, integer
 function Dataset:batches(options) end
 
 ---The first part and the rest.

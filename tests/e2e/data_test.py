@@ -54,7 +54,7 @@ for _ in data:batches { size = 5, steps = 2, shuffle = false } do end
             done = orrery("run", "-n", 2, script)
             self.assertEqual(done.code, 0, done.err)
             said = re.findall(r"wraps\.lua:(\d+): batch 3 of size 2 has the last of 5 samples and begins again with the "
-                              r"first: .* takes a size that divides 5", done.err)
+                              r"first: .* is data:batches \{ size = 2, epochs = 1 \}", done.err)
             self.assertEqual(said, ["5"])
 
     def test_metrics_say_what_was_waited_for_data(self):

@@ -59,10 +59,10 @@ orr_status* named(orr_status* status, const char* plugin, const char* function) 
   const orr_host& host = host_table();
   const int32_t code = host.error_code(status);
   if (code == ORR_OK || !(is_named<T> || code == ORR_UNIMPLEMENTED)) return status;
-  std::string words = host.error_message(status);
-  if (words.empty()) words = "no message";
+  std::string text = host.error_message(status);
+  if (text.empty()) text = "no message";
   host.error_release(status);
-  return host.error(code, fmt::format("{} [{}, {}]", words, plugin, function).c_str());
+  return host.error(code, fmt::format("{} [{}, {}]", text, plugin, function).c_str());
 }
 
 // Calls a function of table number n. An exception becomes a status, or ends the process if the

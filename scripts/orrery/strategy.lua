@@ -28,6 +28,9 @@ local function flat(strategy, options)
   end
   local given = {}
   for name, value in pairs(options or {}) do
+    if type(name) ~= "string" then
+      orrery.fail(("strategy.%s: option %s has no name: write { name = value }"):format(strategy, tostring(name)))
+    end
     given[name] = text_of(value, in_parts[name] and ";" or ",")
     if given[name] == nil then
       orrery.fail(("strategy.%s: %s is a list of other things than names"):format(strategy, tostring(name)))

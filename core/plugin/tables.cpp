@@ -47,6 +47,24 @@ struct Given {
 template <class T>
 Given<T> given[most_tables];
 
+// Kernels, devices and ops know nothing of the place in which they are called, and speak of tensors
+// and handles. What the other kinds say is a sentence of their own, which the caller begins.
+template <class T>
+constexpr bool is_named = std::is_same_v<T, orr_kernel_api> || std::is_same_v<T, orr_device_api> ||
+                          std::is_same_v<T, orr_op_api>;
+
+// The plugin's error, with the plugin, its file and the function behind its words.
+template <class T>
+orr_status* named(orr_status* status, const char* plugin, const char* function) {
+  const orr_host& host = host_table();
+  const int32_t code = host.error_code(status);
+  if (code == ORR_OK || !(is_named<T> || code == ORR_UNIMPLEMENTED)) return status;
+  std::string text = host.error_message(status);
+  if (text.empty()) text = "no message";
+  host.error_release(status);
+  return host.error(code, fmt::format("{} [{}, {}]", text, plugin, function).c_str());
+}
+
 // Calls a function of table number n. An exception becomes a status, or ends the process if the
 // function returns none.
 template <Text name, auto slot, size_t n, class T, class R, class... A>
@@ -54,7 +72,7 @@ R enter(A... arguments) noexcept {
   const Inside inside({given<T>[n].plugin, name.value});
   const auto call = [&] { return (given<T>[n].table.*slot)(arguments...); };
   if constexpr (std::is_same_v<R, orr_status*>)
-    return caught(call);
+    return caught([&] { return named<T>(call(), given<T>[n].plugin, name.value); });
   else
     return call();
 }
@@ -156,8 +174,34 @@ void fill_holes(Made<orr_observer_api> m) {
   fill<"wants", &T::wants>(m);
 }
 
+// A function without which the table is of no use: later, its absence would be found in the middle
+// of work that cannot be taken back.
+template <Text name, auto slot, class T>
+void need(const T& own) {
+  if (!(own.*slot))
+    fail(ORR_UNAVAILABLE, "its table has no function '{}', which every device must have",
+         name.value);
+}
+
+void check_functions(const orr_device_api& own) {
+  using T = orr_device_api;
+  need<"facts", &T::facts>(own), need<"allocate", &T::allocate>(own);
+  need<"free", &T::free>(own), need<"copy", &T::copy>(own);
+  need<"stream_create", &T::stream_create>(own), need<"stream_destroy", &T::stream_destroy>(own);
+  need<"event_create", &T::event_create>(own), need<"event_destroy", &T::event_destroy>(own);
+  need<"event_record", &T::event_record>(own), need<"stream_wait", &T::stream_wait>(own);
+  need<"event_sync", &T::event_sync>(own), need<"open", &T::open>(own);
+  const int recording =
+      !!own.capture_begin + !!own.capture_end + !!own.graph_launch + !!own.graph_destroy;
+  if (recording % 4)
+    fail(ORR_UNAVAILABLE,
+         "its table has some of 'capture_begin', 'capture_end', 'graph_launch' and "
+         "'graph_destroy': a device that records has all of them");
+}
+
 void fill_holes(Made<orr_device_api> m) {
   using T = orr_device_api;
+  check_functions(m.own);
   fill<"facts", &T::facts>(m);
   fill<"allocate", &T::allocate>(m);
   fill<"free", &T::free>(m);

@@ -39,6 +39,12 @@ local function check_definition(d)
   for _, key in ipairs { "name", "shape", "forward" } do
     if d[key] == nil then orrery.fail(("op: %s is missing"):format(key)) end
   end
+  for option in pairs(d.options or {}) do
+    if type(option) ~= "string" then
+      orrery.fail(("op: option %s of '%s' has no name: write options = { name = default }"):format(tostring(option),
+        d.name))
+    end
+  end
   if not d.name:find "^[%a_][%w_]*$" then
     orrery.fail(("op: '%s' is no name for orrery.ops: take letters, digits and _"):format(d.name))
   end

@@ -180,7 +180,7 @@ local function train_with(d, inputs, shared)
     return (y * y):mean()
   end, {
     params = { scale = scale, of_op = trained }, optimizer = orrery.optim.sgd { lr = 0.01 },
-    microbatches = math.min(inputs[1].shape[1], 4), strategy = { orrery.strategy.data {} },
+    microbatches = math.min(inputs[1].shape[1], 8), strategy = { orrery.strategy.data {} },
   })
   for _ = 1, 3 do orrery.log("bits %.17g", run:step(batch):mean()) end
   orrery.log("bits %s", orrery.digest { scale = scale, of_op = trained })

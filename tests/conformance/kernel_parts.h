@@ -21,5 +21,7 @@ std::vector<Test> kernel_contract_tests();
 std::vector<Test> gradient_tests();
 // Labels and indices that point nowhere.
 std::vector<Test> bad_data_tests();
+// Small models on several ranks.
+std::vector<Test> kernel_training_tests();
 
 }  // namespace orrery::judge

@@ -296,7 +296,7 @@ std::vector<Test> kernel_tests() {
     if (has.leaves)
       tests.push_back({"kernel.leaves." + kind, 300, over_cases(kind, has_leaves, leaves)});
   }
-  for (auto family : {gradient_tests, bad_data_tests})
+  for (auto family : {gradient_tests, bad_data_tests, kernel_training_tests})
     for (Test& test : family()) tests.push_back(std::move(test));
   return tests;
 }

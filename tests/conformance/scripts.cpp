@@ -14,7 +14,8 @@ namespace orrery::judge {
 namespace {
 
 // A model with what strategies look for: an embedding, blocks in a list, norms, layers with biases,
-// dropout, an optimizer with state, more microbatches than ranks and a ragged batch.
+// dropout, an optimizer with state, microbatches that three ranks do not share evenly and a ragged
+// batch.
 constexpr const char* script = R"(local orrery = require "orrery"
 local nn, optim, strategy = orrery.nn, orrery.optim, orrery.strategy
 orrery.seed(SEED)
@@ -31,7 +32,7 @@ end)
 
 local model = Model()
 local run = orrery.compile(function(b) return nn.cross_entropy(model(b.x), b.y) end, {
-  params = model, optimizer = optim.adamw { lr = 1e-2 }, clip = 0.5, microbatches = 6, strategy = { STACK },
+  params = model, optimizer = optim.adamw { lr = 1e-2 }, clip = 0.5, microbatches = 8, strategy = { STACK },
 })
 if "LOAD" ~= "" then run:load "LOAD" end
 for step = run.steps + 1, "SAVE" ~= "" and 2 or 4 do
@@ -84,21 +85,35 @@ std::string ScriptRun::lines(const std::string& beginning) const {
   return all;
 }
 
+ScriptRun run_text(const Subject& subject, bool with_plugin, const std::string& text,
+                   const std::vector<std::string>& words, int seconds) {
+  const ScratchDirectory directory;
+  const std::filesystem::path file = directory.path() / "model.lua";
+  std::ofstream(file) << text;
+  std::vector<std::string> all = {"run"};
+  all.insert(all.end(), words.begin(), words.end());
+  all.push_back(file.string());
+  const Ended ended = run_orrery(
+      all,
+      {"ORRERY_PLUGIN_PATH=" + (with_plugin ? subject.path.string() : ""), "ORRERY_DEADLINE=10"},
+      seconds);
+  return {ended.late ? ORR_DEADLINE : ended.code, ended.seconds, ended.output};
+}
+
+std::string model_script(const Subject& subject, const std::string& strategies,
+                         const std::string& load, const std::string& save) {
+  std::string text = replaced(script, "SEED", std::to_string(subject.seed));
+  text = replaced(std::move(text), "STACK", strategies);
+  return replaced(replaced(std::move(text), "LOAD", load), "SAVE", save);
+}
+
 ScriptRun run_script(const Subject& subject, bool with_plugin, const std::string& strategies,
                      int ranks, int seconds, Halt halt) {
   const ScratchDirectory directory;
   const std::string saved = (directory.path() / "saved").string();
-  const auto run = [&](const std::string& load, const std::string& save) -> ScriptRun {
-    const std::filesystem::path file = directory.path() / "model.lua";
-    std::string text = replaced(script, "SEED", std::to_string(subject.seed));
-    text = replaced(std::move(text), "STACK", strategies);
-    text = replaced(replaced(std::move(text), "LOAD", load), "SAVE", save);
-    std::ofstream(file) << text;
-    const Ended ended = run_orrery(
-        {"run", "-n", std::to_string(ranks), file.string()},
-        {"ORRERY_PLUGIN_PATH=" + (with_plugin ? subject.path.string() : ""), "ORRERY_DEADLINE=10"},
-        seconds);
-    return {ended.late ? ORR_DEADLINE : ended.code, ended.seconds, ended.output};
+  const auto run = [&](const std::string& load, const std::string& save) {
+    return run_text(subject, with_plugin, model_script(subject, strategies, load, save),
+                    {"-n", std::to_string(ranks)}, seconds);
   };
   if (halt == Halt::none) return run("", "");
   const ScriptRun first = run("", saved);

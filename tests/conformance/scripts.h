@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "conformance/test.h"
 
@@ -33,6 +34,16 @@ struct ScriptRun {
   std::string traffic() const { return lines("traffic "); }
   std::string lines(const std::string& beginning) const;
 };
+
+// Runs the script with these words in front of it. The plugin is in front of the search path, or not
+// in it.
+ScriptRun run_text(const Subject& subject, bool with_plugin, const std::string& text,
+                   const std::vector<std::string>& words, int seconds);
+
+// A small model that trains under the strategies, Lua expressions with commas between; from the
+// checkpoint `load`, and into `save` after its first half, unless these are "".
+std::string model_script(const Subject& subject, const std::string& strategies,
+                         const std::string& load = "", const std::string& save = "");
 
 // Whether the training is saved after its first half and another goes on from there.
 enum class Halt { none, saved_and_loaded };

@@ -51,6 +51,8 @@ USAGE = [
     (["run", "init_comm.lua"], 1, ["HERE", "comm 'lcoal'", "did you mean 'local'?"]),
     (["run", "strategy_name.lua"], 1, ["HERE", "'dtaa'", "did you mean 'data'?"]),
     (["run", "strategy_option.lua"], 1, ["HERE", "'siez'", "did you mean 'size'?"]),
+    (["run", "strategy_unnamed.lua"], 1, ["HERE", "strategy.zero: option 1 has no name: write { name = value }"]),
+    (["run", "op_unnamed.lua"], 1, ["HERE", "op: option 1 of 'scaled' has no name: write options = { name = default }"]),
     (["run", "compile_option.lua"], 1, ["HERE", "'microbatch'", "did you mean 'microbatches'?"]),
     (["run", REGRESSION, "step=3"], 2, ["'step'", "did you mean 'steps'?"]),
     (["run", REGRESSION, "batch=abc"], 2, ["batch=abc", "an integer"]),

@@ -143,7 +143,11 @@ class Device(unittest.TestCase):
         self.assertEqual((device.code, host.code), (1, 1), device.err)
         where = re.search(r"label.lua:\d+: .*", host.err)
         self.assertTrue(where, host.err)
-        self.assertIn(where[0], device.err)
+        kernel, device_name = (f" [{kind} '{name}' ({BUILD / file}), {function}]" for kind, name, file, function in (
+            ("kernel", "reference", "kernels/reference/orrery-kernel-reference.so", "launch"),
+            ("device", "strict", "tests/run/orrery-kernel-strict.so", "event_sync")))
+        self.assertTrue(where[0].endswith(kernel), where[0])
+        self.assertIn(where[0].removesuffix(kernel) + device_name, device.err)
 
     def test_the_way_of_exchanges_is_told(self):
         done = run("strict", 2, "--profile", *MLP)
@@ -158,6 +162,33 @@ class Device(unittest.TestCase):
         done = orrery("run", "--kernels", "strict", *MLP, **away)
         self.assertEqual(done.code, 69, done.err)
         self.assertIn("kernels 'strict' cannot run here: no strict device here", done.err)
+
+    def test_what_a_plugin_may_go_without(self):
+        """Every function of both tables and every permission of a kernel, one missing at a time: the same bits, or a
+        sentence that says which. Eight microbatches on three ranks lie apart in memory."""
+        words = [*MLP[:1], "steps=3", "microbatches=8"]
+        expected = said(run("reference", 3, *words))
+        file = re.escape(str(BUILD / "tests/run/orrery-kernel-strict.so"))
+        for name in ("strided_out", "inplace", "capturable", "stream_create_urgent", "release"):
+            with self.subTest(without=name):
+                self.assertEqual(said(run("strict", 3, *words, STRICT_WITHOUT=name, STRICT_SEED="1")), expected)
+        refused = {
+            "strided_in": "mlp.lua:\\d+: sequential: pointwise: kernel plugin 'strict' says that it takes no strides here "
+                          "\\(strided_in, .*: choose other --kernels",
+            "probe": "kernels 'strict' cannot run here: this plugin does not implement 'probe'",
+            "supports": "no kernel plugin computes .*\n.*strict: this plugin does not implement 'supports'"}
+        for name in ("measure", "prepare", "launch"):
+            refused[name] = rf"mlp.lua:\d+: .*this plugin does not implement '{name}' \[kernel 'strict' \({file}\), {name}\]"
+        for name in ("facts", "allocate", "free", "copy", "stream_create", "stream_destroy", "event_create",
+                     "event_destroy", "event_record", "stream_wait", "event_sync", "open"):
+            refused[name] = rf"plugin {file}: interface: its table has no function '{name}', which every device must have"
+        for name in ("capture_begin", "capture_end", "graph_launch", "graph_destroy"):
+            refused[name] = f"plugin {file}: interface: its table has some of 'capture_begin', .*'graph_destroy': a device"
+        for name, why in refused.items():
+            with self.subTest(without=name):
+                done = run("strict", 1, *words, STRICT_WITHOUT=name)
+                self.assertIn(done.code, (1, 69), done.err)
+                self.assertRegex(done.err, why)
 
     def test_refusals(self):
         done = orrery("run", "--kernels", "strict,reference", *MLP, **STRICT)

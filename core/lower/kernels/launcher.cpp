@@ -10,6 +10,8 @@
 namespace orrery {
 namespace {
 
+constexpr int64_t kMostRows = 4096;  // launches that one copy may become
+
 bool is_short(const Place& x) {
   return is_real(x.layout.dtype) && orr_dtype_bytes(x.layout.dtype) == 2;
 }
@@ -89,17 +91,28 @@ void Launcher::add(const Op& op, std::vector<Place> in, const std::vector<Place>
       bool out_fits = form.out_ok;
       for (size_t i = 0; i < form.out.size(); ++i)
         out_fits = out_fits && (form.out[i].is_contiguous() || (support.strided_out >> i & 1));
+      if (copies.empty() && !out_fits && !has_gaps(out)) refuse_layouts(launch);
       if (copies.empty() && !out_fits) return add_beside(op, in, out);
     }
     if (copies.empty()) break;
-    if (attempt > 2)
-      fail(ORR_FAILED, "{}{}: no layout suits the kernel", op.site.prefix(), op.kind);
-    for (int i : copies)
-      in[static_cast<size_t>(i)] = contiguous_copy(op, in[static_cast<size_t>(i)]);
+    if (attempt > 2) refuse_layouts(launch);
+    for (int i : copies) {
+      Place& x = in[static_cast<size_t>(i)];
+      x = x.layout.is_contiguous() ? transposed_copy(op, x) : contiguous_copy(op, x);
+    }
     form = op_def(op.kind).form(op, layouts(in), layouts(out));
   }
   launch.in_at = std::move(in), launch.out_at = out;
   finish(std::move(launch));
+}
+
+// No copy of an input or output helps: the op repeats elements, and the kernel takes no strides.
+void Launcher::refuse_layouts(const Launch& launch) const {
+  fail(ORR_UNAVAILABLE,
+       "{}{}: kernel plugin '{}' says that it takes no strides here (strided_in, strided_out of "
+       "orrery/kernel.h), and no copy has the layout that it takes: choose other --kernels",
+       launch.op.site.prefix(), launch.op.kind,
+       plan_.kernel_names[static_cast<size_t>(launch.kernels)]);
 }
 
 // Adds a matmul_pointwise as the two ops that it stands for. If the product is an output as well,
@@ -129,11 +142,58 @@ void Launcher::copy(const Op& reason, const Place& from, const Place& to) {
   int32_t x = copy.expr.push(ORR_FN_INPUT, from.layout.dtype, 0);
   const int32_t dtype = to.layout.dtype;
   copy.expr.outputs = {dtype == from.layout.dtype ? x : copy.expr.push(ORR_FN_CAST, dtype, x)};
-  add(copy, {from}, {to});
+  add_copy(copy, from, to, 1);
+}
+
+// Whether a kernel takes the strides of this copy. Where none does, no other copy can help.
+// `plugin`: the one with the best kernel.
+bool Launcher::copies(const Op& copy, const Place& from, const Place& to, int& plugin) const {
+  const KernelForm form = op_def(copy.kind).form(copy, {from.layout}, {to.layout});
+  Launch launch;
+  launch.op = copy, launch.in = abi_tensors(form.in), launch.out = abi_tensors(form.out);
+  const orr_support support = kernels_.choose(launch);
+  plugin = launch.kernels;
+  return (form.in[0].is_contiguous() || (support.strided_in & 1)) &&
+         (form.out[0].is_contiguous() || (form.out_ok && (support.strided_out & 1)));
+}
+
+// Adds a copy, one of `n` alike that a larger one was divided into, or one of each of its rows.
+void Launcher::add_copy(const Op& copy, const Place& from, const Place& to, int64_t n) {
+  int plugin = 0;
+  if (copies(copy, from, to, plugin)) return add(copy, {from}, {to});
+  const int64_t rows = to.layout.dims[0];  // a tensor without dims is contiguous
+  if (n * rows > kMostRows)
+    fail(ORR_UNAVAILABLE,
+         "{}a tensor of {} must be copied from or to memory with gaps, and kernel plugin '{}' says "
+         "of 'pointwise' that it takes no such strides (strided_in, strided_out of "
+         "orrery/kernel.h): that would be more than {} copies of a row. Choose other --kernels, or "
+         "smaller microbatches",
+         copy.site.prefix(), to_string({to.layout.dtype, to.layout.dims}),
+         plan_.kernel_names[static_cast<size_t>(plugin)], kMostRows);
+  const auto row = [](Place x, int64_t i) {
+    x.offset += static_cast<uint64_t>(i * x.layout.strides[0] * orr_dtype_bytes(x.layout.dtype));
+    x.layout.dims.erase(x.layout.dims.begin());
+    x.layout.strides.erase(x.layout.strides.begin());
+    return x;
+  };
+  for (int64_t i = 0; i < rows; ++i) add_copy(copy, row(from, i), row(to, i), n * rows);
 }
 
 Place Launcher::contiguous_copy(const Op& reason, const Place& from, int32_t dtype) {
   const Place to = new_place({dtype ? dtype : from.layout.dtype, from.layout.dims});
+  copy(reason, from, to);
+  return to;
+}
+
+// A copy whose last two dims lie in the other order: contiguous for an op that reads its transpose.
+Place Launcher::transposed_copy(const Op& reason, const Place& from) {
+  Dims dims = from.layout.dims;
+  const size_t r = dims.size();
+  if (r < 2) return contiguous_copy(reason, from);
+  std::swap(dims[r - 1], dims[r - 2]);
+  Place to = new_place({from.layout.dtype, dims});
+  std::swap(to.layout.dims[r - 1], to.layout.dims[r - 2]);
+  std::swap(to.layout.strides[r - 1], to.layout.strides[r - 2]);
   copy(reason, from, to);
   return to;
 }

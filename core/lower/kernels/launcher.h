@@ -30,7 +30,8 @@ class Launcher {
   // Adds a launch of the op on these places. Where no kernel takes their strides, copies are added
   // before and behind it.
   void add(const Op& op, std::vector<Place> in, const std::vector<Place>& out);
-  // Adds a copy; a cast if `to` has another dtype. `reason`: the op that needs it.
+  // Adds a copy; a cast if `to` has another dtype. `reason`: the op that needs it. Where no kernel
+  // takes its strides, it is a copy for each of its rows.
   void copy(const Op& reason, const Place& from, const Place& to);
   Place contiguous_copy(const Op& reason, const Place& from,
                         int32_t dtype = 0);  // 0: the dtype of `from`
@@ -39,6 +40,10 @@ class Launcher {
  private:
   void copy_nested(const Op& op, KernelForm& form, std::vector<Place>& in,
                    const std::vector<Place>& out);
+  bool copies(const Op& copy, const Place& from, const Place& to, int& plugin) const;
+  void add_copy(const Op& copy, const Place& from, const Place& to, int64_t n);
+  Place transposed_copy(const Op& reason, const Place& from);
+  [[noreturn]] void refuse_layouts(const Launch& launch) const;
   void add_beside(const Op& op, const std::vector<Place>& in, const std::vector<Place>& out);
   void add_apart(const Op& op, const std::vector<Place>& in, const std::vector<Place>& out);
   void add_widened(const Op& op, std::vector<Place> in, const std::vector<Place>& out);

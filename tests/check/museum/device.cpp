@@ -6,6 +6,8 @@
 #include "good_device.cpp"
 #pragma pop_macro("ORR_PLUGIN")
 
+#include <unistd.h>
+
 #include <cstddef>
 
 namespace {
@@ -91,6 +93,8 @@ orr_status* bad_prepare(void* self, const orr_op* op, orr_kernel** out) {
 
 orr_status* bad_launch(orr_kernel* kernel, orr_stream* stream, const orr_buffer* in,
                        const orr_buffer* out, const orr_buffer* workspace) {
+  while (fault("loops_in_a_launch")) pause();
+  if (fault("overflows_the_stack")) deeper(nullptr);
   orr_buffer table_rows = in[0];
   if (fault("launches_from_the_beginning")) table_rows.offset = 0;
   const orr_buffer all[] = {table_rows, in[1]};
@@ -103,6 +107,7 @@ orr_device_api bad_device() {
   bad.stream_wait = bad_wait, bad.event_destroy = bad_event_destroy, bad.event_sync = bad_sync;
   bad.graph_launch = bad_graph_launch, bad.graph_destroy = bad_graph_destroy;
   if (fault("misses_a_slot")) bad.stream_wait = nullptr;
+  if (fault("records_without_an_end")) bad.capture_end = nullptr;
   return bad;
 }
 

@@ -17,6 +17,13 @@ constexpr bool fault(std::string_view name) { return name == FAULT_NAME; }
 [[maybe_unused]] void* volatile leaked;
 [[maybe_unused]] void leak(size_t bytes) { leaked = std::malloc(bytes); }
 
+// Ends by a signal, once its frames reach the end of the stack.
+[[maybe_unused]] int deeper(volatile int* from) {
+  volatile int here[256] = {};
+  here[0] = from ? from[0] + 1 : 1;
+  return here[0] ? deeper(here) + here[0] : 0;
+}
+
 }  // namespace
 
 // Templates define their plugin at their end; here they must not.

@@ -94,6 +94,8 @@ void bad_release(void* self, orr_kernel* kernel) {
   if (!fault("leaks_kernels")) table.release(self, kernel);
 }
 
+int launches = 0;
+
 void spoil(const Kernel& kernel, const orr_buffer* in, const orr_buffer* out,
            const orr_buffer* workspace) {
   float* y = orr::data<float>(out[0]);
@@ -104,6 +106,7 @@ void spoil(const Kernel& kernel, const orr_buffer* in, const orr_buffer* out,
   if (fault("is_wrong_at_tails") && kernel.columns % 16 == 1) y[elements - 1] *= 1.1f;
   if (fault("is_wrong_at_width_77") && kernel.columns == 77) y[0] *= 1.1f;
   if (fault("depends_on_the_batch") && kernel.rows > 100) y[0] *= 1 + 1e-6f;
+  if (fault("is_wrong_after_many_launches") && ++launches > 5) y[0] *= 1.1f;
   if (fault("depends_on_threads") && orr::host->threads() > 1) y[0] *= 1 + 1e-6f;
   if (fault("needs_more_than_it_measured")) std::memset(orr::data<char>(*workspace), 0, 64);
   if (fault("leaks_per_launch")) leak(32);
@@ -114,6 +117,8 @@ void spoil(const Kernel& kernel, const orr_buffer* in, const orr_buffer* out,
 orr_status* bad_launch(orr_kernel* handle, orr_stream* stream, const orr_buffer* in,
                        const orr_buffer* out, const orr_buffer* workspace) {
   const auto& kernel = *reinterpret_cast<const Kernel*>(handle);
+  while (fault("loops_in_a_launch")) pause();
+  if (fault("overflows_the_stack")) deeper(nullptr);
   if (fault("launches_where_it_prepared") && !prepared_here) std::abort();
   if (fault("gradient_off_by_a_factor")) {
     wrong_gradient(kernel, in, out);

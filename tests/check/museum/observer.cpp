@@ -5,6 +5,8 @@
 #include "good_observer.cpp"
 #pragma pop_macro("ORR_PLUGIN")
 
+#include <unistd.h>
+
 #include <cstdlib>
 
 namespace {
@@ -32,6 +34,8 @@ orr_status* bad_observe(void* self, const orr_event_record* event) {
   if (fault("stops_the_run") && event->kind == ORR_EVENT_STEP_END && event->step == 3) std::exit(0);
   if (fault("throws_at_failures") && event->kind == ORR_EVENT_FAILURE)
     throw std::runtime_error("thrown across the border");
+  while (fault("loops_at_an_event")) pause();
+  if (fault("overflows_the_stack")) deeper(nullptr);
   return table.observe(self, event);
 }
 

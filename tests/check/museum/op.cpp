@@ -5,7 +5,14 @@
 #include "good_op.cpp"
 #pragma pop_macro("ORR_PLUGIN")
 
+#include <unistd.h>
+
 namespace {
+
+orr_status* bad_describe(void* self, int32_t op, orr_op_info* out) {
+  while (fault("loops_when_it_describes")) pause();
+  return describe(self, op, out);
+}
 
 orr_status* bad_shape(void* self, int32_t op, const orr_op_call* call, orr_tensor* out) {
   orr_status* status = shape(self, op, call, out);
@@ -16,6 +23,7 @@ orr_status* bad_shape(void* self, int32_t op, const orr_op_call* call, orr_tenso
 orr_status* bad_forward(void* self, int32_t op, const orr_op_call* call, orr_program* program,
                         const orr_writer* writer, const int32_t* in, int32_t* out) {
   if (orr_status* status = forward(self, op, call, program, writer, in, out)) return status;
+  if (fault("overflows_the_stack")) deeper(nullptr);
   static int calls = 0;
   return orr::guard([&] {
     const orr::Writer w(program, writer);
@@ -40,7 +48,8 @@ orr_status* bad_backward(void* self, int32_t op, const orr_op_call* call, orr_pr
 
 constexpr orr_op_api bad_table() {
   orr_op_api bad = table;
-  bad.shape = bad_shape, bad.forward = bad_forward, bad.backward = bad_backward;
+  bad.describe = bad_describe, bad.shape = bad_shape, bad.forward = bad_forward,
+  bad.backward = bad_backward;
   return bad;
 }
 constexpr orr_op_api bad = bad_table();

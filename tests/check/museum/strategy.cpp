@@ -45,6 +45,7 @@ orr_status* bad_transform(void* self, orr_program* program, const orr_edit* edit
   if (fault("throws_on_two_ranks"))
     return orr::guard([] { throw std::out_of_range("vector::at"); });
   while (fault("loops_on_two_ranks")) pause();
+  if (fault("overflows_on_two_ranks")) deeper(nullptr);
   orr_edit forgetful = *edit;
   if (fault("forgets_a_reduce"))
     forgetful.reduce = [](orr_program* of, int32_t value, const char* axis, int64_t bucket) {
@@ -66,10 +67,31 @@ orr_status* narrow(void*, orr_program* program, const orr_edit* edit, const orr_
   });
 }
 
+// Calls that mean nothing before there are gradients and ranks.
+constexpr bool early = fault("makes_an_axis_too_early") || fault("places_too_early") ||
+                       fault("remarks_too_early") || fault("loops_too_early") ||
+                       fault("shards_too_early") || fault("is_independent_too_early");
+
+orr_status* too_early(void*, orr_program* program, const orr_edit* edit, const orr_options*) {
+  return orr::guard([&] {
+    const orr::Program p(program, edit);
+    const orr_shard how{sizeof(orr_shard), ORR_SHARD_PARAM, "data", 0, -1, 0, 1};
+    if (fault("makes_an_axis_too_early")) orr::check(edit->axis(program, "early", 1));
+    if (fault("remarks_too_early")) orr::check(edit->diag(program, "a line of the plan"));
+    if (fault("loops_too_early")) orr::check(edit->loop(program));
+    if (fault("is_independent_too_early")) orr::check(edit->independent(program, "data"));
+    p.each(1u << ORR_ROLE_PARAM, [&](orr::Value v, const orr_value_info&) {
+      if (fault("places_too_early")) orr::check(edit->place(program, v.id, "data", 0));
+      if (fault("shards_too_early")) orr::check(edit->shard(program, v.id, &how));
+    });
+  });
+}
+
 orr_strategy_api bad_table() {
   orr_strategy_api bad = kApi;
   bad.describe = bad_describe, bad.predict = bad_predict, bad.transform = bad_transform;
   if (fault("changes_the_values")) bad.transform_forward = narrow;
+  if (early) bad.transform_forward = too_early;
   return bad;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The plugin "strict": the strict device, and the reference's kernels on it.
+// The plugin "strict": the strict device, and the reference's kernels on it. STRICT_WITHOUT names
+// what it goes without: a function of one of its tables, or a field of orr_support.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -19,6 +20,11 @@ struct Kernel {
   int n_in, n_out;
   std::string name;  // where, for errors that come late
 };
+
+bool without(std::string_view name) {
+  const char* named = std::getenv("STRICT_WITHOUT");
+  return named && named == name;
+}
 
 template <class Body>
 orr_status* locked(Body&& body) {
@@ -174,6 +180,10 @@ void supports(void*, const orr_op* op, orr_support* out) {
     return orr::copy_text(out->reason, "sums in their own dtype only");
   reference::table().supports(nullptr, op, out);
   out->capturable = std::string_view(op->kind) != "scatter_add";  // something stands between graphs
+  if (without("strided_in")) out->strided_in = 0;
+  if (without("strided_out")) out->strided_out = 0;
+  if (without("inplace")) out->inplace = 0;
+  if (without("capturable")) out->capturable = 0;
 }
 
 orr_status* measure(void*, const orr_op* op, orr_kernel_size* out) {
@@ -252,10 +262,32 @@ orr_status* launch(orr_kernel* given, orr_stream* stream, const orr_buffer* in,
 const orr_kernel_api kernel_table = {
     sizeof(orr_kernel_api), nullptr, "strict", probe, supports, measure, prepare, release, launch};
 
+template <class Table>
+Table limited(Table table) {
+  const auto drop = [](auto& slot, std::string_view name) {
+    if (without(name)) slot = nullptr;
+  };
+#define ORR_DROP(slot) drop(table.slot, #slot)
+  if constexpr (std::is_same_v<Table, orr_kernel_api>) {
+    ORR_DROP(probe), ORR_DROP(supports), ORR_DROP(measure), ORR_DROP(prepare), ORR_DROP(release);
+    ORR_DROP(launch);
+  } else {
+    ORR_DROP(facts), ORR_DROP(allocate), ORR_DROP(free), ORR_DROP(copy), ORR_DROP(stream_create);
+    ORR_DROP(stream_destroy), ORR_DROP(event_create), ORR_DROP(event_destroy);
+    ORR_DROP(event_record), ORR_DROP(stream_wait), ORR_DROP(event_sync), ORR_DROP(open);
+    ORR_DROP(capture_begin), ORR_DROP(capture_end), ORR_DROP(graph_launch);
+    ORR_DROP(graph_destroy), ORR_DROP(stream_create_urgent);
+  }
+#undef ORR_DROP
+  return table;
+}
+
 const void* get_table(void*, const char* id, uint32_t version) {
+  static const orr_kernel_api kernels = limited(kernel_table);
+  static const orr_device_api device = limited(device_table);
   if (version != 1) return nullptr;
-  if (std::string_view(id) == "kernel") return &kernel_table;
-  return std::string_view(id) == "device" ? &device_table : nullptr;
+  if (std::string_view(id) == "kernel") return &kernels;
+  return std::string_view(id) == "device" ? &device : nullptr;
 }
 
 orr_status* entry(const orr_bootstrap* boot, orr_exports* out) {

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A kernel plugin in training: small models on one rank and on three whose microbatches are not
+// shared evenly, so that their results lie apart in memory.
+#include "base/error.h"
+#include "base/process.h"
+#include "conformance/kernel_parts.h"
+#include "conformance/scripts.h"
+
+namespace orrery::judge {
+namespace {
+
+constexpr int kSeconds = 60;
+
+// Of matrix products, pointwise expressions and sums alone, where HEAD says so; a device whose only
+// kernels are such ones must train it.
+constexpr const char* script = R"(local orrery = require "orrery"
+local nn, optim = orrery.nn, orrery.optim
+orrery.seed(1)
+local model = nn.sequential { nn.linear(3, 10), nn.tanh, nn.linear(10, 4) }
+local run = orrery.compile(function(b) return nn.mse(HEAD, b.y) end,
+  { params = model, optimizer = optim.sgd { lr = 0.1 }, microbatches = 8 })
+for step = 1, 8 do
+  local x, y = {}, {}
+  for i = 1, step == 3 and 17 or 24 do
+    x[i] = { i / 24, (i * 7 % 11) / 11, (i * step % 5) / 5 }
+    y[i] = { (i * 5 % 13) / 13, 0.5, i / 40, 0.25 }
+  end
+  local mean = run:step { x = orrery.tensor(x), y = orrery.tensor(y) }:mean()
+  if orrery.world.rank == 0 then print(("bits loss %.17g"):format(mean)) end
+end
+local digest = orrery.digest(model)
+if orrery.world.rank == 0 then print("bits digest " .. digest) end
+)";
+
+std::string with_head(const std::string& head) {
+  std::string text = script;
+  return text.replace(text.find("HEAD"), 4, head);
+}
+
+// Whether the kernels of its device compute all of the model; on a host the others help.
+bool trains(const Subject& subject, const std::string& text) {
+  std::vector<std::string> words;
+  const std::string device = kernel_of(subject).device;
+  if (device != "host") words = {"--kernels", subject.name()};
+  const auto on = [&](int ranks) {
+    std::vector<std::string> all = words;
+    all.insert(all.end(), {"-n", std::to_string(ranks)});
+    return run_text(subject, true, text, all, kSeconds);
+  };
+  const ScriptRun alone = on(1);
+  if (alone.code == ORR_UNAVAILABLE &&
+      alone.output.find("no kernel plugin computes") != std::string::npos)
+    return false;
+  const ScriptRun three = on(3);
+  for (const ScriptRun* run : {&alone, &three})
+    if (run->code != 0 || run->bits().empty())
+      throw Fault("kernel.h: \"it does so for every call\"",
+                  fmt::format("a small model that trains on {}",
+                              run == &alone ? "one rank" : "three ranks, in 8 microbatches"),
+                  run->code == ORR_DEADLINE
+                      ? fmt::format("no end after {} s", kSeconds)
+                      : fmt::format("{}: {}", describe_code(run->code), run->output));
+  if (alone.bits() != three.bits())
+    throw Fault("kernel.h: \"equal id = equal bits\"",
+                "on three ranks the bits of one: " + alone.bits(), three.bits());
+  return true;
+}
+
+void training(const Subject& subject) {
+  require_device(subject);
+  bool trained = false;
+  for (const std::string& text : {model_script(subject, "strategy.data {}"),
+                                  with_head("model(b.x):softmax()"), with_head("model(b.x)")})
+    trained |= trains(subject, text);
+  if (!trained) throw Skip("its device has too few kernels for any model");
+}
+
+}  // namespace
+
+std::vector<Test> kernel_training_tests() { return {{"kernel.training", 6 * kSeconds, training}}; }
+
+}  // namespace orrery::judge

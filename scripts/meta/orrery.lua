@@ -1756,7 +1756,7 @@ function orrery.data.bpe(vocab, merges, options) end
 function orrery.data.cifar(paths, options) end
 
 ---@class orrery.data.csv.Options
----@field dtypes? table of fields, {y = 'i32'}, f32 else; 'class' makes numbers of texts, by their order in data.classes (default {})
+---@field dtypes? table of fields, {y = 'i32'}; without one f32, and an error for a whole number that f32 would round; 'class' makes numbers of texts, by their order in data.classes (default {})
 
 ---A table of text with column names in its first line, kept in memory: fields {x = {'height', 'width'}, y = 'kind'} are columns by name, a list of them or one.
 ---@param path string

@@ -122,18 +122,19 @@ local function csv_field(name, columns, dtype)
   local list = type(columns) == "table" and columns or { columns }
   for _, column in ipairs(list) do check_text("name", column) end
   if #list == 0 then orrery.fail "an empty list of names; give at least one" end
-  return { name = name, columns = list, list = type(columns) == "table", dtype = check_text("dtype", dtype) }
+  local kept = dtype ~= nil and check_text("dtype", dtype) or nil
+  return { name = name, columns = list, list = type(columns) == "table", dtype = kept }
 end
 
 define([[data.csv(path: string, fields: table, options?) -> Dataset; A table of text with column names in its first
     line, kept in memory: fields {x = {'height', 'width'}, y = 'kind'} are columns by name, a list of them or one.
-    @option dtypes: table = {}; of fields, {y = 'i32'}, f32 else; 'class' makes numbers of texts, by their order in
-    data.classes]],
+    @option dtypes: table = {}; of fields, {y = 'i32'}; without one f32, and an error for a whole number that f32 would
+    round; 'class' makes numbers of texts, by their order in data.classes]],
   function(path, fields, o)
     check_known(o.dtypes, fields)
     local list = {}
     for name, columns in pairs(fields) do
-      if type(name) == "string" then list[#list + 1] = csv_field(name, columns, o.dtypes[name] or "f32") end
+      if type(name) == "string" then list[#list + 1] = csv_field(name, columns, o.dtypes[name]) end
     end
     return open("csv", path, { fields = list })
   end)

@@ -150,7 +150,7 @@ local function listed(special)
 end
 
 define([[data.bpe(vocab: string, merges: string, options?) -> Tokenizer; A byte-level BPE from vocab.json and merges.txt.
-    @option split: string = 'gpt2'; where text is cut before merging: as gpt2 or gpt4 does
+    @option split: string = 'gpt2'; where text is cut before merging: as gpt2, gpt4 or o200k does
     @option special: any = false; texts that are one token: a list of those that the vocabulary has (others get the
     next ids), or ids by text]],
   function(vocab, merges, o)
@@ -159,15 +159,19 @@ define([[data.bpe(vocab: string, merges: string, options?) -> Tokenizer; A byte-
 
 define([[data.tiktoken(path: string, options?) -> Tokenizer; A byte-level BPE from tiktoken's file, a line of base64
     and id for each token, such as cl100k_base.tiktoken.
-    @option split: string = 'gpt4'; where text is cut before merging: as gpt2 or gpt4 does
+    @option split: any = false; where text is cut before merging: as 'gpt2' (r50k_base, p50k_base), 'gpt4' (cl100k_base)
+    or 'o200k' does; needed unless the number of tokens is that of one of these
     @option special: any = false; texts that are one token: ids by text, or a list that gets the next ids]],
-  function(path, o) return tokenizer("bpe", { tiktoken = path, split = o.split, special = listed(o.special) }) end)
+  function(path, o)
+    local split = o.split and check_text("split", o.split) or nil
+    return tokenizer("bpe", { tiktoken = path, split = split, special = listed(o.special) })
+  end)
 
 define([[data.train_bpe(source: any, options) -> Tokenizer; Learns a byte-level BPE from a path, a list of paths or
     text: the tokens of Hugging Face's BpeTrainer.
     @option vocab: integer; tokens at the end, bytes and special ones included
     @option min_frequency: integer = 2; how often a pair must occur to be merged
-    @option split: string = 'gpt2'; where text is cut before merging: as gpt2 or gpt4 does
+    @option split: string = 'gpt2'; where text is cut before merging: as gpt2, gpt4 or o200k does
     @option special: any = false; a list of texts that are one token; they get the first ids
     @option string: boolean = false; source is the text itself]],
   function(source, o)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Byte-level BPE against the ids of Hugging Face's tokenizers (make_bpe.py), and damaged files.
+// Byte-level BPE against the ids of Hugging Face's tokenizers and of tiktoken (make_bpe.py), and
+// damaged files.
 #include <nlohmann/json.hpp>
 
 #include "../../plugins/data/bpe/bpe.h"
@@ -30,6 +31,7 @@ TEST(Bpe, IdsAreThoseOfTokenizers) {
 
 TEST(Bpe, IdsAreThoseOfTiktoken) {
   Bpe bpe = read_tiktoken(recorded("bpe/ranks.tiktoken"));
+  bpe.split = Split::gpt4;
   add_special(bpe, {{"<|endoftext|>", -1}, {"<|fim|>", 607}});
   const auto tokenizer = make_tokenizer(std::move(bpe), "ranks");
   EXPECT_EQ(tokenizer->vocab(), 608);
@@ -42,6 +44,32 @@ TEST(Bpe, IdsAreThoseOfTiktoken) {
     EXPECT_EQ(tokenizer->decode({ids.begin(), ids.end()}), text);
   }
   EXPECT_EQ(refusal([&] { tokenizer->decode({605}); }), "decode: no token has the id 605");
+}
+
+TEST(Bpe, TextIsCutAsTiktokenCutsIt) {
+  std::map<std::string, std::unique_ptr<orr::Tokenizer>> by_split;
+  for (const char* name : {"r50k", "cl100k", "o200k"}) {
+    Bpe bpe = read_tiktoken(recorded("bpe/unsplit.tiktoken"));
+    bpe.split = split_by_name(name);
+    by_split[name] = make_tokenizer(std::move(bpe), name);
+  }
+  const auto cases = nlohmann::json::parse(contents(recorded("bpe/unsplit.json")));
+  EXPECT_GT(cases.size(), 200u);
+  for (const auto& each : cases) {
+    const std::string text = each["text"].get<std::string>();
+    EXPECT_EQ(by_split.at(each["split"])->encode(text, "t"),
+              each["ids"].get<std::vector<int32_t>>())
+        << each["split"] << ": " << text;
+  }
+}
+
+// The numbers of the vocabularies that tiktoken's package names, without special tokens.
+TEST(Bpe, TheSplitIsThatOfAKnownVocabulary) {
+  EXPECT_EQ(split_of_tiktoken(50256), Split::gpt2);
+  EXPECT_EQ(split_of_tiktoken(50280), Split::gpt2);
+  EXPECT_EQ(split_of_tiktoken(100256), Split::gpt4);
+  EXPECT_EQ(split_of_tiktoken(199998), Split::o200k);
+  EXPECT_EQ(split_of_tiktoken(600), std::nullopt);
 }
 
 TEST(Bpe, LearnsWhatBpeTrainerLearns) {

@@ -149,7 +149,6 @@ void write_bpe(const Bpe& bpe, const std::string& vocab, const std::string& merg
 
 Bpe read_tiktoken(const std::string& path) {
   Bpe bpe;
-  bpe.split = Split::gpt4;
   bpe.whole_first = true;
   const std::string text = contents(path);
   const auto lines = static_cast<size_t>(std::count(text.begin(), text.end(), '\n')) + 1;

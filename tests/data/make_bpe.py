@@ -8,6 +8,7 @@
 import base64
 import json
 import pathlib
+import random
 
 import tiktoken
 import tiktoken_ext.openai_public
@@ -151,6 +152,27 @@ def write_o200k():
     (FILES / "unsplit.json").write_text(json.dumps(cases) + "\n")
 
 
+def write_odd():
+    """Merges in random order and some twice, ids with holes: the ids by tokenizers; ranks so by tiktoken."""
+    dice = random.Random(3)
+    vocab = json.loads((FILES / "vocab.json").read_text())
+    merges = (FILES / "merges.txt").read_text().splitlines()[1:]
+    known, cases = bytes_by_character(), []
+    for twice in (0, 3, 200):
+        ids = dict(zip(vocab, sorted(dice.sample(range(3 * len(vocab)), len(vocab)))))
+        some = merges + dice.choices(merges, k=twice)
+        dice.shuffle(some)
+        bpe = tokenizers.Tokenizer(models.BPE(vocab=ids, merges=[tuple(pair.split(" ")) for pair in some]))
+        bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        cases.append({"vocab": ids, "merges": some, "ids": [bpe.encode(text).ids for text in TEXTS]})
+        ranks = {bytes(known[c] for c in token): id for token, id in ids.items()}
+        encoding = tiktoken.Encoding("odd", pat_str=CL100K, mergeable_ranks=ranks, special_tokens={})
+        lines = [f"{base64.b64encode(token).decode()} {id}" for token, id in ranks.items()]
+        dice.shuffle(lines)
+        cases.append({"ranks": lines, "ids": [encoding.encode(text, disallowed_special=()) for text in TEXTS]})
+    (FILES / "odd.json").write_text(json.dumps({"texts": TEXTS, "cases": cases}) + "\n")
+
+
 def write_trained():
     """What BpeTrainer makes of all texts, from no merges to more than there are pairs."""
     corpus = "\n".join(GPT4_TEXTS)
@@ -173,6 +195,7 @@ assert [bpe.decode(each) for each in ids] == TEXTS
 (FILES / "texts.json").write_text(json.dumps([{"text": text, "ids": each} for text, each in zip(TEXTS, ids)]) + "\n")
 write_tiktoken()
 write_o200k()
+write_odd()
 write_trained()
 write_classes()
 write_cases()

@@ -1843,7 +1843,7 @@ function orrery.data.tokenizer(plugin, options, text, name) end
 
 ---@class orrery.data.tokens.Options
 ---@field length integer tokens in a sample
----@field dtype? string how a token is stored: u8, u16, u32, u64, i8, i16, i32, i64 (default 'u16')
+---@field dtype? any how a token is stored: 'u8', 'u16', 'u32', 'u64', 'i8', 'i16', 'i32', 'i64'; without it as the header of llm.c's files says, else u16 (default false)
 
 ---Files of token ids alone, such as nanoGPT's train.bin, as fields x and y (x one token later); a path or a list of them, one after another: a sample may begin in one file and end in the next. They are read a window at a time and may be larger than the memory.
 ---@param paths any

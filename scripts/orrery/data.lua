@@ -68,12 +68,14 @@ define([[data.tokens(paths: any, options) -> Dataset; Files of token ids alone, 
     x and y (x one token later); a path or a list of them, one after another: a sample may begin in one file and end in
     the next. They are read a window at a time and may be larger than the memory.
     @option length: integer; tokens in a sample
-    @option dtype: string = 'u16'; how a token is stored: u8, u16, u32, u64, i8, i16, i32, i64]],
+    @option dtype: any = false; how a token is stored: 'u8', 'u16', 'u32', 'u64', 'i8', 'i16', 'i32', 'i64'; without it
+    as the header of llm.c's files says, else u16]],
   function(paths, o)
     local list = type(paths) == "table" and #paths > 0 and paths or { paths }
     local more = {}
     for k = 2, #list do more[k - 1] = check_text("name", list[k]) end
-    return open("tokens", list[1], { length = o.length, dtype = o.dtype, more = more })
+    local dtype = o.dtype and check_text("dtype", o.dtype) or nil
+    return open("tokens", list[1], { length = o.length, dtype = dtype, more = more })
   end)
 
 define([[data.arrays(fields: table) -> Dataset; Fields from HostTensors, lists or .npy paths; the first dim counts the

@@ -41,6 +41,13 @@ BytesPtr Bytes::open(const std::string& path) {
 Bytes::Bytes(std::vector<std::byte> memory, std::string label)
     : label_(std::move(label)), size_(memory.size()), memory_(std::move(memory)) {}
 
+BytesPtr Bytes::behind(BytesPtr whole, uint64_t offset) {
+  std::shared_ptr<Bytes> rest(new Bytes(whole->label()));
+  rest->size_ = whole->size() - offset, rest->skipped_ = offset;
+  rest->parts_ = {std::move(whole)};
+  return rest;
+}
+
 Bytes::Bytes(std::vector<std::shared_ptr<const Bytes>> parts)
     : label_(std::to_string(parts.size()) + " files"), parts_(std::move(parts)) {
   for (const auto& part : parts_) size_ += part->size();
@@ -69,7 +76,7 @@ void Bytes::read_parts(std::byte* to, size_t count, uint64_t offset) const {
 
 void Bytes::read(void* place, size_t count, uint64_t offset) const {
   auto* to = static_cast<std::byte*>(place);
-  if (!parts_.empty()) return read_parts(to, count, offset);
+  if (!parts_.empty()) return read_parts(to, count, offset + skipped_);
   if (file_ < 0) {
     std::memcpy(to, memory_.data() + offset, count);
     return;

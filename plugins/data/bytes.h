@@ -18,6 +18,8 @@ class Bytes {
   static std::shared_ptr<const Bytes> open(const std::string& path);
   // Bytes in memory, which messages call `label`.
   Bytes(std::vector<std::byte> memory, std::string label);
+  // Those of `whole` from `offset` on. REQUIRES: offset <= whole->size().
+  static std::shared_ptr<const Bytes> behind(std::shared_ptr<const Bytes> whole, uint64_t offset);
   // Those of all parts, one after another. Errors of reading name the part.
   explicit Bytes(std::vector<std::shared_ptr<const Bytes>> parts);
   ~Bytes();
@@ -41,6 +43,7 @@ class Bytes {
   uint64_t size_ = 0;
   std::vector<std::byte> memory_;
   std::vector<std::shared_ptr<const Bytes>> parts_;
+  uint64_t skipped_ = 0;  // of the parts
 };
 
 using BytesPtr = std::shared_ptr<const Bytes>;

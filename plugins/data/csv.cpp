@@ -5,8 +5,10 @@
 //   name     of the field
 //   columns  a list of names
 //   list     true: one column gives [1], else a number alone; several always give a list
-//   dtype    "f32", ...; "class": texts, each the number of its text among all sorted
+//   dtype    "f32", ...; "class": texts, each the number of its text among all sorted; without it
+//            f32, and a whole number that f32 would round is refused
 #include <algorithm>
+#include <bit>
 #include <charconv>
 #include <cmath>
 #include <cstring>
@@ -43,6 +45,7 @@ struct Field {
   std::string name;
   std::vector<std::string> columns;
   bool is_list, is_class;
+  bool exact;  // whole numbers that the kind rounds are refused
   const Kind& kind;
 };
 
@@ -52,16 +55,28 @@ std::vector<Field> fields_in(const orr::DataOptions& options) {
     const std::string at = "fields." + std::to_string(i) + ".";
     const std::string name = options.text(at + "name", "");
     if (name.empty()) return fields;
-    const std::string dtype = options.text(at + "dtype", "f32");
-    const bool is_class = dtype == "class";
+    const std::string dtype = options.text(at + "dtype", "");
+    const bool is_class = dtype == "class", is_free = dtype.empty();
     fields.push_back({name, options.texts(at + "columns"), options.integer(at + "list", 0) != 0,
-                      is_class, kind_of(is_class ? "i32" : dtype)});
+                      is_class, is_free,
+                      kind_of(is_class  ? "i32"
+                              : is_free ? "f32"
+                                        : dtype)});
   }
 }
 
 std::string_view trimmed(std::string_view text) {
   const size_t begin = text.find_first_not_of(" \t");
   return begin == text.npos ? "" : text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
+}
+
+// Whether it has digits alone, and more of them than an f32 holds: 24 bits.
+bool is_rounded_by_f32(std::string_view text) {
+  if (text.starts_with('-')) text.remove_prefix(1);
+  uint64_t size = 0;
+  const auto [at, error] = std::from_chars(text.data(), text.data() + text.size(), size);
+  if (at != text.data() + text.size() || error == std::errc::invalid_argument) return false;
+  return error != std::errc() || (size && size >> std::countr_zero(size) >= 1 << 24);
 }
 
 std::string listed(const std::vector<std::string>& names) {
@@ -131,6 +146,7 @@ class Reading {
       double value = 0;
       const auto [at, error] = std::from_chars(begin, end, value);
       expect(error == std::errc() && at == end && std::isfinite(value), "a number");
+      if (field_.exact && is_rounded_by_f32(text)) refuse_rounding(place(), text);
       if (field_.kind.bytes == 8) return keep(value);
       if (std::isinf(static_cast<float>(value))) refuse_narrow(place(), text);
       return keep(static_cast<float>(value));
@@ -144,6 +160,11 @@ class Reading {
   [[noreturn]] void refuse_narrow(const std::string& place, std::string_view value) const {
     refuse(place, ": the value ", value, " does not fit into ", field_.kind.name,
            "; ask for a wider dtype");
+  }
+
+  [[noreturn]] void refuse_rounding(const std::string& place, std::string_view value) const {
+    refuse(place, ": f32 would round the whole number ", value, "; dtypes = {", field_.name,
+           " = \"i64\"} or \"f64\" keeps it, \"f32\" rounds it");
   }
 
   // false: it does not fit.

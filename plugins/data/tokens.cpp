@@ -2,9 +2,14 @@
 //
 // Files of token ids and nothing else, such as nanoGPT's train.bin, as fields x and y (x one token
 // later). They are read a window at a time, so that they may be larger than the memory; those whose
-// name ends in .gz are unpacked into memory. The option `length` is the tokens of a window, `dtype`
-// how a token is stored, `more` lists the files that follow the first: windows run from one file
-// into the next.
+// name ends in .gz are unpacked into memory. The header of llm.c's files is known and says how a
+// token is stored; files of other formats are refused. The option `length` is the tokens of a
+// window, `dtype` how a token is stored ("u16"), `more` lists the files that follow the first:
+// windows run from one file into the next.
+#include <array>
+#include <cstring>
+
+#include "formats.h"
 #include "refuse.h"
 #include "rows.h"
 
@@ -34,20 +39,62 @@ void check_length(const std::string& path, int64_t length, int64_t count) {
            length + 1);
 }
 
-BytesPtr tokens_in(const std::string& path, const Kind& kind) {
+// llm.c's files begin with 256 numbers of 32 bits: magic, version, how many tokens there are.
+constexpr uint64_t kHeaderBytes = 1024;
+
+// How the tokens are stored if the file has such a header, else null.
+const char* kind_in_header(const Bytes& bytes) {
+  std::array<int32_t, 3> first{};
+  if (bytes.size() < kHeaderBytes) return nullptr;
+  bytes.read(first.data(), sizeof first, 0);
+  const char* kind = first[0] == 20240520 && first[1] == 1   ? "u16"
+                     : first[0] == 20240801 && first[1] == 7 ? "u32"
+                                                             : nullptr;
+  if (!kind) return nullptr;
+  const uint64_t held = bytes.size() - kHeaderBytes;
+  if (first[2] < 0 || static_cast<uint64_t>(first[2]) * kind_of(kind).bytes != held)
+    refuse(bytes.label(), ": its header says ", first[2], " tokens of ", kind, ", ", held,
+           " bytes follow: the file is cut short or altered; restore it from a copy");
+  return kind;
+}
+
+struct Tokens {
+  BytesPtr bytes;
+  const Kind& kind;
+};
+
+// `dtype` is "" if the script gives none.
+Tokens tokens_in(const std::string& path, const std::string& dtype) {
   // By its name: the first tokens may be any bytes.
   const BytesPtr bytes = path.ends_with(".gz") ? open_unpacked(path) : Bytes::open(path);
+  if (const char* known = kind_in_header(*bytes)) {
+    if (!dtype.empty() && dtype != known)
+      refuse(path, ": dtype is '", dtype, "', its header says ", known, "; leave dtype out");
+    return {Bytes::behind(bytes, kHeaderBytes), kind_of(known)};
+  }
+  if (const char* format = format_of(*bytes))
+    refuse(path, ": it is ", format, ", not token ids alone: write the ids with NumPy's tofile");
+  const Kind& kind = kind_of(dtype.empty() ? "u16" : dtype);
   if (bytes->size() % kind.bytes)
     refuse(path, ": ", bytes->size(), " bytes are no whole number of ", kind.name,
            " tokens: the file is cut short, or dtype is wrong");
-  return bytes;
+  return {bytes, kind};
 }
 
 std::unique_ptr<orr::Dataset> open(const std::string& path, const orr::DataOptions& options) {
-  const Kind& kind = kind_of(options.text("dtype", "u16"));
+  const std::string dtype = options.text("dtype", "");
+  if (!dtype.empty()) kind_of(dtype);
   const int64_t length = options.integer("length", 0);
-  std::vector files{tokens_in(path, kind)};
-  for (const std::string& next : options.texts("more")) files.push_back(tokens_in(next, kind));
+  const Tokens first = tokens_in(path, dtype);
+  const Kind& kind = first.kind;
+  std::vector files{first.bytes};
+  for (const std::string& name : options.texts("more")) {
+    const Tokens next = tokens_in(name, dtype);
+    if (&next.kind != &kind)
+      refuse(name, ": its tokens are ", next.kind.name, ", those of ", path, " ", kind.name,
+             "; give files of one kind");
+    files.push_back(next.bytes);
+  }
   const BytesPtr bytes = files.size() == 1 ? files[0] : std::make_shared<Bytes>(files);
   const auto count = static_cast<int64_t>(bytes->size() / kind.bytes);
   check_length(bytes->label(), length, count);

@@ -22,10 +22,10 @@ class Unpacking {
   ~Unpacking() { inflateEnd(&zlib_); }
   Unpacking(const Unpacking&) = delete;
 
-  // A file may be several packed ones, one after another.
+  // A file may be several packed ones, one after another, and have zeros behind them.
   std::vector<std::byte> all() {
     do one_member();
-    while (refill() && inflateReset(&zlib_) == Z_OK);
+    while (skip_zeros() && inflateReset(&zlib_) == Z_OK);
     out_.resize(size_);
     return std::move(out_);
   }
@@ -39,6 +39,15 @@ class Unpacking {
     at_ += count;
     zlib_.next_in = piece_.data(), zlib_.avail_in = static_cast<uInt>(count);
     return count > 0;
+  }
+
+  // Whether there is something else.
+  bool skip_zeros() {
+    while (refill()) {
+      if (*zlib_.next_in) return true;
+      ++zlib_.next_in, --zlib_.avail_in;
+    }
+    return false;
   }
 
   void one_member() {

@@ -1735,7 +1735,7 @@ function orrery.data.files(directory, endings) end
 function orrery.data.arrays(fields) end
 
 ---@class orrery.data.bpe.Options
----@field split? string where text is cut before merging: as gpt2 or gpt4 does (default 'gpt2')
+---@field split? string where text is cut before merging: as gpt2, gpt4 or o200k does (default 'gpt2')
 ---@field special? any texts that are one token: a list of those that the vocabulary has (others get the next ids), or ids by text (default false)
 
 ---A byte-level BPE from vocab.json and merges.txt.
@@ -1756,7 +1756,7 @@ function orrery.data.bpe(vocab, merges, options) end
 function orrery.data.cifar(paths, options) end
 
 ---@class orrery.data.csv.Options
----@field dtypes? table of fields, {y = 'i32'}, f32 else; 'class' makes numbers of texts, by their order in data.classes (default {})
+---@field dtypes? table of fields, {y = 'i32'}; without one f32, and an error for a whole number that f32 would round; 'class' makes numbers of texts, by their order in data.classes (default {})
 
 ---A table of text with column names in its first line, kept in memory: fields {x = {'height', 'width'}, y = 'kind'} are columns by name, a list of them or one.
 ---@param path string
@@ -1824,7 +1824,7 @@ function orrery.data.open(format, paths, options, dtypes) end
 function orrery.data.text(source, options) end
 
 ---@class orrery.data.tiktoken.Options
----@field split? string where text is cut before merging: as gpt2 or gpt4 does (default 'gpt4')
+---@field split? any where text is cut before merging: as 'gpt2' (r50k_base, p50k_base), 'gpt4' (cl100k_base) or 'o200k' does; needed unless the number of tokens is that of one of these (default false)
 ---@field special? any texts that are one token: ids by text, or a list that gets the next ids (default false)
 
 ---A byte-level BPE from tiktoken's file, a line of base64 and id for each token, such as cl100k_base.tiktoken.
@@ -1843,7 +1843,7 @@ function orrery.data.tokenizer(plugin, options, text, name) end
 
 ---@class orrery.data.tokens.Options
 ---@field length integer tokens in a sample
----@field dtype? string how a token is stored: u8, u16, u32, u64, i8, i16, i32, i64 (default 'u16')
+---@field dtype? any how a token is stored: 'u8', 'u16', 'u32', 'u64', 'i8', 'i16', 'i32', 'i64'; without it as the header of llm.c's files says, else u16 (default false)
 
 ---Files of token ids alone, such as nanoGPT's train.bin, as fields x and y (x one token later); a path or a list of them, one after another: a sample may begin in one file and end in the next. They are read a window at a time and may be larger than the memory.
 ---@param paths any
@@ -1854,7 +1854,7 @@ function orrery.data.tokens(paths, options) end
 ---@class orrery.data.train_bpe.Options
 ---@field vocab integer tokens at the end, bytes and special ones included
 ---@field min_frequency? integer how often a pair must occur to be merged (default 2)
----@field split? string where text is cut before merging: as gpt2 or gpt4 does (default 'gpt2')
+---@field split? string where text is cut before merging: as gpt2, gpt4 or o200k does (default 'gpt2')
 ---@field special? any a list of texts that are one token; they get the first ids (default false)
 ---@field string? boolean source is the text itself (default false)
 

@@ -68,12 +68,14 @@ define([[data.tokens(paths: any, options) -> Dataset; Files of token ids alone, 
     x and y (x one token later); a path or a list of them, one after another: a sample may begin in one file and end in
     the next. They are read a window at a time and may be larger than the memory.
     @option length: integer; tokens in a sample
-    @option dtype: string = 'u16'; how a token is stored: u8, u16, u32, u64, i8, i16, i32, i64]],
+    @option dtype: any = false; how a token is stored: 'u8', 'u16', 'u32', 'u64', 'i8', 'i16', 'i32', 'i64'; without it
+    as the header of llm.c's files says, else u16]],
   function(paths, o)
     local list = type(paths) == "table" and #paths > 0 and paths or { paths }
     local more = {}
     for k = 2, #list do more[k - 1] = check_text("name", list[k]) end
-    return open("tokens", list[1], { length = o.length, dtype = o.dtype, more = more })
+    local dtype = o.dtype and check_text("dtype", o.dtype) or nil
+    return open("tokens", list[1], { length = o.length, dtype = dtype, more = more })
   end)
 
 define([[data.arrays(fields: table) -> Dataset; Fields from HostTensors, lists or .npy paths; the first dim counts the
@@ -122,18 +124,19 @@ local function csv_field(name, columns, dtype)
   local list = type(columns) == "table" and columns or { columns }
   for _, column in ipairs(list) do check_text("name", column) end
   if #list == 0 then orrery.fail "an empty list of names; give at least one" end
-  return { name = name, columns = list, list = type(columns) == "table", dtype = check_text("dtype", dtype) }
+  local kept = dtype ~= nil and check_text("dtype", dtype) or nil
+  return { name = name, columns = list, list = type(columns) == "table", dtype = kept }
 end
 
 define([[data.csv(path: string, fields: table, options?) -> Dataset; A table of text with column names in its first
     line, kept in memory: fields {x = {'height', 'width'}, y = 'kind'} are columns by name, a list of them or one.
-    @option dtypes: table = {}; of fields, {y = 'i32'}, f32 else; 'class' makes numbers of texts, by their order in
-    data.classes]],
+    @option dtypes: table = {}; of fields, {y = 'i32'}; without one f32, and an error for a whole number that f32 would
+    round; 'class' makes numbers of texts, by their order in data.classes]],
   function(path, fields, o)
     check_known(o.dtypes, fields)
     local list = {}
     for name, columns in pairs(fields) do
-      if type(name) == "string" then list[#list + 1] = csv_field(name, columns, o.dtypes[name] or "f32") end
+      if type(name) == "string" then list[#list + 1] = csv_field(name, columns, o.dtypes[name]) end
     end
     return open("csv", path, { fields = list })
   end)
@@ -149,7 +152,7 @@ local function listed(special)
 end
 
 define([[data.bpe(vocab: string, merges: string, options?) -> Tokenizer; A byte-level BPE from vocab.json and merges.txt.
-    @option split: string = 'gpt2'; where text is cut before merging: as gpt2 or gpt4 does
+    @option split: string = 'gpt2'; where text is cut before merging: as gpt2, gpt4 or o200k does
     @option special: any = false; texts that are one token: a list of those that the vocabulary has (others get the
     next ids), or ids by text]],
   function(vocab, merges, o)
@@ -158,15 +161,19 @@ define([[data.bpe(vocab: string, merges: string, options?) -> Tokenizer; A byte-
 
 define([[data.tiktoken(path: string, options?) -> Tokenizer; A byte-level BPE from tiktoken's file, a line of base64
     and id for each token, such as cl100k_base.tiktoken.
-    @option split: string = 'gpt4'; where text is cut before merging: as gpt2 or gpt4 does
+    @option split: any = false; where text is cut before merging: as 'gpt2' (r50k_base, p50k_base), 'gpt4' (cl100k_base)
+    or 'o200k' does; needed unless the number of tokens is that of one of these
     @option special: any = false; texts that are one token: ids by text, or a list that gets the next ids]],
-  function(path, o) return tokenizer("bpe", { tiktoken = path, split = o.split, special = listed(o.special) }) end)
+  function(path, o)
+    local split = o.split and check_text("split", o.split) or nil
+    return tokenizer("bpe", { tiktoken = path, split = split, special = listed(o.special) })
+  end)
 
 define([[data.train_bpe(source: any, options) -> Tokenizer; Learns a byte-level BPE from a path, a list of paths or
     text: the tokens of Hugging Face's BpeTrainer.
     @option vocab: integer; tokens at the end, bytes and special ones included
     @option min_frequency: integer = 2; how often a pair must occur to be merged
-    @option split: string = 'gpt2'; where text is cut before merging: as gpt2 or gpt4 does
+    @option split: string = 'gpt2'; where text is cut before merging: as gpt2, gpt4 or o200k does
     @option special: any = false; a list of texts that are one token; they get the first ids
     @option string: boolean = false; source is the text itself]],
   function(source, o)

@@ -47,11 +47,13 @@ function M.load_weights(module, path, options)
     local target, transpose = o.map(name)
     local state = target and by_path[target]
     if state then
-      local before = given[state:identity()]
-      if before then
-        orrery.fail(("load_weights: %s: '%s' and '%s' are both for '%s'"):format(path, before.name, name, target))
+      local before, from = given[state:identity()], { name = name, transpose = transpose == true }
+      local function bytes(of) return engine.bytes(file:read(of.name, state, of.transpose)) end
+      if before and bytes(before) ~= bytes(from) then
+        orrery.fail(("load_weights: %s: '%s' and '%s' are both for '%s', with other values; map may leave one out")
+          :format(path, before.name, name, target))
       end
-      given[state:identity()] = { name = name, transpose = transpose == true }
+      given[state:identity()] = before or from
     elseif target then
       unused[#unused + 1] = name
     end

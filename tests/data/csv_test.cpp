@@ -38,7 +38,7 @@ TEST(Csv, NumbersAndKindsAreThoseOfPandas) {
 
 class CsvText : public testing::Test {
  protected:
-  std::string refused(const std::string& text, const std::string& dtype = "f32") const {
+  std::string refused(const std::string& text, const std::string& dtype = "") const {
     file_.write(text);
     const std::string why = refusal([&] { csv_file(file_.path(), {{"x", {"a"}, false, dtype}}); });
     EXPECT_TRUE(why.empty() || why.starts_with(file_.path())) << why;
@@ -57,7 +57,7 @@ TEST_F(CsvText, ReadsWhatProgramsWrite) {
 
 TEST_F(CsvText, NamesWhatIsWrong) {
   const auto expect = [&](const std::string& text, const std::string& why,
-                          const std::string& dtype = "f32") {
+                          const std::string& dtype = "") {
     EXPECT_TRUE(refused(text, dtype).starts_with(why)) << refused(text, dtype);
   };
   expect("", ": the file is empty");
@@ -77,6 +77,22 @@ TEST_F(CsvText, NamesWhatIsWrong) {
   expect("a\n\"1\n2\n", ": line 2: a quote is not closed");
   expect("a\n\"1\"2\n", ": line 2: a closing quote is followed by '2'");
   expect("a,b\n\"1\n", ": line 2: a quote is not closed");
+}
+
+// Those of 24 bits and zeros behind them are f32; pandas keeps the others as int64.
+TEST_F(CsvText, WholeNumbersThatF32RoundsAreRefused) {
+  for (const char* number : {"16777216", "16777218", "-33554428", "1099511627776", "0", "-0",
+                             "16777217.0", "0.1", "123456789e3"})
+    EXPECT_EQ(refused("a\n" + std::string(number)), "") << number;
+  for (const char* number : {"16777217", "-16777217", "123456789", "1700000001",
+                             "9223372036854775807", "18446744073709551617"}) {
+    const std::string text = "a\n1\n" + std::string(number);
+    EXPECT_EQ(refused(text), ": line 3: column 'a': f32 would round the whole number " +
+                                 std::string(number) +
+                                 "; dtypes = {x = \"i64\"} or \"f64\" keeps it, \"f32\" rounds it");
+    EXPECT_EQ(refused(text, "f32"), "");
+  }
+  EXPECT_EQ(refused("a\n9223372036854775807", "i64"), "");
 }
 
 TEST_F(CsvText, SeveralColumnsAreAList) {

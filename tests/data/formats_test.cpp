@@ -2,6 +2,7 @@
 //
 // Files of tokens, of MNIST and of CIFAR: recorded ones (make.py), and what is wrong with others.
 #include <cstring>
+#include <tuple>
 
 #include "data/batch_reader.h"
 #include "mutations.h"
@@ -74,6 +75,70 @@ TEST(Tokens, EachOfSeveralFilesHoldsWholeTokens) {
                              {{"length", int64_t{9}}, {"more.1", odd.path()}}, {});
                  }),
                  odd.path(), "3 bytes are no whole number of u16 tokens");
+}
+
+// A header of llm.c, of `magic` and `version`, and as many tokens of `bytes` bytes: 0, 1, 2, ...
+std::string with_header(int32_t magic, int32_t version, int32_t tokens, size_t bytes) {
+  std::string file(1024, '\0');
+  const int32_t first[] = {magic, version, tokens};
+  std::memcpy(file.data(), first, sizeof first);
+  for (int32_t i = 0; i < tokens; ++i)
+    file.append(reinterpret_cast<const char*>(&i), bytes);  // little-endian
+  return file;
+}
+
+TEST(Tokens, TheHeaderOfLlmcIsNoToken) {
+  const ScratchFile file("llmc.bin");
+  const auto read = [&](const Attrs& options) {
+    return open_data("tokens", file.path(), options, {{"x", ORR_I32}, {"y", ORR_I32}});
+  };
+  for (const auto& [magic, version, bytes] :
+       {std::tuple{20240520, 1, size_t{2}}, std::tuple{20240801, 7, size_t{4}}}) {
+    file.write(with_header(magic, version, 30, bytes));
+    const DatasetPtr data = read({{"length", int64_t{4}}});
+    ASSERT_EQ(data->samples(), 26);
+    const auto y = read_field<int32_t>(data, "y");
+    for (int32_t i = 0; i < 26 * 4; ++i) EXPECT_EQ(y[static_cast<size_t>(i)], i / 4 + i % 4 + 1);
+    expect_refused(refusal([&] {
+                     read({{"length", int64_t{4}}, {"dtype", "i64"}});
+                   }),
+                   file.path(), "leave dtype out");
+    file.write(with_header(magic, version, 30, bytes).substr(0, 1050));
+    expect_refused(refusal([&] {
+                     read({{"length", int64_t{4}}});
+                   }),
+                   file.path(), "its header says 30 tokens of");
+  }
+}
+
+TEST(Tokens, FilesOfOtherFormatsAreNoTokens) {
+  const auto refused = [](const std::string& path, const char* why) {
+    expect_refused(refusal([&] { token_files({path}, "u8", 3); }), path, why);
+  };
+  refused(recorded("u2.npy"), "it is a .npy file, not token ids alone");
+  refused(recorded("all.safetensors"), "it is a safetensors file");
+  const ScratchFile file("other.bin");
+  file.write(std::string("PAR1") + std::string(60, 'x') + "PAR1");
+  refused(file.path(), "it is a Parquet file");
+  file.write("PK\x03\x04" + std::string(60, 'x'));
+  refused(file.path(), "it is a zip archive");
+}
+
+// What gzip -d reads: several members, and zeros behind them.
+TEST(Idx, PackedFilesMayHavePadding) {
+  const ScratchFile file("padded.gz");
+  const std::string packed = contents(recorded("images.idx.gz"));
+  const auto read = [&] {
+    return read_field<float>(idx_files(file.path(), recorded("labels.idx"), ORR_F32), "x");
+  };
+  file.write(packed);
+  const auto whole = read();
+  for (size_t zeros : {1, 511, 300000}) {
+    file.write(packed + std::string(zeros, '\0'));
+    EXPECT_EQ(read(), whole) << zeros;
+  }
+  file.write(packed + std::string(5, '\0') + "x");
+  expect_refused(refusal([&] { (void)read(); }), file.path(), "the packed file is");
 }
 
 TEST(Tokens, RefusesWhatHoldsNoWindow) {

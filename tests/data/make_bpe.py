@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Writes what Orrery's byte-level BPE is held against: a small vocabulary trained by Hugging Face's tokenizers, texts
-# and their ids by the same library, and by tiktoken with the split of GPT-4; vocabularies trained on these texts; and
-# plugins/data/bpe/unicode_classes.inc, the letters and numbers that GPT-2's split knows, as that library knows them. Takes
+# and their ids by the same library, and by tiktoken with the splits of GPT-4 and o200k; vocabularies trained on these
+# texts; and plugins/data/bpe/unicode_classes.inc, the letters and numbers that GPT-2's split knows, as that library knows
+# them, with unicode_cases.inc, the capitals, small letters and marks that o200k's knows, as tiktoken does. Takes
 # tokenizers and tiktoken.
 import base64
 import json
 import pathlib
+import random
 
 import tiktoken
+import tiktoken_ext.openai_public
 import tokenizers
 from tokenizers import models, pre_tokenizers, trainers
 
@@ -31,6 +34,17 @@ GPT4_TEXTS = TEXTS + [
 ]
 CL100K = (r"""'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]"""
           r"""|\s+(?!\S)|\s""")
+O200K = "|".join([
+    r"""[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?""",
+    r"""[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?""",
+    r"""\p{N}{1,3}""", r""" ?[^\s\p{L}\p{N}]+[\r\n/]*""", r"""\s*[\r\n]+""", r"""\s+(?!\S)""", r"""\s+"""])
+# What o200k's split treats in another way: cases, marks, letters without case, contractions behind words, slashes.
+O200K_TEXTS = GPT4_TEXTS + [
+    "HTTPServer camelCaseWord XMLHttp ABCs iPhone", "DON'T don't I'LL she'D'VE we'\u017fx'S", "a/b//c /usr/bin://\n/x !!/\r\n/",
+    "\u0301ABC \u0301\u0301 !\u0301x a\u0301B\u0301c", "A\u0301\u0302BC d\u0301EF \u0301\u01c5x", "\u02b0A \u02b0a A\u02b0B\u02b0 AB\u02b0CD", "ÀÉÎÕ éÀÉ ÉaÉ",
+    "日本語ABC abc日本語 A日B本c", "हिन्दी में लिखा तमिழ்", "ไทยภาษาABC", "\u01c5\u01c8A\u01c5a", "word\n  \n  ", "tail  \n \t ", "x \u0301y  \u0301z",
+    "ПРИВЕТ Привет ПриВет'S мир're", "١٢٣٤٥٦A1b2C3", "'s 'S's ''s", "a'' b'sx c'ree 1's !'s", "\u200dA\u200db", "e\u0301'll E\u0301'LL\u0301",
+]
 
 
 def vocabulary():
@@ -64,22 +78,40 @@ def ranges(kinds, wanted):
     return found
 
 
-def write_classes():
-    split = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
-    kinds = {code: kind_of(split, chr(code)) for code in range(0x110000) if not 0xd800 <= code < 0xe000}
+def members(pattern):
+    """The characters that tiktoken's regular expressions find."""
+    everything = "".join(chr(code) for code in range(0x110000) if not 0xd800 <= code < 0xe000)
+    found = tiktoken.Encoding("found", pat_str=pattern, mergeable_ranks={bytes([b]): b for b in range(256)}, special_tokens={})
+    return {ord(c): "x" for c in sorted(found.decode(found.encode(everything)))}
+
+
+def write_tables(name, tables):
     lines = ["// SPDX-License-Identifier: Apache-2.0", "//",
              "// Ranges of code points, first and last, by tests/data/make_bpe.py.", "// clang-format off"]
-    for kind, name in (("L", "kLetters"), ("N", "kNumbers"), ("s", "kBlanks")):
-        lines.append(f"constexpr Range {name}[] = {{")
+    for name_of, found in tables:
+        lines.append(f"constexpr Range {name_of}[] = {{")
         line = ""
-        for first, last in ranges(kinds, kind):
+        for first, last in found:
             each = f"{{{first:#x},{last:#x}}},"
             if len(line) + len(each) > 96:
                 lines.append(line)
                 line = ""
             line += each
         lines += [line, "};"]
-    (ROOT / "plugins/data/bpe/unicode_classes.inc").write_text("\n".join(lines) + "\n")
+    (ROOT / "plugins/data/bpe" / name).write_text("\n".join(lines) + "\n")
+
+
+def write_cases():
+    write_tables("unicode_cases.inc", [
+        (name, ranges(members(pattern), "x")) for pattern, name in (
+            (r"[\p{Lu}\p{Lt}]", "kCapitals"), (r"\p{Ll}", "kSmall"), (r"\p{M}", "kMarks"))])
+
+
+def write_classes():
+    split = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    kinds = {code: kind_of(split, chr(code)) for code in range(0x110000) if not 0xd800 <= code < 0xe000}
+    write_tables("unicode_classes.inc", [
+        (name, ranges(kinds, kind)) for kind, name in (("L", "kLetters"), ("N", "kNumbers"), ("s", "kBlanks"))])
 
 
 def bytes_by_character():
@@ -100,6 +132,45 @@ def write_tiktoken():
     encoding = tiktoken.Encoding("small", pat_str=CL100K, mergeable_ranks=ranks, special_tokens=special)
     found = [encoding.encode(text, allowed_special="all") for text in GPT4_TEXTS]
     (FILES / "gpt4.json").write_text(json.dumps([{"text": t, "ids": ids} for t, ids in zip(GPT4_TEXTS, found)]) + "\n")
+
+
+def write_o200k():
+    """A vocabulary whose merges know no split, so that wherever one is made the ids tell; the ids of all splits by
+    tiktoken."""
+    bpe = tokenizers.Tokenizer(models.BPE())
+    bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    bpe.train_from_iterator(O200K_TEXTS, trainers.BpeTrainer(
+        vocab_size=2500, min_frequency=1, show_progress=False, initial_alphabet=pre_tokenizers.ByteLevel.alphabet()))
+    known = bytes_by_character()
+    ranks = {bytes(known[c] for c in token): id for token, id in json.loads(bpe.to_str())["model"]["vocab"].items()}
+    (FILES / "unsplit.tiktoken").write_text(
+        "".join(f"{base64.b64encode(token).decode()} {id}\n" for token, id in sorted(ranks.items(), key=lambda e: e[1])))
+    cases = []
+    for name, pattern in (("r50k", tiktoken_ext.openai_public.r50k_pat_str), ("cl100k", CL100K), ("o200k", O200K)):
+        encoding = tiktoken.Encoding(name, pat_str=pattern, mergeable_ranks=ranks, special_tokens={})
+        cases += [{"split": name, "text": text, "ids": encoding.encode(text, disallowed_special=())} for text in O200K_TEXTS]
+    (FILES / "unsplit.json").write_text(json.dumps(cases) + "\n")
+
+
+def write_odd():
+    """Merges in random order and some twice, ids with holes: the ids by tokenizers; ranks so by tiktoken."""
+    dice = random.Random(3)
+    vocab = json.loads((FILES / "vocab.json").read_text())
+    merges = (FILES / "merges.txt").read_text().splitlines()[1:]
+    known, cases = bytes_by_character(), []
+    for twice in (0, 3, 200):
+        ids = dict(zip(vocab, sorted(dice.sample(range(3 * len(vocab)), len(vocab)))))
+        some = merges + dice.choices(merges, k=twice)
+        dice.shuffle(some)
+        bpe = tokenizers.Tokenizer(models.BPE(vocab=ids, merges=[tuple(pair.split(" ")) for pair in some]))
+        bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        cases.append({"vocab": ids, "merges": some, "ids": [bpe.encode(text).ids for text in TEXTS]})
+        ranks = {bytes(known[c] for c in token): id for token, id in ids.items()}
+        encoding = tiktoken.Encoding("odd", pat_str=CL100K, mergeable_ranks=ranks, special_tokens={})
+        lines = [f"{base64.b64encode(token).decode()} {id}" for token, id in ranks.items()]
+        dice.shuffle(lines)
+        cases.append({"ranks": lines, "ids": [encoding.encode(text, disallowed_special=()) for text in TEXTS]})
+    (FILES / "odd.json").write_text(json.dumps({"texts": TEXTS, "cases": cases}) + "\n")
 
 
 def write_trained():
@@ -123,5 +194,8 @@ ids = [bpe.encode(text).ids for text in TEXTS]
 assert [bpe.decode(each) for each in ids] == TEXTS
 (FILES / "texts.json").write_text(json.dumps([{"text": text, "ids": each} for text, each in zip(TEXTS, ids)]) + "\n")
 write_tiktoken()
+write_o200k()
+write_odd()
 write_trained()
 write_classes()
+write_cases()

@@ -57,14 +57,15 @@ struct CsvField {
   std::string name;
   std::vector<std::string> columns;
   bool is_list = false;
-  std::string dtype = "f32";
+  std::string dtype = "";  // none is asked for
 };
 
 inline DatasetPtr csv_file(const std::string& path, const std::vector<CsvField>& fields) {
   Attrs options;
   for (size_t i = 0; i < fields.size(); ++i) {
     const std::string at = "fields." + std::to_string(i + 1) + ".";
-    options.set(at + "name", fields[i].name), options.set(at + "dtype", fields[i].dtype);
+    options.set(at + "name", fields[i].name);
+    if (!fields[i].dtype.empty()) options.set(at + "dtype", fields[i].dtype);
     options.set(at + "list", int64_t{fields[i].is_list});
     for (size_t k = 0; k < fields[i].columns.size(); ++k)
       options.set(at + "columns." + std::to_string(k + 1), fields[i].columns[k]);

@@ -90,6 +90,34 @@ end
         self.assertEqual(sorted(sizes), [f"model-0000{i}-of-00003.safetensors" for i in (1, 2, 3)])
         self.assertLessEqual(sorted(sizes.values())[-2], 800)  # one tensor is larger, and alone
 
+    def test_a_tied_tensor_is_saved_once_and_may_come_twice(self):
+        script = self.folder / "tied.lua"
+        script.write_text("""local orrery = require "orrery"
+local nn, folder = orrery.nn, orrery.args { folder = "" }.folder
+local function made(tied)
+  return nn.module("Net", function(m)
+    m.tok = nn.embedding(8, 4)
+    m.head = nn.linear(4, 8, { bias = false, tie = tied and m.tok.weight or nil })
+    return function(x) return m.head(m.tok(x)) end
+  end)()
+end
+local tied, apart = made(true), made(false)
+tied:save_weights(folder .. "/once.safetensors")
+apart:save_weights(folder .. "/twice.safetensors")
+orrery.log("%s", select(2, pcall(tied.load_weights, tied, folder .. "/twice.safetensors")))
+apart.head.weight:write(apart.tok.weight:read())
+apart:save_weights(folder .. "/twice.safetensors")
+tied:load_weights(folder .. "/twice.safetensors")
+orrery.log("%s", tostring(orrery.digest(tied.tok) == orrery.digest(apart.tok)))
+made(true):load_weights(folder .. "/once.safetensors")
+""")
+        done = orrery("run", "-n", 2, script, f"folder={self.folder}")
+        self.assertEqual(done.code, 0, done.err)
+        lines = done.out.splitlines()
+        self.assertIn("'head.weight' and 'tok.weight' are both for 'tok.weight', with other values", lines[0])
+        self.assertEqual(lines[1], "true")
+        self.assertEqual(len([name for name in header(self.folder / "once.safetensors") if name != "__metadata__"]), 1)
+
     def test_a_save_takes_the_place_of_the_one_before(self):
         script = self.folder / "again.lua"
         script.write_text("""local orrery = require "orrery"

@@ -7,6 +7,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 
 #include <orrery/sdk/tokenizer.hpp>
 #include "pretokens.h"
@@ -18,15 +19,28 @@ struct Bpe {
     int32_t left, right, made;
     auto operator<=>(const Merge&) const = default;
   };
-  std::vector<std::string> tokens;         // the bytes of each; "": no token has this id
-  std::vector<Merge> merges;               // in the order of learning
+  std::vector<std::string> tokens;  // the bytes of each; "": no token has this id
+  std::vector<Merge>
+      merges;  // in the order of learning; of a pair that comes twice the last counts
   std::map<std::string, int32_t> special;  // texts that are one token whatever stands around them
+  std::set<int32_t>
+      literal;  // what vocab.json has as it is, not as characters that stand for bytes
   Split split = Split::gpt2;
   bool whole_first = false;  // a part of the text that is a token is not merged from its bytes
 };
 
+// Ids of tokens are below this: one that is larger would take memory out of proportion.
+constexpr uint64_t kMostIds = 1 << 24;
+
+// The token as vocab.json has it.
+std::string written(const Bpe& bpe, int32_t id);
+
+// Throws Error for a text that no special token can have: in vocab.json, where characters stand for
+// bytes, one of such characters is that of other bytes.
+void check_special(const std::string& text, bool in_vocab_json);
+
 // Gives `names` the ids that they ask for; -1: that of the vocabulary, or the next free one.
-// Throws Error for an id that another token has, and for one of 2^24 or more.
+// Throws Error for an id that another token has, and for one of kMostIds or more.
 void add_special(Bpe& bpe, const std::map<std::string, int64_t>& names);
 
 // REQUIRES: ids in merges and in special are those of tokens. Throws Error, which begins with
@@ -42,6 +56,7 @@ void write_bpe(const Bpe& bpe, const std::string& vocab, const std::string& merg
 
 // tiktoken's file: a line "base64 id" for each token, ids in the order of learning.
 Bpe read_tiktoken(const std::string& path);
+void write_tiktoken(const Bpe& bpe, const std::string& path);
 
 // -- training ------------------------------------------------------------------------------------
 

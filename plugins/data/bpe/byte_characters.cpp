@@ -45,6 +45,8 @@ std::string bytes_of(const std::string& token) {
   return bytes;
 }
 
+bool stands_for_bytes(const std::string& token) { return characters_of(bytes_of(token)) == token; }
+
 char32_t character_of(unsigned char byte) { return characters()[byte]; }
 
 std::string characters_of(const std::string& bytes) {

@@ -13,6 +13,8 @@ namespace data {
 std::string bytes_of(const std::string& token);
 // The characters that stand for bytes, in UTF-8. [any thread]
 std::string characters_of(const std::string& bytes);
+// false: bytes_of returns it as it is. [any thread]
+bool stands_for_bytes(const std::string& token);
 // The code point that stands for a byte. [any thread]
 char32_t character_of(unsigned char byte);
 

@@ -39,20 +39,24 @@ void for_each_line(const std::string& text, Read&& read) {
   }
 }
 
-Ids read_vocab(const std::string& path, std::vector<std::string>& tokens) {
+// The ids by the texts of the file.
+Ids read_vocab(const std::string& path, Bpe& bpe) {
   const auto json = nlohmann::json::parse(contents(path), nullptr, false);
   if (!json.is_object() || json.empty())
     refuse(path, ": not a vocabulary: expected JSON, {\"token\": id, ...}");
   Ids ids;
-  tokens.resize(json.size());
-  std::vector<bool> given(json.size());
-  for (const auto& [token, id] : json.items()) {
-    if (!id.is_number_unsigned() || id.get<uint64_t>() >= json.size() || given[id.get<size_t>()])
-      refuse(path, ": token '", token, "' has the id ", id.dump(), ": ids are 0..", json.size() - 1,
-             ", each once");
-    given[id.get<size_t>()] = true;
-    tokens[id.get<size_t>()] = bytes_of(token);
-    ids[bytes_of(token)] = id.get<int32_t>();
+  for (const auto& [token, given] : json.items()) {
+    const auto id = given.is_number_unsigned() ? given.get<uint64_t>() : kMostIds;
+    if (id >= kMostIds || token.empty())
+      refuse(path, ": token '", token, "' has the id ", given.dump(),
+             ": tokens have at least one byte, ids are whole numbers from 0 to ", kMostIds - 1);
+    if (id >= bpe.tokens.size()) bpe.tokens.resize(id + 1);
+    if (!bpe.tokens[id].empty())
+      refuse(path, ": token '", token, "' has the id ", id, ", which is that of '",
+             written(bpe, static_cast<int32_t>(id)), "'; give each its own");
+    bpe.tokens[id] = bytes_of(token);
+    if (!stands_for_bytes(token)) bpe.literal.insert(static_cast<int32_t>(id));
+    ids[token] = static_cast<int32_t>(id);
   }
   return ids;
 }
@@ -82,6 +86,20 @@ std::string from_base64(std::string_view text) {
   return bytes;
 }
 
+std::string to_base64(const std::string& bytes) {
+  static constexpr char kDigits[] =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string text;
+  for (size_t at = 0; at < bytes.size(); at += 3) {
+    uint32_t bits = 0;
+    for (size_t i = 0; i < 3; ++i)
+      bits = bits << 8 | (at + i < bytes.size() ? static_cast<unsigned char>(bytes[at + i]) : 0);
+    for (size_t i = 0; i < 4; ++i)
+      text += i <= bytes.size() - at ? kDigits[bits >> (18 - 6 * i) & 63] : '=';
+  }
+  return text;
+}
+
 // Each way to make a token of two others, the token that was learned first before others.
 std::vector<Bpe::Merge> merges_to(const std::vector<std::string>& tokens) {
   std::unordered_map<std::string_view, int32_t> ids;
@@ -109,7 +127,7 @@ void write(const std::string& path, const std::string& text) {
 
 Bpe read_bpe(const std::string& vocab, const std::string& merges) {
   Bpe bpe;
-  const Ids ids = read_vocab(vocab, bpe.tokens);
+  const Ids ids = read_vocab(vocab, bpe);
   for_each_line(contents(merges), [&](const std::string& pair, int64_t line) {
     if (pair.empty() || (line == 1 && pair.starts_with("#version"))) return;
     const size_t blank = pair.find(' ');
@@ -123,36 +141,28 @@ Bpe read_bpe(const std::string& vocab, const std::string& merges) {
                " does not have; give the two files of one tokenizer");
       return found->second;
     };
-    const std::string left = bytes_of(pair.substr(0, blank));
-    const std::string right = bytes_of(pair.substr(blank + 1));
+    const std::string left = pair.substr(0, blank), right = pair.substr(blank + 1);
     bpe.merges.push_back({id(left), id(right), id(left + right)});
   });
   return bpe;
 }
 
 void write_bpe(const Bpe& bpe, const std::string& vocab, const std::string& merges) {
-  if (bpe.whole_first)
-    refuse("save: this tokenizer has tiktoken's file and no list of merges to write");
-  const auto shown = [&](int32_t id) {
-    const std::string& token = bpe.tokens[static_cast<size_t>(id)];
-    return bpe.special.contains(token) ? token : characters_of(token);
-  };
   nlohmann::ordered_json ids = nlohmann::ordered_json::object();
   for (size_t id = 0; id < bpe.tokens.size(); ++id)
-    if (!bpe.tokens[id].empty()) ids[shown(static_cast<int32_t>(id))] = id;
+    if (!bpe.tokens[id].empty()) ids[written(bpe, static_cast<int32_t>(id))] = id;
   std::string pairs = "#version: 0.2\n";
   for (const Bpe::Merge& merge : bpe.merges)
-    pairs += shown(merge.left) + " " + shown(merge.right) + "\n";
+    pairs += written(bpe, merge.left) + " " + written(bpe, merge.right) + "\n";
   write(vocab, ids.dump());
   write(merges, pairs);
 }
 
 Bpe read_tiktoken(const std::string& path) {
   Bpe bpe;
-  bpe.split = Split::gpt4;
   bpe.whole_first = true;
   const std::string text = contents(path);
-  const auto lines = static_cast<size_t>(std::count(text.begin(), text.end(), '\n')) + 1;
+  std::unordered_map<std::string, int64_t> lines;  // of the tokens
   for_each_line(text, [&](const std::string& line, int64_t number) {
     if (line.empty()) return;
     const size_t blank = std::min(line.find(' '), line.size());
@@ -164,13 +174,25 @@ Bpe read_tiktoken(const std::string& path) {
     if (token.empty() || error != std::errc() || stop != end)
       refuse(path, ": line ", number, ": '", line.substr(0, 80),
              "': expected a token's bytes in base64, a blank and its id");
-    if (id >= lines || (id < bpe.tokens.size() && !bpe.tokens[id].empty()))
-      refuse(path, ": line ", number, ": the id ", id, ": ids are 0..", lines - 1, ", each once");
+    if (id >= kMostIds || (id < bpe.tokens.size() && !bpe.tokens[id].empty()))
+      refuse(path, ": line ", number, ": the id ", id, ": ids are 0 to ", kMostIds - 1,
+             ", each once");
+    if (const auto [other, is_new] = lines.try_emplace(token, number); !is_new)
+      refuse(path, ": line ", number, ": the token is that of line ", other->second,
+             "; take one of them away");
     if (id >= bpe.tokens.size()) bpe.tokens.resize(id + 1);
     bpe.tokens[id] = token;
   });
   bpe.merges = merges_to(bpe.tokens);
   return bpe;
+}
+
+void write_tiktoken(const Bpe& bpe, const std::string& path) {
+  std::string lines;
+  for (size_t id = 0; id < bpe.tokens.size(); ++id)
+    if (!bpe.tokens[id].empty() && !bpe.literal.contains(static_cast<int32_t>(id)))
+      lines += to_base64(bpe.tokens[id]) + " " + std::to_string(id) + "\n";
+  write(path, lines);
 }
 
 }  // namespace data

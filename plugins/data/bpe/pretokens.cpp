@@ -13,6 +13,7 @@ namespace {
 struct Range {
   char32_t first, last;
 };
+#include "unicode_cases.inc"
 #include "unicode_classes.inc"
 
 enum class Kind { letter, number, blank, other };
@@ -49,6 +50,10 @@ class Characters {
     return place < size() && (text_[place] == '\n' || text_[place] == '\r');
   }
 
+  // Letters without case, and marks, are both.
+  bool is_capital(size_t place) const { return is_in_word(place, kSmall); }
+  bool is_small(size_t place) const { return is_in_word(place, kCapitals); }
+
   // Behind at most `most` characters, all of the kind of the first.
   size_t end_of_run(size_t place, size_t most = SIZE_MAX) const {
     const Kind wanted = kind(place);
@@ -66,6 +71,12 @@ class Characters {
   }
 
  private:
+  bool is_in_word(size_t place, std::span<const Range> but_not) const {
+    if (place >= size()) return false;
+    const char32_t code = at(place).code;
+    return (within(kLetters, code) || within(kMarks, code)) && !within(but_not, code);
+  }
+
   std::string_view text_;
   const std::string& name_;
 };
@@ -93,12 +104,16 @@ size_t end_of_contraction(const Characters& text, size_t begin) {
   return 0;
 }
 
-size_t end_of_blanks_gpt4(const Characters& text, size_t begin) {
-  const size_t end = text.end_of_run(begin);
-  if (end == text.size()) return end;
-  for (size_t last = end; last > begin; --last)
+// Behind the last end of a line among blanks, if there is one.
+size_t end_of_lines(const Characters& text, size_t begin) {
+  for (size_t last = text.end_of_run(begin); last > begin; --last)
     if (text.is_line_end(last - 1)) return last;
   return text.end_of_blanks(begin);
+}
+
+size_t end_of_blanks_gpt4(const Characters& text, size_t begin) {
+  const size_t end = text.end_of_run(begin);
+  return end == text.size() ? end : end_of_lines(text, begin);
 }
 
 size_t end_of_gpt4(const Characters& text, size_t begin) {
@@ -115,12 +130,80 @@ size_t end_of_gpt4(const Characters& text, size_t begin) {
   return end;
 }
 
+// Behind capitals and the small letters that follow, of which there is one at least; 0: no such
+// word begins here. What is both is a capital as long as a small letter is left for the end.
+size_t end_of_small_o200k(const Characters& text, size_t begin) {
+  size_t end = begin, behind_small = 0;
+  while (text.is_capital(end)) {
+    const bool is_both = text.is_small(end);
+    end += text.at(end).bytes;
+    if (is_both) behind_small = end;
+  }
+  if (!text.is_small(end)) return behind_small;
+  while (text.is_small(end)) end += text.at(end).bytes;
+  return end;
+}
+
+// Behind capitals alone; 0: there is none.
+size_t end_of_capitals(const Characters& text, size_t begin) {
+  size_t end = begin;
+  while (text.is_capital(end)) end += text.at(end).bytes;
+  return end == begin ? 0 : end;
+}
+
+// A word may begin with one character that is none of a word; a mark may be taken for that.
+size_t end_of_word_o200k(const Characters& text, size_t begin) {
+  const Kind kind = text.kind(begin);
+  const bool may_lead = kind != Kind::letter && kind != Kind::number && !text.is_line_end(begin);
+  const size_t next = begin + text.at(begin).bytes;
+  for (const auto& end_of : {end_of_small_o200k, end_of_capitals}) {
+    size_t end = may_lead ? end_of(text, next) : 0;
+    if (!end) end = end_of(text, begin);
+    if (!end) continue;
+    const size_t contraction = end < text.size() ? end_of_contraction(text, end) : 0;
+    return contraction ? contraction : end;
+  }
+  return 0;
+}
+
+size_t end_of_o200k(const Characters& text, size_t begin) {
+  if (const size_t end = end_of_word_o200k(text, begin)) return end;
+  const Kind kind = text.kind(begin);
+  if (kind == Kind::number) return text.end_of_run(begin, 3);
+  const bool leads = text.from(begin)[0] == ' ' && text.is(Kind::other, begin + 1);
+  if (kind == Kind::blank && !leads) return end_of_lines(text, begin);
+  size_t end = text.end_of_run(leads ? begin + 1 : begin);
+  while (text.is_line_end(end) || text.from(end).starts_with('/')) ++end;
+  return end;
+}
+
+size_t end_of(Split split, const Characters& text, size_t begin) {
+  switch (split) {
+    case Split::gpt2: return end_of_gpt2(text, begin);
+    case Split::gpt4: return end_of_gpt4(text, begin);
+    case Split::o200k: return end_of_o200k(text, begin);
+  }
+  return text.size();
+}
+
 }  // namespace
 
 Split split_by_name(const std::string& name) {
-  if (name == "gpt2") return Split::gpt2;
-  if (name == "gpt4") return Split::gpt4;
-  refuse("split is '", name, "': a text is cut as gpt2 or gpt4 does");
+  if (name == "gpt2" || name == "r50k" || name == "p50k") return Split::gpt2;
+  if (name == "gpt4" || name == "cl100k") return Split::gpt4;
+  if (name == "o200k") return Split::o200k;
+  refuse("split is '", name, "': a text is cut as gpt2 (r50k, p50k), gpt4 (cl100k) or o200k does");
+}
+
+std::optional<Split> split_of_tiktoken(int64_t tokens) {
+  switch (tokens) {
+    case 50256:  // r50k_base
+    case 50280:  // p50k_base
+      return Split::gpt2;
+    case 100256: return Split::gpt4;   // cl100k_base
+    case 199998: return Split::o200k;  // o200k_base
+  }
+  return std::nullopt;
 }
 
 std::vector<std::string_view> pretokens(Split split, std::string_view text,
@@ -128,8 +211,7 @@ std::vector<std::string_view> pretokens(Split split, std::string_view text,
   const Characters characters(text, name);
   std::vector<std::string_view> all;
   for (size_t begin = 0; begin < text.size();) {
-    const size_t end =
-        split == Split::gpt2 ? end_of_gpt2(characters, begin) : end_of_gpt4(characters, begin);
+    const size_t end = end_of(split, characters, begin);
     all.push_back(text.substr(begin, end - begin));
     begin = end;
   }

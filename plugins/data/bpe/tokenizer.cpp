@@ -3,57 +3,69 @@
 
 #include <algorithm>
 #include <array>
+#include <queue>
 #include <unordered_map>
 
+#include <orrery/sdk/utf8.hpp>
 #include "../refuse.h"
+#include "byte_characters.h"
 
 namespace data {
 namespace {
 
-constexpr size_t kMostIds = 1 << 24;
-
-// The pairs that are merged, each with its place in the order of learning.
+// The pairs that are merged, each with its place in the order of learning. In tiktoken's files that
+// is the id of what is made, whichever pair makes it.
 class Merges {
  public:
-  explicit Merges(const std::vector<Bpe::Merge>& merges) {
-    for (const Bpe::Merge& merge : merges)
-      by_pair_.try_emplace(key(merge.left, merge.right), Ranked{by_pair_.size(), merge.made});
-  }
-
-  // Again and again the pair that was learned first, wherever it stands.
-  void merge(std::vector<int32_t>& ids) const {
-    while (const Ranked* first = first_in(ids)) {
-      size_t to = 0;
-      for (size_t from = 0; from < ids.size(); ++to) {
-        const Ranked* found = from + 1 < ids.size() ? find(ids[from], ids[from + 1]) : nullptr;
-        const bool merges = found && found->made == first->made;
-        ids[to] = merges ? first->made : ids[from];
-        from += merges ? 2 : 1;
-      }
-      ids.resize(to);
+  explicit Merges(const Bpe& bpe) {
+    for (size_t i = 0; i < bpe.merges.size(); ++i) {
+      const Bpe::Merge& merge = bpe.merges[i];
+      by_pair_[key(merge.left, merge.right)] = {
+          bpe.whole_first ? static_cast<size_t>(merge.made) : i, merge.made};
     }
   }
 
+  // Again and again the pair that was learned first, of several the leftmost.
+  void merge(std::vector<int32_t>& ids) const {
+    constexpr size_t kNone = SIZE_MAX;
+    std::vector<size_t> before(ids.size()), behind(ids.size());  // the neighbours that are left
+    for (size_t i = 0; i < ids.size(); ++i)
+      before[i] = i ? i - 1 : kNone, behind[i] = i + 1 < ids.size() ? i + 1 : kNone;
+    std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>> queue;
+    const auto offer = [&](size_t at) {
+      if (at == kNone || behind[at] == kNone) return;
+      const int32_t left = ids[at], right = ids[behind[at]];
+      if (const auto found = by_pair_.find(key(left, right)); found != by_pair_.end())
+        queue.push({found->second.rank, at, left, right, found->second.made});
+    };
+    for (size_t i = 0; i < ids.size(); ++i) offer(i);
+    while (!queue.empty()) {
+      const auto [rank, at, left, right, made] = queue.top();
+      queue.pop();
+      const size_t next = behind[at];
+      if (ids[at] != left || next == kNone || ids[next] != right) continue;  // merged since
+      ids[at] = made, ids[next] = kGone;
+      behind[at] = behind[next];
+      if (behind[at] != kNone) before[behind[at]] = at;
+      offer(before[at]), offer(at);
+    }
+    std::erase(ids, kGone);
+  }
+
  private:
+  static constexpr int32_t kGone = -1;
   struct Ranked {
     size_t rank;
     int32_t made;
   };
+  struct Candidate {
+    size_t rank, at;
+    int32_t left, right, made;
+    auto operator<=>(const Candidate&) const = default;
+  };
 
   static uint64_t key(int32_t left, int32_t right) {
     return static_cast<uint64_t>(left) << 32 | static_cast<uint32_t>(right);
-  }
-  const Ranked* find(int32_t left, int32_t right) const {
-    const auto found = by_pair_.find(key(left, right));
-    return found == by_pair_.end() ? nullptr : &found->second;
-  }
-  const Ranked* first_in(const std::vector<int32_t>& ids) const {
-    const Ranked* first = nullptr;
-    for (size_t i = 0; i + 1 < ids.size(); ++i) {
-      const Ranked* merge = find(ids[i], ids[i + 1]);
-      if (merge && (!first || merge->rank < first->rank)) first = merge;
-    }
-    return first;
   }
 
   std::unordered_map<uint64_t, Ranked> by_pair_;
@@ -88,9 +100,9 @@ class Specials {
 
 class BpeTokenizer : public orr::Tokenizer {
  public:
-  BpeTokenizer(Bpe bpe, const std::string& name) : bpe_(std::move(bpe)), merges_(bpe_.merges) {
+  BpeTokenizer(Bpe bpe, const std::string& name) : bpe_(std::move(bpe)), merges_(bpe_) {
     for (size_t id = 0; id < bpe_.tokens.size(); ++id)
-      if (!bpe_.special.contains(bpe_.tokens[id]))
+      if (!bpe_.literal.contains(static_cast<int32_t>(id)))
         ids_.try_emplace(bpe_.tokens[id], static_cast<int32_t>(id));
     for (int byte = 0; byte < 256; ++byte) {
       const auto found = ids_.find(std::string(1, static_cast<char>(byte)));
@@ -133,6 +145,7 @@ class BpeTokenizer : public orr::Tokenizer {
   }
 
   void save(const std::string& directory) const override {
+    if (bpe_.whole_first) return write_tiktoken(bpe_, directory + "/ranks.tiktoken");
     write_bpe(bpe_, directory + "/vocab.json", directory + "/merges.txt");
   }
 
@@ -149,17 +162,44 @@ class BpeTokenizer : public orr::Tokenizer {
 
   Bpe bpe_;
   Merges merges_;
-  std::unordered_map<std::string, int32_t> ids_;  // of all but special tokens
+  std::unordered_map<std::string, int32_t> ids_;  // of all that bytes become
   std::array<int32_t, 256> bytes_{};
 };
 
 }  // namespace
 
+std::string written(const Bpe& bpe, int32_t id) {
+  const std::string& token = bpe.tokens[static_cast<size_t>(id)];
+  return bpe.literal.contains(id) || token.empty() ? token : characters_of(token);
+}
+
+void check_special(const std::string& text, bool in_vocab_json) {
+  if (text.empty()) refuse("special: a special token has at least one byte");
+  for (size_t at = 0; at < text.size();) {
+    const size_t bytes = orr::code_point(text, at).bytes;
+    if (!bytes) refuse("special: '", text, "' is not UTF-8: vocab.json cannot hold it");
+    at += bytes;
+  }
+  if (in_vocab_json && bytes_of(text) != text)
+    refuse("special: '", text, "' is what vocab.json has for other bytes; call it otherwise");
+}
+
+namespace {
+
+// The id of the token that vocab.json, or tiktoken's file, has as `text`; that of the next if none.
+size_t id_of(const Bpe& bpe, const std::string& text) {
+  size_t id = 0;
+  for (; id < bpe.tokens.size(); ++id)
+    if ((bpe.whole_first ? bpe.tokens[id] : written(bpe, static_cast<int32_t>(id))) == text) break;
+  return id;
+}
+
+}  // namespace
+
 void add_special(Bpe& bpe, const std::map<std::string, int64_t>& names) {
   for (const auto& [text, wanted] : names) {
-    if (text.empty()) refuse("special: a special token has at least one byte");
-    const auto known = static_cast<size_t>(std::find(bpe.tokens.begin(), bpe.tokens.end(), text) -
-                                           bpe.tokens.begin());
+    check_special(text, !bpe.whole_first);
+    const size_t known = id_of(bpe, text);
     const bool is_known = known < bpe.tokens.size();
     const size_t id = wanted < 0 ? known : static_cast<size_t>(wanted);
     if (id >= kMostIds)
@@ -171,6 +211,7 @@ void add_special(Bpe& bpe, const std::map<std::string, int64_t>& names) {
       refuse("special: '", text, "' has the id ", id, ", which is that of '", bpe.tokens[id], "'");
     bpe.tokens[id] = text;
     bpe.special[text] = static_cast<int32_t>(id);
+    if (!is_known) bpe.literal.insert(static_cast<int32_t>(id));
   }
 }
 

@@ -111,17 +111,25 @@ Bpe train_bpe(const std::string& text, const std::string& name, const BpeTrainin
   if (training.vocab < static_cast<int64_t>(bpe.tokens.size()))
     refuse("train_bpe: vocab is ", training.vocab, ": the bytes and the special tokens alone are ",
            bpe.tokens.size());
-  std::unordered_map<std::string, int32_t> ids;
-  for (const std::string& token : bpe.tokens)
-    if (!ids.try_emplace(token, static_cast<int32_t>(ids.size())).second)
-      refuse("train_bpe: the special token '", token, "' is a byte or given twice");
-  for (const std::string& token : training.special) bpe.special[token] = ids[token];
+  for (const std::string& token : training.special) {
+    check_special(token, true);
+    const auto id = static_cast<int32_t>(bpe.special.size());
+    if (!bpe.special.try_emplace(token, id).second)
+      refuse("train_bpe: the special token '", token, "' is given twice");
+    bpe.literal.insert(id);
+  }
+  std::unordered_map<std::string, int32_t> ids;  // by the texts of vocab.json
+  for (size_t id = 0; id < bpe.tokens.size(); ++id) {
+    const std::string token = written(bpe, static_cast<int32_t>(id));
+    if (!ids.try_emplace(token, static_cast<int32_t>(id)).second)
+      refuse("train_bpe: the special token '", token, "' is a byte; call it otherwise");
+  }
   std::unordered_map<std::string_view, int64_t> counts;
   for (std::string_view part : pretokens(training.split, text, name)) ++counts[part];
   PairCounts pairs;
   for (const auto& [part, count] : counts) {
     Pretoken pretoken{{}, count};
-    for (char byte : part) pretoken.ids.push_back(ids[std::string(1, byte)]);
+    for (char byte : part) pretoken.ids.push_back(ids[characters_of(std::string(1, byte))]);
     pairs.add(std::move(pretoken));
   }
   while (static_cast<int64_t>(bpe.tokens.size()) < training.vocab) {
@@ -129,7 +137,8 @@ Bpe train_bpe(const std::string& text, const std::string& name, const BpeTrainin
     if (count < std::max<int64_t>(1, training.min_frequency)) break;
     const std::string token =
         bpe.tokens[static_cast<size_t>(pair.first)] + bpe.tokens[static_cast<size_t>(pair.second)];
-    const auto [made, is_new] = ids.try_emplace(token, static_cast<int32_t>(ids.size()));
+    const auto [made, is_new] =
+        ids.try_emplace(characters_of(token), static_cast<int32_t>(ids.size()));
     if (is_new) bpe.tokens.push_back(token);
     bpe.merges.push_back({pair.first, pair.second, made->second});
     pairs.merge(pair, made->second);

@@ -36,6 +36,6 @@ local read = {
   images = function(path) return all_of(data.images(path, { size = 8 })) end,
   csv = function(path) return all_of(data.csv(path, { x = { "a", "b" } })) end,
   bpe = function(path) return text(data.bpe(path .. "/vocab.json", path .. "/merges.txt"):encode("some text"):tolist()) end,
-  tiktoken = function(path) return text(data.tiktoken(path):encode("some text"):tolist()) end,
+  tiktoken = function(path) return text(data.tiktoken(path, { split = "gpt4" }):encode("some text"):tolist()) end,
 }
 print("read", read[args.kind](args.path))

@@ -48,7 +48,9 @@ local words = orrery.data.text("Hello, world! Hello!", { ctx = 3, tokens = bpe, 
 assert(words.vocab == 600 and words:decode(words:batch(1, { size = 1 }).x:read():tolist()[1]) ~= "")
 
 local special = { ["<|endoftext|>"] = 600, ["<|fim|>"] = 607 }
-local gpt4 = orrery.data.tiktoken(files .. "bpe/ranks.tiktoken", { special = special })
+local gpt4 = orrery.data.tiktoken(files .. "bpe/ranks.tiktoken", { split = "gpt4", special = special })
+local _, unknown_split = pcall(orrery.data.tiktoken, files .. "bpe/ranks.tiktoken")
+assert(unknown_split:find "ranks.tiktoken: 600 tokens are none of r50k_base.*: write split = ", unknown_split)
 assert(gpt4.vocab == 608 and gpt4:encode "<|fim|>12345<|endoftext|>":tolist()[1] == 607)
 assert(#bpe:encode "<|fim|>":tolist() > 1, "without `special` it is text")
 
@@ -56,10 +58,10 @@ local trained = orrery.data.train_bpe("abc abc abcd abcd", { vocab = 260, specia
 assert(trained.vocab == 260 and trained:encode "<s>":tolist()[1] == 0)
 local saved, message = pcall(trained.save, trained, files .. "nowhere")
 assert(not saved and message:find "nowhere/vocab.json: cannot be written", message)
-local _, why = pcall(gpt4.save, gpt4, files)
-assert(why:find "tiktoken's file and no list of merges", why)
+local _, why = pcall(gpt4.save, gpt4, files .. "nowhere")
+assert(why:find "nowhere/ranks.tiktoken: cannot be written", why)
 local _, refused = pcall(orrery.data.bpe, files .. "bpe/vocab.json", files .. "bpe/merges.txt", { split = "gpt3" })
-assert(refused:find "split is 'gpt3': a text is cut as gpt2 or gpt4 does", refused)
+assert(refused:find "split is 'gpt3': a text is cut as gpt2 %(r50k, p50k%), gpt4 %(cl100k%) or o200k does", refused)
 local learned = orrery.data.tokenizer("bpe", { tokens = 258 }, "abc abc abc")
 assert(learned.vocab == 258 and learned:decode(learned:encode "cab":tolist()) == "cab")
 _, why = pcall(orrery.data.tokenizer, "bpe", { token = 258 }, "abc")

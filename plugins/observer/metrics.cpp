@@ -6,6 +6,7 @@
 // run that continues an earlier one appends to its file. Every rank writes facts.RANK.jsonl, what a
 // run is and what its plan says: {"name":"plan/arena_bytes","value":1048576}
 #include "glue.h"
+#include "json_text.h"
 #include "text_file.h"
 
 namespace {
@@ -14,6 +15,8 @@ using observer::number, observer::quoted;
 
 class Metrics {
  public:
+  static constexpr const char* kName = "metrics";
+
   void start(const orr_observer_config& config) {
     stop();
     if (!*config.directory) return;
@@ -42,7 +45,7 @@ class Metrics {
   }
 
   void fact(const std::string& line) {
-    if (!facts_) facts_.open(facts_path_, "we");
+    if (!facts_) facts_.open(facts_path_);
     facts_.write(line + "\n");
     facts_.flush();
   }

@@ -79,6 +79,31 @@ function M.trace(run)
   return value.traceEvents
 end
 
+-- "finished", "stopped and saved: ..." or "failed: ..." by the facts of a rank; nil if they do not say.
+local function told(facts)
+  local words = { finished = "finished", stopped = "stopped and saved", failed = "failed" }
+  local status, reason = facts["run/status"], facts["run/error"]
+  if not words[status] then return nil end
+  return words[status] .. (reason and ": " .. tostring(reason) or "")
+end
+
+-- Whether the run goes on, or how it has ended. Rank 0 tells it, and for a rank 0 that was lost another rank. The
+-- facts of another rank may be those of an earlier start, which ended before rank 0 began.
+function M.ending(run)
+  local first = run.facts[0] or {}
+  if told(first) then return told(first) end
+  local writer = orrery.engine.writer_of_run(run.path)
+  if writer ~= "" then return "running, by " .. writer end
+  for rank = 1, #run.facts do
+    local facts = run.facts[rank]
+    if told(facts) and (tonumber(facts["run/end"]) or 0) >= (tonumber(first["run/begin"]) or 0) then
+      return ("%s (rank %d)"):format(told(facts), rank)
+    end
+  end
+  if first["run/locked"] == 1 then return "lost without a word: it has not told how it ended, and no process of it is left" end
+  return "not known: it has not told how it ended"
+end
+
 function M.open(path)
   local run = { path = path, name = path:gsub("/+$", ""):match "[^/]*$", series = {}, facts = {}, read = 0 }
   M.refresh(run)

@@ -165,8 +165,11 @@ local function configuration(runs)
       row[i + 1] = value == nil and "" or tostring(value)
       row.differs = row.differs or row[i + 1] ~= row[2]
     end
-    if name == "run/begin" then
-      for i = 2, #row do row[i] = os.date("!%Y-%m-%d %H:%M:%S UTC", math.floor(tonumber(row[i]) or 0)) end
+    if name == "run/begin" or name == "run/end" then
+      for i = 2, #row do
+        local seconds = tonumber(row[i])
+        row[i] = seconds and os.date("!%Y-%m-%d %H:%M:%S UTC", math.floor(seconds)) or ""
+      end
     end
     rows[#rows + 1] = row
   end
@@ -191,6 +194,9 @@ local function page(runs)
       short(directory.last(run, "tokens_per_second") or directory.last(run, "samples_per_second") or 0) }
   end
   out[#out + 1] = table_of({ "run", "steps", "last loss", "tokens or samples/s" }, rows)
+  for _, run in ipairs(runs) do
+    out[#out + 1] = ("<p><b>%s</b>: %s</p>"):format(escape(run.name), escape(directory.ending(run)))
+  end
   out[#out + 1] = curves(runs)
   for _, run in ipairs(runs) do
     out[#out + 1] = "<h2>Where the time of " .. escape(run.name) .. " goes</h2>" .. times(run) .. memory(run)

@@ -100,7 +100,7 @@ local function memory(run, lines)
 end
 
 local function screen(run)
-  local lines = { ("orrery top %s"):format(run.path) }
+  local lines = { ("orrery top %s"):format(run.path), directory.ending(run) }
   progress(run, lines)
   lines[#lines + 1] = ""
   for _, row in ipairs(rows) do
@@ -129,9 +129,10 @@ end
 
 -- Draws until the user interrupts, which ends the sleep with a signal.
 local function follow(run)
-  local changed = true
+  local changed, ending = true, nil
   repeat
-    if changed then
+    if changed or ending ~= directory.ending(run) then
+      ending = directory.ending(run)
       io.write("\27[H\27[J", table.concat(screen(run), "\n"), "\n")
       io.flush()
     end

@@ -222,8 +222,8 @@ std::string living_writer(const std::string& directory, const LockKind& kind) {
   const bool asked = ::fcntl(fd, F_OFD_GETLK, &whole) == 0;
   const Owner owner = Owner::parse(read_all(fd));
   ::close(fd);
-  const bool lives = asked ? whole.l_type != F_UNLCK : owner.may_live(path);
-  return lives ? owner.shown() : "";
+  const bool alive = asked ? whole.l_type != F_UNLCK : owner.may_live(path);
+  return alive ? owner.shown() : "";
 }
 
 }  // namespace orrery

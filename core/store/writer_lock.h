@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The locks by which only one process at a time writes to a checkpoint directory, from its first
-// save there until it ends, and only one job at a time to a run's directory. Each is a lock of the kernel on a file in the directory, so it ends with
-// its owner, however that dies; the file names the owner. If the file system has no locks, the
-// owner in the file is looked for among the processes of this host, and that of another host must
-// renew a lease (lease.h). A job that was started again takes the lock of its earlier starts
-// (WriterJob), as of a host that hangs. A child of a fork shares its parent's locks.
+// save there until it ends, and only one job at a time to a run's directory. Each is a lock of the
+// kernel on a file in the directory, so it ends with its owner, however that dies; the file names
+// the owner. If the file system has no locks, the owner in the file is looked for among the
+// processes of this host, and that of another host must renew a lease (lease.h). A job that was
+// started again takes the lock of its earlier starts (WriterJob), as of a host that hangs. A child
+// of a fork shares its parent's locks.
 #pragma once
 
 #include <string>
@@ -40,7 +41,7 @@ void hold_writer_lock(const std::string& directory, const std::string& label,
 // Removes the lock, if this process has it.
 void drop_writer_lock(const std::string& directory, const LockKind& kind = kSaving);
 
-// The writer of the directory in words, "process 12 on host a"; "" if there is none that lives.
+// The writer of the directory in words, "process 12 on host a"; "" if there is none alive.
 std::string living_writer(const std::string& directory, const LockKind& kind);
 
 }  // namespace orrery

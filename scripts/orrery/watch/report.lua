@@ -133,7 +133,7 @@ local function memory(run)
   local rows = {}
   for name, bytes in pairs(run.facts[0] or {}) do
     local category = name:match "^plan/memory/(.*)"
-    if category then rows[#rows + 1] = { label = category, value = bytes, text = short(bytes, true) } end
+    if category and tonumber(bytes) then rows[#rows + 1] = { label = category, value = bytes, text = short(bytes, true) } end
   end
   table.sort(rows, function(a, b) return a.value > b.value end)
   return #rows > 0 and svg.bars("Memory of rank 0 when it is fullest", rows) or ""
@@ -142,7 +142,7 @@ end
 local function beside(run)
   local facts, rows = run.facts[0] or {}, {}
   local function row(what, planned, counted)
-    if planned and counted then
+    if tonumber(planned) and counted then
       rows[#rows + 1] = { what, ("%.0f"):format(planned), ("%.0f"):format(counted), differs = planned ~= counted }
     end
   end
@@ -209,7 +209,14 @@ end
 -- Without `output`, to standard output.
 return function(o)
   local runs = {}
-  for _, path in ipairs(o.directory) do runs[#runs + 1] = directory.open(path) end
+  for _, path in ipairs(o.directory) do
+    local run = directory.open(path)
+    runs[#runs + 1] = run
+    for _, inner in ipairs(directory.further(run)) do
+      runs[#runs + 1] = directory.open(inner)
+      runs[#runs].name = run.name .. "/" .. runs[#runs].name
+    end
+  end
   local text = page(runs)
   if not o.output then
     io.write(text)

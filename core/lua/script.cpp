@@ -37,7 +37,7 @@ int exit_code(int code) {
 int report(int code, const std::string& message) {
   std::fflush(stdout);
   try {
-    Runtime::get().report(message);
+    Runtime::get().report(message, code == lua::stopped);
   } catch (const Error&) {
     // Reporting has failed, because the launcher or an observer is gone: the first error counts.
   }

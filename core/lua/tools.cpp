@@ -18,6 +18,7 @@
 #include "plugin/registry.h"
 #include "run/runtime.h"
 #include "run/watched.h"
+#include "store/writer_lock.h"
 
 namespace orrery::lua {
 namespace {
@@ -83,6 +84,10 @@ std::string digest(lua_State* L, Index list) {
 
 void fact(const std::string& name, const std::string& text) {
   Runtime::get().observers().fact(name, 0, text);
+}
+
+std::string writer_of_run(const std::string& directory) {
+  return living_writer(directory, kRunning);
 }
 
 double now() {
@@ -185,6 +190,10 @@ std::vector<Api> tool_api() {
        keep_frame},
       {"engine.digest(states: table) -> string; Hash of the bytes of states.", call<digest>},
       {"engine.fact(name: string, text: string); Tells observers a fact of the run.", call<fact>},
+      {"engine.writer_of_run(directory: string) -> string; The process that writes to the "
+       "directory of "
+       "a run now, in words; '': none does.",
+       call<writer_of_run>},
       {"engine.print(line: string); One line on stdout, from rank 0.", call<print_line>},
       {"engine.define(declaration: string, body: function); Declares a function of the library, in "
        "the words of core/lua/api.h; its arguments are checked and its defaults filled in.",

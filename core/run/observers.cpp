@@ -93,9 +93,9 @@ void Observers::log(const std::string& line) {
 }
 
 // Sends the event of an error, then that of the end.
-void Observers::failure(const std::string& error) {
+void Observers::failure(const std::string& error, bool stopped) {
   orr_event_record e{};
-  e.kind = ORR_EVENT_FAILURE, e.text = error.c_str();
+  e.kind = ORR_EVENT_FAILURE, e.text = error.c_str(), e.value = stopped;
   try {
     send(e);
   } catch (const Error&) {

@@ -26,7 +26,7 @@ class Observers {
   int32_t wants(int64_t step) const;
   bool has_directory() const { return !directory_.empty(); }
   void begin(int64_t planned_steps);
-  void failure(const std::string& error);
+  void failure(const std::string& error, bool stopped);
   void stop();
 
  private:

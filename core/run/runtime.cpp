@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/runtime.h"
 
+#include <spdlog/spdlog.h>
+
 #include <filesystem>
 #include <fstream>
 #include <utility>
@@ -9,8 +11,10 @@
 #include "lower/channel.h"
 #include "plugin/host.h"
 #include "plugin/registry.h"
+#include "run/agree.h"
 #include "run/profile.h"
 #include "run/thread_pool.h"
+#include "store/writer_lock.h"
 
 namespace orrery {
 namespace {
@@ -190,12 +194,39 @@ const std::vector<std::string>& Runtime::kernels() {
   return kernels_;
 }
 
+// Makes the run's directory, and locks it against other jobs. Where a lock cannot be written, only
+// a warning says so. Collective.
+void Runtime::take_directory(const std::string& directory) {
+  std::string refused;
+  bool locked = true;
+  std::error_code error;
+  if (!std::filesystem::create_directories(directory, error) && error)
+    refused =
+        fmt::format("--dir {}: {}; name a directory that can be made", directory, error.message());
+  if (refused.empty() && world().rank == 0) try {
+      hold_writer_lock(directory, "--dir " + directory, kRunning);
+    } catch (const Locked& e) {
+      refused = e.what();
+    } catch (const Error& e) {
+      locked = false;
+      spdlog::warn("{}; a second job in this directory would not be noticed", e.what());
+    }
+  if (world().size > 1)
+    fail_together(refused, "the run's directory", "");
+  else if (!refused.empty())
+    throw Error(ORR_FAILED, refused);
+  if (world().rank == 0) observers_.fact("run/locked", locked);
+}
+
+void Runtime::leave_directory() {
+  if (const std::string& directory = runtime_options().run_directory; !directory.empty())
+    drop_writer_lock(directory, kRunning);
+}
+
 void Runtime::begin_run() {
   if (begun_) return;
   const std::string& directory = runtime_options().run_directory;
-  std::error_code error;
-  if (!directory.empty() && !std::filesystem::create_directories(directory, error) && error)
-    fail(ORR_FAILED, "--dir {}: {}; name a directory that can be made", directory, error.message());
+  if (!directory.empty()) take_directory(directory);
   begun_ = true;
   observers_.start(world().rank, world().size, directory);
   observers_.begin(planned_steps_);
@@ -221,16 +252,18 @@ static void save_exchanges(const WorldComm& comm, const std::string& error) {
   if (!file.flush()) fmt::print(stderr, "orrery: {} cannot be written\n", path);
 }
 
-void Runtime::report(const std::string& error) {
+void Runtime::report(const std::string& error, bool stopped) {
   for (auto& work : at_work_) work->abandon(error);
   at_work_.clear();
   if (comm_) save_exchanges(*comm_, error);
   if (comm_ || store_) (comm_ ? comm_->store() : *store_).report(error);
-  if (std::exchange(begun_, false)) observers_.failure(error);
+  if (std::exchange(begun_, false)) observers_.failure(error, stopped);
+  leave_directory();
 }
 
 void Runtime::close() {
   if (std::exchange(begun_, false)) observers_.stop();
+  leave_directory();
   planned_steps_ = 0;
   if (const std::string names = comm_ ? comm_->composed() : ""; !names.empty())
     Profile::get().note(fmt::format("comm '{}' has no {}: composed of its messages",

@@ -94,7 +94,8 @@ class Runtime {
   // Starts the observers at the first training step of the process; does nothing afterwards.
   void begin_run();
   // Tells observers and the launcher the error that ends this rank, and abandons its work.
-  void report(const std::string& error);
+  // `stopped`: it was told to stop, and has saved.
+  void report(const std::string& error, bool stopped);
   // Stops the observers and closes the communicator. REQUIRES: every program is gone.
   void close();
 
@@ -102,6 +103,8 @@ class Runtime {
   std::unique_ptr<World> world_;
   std::unique_ptr<WorldComm> comm_;
   void form_channels(const Mesh& mesh);
+  void take_directory(const std::string& directory);
+  void leave_directory();
   std::map<std::pair<Mesh::Shape, int>, int> groups_;  // by the axis's shape and the channel
   std::vector<std::string> kernels_;
   std::unique_ptr<Device> device_;

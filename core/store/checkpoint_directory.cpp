@@ -113,7 +113,8 @@ void CheckpointDirectory::check_replaceable() const {
   for (const std::string& name : there.names()) {
     const bool own =
         there.is_own_folder(name) || (name == kNewManifest && is_begun_manifest(path_, label_));
-    const bool usual = own || generation_of(name) > 0 || name == kManifestFile || name == kLockFile;
+    const bool usual = own || generation_of(name) > 0 || name == kManifestFile ||
+                       name == kLockFile || name == kRunning.file;
     if (!usual && (!in_series || name == kNewManifest))
       refuse(fmt::format("the directory holds '{}', which is not of a checkpoint", name));
     locked |= name == kLockFile, all_own &= own;

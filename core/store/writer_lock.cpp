@@ -117,7 +117,8 @@ bool same_file(int fd, const std::string& path) {
 
 class Held {
  public:
-  explicit Held(const std::string& path) : path_(path) {}
+  Held(const std::string& directory, const LockKind& kind)
+      : kind_(kind), path_(directory + "/" + kind.file) {}
   Held(const Held&) = delete;
   ~Held() {
     lease_.reset();
@@ -143,8 +144,7 @@ class Held {
     const std::string text = read_all(fd_);
     const Owner before = Owner::parse(text);
     if (!text.starts_with(std::string(kBegin).substr(0, text.size())))
-      fail(ORR_INVALID, "{}: {} holds something else than a lock; save under another name", label,
-           path_);
+      fail(ORR_INVALID, "{}: {} holds something else than a lock; {}", label, path_, kind_.remedy);
     if (error && before.is_given_up()) {
       if (same_file(fd_, path_) && ::unlink(path_.c_str()) != 0 && errno != ENOENT)
         fail(ORR_FAILED, "{}: {}, the lock of an earlier start of this job, cannot be removed: {}",
@@ -152,14 +152,12 @@ class Held {
       return false;
     }
     if (error == EAGAIN || error == EACCES)
-      fail(ORR_FAILED, "{}: {} is saving there; wait for its end or save under another name", label,
-           before.shown());
+      throw Locked(fmt::format("{}: {} {} there; wait for its end or {}", label, before.shown(),
+                               kind_.is_doing, kind_.remedy));
     if (error && before.may_live(path_))
-      fail(
-          ORR_FAILED,
-          "{}: {} saves there, if it is still alive; save under another name, or remove {} when it "
-          "has ended",
-          label, before.shown(), path_);
+      throw Locked(
+          fmt::format("{}: {} {} there, if it is still alive; {}, or remove {} when it has ended",
+                      label, before.shown(), kind_.does, kind_.remedy, path_));
     if (!same_file(fd_, path_)) return false;
     write(Owner::self(error != 0).text(), label);
     if (error) lease_.emplace(fd_);
@@ -178,6 +176,7 @@ class Held {
     }
   }
 
+  const LockKind& kind_;
   std::string path_, written_;
   int fd_ = -1;
   pid_t pid_ = 0;
@@ -196,19 +195,35 @@ WriterJob& writer_job() {
   return job;
 }
 
-void hold_writer_lock(const std::string& directory, const std::string& label) {
-  std::unique_ptr<Held>& held = locks()[directory];
+void hold_writer_lock(const std::string& directory, const std::string& label,
+                      const LockKind& kind) {
+  std::unique_ptr<Held>& held = locks()[directory + "/" + kind.file];
   if (held && held->is_gone()) held.reset();  // the directory was removed
   if (held && !held->ours())
-    fail(ORR_FAILED, "{}: {} has begun to save there, too; save under another name", label,
-         held->owner());
+    throw Locked(fmt::format("{}: {} has begun to {} there, too; {}", label, held->owner(),
+                             kind.do_there, kind.remedy));
   if (held) return;
-  auto fresh = std::make_unique<Held>(directory + "/" + kLockFile);
+  auto fresh = std::make_unique<Held>(directory, kind);
   while (!fresh->take(label)) {
   }
   held = std::move(fresh);
 }
 
-void drop_writer_lock(const std::string& directory) { locks().erase(directory); }
+void drop_writer_lock(const std::string& directory, const LockKind& kind) {
+  locks().erase(directory + "/" + kind.file);
+}
+
+std::string living_writer(const std::string& directory, const LockKind& kind) {
+  const std::string path = directory + "/" + kind.file;
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return "";
+  struct flock whole {};
+  whole.l_type = F_WRLCK;
+  const bool asked = ::fcntl(fd, F_OFD_GETLK, &whole) == 0;
+  const Owner owner = Owner::parse(read_all(fd));
+  ::close(fd);
+  const bool alive = asked ? whole.l_type != F_UNLCK : owner.may_live(path);
+  return alive ? owner.shown() : "";
+}
 
 }  // namespace orrery

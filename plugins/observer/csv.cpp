@@ -4,17 +4,19 @@
 // metric of a step and for its wall time ("seconds"). One name a line, because a run may tell more
 // at some steps than at others. A run that continues an earlier one appends to its file.
 #include "glue.h"
+#include "json_text.h"
 #include "text_file.h"
 
 namespace {
 
 class Csv {
  public:
+  static constexpr const char* kName = "csv";
+
   void start(const orr_observer_config& config) {
     stop();
     if (config.rank != 0 || !*config.directory) return;
     file_.append(std::string(config.directory) + "/metrics.csv");
-    file_.seek_end();
     if (file_.at() == 0) file_.write("step,time,name,value\n");
   }
 

@@ -4,8 +4,9 @@
 //   {"step":12,"time":1700000000.25,"loss":2.4312}
 // The tag "seconds" holds the wall time of a step. A value that is not finite is written as null. A
 // run that continues an earlier one appends to its file. Every rank writes facts.RANK.jsonl, what a
-// run is and what its plan says: {"name":"plan/arena_bytes","value":1048576}
+// run is, what its plan says and how it ended: {"name":"plan/arena_bytes","value":1048576}
 #include "glue.h"
+#include "json_text.h"
 #include "text_file.h"
 
 namespace {
@@ -14,17 +15,22 @@ using observer::number, observer::quoted;
 
 class Metrics {
  public:
+  static constexpr const char* kName = "metrics";
+
   void start(const orr_observer_config& config) {
     stop();
     if (!*config.directory) return;
     const std::string directory = config.directory;
     if (config.rank == 0) file_.append(directory + "/metrics.jsonl");
     facts_path_ = directory + "/facts." + std::to_string(config.rank) + ".jsonl";
+    status_ = "finished", error_.clear();
   }
 
   void observe(const orr_event_record& event) {
     if (!facts_path_.empty() && event.kind == ORR_EVENT_FACT && observer::is_long(event))
       return note(event);
+    if (!facts_path_.empty() && event.kind == ORR_EVENT_FAILURE) fail(event);
+    if (!facts_path_.empty() && event.kind == ORR_EVENT_RUN_END) end(event);
     if (!file_) return;
     if (event.kind == ORR_EVENT_METRIC) write(event, event.text, event.value);
     if (event.kind == ORR_EVENT_STEP_END) write(event, "seconds", event.seconds);
@@ -42,7 +48,7 @@ class Metrics {
   }
 
   void fact(const std::string& line) {
-    if (!facts_) facts_.open(facts_path_, "we");
+    if (!facts_) facts_.open(facts_path_);
     facts_.write(line + "\n");
     facts_.flush();
   }
@@ -58,7 +64,20 @@ class Metrics {
     fact("{\"name\":\"run/steps\",\"value\":" + number(event.value) + "}");
   }
 
-  std::string facts_path_;  // "": this run writes none
+  void fail(const orr_event_record& event) {
+    const std::string_view error = event.text;
+    status_ = event.value == 1 ? "stopped" : "failed";
+    error_ = error.substr(0, error.find('\n'));
+  }
+
+  void end(const orr_event_record& event) {
+    fact("{\"name\":\"run/end\",\"value\":" + number(event.time) + "}");
+    if (!error_.empty()) fact("{\"name\":\"run/error\",\"value\":" + quoted(error_) + "}");
+    fact("{\"name\":\"run/status\",\"value\":" + quoted(status_) + "}");
+  }
+
+  std::string facts_path_;      // "": this run writes none
+  std::string status_, error_;  // as the run will end, and the first line of its error
   observer::TextFile file_, facts_;
 };
 

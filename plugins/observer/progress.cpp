@@ -26,6 +26,8 @@ std::string clock_text(double seconds) {
 
 class Progress {
  public:
+  static constexpr const char* kName = "progress";
+
   void start(const orr_observer_config& config) {
     *this = Progress();
     shown_ = config.rank == 0;

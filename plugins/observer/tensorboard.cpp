@@ -10,6 +10,7 @@
 
 #include "event_file.h"
 #include "glue.h"
+#include "json_text.h"
 #include "text_file.h"
 
 namespace {
@@ -37,6 +38,8 @@ std::vector<double> buckets(const float* x, int64_t n) {
 
 class TensorBoard {
  public:
+  static constexpr const char* kName = "tensorboard";
+
   void start(const orr_observer_config& config) {
     stop();
     every_ = steps_of(std::string(observer::options(config)));
@@ -86,9 +89,8 @@ class TensorBoard {
     char host[256] = "host", stamp[32];
     gethostname(host, sizeof host - 1);
     std::snprintf(stamp, sizeof stamp, "%010lld", static_cast<long long>(time));
-    file_.open(
-        directory_ + "/events.out.tfevents." + stamp + "." + host + "." + std::to_string(getpid()),
-        "we");
+    file_.open(directory_ + "/events.out.tfevents." + stamp + "." + host + "." +
+               std::to_string(getpid()));
     put(event_file::real(1, time) + event_file::bytes(3, "brain.Event:2"));
     file_.flush();
   }

@@ -1,99 +1,119 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A file of a run's directory that observers write text to, and numbers and texts as JSON has them.
+// A file of a run's directory that observers write to. What does not reach the disk is an error of
+// the call that wrote it; the file then ends where the last call that succeeded left it.
 #pragma once
 
 #include <orrery/sdk/plugin.hpp>
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
-#include <cmath>
-#include <cstdio>
+#include <cstdint>
 #include <cstring>
-#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace observer {
 
-// The shortest decimal that reads back as the value; null if it is not finite.
-inline std::string number(double value) {
-  if (!std::isfinite(value)) return "null";
-  char text[32];
-  return std::string(text, std::to_chars(text, text + sizeof text, value).ptr);
-}
-
-inline std::string quoted(std::string_view text) {
-  std::string out = "\"";
-  for (char c : text) {
-    char escaped[8];
-    if (c == '"' || c == '\\') {
-      out += {'\\', c};
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      std::snprintf(escaped, sizeof escaped, "\\u%04x", c);
-      out += escaped;
-    } else {
-      out += c;
-    }
-  }
-  return out + "\"";
-}
+// A file that cannot be opened or written. `full`: because there is no room for it.
+struct FileError : orr::Error {
+  FileError(const char* what, const std::string& path, int error)
+      : orr::Error(ORR_FAILED, "cannot " + std::string(what) + " " + path + ": " +
+                                   std::strerror(error) + "; check the run directory and its disk"),
+        full(error == ENOSPC || error == EDQUOT || error == EFBIG) {}
+  bool full;
+};
 
 class TextFile {
-  struct Close {
-    void operator()(FILE* file) const { std::fclose(file); }
-  };
-
  public:
-  // `mode` as of fopen. Throws orr::Error.
-  void open(const std::string& path, const char* mode) {
-    path_ = path;
-    file_.reset(std::fopen(path.c_str(), mode));
-    if (!file_) fail("open");
+  TextFile() = default;
+  TextFile(const TextFile&) = delete;
+  TextFile& operator=(TextFile&& other) noexcept {
+    release();
+    path_ = std::move(other.path_), pending_ = std::move(other.pending_);
+    fd_ = std::exchange(other.fd_, -1);
+    return *this;
   }
-  // Of a file of lines, at its end. A line that a process which was killed left unfinished is cut
-  // off. Throws orr::Error.
+  ~TextFile() { release(); }
+
+  // An empty file, in place of one that is there. Throws FileError, as all below do.
+  void open(const std::string& path) { open(path, O_TRUNC); }
+  // At the end of a file of lines. A line that a process which was killed left unfinished is cut
+  // off.
   void append(const std::string& path) {
     cut_unfinished_line(path);
-    open(path, "ae");
+    open(path, O_APPEND);
+    ::lseek(fd_, 0, SEEK_END);
   }
-  void close() { file_.reset(); }
-  explicit operator bool() const { return file_ != nullptr; }
+  // Closes the file, if it is open, with all that was written.
+  void close() {
+    if (fd_ < 0) return;
+    flush();
+    if (::close(std::exchange(fd_, -1)) != 0 && errno != EINTR)
+      throw FileError("write", path_, errno);
+  }
+  explicit operator bool() const { return fd_ >= 0; }
 
   void write(std::string_view bytes) {
-    if (std::fwrite(bytes.data(), 1, bytes.size(), file_.get()) != bytes.size()) fail("write");
+    pending_ += bytes;
+    if (pending_.size() >= kMostPending) flush();
   }
   void flush() {
-    if (std::fflush(file_.get()) != 0) fail("write");
+    const off_t before = ::lseek(fd_, 0, SEEK_CUR);  // -1 of a pipe
+    for (size_t done = 0; done < pending_.size();) {
+      const ssize_t n = ::write(fd_, pending_.data() + done, pending_.size() - done);
+      if (n >= 0) done += static_cast<size_t>(n);
+      if (n < 0 && errno != EINTR) fail("write", before);
+    }
+    pending_.clear();
   }
-  void seek_end() { std::fseek(file_.get(), 0, SEEK_END); }
-  long at() { return std::ftell(file_.get()); }
-  void seek(long at) {
-    if (std::fseek(file_.get(), at, SEEK_SET) != 0) fail("write");
+  // REQUIRES: flushed.
+  int64_t at() const { return ::lseek(fd_, 0, SEEK_CUR); }
+  void seek(int64_t at) {
+    flush();
+    if (::lseek(fd_, at, SEEK_SET) < 0) fail("write", -1);
   }
 
  private:
+  static constexpr size_t kMostPending = 1 << 16;
+
+  void open(const std::string& path, int how) {
+    close();
+    path_ = path;
+    fd_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | how, 0666);
+    if (fd_ < 0) fail("open", -1);
+  }
+
   static void cut_unfinished_line(const std::string& path) {
-    const std::unique_ptr<FILE, Close> file(std::fopen(path.c_str(), "r+e"));
-    if (!file || std::fseek(file.get(), 0, SEEK_END) != 0) return;  // there is none, or a pipe
-    long end = std::ftell(file.get());
-    const auto ends_a_line = [&] {
-      return std::fseek(file.get(), end - 1, SEEK_SET) == 0 && std::fgetc(file.get()) == '\n';
-    };
-    while (end > 0 && !ends_a_line()) --end;
-    if (ftruncate(fileno(file.get()), end) != 0) return;  // what opens it next says why
+    // O_NONBLOCK: opening a pipe must not wait for its reader.
+    const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK);
+    const off_t size = ::lseek(fd, 0, SEEK_END);  // -1 if there is none, or of a pipe
+    off_t end = size;
+    char last = 0;
+    while (end > 0 && ::pread(fd, &last, 1, end - 1) == 1 && last != '\n') --end;
+    // What cannot be cut is said by the open that follows.
+    if (end < size && ::ftruncate(fd, end) != 0) errno = 0;
+    if (fd >= 0) ::close(fd);
   }
 
-  [[noreturn]] void fail(const char* what) const {
-    throw orr::Error(ORR_FAILED, "cannot " + std::string(what) + " " + path_ + ": " +
-                                     std::strerror(errno) +
-                                     "; check the run directory and its disk");
+  void release() {
+    if (fd_ >= 0) ::close(std::exchange(fd_, -1));
+    pending_.clear();
   }
 
-  std::string path_;
-  std::unique_ptr<FILE, Close> file_;
+  // The end of a regular file goes back to `end`, if that is not negative.
+  [[noreturn]] void fail(const char* what, off_t end) {
+    const int error = errno;
+    if (end >= 0 && ::ftruncate(fd_, end) != 0) errno = error;  // then a part of it stays
+    release();
+    throw FileError(what, path_, error);
+  }
+
+  std::string path_, pending_;
+  int fd_ = -1;
 };
 
 }  // namespace observer

@@ -14,6 +14,7 @@
 #include <sstream>
 
 #include "glue.h"
+#include "json_text.h"
 #include "text_file.h"
 
 namespace {
@@ -30,6 +31,8 @@ std::string hex(uint64_t id) {
 
 class Trace {
  public:
+  static constexpr const char* kName = "trace";
+
   void start(const orr_observer_config& config) {
     stop();
     *this = Trace();
@@ -140,7 +143,7 @@ class Trace {
   // Writes what has been noted over the end of the file, and the end behind it.
   void write_out() {
     if (!file_) {
-      file_.open(path(rank_), "we");
+      file_.open(path(rank_));
       file_.write("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n");
     } else {
       file_.seek(end_);
@@ -170,6 +173,21 @@ class Trace {
     return all;
   }
 
+  // Writes the file under the name `by` first, so that it is there whole or not at all.
+  static void replace(const std::string& path, const std::string& by, const std::string& text) {
+    try {
+      observer::TextFile file;
+      file.open(by);
+      file.write(text);
+      file.close();
+      if (std::rename(by.c_str(), path.c_str()) != 0)
+        throw observer::FileError("write", path, errno);
+    } catch (const observer::FileError&) {
+      std::remove(by.c_str());
+      throw;
+    }
+  }
+
   // Joins the files of all ranks, if they are all there: the rank that ends last finds them so. One
   // that read before it may write after it, and sees then that there is more.
   void join() {
@@ -178,12 +196,7 @@ class Trace {
                       by = to + "." + std::to_string(rank_) + ".part";
     std::string written;
     for (std::string all = events_of_all(); !all.empty() && all != written; all = events_of_all()) {
-      observer::TextFile file;
-      file.open(by, "we");
-      file.write("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n" + all + kEnd);
-      file.flush();
-      file.close();
-      std::rename(by.c_str(), to.c_str());
+      replace(to, by, "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n" + all + kEnd);
       written = all;
     }
   }

@@ -1081,6 +1081,11 @@ function orrery.engine.digest(states) end
 ---@param text string
 function orrery.engine.fact(name, text) end
 
+---The process that writes to the directory of a run now, in words; '': none does.
+---@param directory string
+---@return string
+function orrery.engine.writer_of_run(directory) end
+
 ---One line on stdout, from rank 0.
 ---@param line string
 function orrery.engine.print(line) end

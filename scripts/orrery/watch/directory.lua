@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- What a run has written to its directory: metrics.jsonl, facts.RANK.jsonl and trace.json.
+-- What a run has written to its directory: metrics.jsonl, facts.RANK.jsonl and trace.json. The second run of a script,
+-- and what its functions record, have directories in it: run-2, func-1.
 local _, orrery = ...
 local json = require "orrery.watch.json"
 
@@ -15,17 +16,40 @@ local function lines_of(path, from)
   return text
 end
 
--- The objects of whole lines; a line that is being written, without its end, is left for later. A number that was not
--- finite, which the files have as null, is NaN.
-local function each_line(path, text, take)
-  local number, last = 0, 0
-  for line, after in text:gmatch "([^\n]*)\n()" do
-    number, last = number + 1, after - 1
-    local ok, value = pcall(json.decode, line, 0 / 0)
-    if not ok then orrery.engine.fail_usage(("%s: line %d: %s"):format(path, number, value)) end
-    take(value)
+local block, longest = 1 << 20, 1 << 20 -- bytes that are read at once, and of a line
+
+-- Calls take(line, number) for each whole line behind byte `from`; a line that is being written, without its end, is
+-- left for later. Returns where the last one ends, and nil if there is no such file. Files may be larger than memory.
+local function each_line(path, from, number, take)
+  local file <close> = io.open(path, "rb")
+  if not file then return nil end
+  file:seek("set", from)
+  local rest = ""
+  for text in function() return file:read(block) end do
+    text = rest .. text
+    local last, stop = 0, text:find("\n", 1, true)
+    while stop do
+      number = number + 1
+      take(text:sub(last + 1, stop - 1), number)
+      last, stop = stop, text:find("\n", stop + 1, true)
+    end
+    from, rest = from + last, text:sub(last + 1)
+    if #rest > longest then
+      orrery.engine.fail_usage(("%s: line %d is longer than any that a run writes"):format(path, number + 1))
+    end
   end
-  return last
+  return from, number
+end
+
+-- The object of a line. A number that was not finite, which the files have as null, is NaN.
+local function object_of(path, line, number)
+  local ok, value = pcall(json.decode, line, 0 / 0)
+  if not ok then orrery.engine.fail_usage(("%s: line %d: %s"):format(path, number, value)) end
+  return value
+end
+
+local function foreign(path, number, expected)
+  orrery.engine.fail_usage(("%s: line %d is not of a run: %s is expected"):format(path, number, expected))
 end
 
 -- A metric's values in order of steps. A run that continued from an earlier step writes steps again: the later ones
@@ -39,49 +63,133 @@ local function add(series, step, time, value)
   series.steps[n + 1], series.values[n + 1], series.times[n + 1] = step, value, time
 end
 
-local function take_metric(run, object)
-  for tag, value in pairs(object) do
-    if tag ~= "step" and tag ~= "time" then
-      run.series[tag] = run.series[tag] or { steps = {}, values = {}, times = {} }
-      add(run.series[tag], object.step, object.time, value)
-    end
+local function take_number(run, tag, step, time, value)
+  run.series[tag] = run.series[tag] or { steps = {}, values = {}, times = {} }
+  add(run.series[tag], step, time, value)
+end
+
+local function take_metrics(run, path, line, number)
+  -- As runs write it, without escapes: this is ten times as fast.
+  local step, time, tag, value = line:match '^{"step":(%d+),"time":([%d.e+-]+),"([^"\\]+)":([%d.e+-]+)}$'
+  step, time, value = math.tointeger(step), tonumber(time), tonumber(value)
+  if step and time and value then return take_number(run, tag, step, time, value) end
+  local object = object_of(path, line, number)
+  local right = type(object) == "table" and math.type(object.step) == "integer" and type(object.time) == "number"
+  for _, each in pairs(right and object or {}) do right = right and type(each) == "number" end
+  if not right then foreign(path, number, '{"step":1,"time":1.5,"NAME":NUMBER}') end
+  for name, each in pairs(object) do
+    if name ~= "step" and name ~= "time" then take_number(run, name, object.step, object.time, each) end
   end
+end
+
+local function facts_of(path)
+  local found = {}
+  local there = each_line(path, 0, 0, function(line, number)
+    local object = object_of(path, line, number)
+    if type(object) ~= "table" or type(object.name) ~= "string" or type(object.value) == "table" then
+      foreign(path, number, '{"name":"NAME","value":VALUE}')
+    end
+    found[object.name] = object.value
+  end)
+  return there and found
 end
 
 -- Reads what has been added since the last call; returns whether there was anything.
 function M.refresh(run)
-  local path = run.path .. "/metrics.jsonl"
-  local text = lines_of(path, run.read)
-  if not text then
+  local path, before = run.path .. "/metrics.jsonl", run.read
+  local read, number = each_line(path, run.read, run.lines, function(line, at) take_metrics(run, path, line, at) end)
+  if not read then
     orrery.engine.fail_usage(("%s: there is no metrics.jsonl; name a directory that `orrery run --dir` wrote")
       :format(run.path))
   end
-  local taken = each_line(path, text, function(object) take_metric(run, object) end)
-  run.read = run.read + taken
+  run.read, run.lines = read, number
   run.facts = {}
   local rank = 0
-  while true do
-    local facts = lines_of(("%s/facts.%d.jsonl"):format(run.path, rank))
-    if not facts or rank > 0 and rank >= (run.facts[0]["run/ranks"] or 1) then break end
-    local found = {}
-    each_line(run.path, facts, function(object) found[object.name] = object.value end)
-    run.facts[rank], rank = found, rank + 1
+  while rank == 0 or rank < (tonumber(run.facts[0]["run/ranks"]) or 1) do
+    local facts = facts_of(("%s/facts.%d.jsonl"):format(run.path, rank))
+    if not facts then break end
+    run.facts[rank], rank = facts, rank + 1
   end
-  return taken > 0
+  return read > before
 end
 
--- The events of the trace; an empty list if none has been written.
+-- Whether it is an event as runs write them: of the viewers' others, pages know nothing.
+local function is_event(e)
+  if type(e) ~= "table" or type(e.name) ~= "string" or type(e.args) ~= "table" then return false end
+  local numbers = { e.pid, e.tid, e.ts }
+  if e.ph == "X" then numbers[4], numbers[5] = e.dur, e.args.step end
+  for i = 1, e.ph == "X" and 5 or 3 do
+    if type(numbers[i]) ~= "number" then return false end
+  end
+  return e.ph == "X" or e.ph == "M"
+end
+
+-- The events of the trace, or of the newest that an earlier start of the job has written; an empty list if there is
+-- none.
 function M.trace(run)
-  local text = lines_of(run.path .. "/trace.json")
+  local text, number = lines_of(run.path .. "/trace.json"), 1
+  while not text do
+    local next_one = lines_of(("%s/trace-%d.json"):format(run.path, number + 1))
+    if not next_one then text = lines_of(("%s/trace-%d.json"):format(run.path, number)) break end
+    number = number + 1
+  end
   if not text then return {} end
   local ok, value = pcall(json.decode, text)
   if not ok then orrery.engine.fail_usage(("%s/trace.json: %s"):format(run.path, value)) end
-  return value.traceEvents
+  local events = {}
+  for _, e in ipairs(type(value) == "table" and type(value.traceEvents) == "table" and value.traceEvents or {}) do
+    if is_event(e) then events[#events + 1] = e end
+  end
+  return events
 end
 
+-- "finished", "stopped and saved: ..." or "failed: ..." by the facts of a rank; nil if they do not say.
+local function told(facts)
+  local words = { finished = "finished", stopped = "stopped and saved", failed = "failed" }
+  local status, reason = facts["run/status"], facts["run/error"]
+  if not words[status] then return nil end
+  return words[status] .. (reason and ": " .. tostring(reason) or "")
+end
+
+-- Whether the run goes on, or how it has ended. Rank 0 tells it, and for a rank 0 that was lost another rank. The
+-- facts of another rank may be those of an earlier start, which ended before rank 0 began.
+function M.ending(run)
+  if run.job then return M.ending(run.job) end
+  local first = run.facts[0] or {}
+  if told(first) then return told(first) end
+  local writer = orrery.engine.writer_of_run(run.path)
+  if writer ~= "" then return "running, by " .. writer end
+  for rank = 1, #run.facts do
+    local facts = run.facts[rank]
+    if told(facts) and (tonumber(facts["run/end"]) or 0) >= (tonumber(first["run/begin"]) or 0) then
+      return ("%s (rank %d)"):format(told(facts), rank)
+    end
+  end
+  if first["run/locked"] == 1 then return "lost without a word: it has not told how it ended, and no process of it is left" end
+  return "not known: it has not told how it ended"
+end
+
+-- The directories of the script's other runs and functions.
+function M.further(run)
+  local paths = {}
+  for name in pairs(run.facts[0] or {}) do
+    local inner = name:match "^further/(%a+%-%d+)$"
+    if inner and orrery.engine.is_file(("%s/%s/metrics.jsonl"):format(run.path, inner)) then
+      paths[#paths + 1] = run.path .. "/" .. inner
+    end
+  end
+  table.sort(paths)
+  return paths
+end
+
+-- Of a directory inside of a job's, `job` is that, which tells how it ended.
 function M.open(path)
-  local run = { path = path, name = path:gsub("/+$", ""):match "[^/]*$", series = {}, facts = {}, read = 0 }
+  path = path:gsub("(.)/+$", "%1")
+  local run = { path = path, name = path:match "[^/]*$", series = {}, facts = {}, read = 0, lines = 0 }
   M.refresh(run)
+  local outer, inner = path:match "^(.*)/(%a+%-%d+)$"
+  local facts = outer and lines_of(outer .. "/facts.0.jsonl")
+  if facts and facts:find(('"further/%s"'):format(inner), 1, true) then run.job = M.open(outer) end
   return run
 end
 

@@ -133,7 +133,7 @@ local function memory(run)
   local rows = {}
   for name, bytes in pairs(run.facts[0] or {}) do
     local category = name:match "^plan/memory/(.*)"
-    if category then rows[#rows + 1] = { label = category, value = bytes, text = short(bytes, true) } end
+    if category and tonumber(bytes) then rows[#rows + 1] = { label = category, value = bytes, text = short(bytes, true) } end
   end
   table.sort(rows, function(a, b) return a.value > b.value end)
   return #rows > 0 and svg.bars("Memory of rank 0 when it is fullest", rows) or ""
@@ -142,7 +142,7 @@ end
 local function beside(run)
   local facts, rows = run.facts[0] or {}, {}
   local function row(what, planned, counted)
-    if planned and counted then
+    if tonumber(planned) and counted then
       rows[#rows + 1] = { what, ("%.0f"):format(planned), ("%.0f"):format(counted), differs = planned ~= counted }
     end
   end
@@ -165,8 +165,11 @@ local function configuration(runs)
       row[i + 1] = value == nil and "" or tostring(value)
       row.differs = row.differs or row[i + 1] ~= row[2]
     end
-    if name == "run/begin" then
-      for i = 2, #row do row[i] = os.date("!%Y-%m-%d %H:%M:%S UTC", math.floor(tonumber(row[i]) or 0)) end
+    if name == "run/begin" or name == "run/end" then
+      for i = 2, #row do
+        local seconds = tonumber(row[i])
+        row[i] = seconds and os.date("!%Y-%m-%d %H:%M:%S UTC", math.floor(seconds)) or ""
+      end
     end
     rows[#rows + 1] = row
   end
@@ -191,6 +194,9 @@ local function page(runs)
       short(directory.last(run, "tokens_per_second") or directory.last(run, "samples_per_second") or 0) }
   end
   out[#out + 1] = table_of({ "run", "steps", "last loss", "tokens or samples/s" }, rows)
+  for _, run in ipairs(runs) do
+    out[#out + 1] = ("<p><b>%s</b>: %s</p>"):format(escape(run.name), escape(directory.ending(run)))
+  end
   out[#out + 1] = curves(runs)
   for _, run in ipairs(runs) do
     out[#out + 1] = "<h2>Where the time of " .. escape(run.name) .. " goes</h2>" .. times(run) .. memory(run)
@@ -203,7 +209,14 @@ end
 -- Without `output`, to standard output.
 return function(o)
   local runs = {}
-  for _, path in ipairs(o.directory) do runs[#runs + 1] = directory.open(path) end
+  for _, path in ipairs(o.directory) do
+    local run = directory.open(path)
+    runs[#runs + 1] = run
+    for _, inner in ipairs(directory.further(run)) do
+      runs[#runs + 1] = directory.open(inner)
+      runs[#runs].name = run.name .. "/" .. runs[#runs].name
+    end
+  end
   local text = page(runs)
   if not o.output then
     io.write(text)

@@ -57,13 +57,17 @@ local function progress(run, lines)
     return
   end
   local n = #series.steps
-  local step, planned = series.steps[n], facts["run/steps"] or 0
-  local spent = series.times[n] - (facts["run/begin"] or series.times[1])
+  local step, planned = series.steps[n], tonumber(facts["run/steps"]) or 0
+  -- Steps before this start of the job were made in other time.
+  local begun, made = tonumber(facts["run/begin"]) or series.times[1], 0
+  while made < n and series.times[n - made] >= begun do made = made + 1 end
+  local spent = series.times[n] - begun
   local text = ("step %d"):format(step)
   if planned > 0 then
-    local since = step - series.steps[1] + 1
     text = ("step %d/%d  %s  %s gone"):format(step, planned, bar(step / planned, 24), clock(spent))
-    if step < planned then text = text .. (", %s left"):format(clock(spent / since * (planned - step))) end
+    if step < planned and made > 0 then
+      text = text .. (", %s left"):format(clock(spent / made * (planned - step)))
+    end
   end
   lines[#lines + 1] = text
 end
@@ -88,7 +92,7 @@ local function memory(run, lines)
   local found, most = {}, 1
   for name, bytes in pairs(run.facts[0] or {}) do
     local category = name:match "^plan/memory/(.*)"
-    if category then found[#found + 1], most = { category, bytes }, math.max(most, bytes) end
+    if category and tonumber(bytes) then found[#found + 1], most = { category, bytes }, math.max(most, bytes) end
   end
   if #found == 0 then return end
   table.sort(found, function(a, b) return a[2] > b[2] end)
@@ -100,7 +104,7 @@ local function memory(run, lines)
 end
 
 local function screen(run)
-  local lines = { ("orrery top %s"):format(run.path) }
+  local lines = { ("orrery top %s"):format(run.path), directory.ending(run) }
   progress(run, lines)
   lines[#lines + 1] = ""
   for _, row in ipairs(rows) do
@@ -110,6 +114,7 @@ local function screen(run)
       lines[#lines + 1] = ("%-11s %-11s %s"):format(row[2], last, spark(series, width - 26))
     end
   end
+  for _, path in ipairs(directory.further(run)) do lines[#lines + 1] = ("and        orrery top %s"):format(path) end
   lanes(run, lines)
   memory(run, lines)
   -- Names come from files, which may be anybody's: none may command the terminal.
@@ -129,9 +134,10 @@ end
 
 -- Draws until the user interrupts, which ends the sleep with a signal.
 local function follow(run)
-  local changed = true
+  local changed, ending = true, nil
   repeat
-    if changed then
+    if changed or ending ~= directory.ending(run) then
+      ending = directory.ending(run)
       io.write("\27[H\27[J", table.concat(screen(run), "\n"), "\n")
       io.flush()
     end

@@ -23,7 +23,7 @@ std::vector<std::string> own_arguments() {
 
 class Guard : public Supervisor {
  public:
-  explicit Guard(const World& world) : world_(world) {}
+  Guard(JobSignals& signals, const World& world) : Supervisor(signals), world_(world) {}
 
  protected:
   void start() override {
@@ -51,6 +51,9 @@ bool is_guard(const World& world) {
   return world.size > 1 && world.launcher_is_mute && !std::getenv(guarded);
 }
 
-int guard(const World& world) { return Guard(world).run(); }
+int guard(const World& world) {
+  JobSignals signals;
+  return Guard(signals, world).run();
+}
 
 }  // namespace orrery

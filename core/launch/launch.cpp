@@ -45,8 +45,9 @@ constexpr std::string_view foreign[] = {"OMPI_COMM_WORLD_",
 
 class Launcher : public Supervisor {
  public:
-  Launcher(const LaunchOptions& options, const std::string& job)
-      : options_(options),
+  Launcher(JobSignals& signals, const LaunchOptions& options, const std::string& job)
+      : Supervisor(signals),
+        options_(options),
         job_(job),
         place_(fmt::format("orrery-{}-{}-{}", geteuid(), job, rank_of(0))),
         server_({place_}, options.ranks, "", MeetingServer::Ends::are_told) {}
@@ -177,12 +178,13 @@ int launch(const LaunchOptions& options) {
   if (options.ranks < 1 || options.ranks > wire::max_ranks)
     fail(ORR_INVALID, "-n {}: a job has 1 to {} ranks", options.ranks, wire::max_ranks);
   const std::string name = new_job_name();
+  JobSignals signals;
   for (int left = options.restarts;; --left) {
     if (!options.part) set_job_start({name, options.restarts - left + 1});
     const std::string job = options.part ? options.part->job : new_job_name();
     if (!is_job_name(job))
       fail(ORR_INVALID, "the orders name the job '{}': not a name that orrery gives", job);
-    Launcher launcher(options, job);
+    Launcher launcher(signals, options, job);
     const int code = launcher.run();
     remove_leavings(job);
     if (left == 0 || !launcher.has_lost_ranks(code)) return code;

@@ -75,7 +75,7 @@ class HostsLauncher : public Supervisor {
  public:
   // `lost`: hosts that this start leaves out. Once one is back, ranks are told to stop (SIGUSR1),
   // so that they save, and the job can start again with it.
-  HostsLauncher(const HostsOptions& options, const std::vector<JobHost>& lost);
+  HostsLauncher(JobSignals& signals, const HostsOptions& options, const std::vector<JobHost>& lost);
   ~HostsLauncher() override {
     for (int fd : controls_) close(fd);
   }
@@ -108,8 +108,9 @@ std::vector<std::string> arguments_of(const std::string& command) {
   return arguments;
 }
 
-HostsLauncher::HostsLauncher(const HostsOptions& options, const std::vector<JobHost>& lost)
-    : options_(options) {
+HostsLauncher::HostsLauncher(JobSignals& signals, const HostsOptions& options,
+                             const std::vector<JobHost>& lost)
+    : Supervisor(signals), options_(options) {
   for (const JobHost& host : lost) {
     std::vector<std::string> command = arguments_of(options.remote_shell);
     command.insert(command.end(), {host.name, "true"});
@@ -264,10 +265,11 @@ int launch_hosts(const HostsOptions& options) {
          "--remote-shell '': name a command that takes a host and a command, such as ssh");
   HostsOptions now = options;
   const std::string name = new_job_name();
+  JobSignals signals;
   int start = 0;
   for (int left = options.restarts;;) {
     set_job_start({name, ++start});
-    HostsLauncher launcher(now, without(options.hosts, now.hosts));
+    HostsLauncher launcher(signals, now, without(options.hosts, now.hosts));
     const int code = launcher.run();
     if (code == ORR_RETRY && launcher.has_lost_ranks(code) &&
         !launcher.hosts_back().empty()) {  // counts as no restart
@@ -278,7 +280,8 @@ int launch_hosts(const HostsOptions& options) {
     const std::vector<JobHost> hosts = launcher.hosts_left();
     const bool fewer = hosts.size() < now.hosts.size();
     // At the first start a host that cannot be reached is a mistake; later it may have been lost.
-    if (left == 0 || !(launcher.has_lost_ranks(code) || (fewer && left < options.restarts)))
+    if (left == 0 || signals.told() ||
+        !(launcher.has_lost_ranks(code) || (fewer && left < options.restarts)))
       return code;
     now.hosts = options.min_ranks > 0 && fewer && ranks_of(hosts) >= options.min_ranks
                     ? hosts

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launch/supervisor.h"
 
-#include <sys/signalfd.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -30,29 +30,13 @@ Supervisor::~Supervisor() {
   send_all(SIGKILL);
   for (Child& c : children_)
     if (c.running) waitpid(c.pid, nullptr, 0);
-  if (signal_fd_ < 0) return;
-  // Signals that came after the last child had ended are dropped: they must not end this process.
-  signalfd_siginfo late;
-  while (read(signal_fd_, &late, sizeof late) == sizeof late) {
-  }
-  close(signal_fd_);
-  sigprocmask(SIG_SETMASK, &old_mask_, nullptr);
-}
-
-void Supervisor::take_signals() {
-  sigset_t set;
-  sigemptyset(&set);
-  for (int s : {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGPIPE}) sigaddset(&set, s);
-  sigprocmask(SIG_BLOCK, &set, &old_mask_);
-  signal_fd_ = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
-  if (signal_fd_ < 0) fail(ORR_FAILED, "launcher: no signalfd: {}", std::strerror(errno));
 }
 
 int Supervisor::run() {
-  take_signals();
   start();
   while (any_running()) step();
   look();
+  read_signals();
   for (Child& c : children_)
     for (LinePrefixer& o : c.output) o.finish();
   if (failures_.empty()) return 0;
@@ -67,7 +51,7 @@ bool Supervisor::any_running() const {
 }
 
 void Supervisor::step() {
-  std::vector<pollfd> fds{{signal_fd_, POLLIN, 0}};
+  std::vector<pollfd> fds{{signals_.fd(), POLLIN, 0}};
   add_to(fds);
   for (Child& c : children_)
     for (LinePrefixer& o : c.output)
@@ -91,18 +75,16 @@ int Supervisor::next_look() const {
 }
 
 void Supervisor::read_signals() {
-  signalfd_siginfo info;
-  while (read(signal_fd_, &info, sizeof info) == sizeof info)
-    if (info.ssi_signo != SIGCHLD) take(static_cast<int>(info.ssi_signo), false);
+  while (const int signal = signals_.next()) take(signal, false);
   reap();
 }
 
 bool Supervisor::has_lost_ranks(int code) const {
-  return !told_ && (code == ORR_RETRY || code == ORR_DEADLINE || code > 128);
+  return !signals_.told() && (code == ORR_RETRY || code == ORR_DEADLINE || code > 128);
 }
 
 void Supervisor::take(int signal, bool is_copy) {
-  told_ = true;
+  signals_.tell();
   if (signal != SIGUSR1) stop_signal_ = signal;
   const StopCounter::Kind kind = stops_.take(signal, is_copy);
   if (kind == StopCounter::repeated) return;

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <poll.h>
-#include <signal.h>
 
 #include <chrono>
 #include <optional>
@@ -13,13 +12,14 @@
 #include <vector>
 
 #include "launch/child.h"
+#include "launch/job_signals.h"
 #include "launch/stop_signal.h"
 
 namespace orrery {
 
 class Supervisor {
  public:
-  Supervisor() = default;
+  explicit Supervisor(JobSignals& signals) : signals_(signals) {}
   virtual ~Supervisor();  // kills the children
   Supervisor(const Supervisor&) = delete;
   // Starts the children and returns when all have ended: 0, or the code of the one that failed by
@@ -58,13 +58,13 @@ class Supervisor {
   // " after signal 15 to the launcher" or "".
   std::string after_signal() const;
 
+  JobSignals& signals_;
   std::vector<Child> children_;
   // Milliseconds until `look` is called even if no event comes; -1: for ever.
   int look_within_ = -1;
 
  private:
   using Clock = std::chrono::steady_clock;
-  void take_signals();
   void step();
   void read_signals();
   void reap();
@@ -80,9 +80,6 @@ class Supervisor {
   int pressure_ = 0;                           // 0: waits, 1: SIGTERM was sent, 2: SIGKILL was sent
   int stop_signal_ = 0;
   StopCounter stops_;
-  bool told_ = false;  // by any signal
-  int signal_fd_ = -1;
-  sigset_t old_mask_{};
 };
 
 // The path of the running program, for children that run it again.

@@ -17,6 +17,7 @@
 #include "launch/affinity.h"
 #include "launch/environment.h"
 #include "launch/meeting_server.h"
+#include "launch/restarts.h"
 #include "launch/supervisor.h"
 
 namespace orrery {
@@ -179,22 +180,18 @@ int launch(const LaunchOptions& options) {
     fail(ORR_INVALID, "-n {}: a job has 1 to {} ranks", options.ranks, wire::max_ranks);
   const std::string name = new_job_name();
   JobSignals signals;
-  for (int left = options.restarts;; --left) {
-    if (!options.part) set_job_start({name, options.restarts - left + 1});
+  Restarts restarts(options.restarts);
+  for (int start = 1;; ++start) {
+    if (!options.part) set_job_start({name, start});
     const std::string job = options.part ? options.part->job : new_job_name();
     if (!is_job_name(job))
       fail(ORR_INVALID, "the orders name the job '{}': not a name that orrery gives", job);
     Launcher launcher(signals, options, job);
     const int code = launcher.run();
     remove_leavings(job);
-    if (left == 0 || !launcher.has_lost_ranks(code)) return code;
-    Supervisor::say(starting_again(left));
+    if (restarts.left() == 0 || !launcher.has_lost_ranks(code)) return code;
+    if (const int signal = restarts.use_one(launcher.lasted(), signals)) return 128 + signal;
   }
-}
-
-std::string starting_again(int left) {
-  return fmt::format("orrery: starting again, {} restart{} left after this one", left - 1,
-                     left == 2 ? "" : "s");
 }
 
 }  // namespace orrery

@@ -28,7 +28,7 @@ struct LaunchOptions {
   std::vector<std::string> argv;  // of each rank; argv[0] is only its name
   std::string program;            // to execute; empty: the running one
   int threads = 0;                // per rank, as ORRERY_THREADS; 0: its share of the CPUs
-  int restarts = 0;               // of all ranks, after one was lost
+  int restarts = 0;               // of all ranks, after one was lost (restarts.h)
   std::optional<HostPart> part = std::nullopt;
 };
 
@@ -41,8 +41,6 @@ int launch(const LaunchOptions& options);
 
 // Whether another launcher has set this environment variable; our ranks do not get it.
 bool is_foreign(std::string_view entry);
-// The line that says so, of the first of `left` restarts.
-std::string starting_again(int left);
 // A name that no other job has.
 std::string new_job_name();
 // Removes the job's files in shared memory, which processes that were killed have left.

@@ -17,6 +17,7 @@
 #include "launch/affinity.h"
 #include "launch/environment.h"
 #include "launch/host_probe.h"
+#include "launch/restarts.h"
 #include "launch/supervisor.h"
 #include "launch/token.h"
 
@@ -81,6 +82,8 @@ class HostsLauncher : public Supervisor {
   }
   // Those that could be reached to the end. REQUIRES: run() has returned.
   std::vector<JobHost> hosts_left() const;
+  // Whether the launchers of all hosts have begun.
+  bool all_began() const;
   // Those that are back, for which the ranks were told to stop.
   const std::vector<JobHost>& hosts_back() const { return back_; }
 
@@ -187,6 +190,11 @@ bool HostsLauncher::ended_badly(size_t child) {
   return true;
 }
 
+bool HostsLauncher::all_began() const {
+  return std::all_of(children_.begin(), children_.end(),
+                     [](const Child& child) { return child.output.back().kept().has_value(); });
+}
+
 std::vector<JobHost> HostsLauncher::hosts_left() const {
   std::vector<JobHost> left;
   for (const Child& child : children_) {
@@ -267,7 +275,7 @@ int launch_hosts(const HostsOptions& options) {
   const std::string name = new_job_name();
   JobSignals signals;
   int start = 0;
-  for (int left = options.restarts;;) {
+  for (Restarts restarts(options.restarts);;) {
     set_job_start({name, ++start});
     HostsLauncher launcher(signals, now, without(options.hosts, now.hosts));
     const int code = launcher.run();
@@ -280,18 +288,18 @@ int launch_hosts(const HostsOptions& options) {
     const std::vector<JobHost> hosts = launcher.hosts_left();
     const bool fewer = hosts.size() < now.hosts.size();
     // At the first start a host that cannot be reached is a mistake; later it may have been lost.
-    if (left == 0 || signals.told() ||
-        !(launcher.has_lost_ranks(code) || (fewer && left < options.restarts)))
+    if (restarts.left() == 0 || signals.told() ||
+        !(launcher.has_lost_ranks(code) || (fewer && restarts.left() < options.restarts)))
       return code;
     now.hosts = options.min_ranks > 0 && fewer && ranks_of(hosts) >= options.min_ranks
                     ? hosts
                     : options.hosts;
-    Supervisor::say(starting_again(left));
     if (now.hosts.size() < options.hosts.size())
       Supervisor::say(fmt::format("orrery: on {} of {} ranks: {} of {} hosts are left",
                                   ranks_of(now.hosts), ranks_of(options.hosts), now.hosts.size(),
                                   options.hosts.size()));
-    --left;
+    const auto lasted = launcher.all_began() ? launcher.lasted() : Supervisor::Clock::duration{0};
+    if (const int signal = restarts.use_one(lasted, signals)) return 128 + signal;
   }
 }
 

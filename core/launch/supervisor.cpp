@@ -33,6 +33,7 @@ Supervisor::~Supervisor() {
 }
 
 int Supervisor::run() {
+  begun_ = failed_at_ = Clock::now();
   start();
   while (any_running()) step();
   look();
@@ -129,6 +130,7 @@ void Supervisor::ended(size_t child, int status) {
   if (!c.stopped.empty()) c.signal = 0;  // we killed it because it was stopped
   c.code = !c.stopped.empty() ? int{ORR_DEADLINE} : c.signal ? 128 + c.signal : WEXITSTATUS(status);
   if (!ended_badly(child) || pressure_ > 0) return;
+  if (failures_.empty()) failed_at_ = Clock::now();
   failures_.push_back(child);
   if (!deadline_) deadline_ = Clock::now() + nanoseconds(deadline_ns()) + milliseconds(2000);
 }

@@ -19,6 +19,8 @@ namespace orrery {
 
 class Supervisor {
  public:
+  using Clock = std::chrono::steady_clock;
+
   explicit Supervisor(JobSignals& signals) : signals_(signals) {}
   virtual ~Supervisor();  // kills the children
   Supervisor(const Supervisor&) = delete;
@@ -33,6 +35,8 @@ class Supervisor {
   // Whether a job that has ended with `code` has lost a rank or a host, and was not told to end: it
   // may succeed if it starts again.
   bool has_lost_ranks(int code) const;
+  // How long it ran until the first child failed.
+  Clock::duration lasted() const { return failed_at_ - begun_; }
   // Prints on stderr; ignores errors, because its reader may be gone.
   static void say(const std::string& line);
 
@@ -64,7 +68,6 @@ class Supervisor {
   int look_within_ = -1;
 
  private:
-  using Clock = std::chrono::steady_clock;
   void step();
   void read_signals();
   void reap();
@@ -75,6 +78,7 @@ class Supervisor {
   void send_all(int signal);
   bool any_running() const;
 
+  Clock::time_point begun_, failed_at_;
   std::vector<size_t> failures_;  // in the order of their end, without those that we ended
   std::optional<Clock::time_point> deadline_;  // when `pressure_` rises; set after a failure
   int pressure_ = 0;                           // 0: waits, 1: SIGTERM was sent, 2: SIGKILL was sent

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launch/job_signals.h"
 
-#include <poll.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -36,18 +35,6 @@ int JobSignals::next() {
     return static_cast<int>(info.ssi_signo);
   }
   return 0;
-}
-
-int JobSignals::next_within(std::chrono::milliseconds patience) {
-  using Clock = std::chrono::steady_clock;
-  const auto end = Clock::now() + patience;
-  for (;;) {
-    if (const int signal = next()) return signal;
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now()).count();
-    if (left <= 0) return 0;
-    pollfd ready{fd_, POLLIN, 0};
-    poll(&ready, 1, static_cast<int>(left));
-  }
 }
 
 }  // namespace orrery

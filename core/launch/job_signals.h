@@ -6,8 +6,6 @@
 
 #include <signal.h>
 
-#include <chrono>
-
 namespace orrery {
 
 class JobSignals {
@@ -23,8 +21,6 @@ class JobSignals {
   int fd() const { return fd_; }
   // The next one that has come, apart from SIGCHLD; 0: there is none. The job is told to end by it.
   int next();
-  // The same, after a wait for it of at most so long.
-  int next_within(std::chrono::milliseconds patience);
   // Whether the job was told to end.
   bool told() const { return told_; }
   // Notes that it was told so in another way.

@@ -46,8 +46,8 @@ constexpr std::string_view foreign[] = {"OMPI_COMM_WORLD_",
 
 class Launcher : public Supervisor {
  public:
-  Launcher(JobSignals& signals, const LaunchOptions& options, const std::string& job)
-      : Supervisor(signals),
+  Launcher(Front& front, const LaunchOptions& options, const std::string& job)
+      : Supervisor(front),
         options_(options),
         job_(job),
         place_(fmt::format("orrery-{}-{}-{}", geteuid(), job, rank_of(0))),
@@ -108,17 +108,17 @@ void Launcher::start() {
   const int n = options_.ranks;
   for (int i = 0; i < n; ++i) {
     const int rank = rank_of(i);
-    ChildSpec spec{rank,
-                   options_.program.empty() ? own_program() : options_.program,
-                   options_.argv,
-                   {},
-                   {},
-                   rank == 0 && !options_.part};
+    ChildSpec spec{
+        rank, options_.program.empty() ? own_program() : options_.program, options_.argv, {}, {},
+        {}};
+    if (rank == 0 && !options_.part)
+      spec.owns[0] = true, spec.owns[1] = !Outlet::may_stall(1),
+      spec.owns[2] = !Outlet::may_stall(2);
     if (rank != 0) spec.prefix = fmt::format("[rank {}] ", rank);
     if (n > 1) spec.cpus = cpu_share(cpus, i, n);
     const int share = thread_share(cpus, i, n);
     spec.env = environment(i, options_.threads > 0 ? options_.threads : share);
-    children_.push_back(start_child(spec));
+    children_.push_back(start_child(spec, front_));
   }
 }
 
@@ -179,18 +179,19 @@ int launch(const LaunchOptions& options) {
   if (options.ranks < 1 || options.ranks > wire::max_ranks)
     fail(ORR_INVALID, "-n {}: a job has 1 to {} ranks", options.ranks, wire::max_ranks);
   const std::string name = new_job_name();
-  JobSignals signals;
+  Front front;
   Restarts restarts(options.restarts);
   for (int start = 1;; ++start) {
     if (!options.part) set_job_start({name, start});
     const std::string job = options.part ? options.part->job : new_job_name();
     if (!is_job_name(job))
       fail(ORR_INVALID, "the orders name the job '{}': not a name that orrery gives", job);
-    Launcher launcher(signals, options, job);
+    Launcher launcher(front, options, job);
     const int code = launcher.run();
     remove_leavings(job);
-    if (restarts.left() == 0 || !launcher.has_lost_ranks(code)) return code;
-    if (const int signal = restarts.use_one(launcher.lasted(), signals)) return 128 + signal;
+    if (restarts.left() == 0 || !launcher.has_lost_ranks(code)) return front.finish(code);
+    if (const int signal = restarts.use_one(launcher.lasted(), front))
+      return front.finish(128 + signal);
   }
 }
 

@@ -76,7 +76,7 @@ class HostsLauncher : public Supervisor {
  public:
   // `lost`: hosts that this start leaves out. Once one is back, ranks are told to stop (SIGUSR1),
   // so that they save, and the job can start again with it.
-  HostsLauncher(JobSignals& signals, const HostsOptions& options, const std::vector<JobHost>& lost);
+  HostsLauncher(Front& front, const HostsOptions& options, const std::vector<JobHost>& lost);
   ~HostsLauncher() override {
     for (int fd : controls_) close(fd);
   }
@@ -111,9 +111,9 @@ std::vector<std::string> arguments_of(const std::string& command) {
   return arguments;
 }
 
-HostsLauncher::HostsLauncher(JobSignals& signals, const HostsOptions& options,
+HostsLauncher::HostsLauncher(Front& front, const HostsOptions& options,
                              const std::vector<JobHost>& lost)
-    : Supervisor(signals), options_(options) {
+    : Supervisor(front), options_(options) {
   for (const JobHost& host : lost) {
     std::vector<std::string> command = arguments_of(options.remote_shell);
     command.insert(command.end(), {host.name, "true"});
@@ -158,14 +158,14 @@ void HostsLauncher::start_host(const JobHost& host, const std::string& orders) {
          std::strerror(errno));
   controls_.push_back(pair[0]);
   ChildSpec spec{
-      static_cast<int>(controls_.size()) - 1, "", {}, {}, {}, false, "", verdict_mark, pair[1]};
+      static_cast<int>(controls_.size()) - 1, "", {}, {}, {}, {}, "", verdict_mark, pair[1]};
   spec.argv = arguments_of(options_.remote_shell);
   spec.program = spec.argv.front();
   spec.argv.insert(spec.argv.end(),
                    {host.name, fmt::format("exec {} run --as-host {}", quoted(own_program()),
                                            quoted(options_.title))});
   for (char** e = environ; *e; ++e) spec.env.emplace_back(*e);
-  children_.push_back(start_child(spec));
+  children_.push_back(start_child(spec, front_));
   close(pair[1]);
   const timeval patience{10, 0};
   setsockopt(pair[0], SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
@@ -184,7 +184,7 @@ void HostsLauncher::pass_on(const Child& child, int signal) {
 // runs another command instead.
 bool HostsLauncher::ended_badly(size_t child) {
   Child& c = children_[child];
-  for (LinePrefixer& o : c.output) o.pump();
+  for (LinePrefixer& o : c.output) o.pump(true);
   if (c.output.back().kept()) return c.code != 0;
   kill_all();
   return true;
@@ -273,11 +273,11 @@ int launch_hosts(const HostsOptions& options) {
          "--remote-shell '': name a command that takes a host and a command, such as ssh");
   HostsOptions now = options;
   const std::string name = new_job_name();
-  JobSignals signals;
+  Front front;
   int start = 0;
   for (Restarts restarts(options.restarts);;) {
     set_job_start({name, ++start});
-    HostsLauncher launcher(signals, now, without(options.hosts, now.hosts));
+    HostsLauncher launcher(front, now, without(options.hosts, now.hosts));
     const int code = launcher.run();
     if (code == ORR_RETRY && launcher.has_lost_ranks(code) &&
         !launcher.hosts_back().empty()) {  // counts as no restart
@@ -288,18 +288,18 @@ int launch_hosts(const HostsOptions& options) {
     const std::vector<JobHost> hosts = launcher.hosts_left();
     const bool fewer = hosts.size() < now.hosts.size();
     // At the first start a host that cannot be reached is a mistake; later it may have been lost.
-    if (restarts.left() == 0 || signals.told() ||
+    if (restarts.left() == 0 || front.signals.told() ||
         !(launcher.has_lost_ranks(code) || (fewer && restarts.left() < options.restarts)))
-      return code;
+      return front.finish(code);
     now.hosts = options.min_ranks > 0 && fewer && ranks_of(hosts) >= options.min_ranks
                     ? hosts
                     : options.hosts;
     if (now.hosts.size() < options.hosts.size())
-      Supervisor::say(fmt::format("orrery: on {} of {} ranks: {} of {} hosts are left",
-                                  ranks_of(now.hosts), ranks_of(options.hosts), now.hosts.size(),
-                                  options.hosts.size()));
+      front.say(fmt::format("orrery: on {} of {} ranks: {} of {} hosts are left",
+                            ranks_of(now.hosts), ranks_of(options.hosts), now.hosts.size(),
+                            options.hosts.size()));
     const auto lasted = launcher.all_began() ? launcher.lasted() : Supervisor::Clock::duration{0};
-    if (const int signal = restarts.use_one(lasted, signals)) return 128 + signal;
+    if (const int signal = restarts.use_one(lasted, front)) return front.finish(128 + signal);
   }
 }
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "launch/supervisor.h"
 
 namespace orrery {
 
@@ -16,14 +15,14 @@ seconds Restarts::next_wait(std::chrono::steady_clock::duration lasted) {
   return wait_;
 }
 
-int Restarts::use_one(std::chrono::steady_clock::duration lasted, JobSignals& signals) {
+int Restarts::use_one(std::chrono::steady_clock::duration lasted, Front& front) {
   const seconds wait = next_wait(lasted);
   --left_;
-  Supervisor::say(fmt::format("orrery: starting again in {} s, {} restart{} left after this one",
-                              wait.count(), left_, left_ == 1 ? "" : "s"));
-  const int signal = signals.next_within(wait);
+  front.say(fmt::format("orrery: starting again in {} s, {} restart{} left after this one",
+                        wait.count(), left_, left_ == 1 ? "" : "s"));
+  const int signal = front.wait_for_signal(wait);
   if (signal)
-    Supervisor::say(
+    front.say(
         fmt::format("orrery: signal {} to the launcher: the job does not start again", signal));
   return signal;
 }

@@ -6,7 +6,7 @@
 
 #include <chrono>
 
-#include "launch/job_signals.h"
+#include "launch/front.h"
 
 namespace orrery {
 
@@ -20,7 +20,7 @@ class Restarts {
   std::chrono::seconds next_wait(std::chrono::steady_clock::duration lasted);
   // Says that the job starts again and waits. The signal that ended the wait, or 0.
   // REQUIRES: left() > 0.
-  int use_one(std::chrono::steady_clock::duration lasted, JobSignals& signals);
+  int use_one(std::chrono::steady_clock::duration lasted, Front& front);
 
  private:
   int left_;

@@ -40,6 +40,7 @@ int Supervisor::run() {
   read_signals();
   for (Child& c : children_)
     for (LinePrefixer& o : c.output) o.finish();
+  front_.flush();
   if (failures_.empty()) return 0;
   const size_t first = *std::min_element(
       failures_.begin(), failures_.end(),
@@ -52,15 +53,19 @@ bool Supervisor::any_running() const {
 }
 
 void Supervisor::step() {
-  std::vector<pollfd> fds{{signals_.fd(), POLLIN, 0}};
+  front_.hurry(front_.signals.told() || deadline_);
+  std::vector<pollfd> fds;
+  front_.add_to(fds);
   add_to(fds);
   for (Child& c : children_)
     for (LinePrefixer& o : c.output)
-      if (c.running && !o.at_end()) fds.push_back({o.fd(), POLLIN, 0});
+      if (c.running && o.is_open()) fds.push_back({o.fd(), POLLIN, 0});
   poll(fds.data(), fds.size(), next_look());
   look();
   for (Child& c : children_)
-    for (LinePrefixer& o : c.output) o.pump();
+    for (LinePrefixer& o : c.output)
+      if (o.is_open()) o.pump();
+  front_.flush();
   read_signals();
   enforce();
   end_stopped();
@@ -70,22 +75,25 @@ void Supervisor::step() {
 int Supervisor::next_look() const {
   for (const Child& c : children_)
     if (c.running && !c.stopped.empty()) return 200;
+  for (const Child& c : children_)
+    for (const LinePrefixer& o : c.output)
+      if (c.running && o.holds() && o.is_open()) return LinePrefixer::holding.count();
   if (!deadline_) return look_within_;
   const auto left = std::chrono::duration_cast<milliseconds>(*deadline_ - Clock::now()).count();
   return static_cast<int>(std::clamp<int64_t>(left + 1, 0, 1000));
 }
 
 void Supervisor::read_signals() {
-  while (const int signal = signals_.next()) take(signal, false);
+  while (const int signal = front_.signals.next()) take(signal, false);
   reap();
 }
 
 bool Supervisor::has_lost_ranks(int code) const {
-  return !signals_.told() && (code == ORR_RETRY || code == ORR_DEADLINE || code > 128);
+  return !front_.signals.told() && (code == ORR_RETRY || code == ORR_DEADLINE || code > 128);
 }
 
 void Supervisor::take(int signal, bool is_copy) {
-  signals_.tell();
+  front_.signals.tell();
   if (signal != SIGUSR1) stop_signal_ = signal;
   const StopCounter::Kind kind = stops_.take(signal, is_copy);
   if (kind == StopCounter::repeated) return;
@@ -164,8 +172,6 @@ std::string Supervisor::how_it_ended(const Child& c) const {
 std::string Supervisor::after_signal() const {
   return stop_signal_ ? fmt::format(" after signal {} to the launcher", stop_signal_) : "";
 }
-
-void Supervisor::say(const std::string& line) { std::fputs((line + "\n").c_str(), stderr); }
 
 std::string own_program() {
   char path[PATH_MAX];

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "launch/child.h"
-#include "launch/job_signals.h"
+#include "launch/front.h"
 #include "launch/stop_signal.h"
 
 namespace orrery {
@@ -21,7 +21,7 @@ class Supervisor {
  public:
   using Clock = std::chrono::steady_clock;
 
-  explicit Supervisor(JobSignals& signals) : signals_(signals) {}
+  explicit Supervisor(Front& front) : front_(front) {}
   virtual ~Supervisor();  // kills the children
   Supervisor(const Supervisor&) = delete;
   // Starts the children and returns when all have ended: 0, or the code of the one that failed by
@@ -37,8 +37,6 @@ class Supervisor {
   bool has_lost_ranks(int code) const;
   // How long it ran until the first child failed.
   Clock::duration lasted() const { return failed_at_ - begun_; }
-  // Prints on stderr; ignores errors, because its reader may be gone.
-  static void say(const std::string& line);
 
  protected:
   virtual void start() = 0;  // fills children_
@@ -54,6 +52,7 @@ class Supervisor {
   // Prints on stderr how this child has failed, and returns the exit code for it.
   virtual int tell(size_t child) = 0;
 
+  void say(const std::string& line) { front_.say(line); }
   // Passes on a signal. `is_copy`: it comes from a launcher that supervises this one.
   void take(int signal, bool is_copy);
   void kill_all();
@@ -62,7 +61,7 @@ class Supervisor {
   // " after signal 15 to the launcher" or "".
   std::string after_signal() const;
 
-  JobSignals& signals_;
+  Front& front_;
   std::vector<Child> children_;
   // Milliseconds until `look` is called even if no event comes; -1: for ever.
   int look_within_ = -1;

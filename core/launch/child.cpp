@@ -24,16 +24,6 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
   return out;
 }
 
-void write_all(int fd, const char* data, size_t n) {
-  while (n > 0) {
-    const ssize_t k = write(fd, data, n);
-    if (k < 0 && errno == EINTR) continue;
-    if (k <= 0) return;
-    data += k;
-    n -= static_cast<size_t>(k);
-  }
-}
-
 // The environment, in which the child finds out who supervises it (stop_signal.h).
 std::vector<std::string> with_supervisor(std::vector<std::string> env) {
   const std::string name = std::string(supervisor_variable) + "=";
@@ -63,11 +53,9 @@ struct Prepared {
   if (spec.input < 0) sigaddset(&blocked, SIGUSR1);
   sigprocmask(SIG_SETMASK, &blocked, nullptr);
   if (!spec.cpus.empty()) sched_setaffinity(0, sizeof p.cpus, &p.cpus);
-  if (!spec.owns_terminal) {
-    dup2(spec.input >= 0 ? spec.input : p.null, 0);
-    dup2(p.out, 1);
-    dup2(p.err, 2);
-  }
+  if (!spec.owns[0]) dup2(spec.input >= 0 ? spec.input : p.null, 0);
+  if (!spec.owns[1]) dup2(p.out, 1);
+  if (!spec.owns[2]) dup2(p.err, 2);
   execvpe(spec.program.c_str(), p.argv.data(), p.env.data());
   dprintf(2, "orrery: cannot execute %s: %s\n", spec.program.c_str(), std::strerror(errno));
   _exit(127);
@@ -75,14 +63,19 @@ struct Prepared {
 
 }  // namespace
 
-void LinePrefixer::pump() {
+void LinePrefixer::pump(bool all) {
   char buffer[4096];
-  ssize_t n;
-  while ((n = read(from_, buffer, sizeof buffer)) > 0) {
+  while (!at_end_ && (all || to_->has_room())) {
+    const ssize_t n = read(from_, buffer, sizeof buffer);
+    at_end_ = n == 0;
+    if (n <= 0) break;
+    came_ = std::chrono::steady_clock::now();
     pending_.append(buffer, static_cast<size_t>(n));
     write_lines(false);
+    to_->flush();
   }
-  at_end_ = n == 0;
+  if (holds() && std::chrono::steady_clock::now() - came_ >= holding && to_->has_room())
+    write_lines(true);
 }
 
 void LinePrefixer::write_lines(bool all) {
@@ -91,9 +84,9 @@ void LinePrefixer::write_lines(bool all) {
   for (size_t end; (end = pending_.find('\n', begin)) != std::string::npos; begin = end + 1)
     out += line_out(pending_.substr(begin, end - begin));
   pending_.erase(0, begin);
-  if (all && !pending_.empty()) out += line_out(pending_);
+  if (all && !pending_.empty()) out += is_plain() ? pending_ : line_out(pending_);
   if (all) pending_.clear();
-  write_all(to_, out.data(), out.size());
+  to_->add(out);
 }
 
 std::string LinePrefixer::line_out(std::string line) {
@@ -109,30 +102,31 @@ std::string LinePrefixer::line_out(std::string line) {
 }
 
 void LinePrefixer::finish() {
-  pump();
+  pump(true);
   write_lines(true);
   close(from_);
 }
 
-Child start_child(const ChildSpec& spec) {
+Child start_child(const ChildSpec& spec, Front& front) {
   const std::vector<std::string> env = with_supervisor(spec.env);
   Prepared p{pointers(spec.argv), pointers(env), {}, -1, -1, -1, getpid()};
   CPU_ZERO(&p.cpus);
   for (int cpu : spec.cpus) CPU_SET(cpu, &p.cpus);
   int out[2] = {-1, -1}, err[2] = {-1, -1};
   Child child{spec.rank, 0, {}};
-  if (!spec.owns_terminal) {
-    p.null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    if (p.null < 0 || pipe2(out, O_CLOEXEC) || pipe2(err, O_CLOEXEC))
-      fail(ORR_FAILED, "launcher: no pipe for rank {}: {} (see ulimit -n)", spec.rank,
-           std::strerror(errno));
-    p.out = out[1];
-    p.err = err[1];
-    for (int fd : {out[0], err[0]}) {
-      fcntl(fd, F_SETFL, O_NONBLOCK);
-      const bool errors = fd == err[0];
-      child.output.emplace_back(fd, errors ? 2 : 1, spec.prefix, errors ? spec.mark : '\0');
-    }
+  if (!spec.owns[0]) p.null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  if ((!spec.owns[0] && p.null < 0) || (!spec.owns[1] && pipe2(out, O_CLOEXEC)) ||
+      (!spec.owns[2] && pipe2(err, O_CLOEXEC)))
+    fail(ORR_FAILED, "launcher: no pipe for rank {}: {} (see ulimit -n)", spec.rank,
+         std::strerror(errno));
+  p.out = out[1];
+  p.err = err[1];
+  for (int fd : {out[0], err[0]}) {
+    if (fd < 0) continue;
+    fcntl(fd, F_SETFL, O_NONBLOCK);
+    const bool errors = fd == err[0];
+    child.output.emplace_back(fd, errors ? front.err : front.out, spec.prefix,
+                              errors ? spec.mark : '\0');
   }
   child.pid = fork();
   if (child.pid == 0) become(spec, p);

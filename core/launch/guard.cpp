@@ -23,14 +23,14 @@ std::vector<std::string> own_arguments() {
 
 class Guard : public Supervisor {
  public:
-  explicit Guard(const World& world) : world_(world) {}
+  Guard(Front& front, const World& world) : Supervisor(front), world_(world) {}
 
  protected:
   void start() override {
-    ChildSpec spec{world_.rank, own_program(), own_arguments(), {}, {}, true};
+    ChildSpec spec{world_.rank, own_program(), own_arguments(), {}, {}, {true, true, true}};
     for (char** e = environ; *e; ++e) spec.env.emplace_back(*e);
     spec.env.push_back(fmt::format("{}=1", guarded));
-    children_.push_back(start_child(spec));
+    children_.push_back(start_child(spec, front_));
   }
 
   // Prints nothing if the rank has ended by its own error, which it has printed itself.
@@ -51,6 +51,9 @@ bool is_guard(const World& world) {
   return world.size > 1 && world.launcher_is_mute && !std::getenv(guarded);
 }
 
-int guard(const World& world) { return Guard(world).run(); }
+int guard(const World& world) {
+  Front front;
+  return front.finish(Guard(front, world).run());
+}
 
 }  // namespace orrery

@@ -17,6 +17,7 @@
 #include "launch/affinity.h"
 #include "launch/environment.h"
 #include "launch/meeting_server.h"
+#include "launch/restarts.h"
 #include "launch/supervisor.h"
 
 namespace orrery {
@@ -45,8 +46,9 @@ constexpr std::string_view foreign[] = {"OMPI_COMM_WORLD_",
 
 class Launcher : public Supervisor {
  public:
-  Launcher(const LaunchOptions& options, const std::string& job)
-      : options_(options),
+  Launcher(Front& front, const LaunchOptions& options, const std::string& job)
+      : Supervisor(front),
+        options_(options),
         job_(job),
         place_(fmt::format("orrery-{}-{}-{}", geteuid(), job, rank_of(0))),
         server_({place_}, options.ranks, "", MeetingServer::Ends::are_told) {}
@@ -106,17 +108,17 @@ void Launcher::start() {
   const int n = options_.ranks;
   for (int i = 0; i < n; ++i) {
     const int rank = rank_of(i);
-    ChildSpec spec{rank,
-                   options_.program.empty() ? own_program() : options_.program,
-                   options_.argv,
-                   {},
-                   {},
-                   rank == 0 && !options_.part};
+    ChildSpec spec{
+        rank, options_.program.empty() ? own_program() : options_.program, options_.argv, {}, {},
+        {}};
+    if (rank == 0 && !options_.part)
+      spec.owns[0] = true, spec.owns[1] = !Outlet::may_stall(1),
+      spec.owns[2] = !Outlet::may_stall(2);
     if (rank != 0) spec.prefix = fmt::format("[rank {}] ", rank);
     if (n > 1) spec.cpus = cpu_share(cpus, i, n);
     const int share = thread_share(cpus, i, n);
     spec.env = environment(i, options_.threads > 0 ? options_.threads : share);
-    children_.push_back(start_child(spec));
+    children_.push_back(start_child(spec, front_));
   }
 }
 
@@ -177,22 +179,20 @@ int launch(const LaunchOptions& options) {
   if (options.ranks < 1 || options.ranks > wire::max_ranks)
     fail(ORR_INVALID, "-n {}: a job has 1 to {} ranks", options.ranks, wire::max_ranks);
   const std::string name = new_job_name();
-  for (int left = options.restarts;; --left) {
-    if (!options.part) set_job_start({name, options.restarts - left + 1});
+  Front front;
+  Restarts restarts(options.restarts);
+  for (int start = 1;; ++start) {
+    if (!options.part) set_job_start({name, start});
     const std::string job = options.part ? options.part->job : new_job_name();
     if (!is_job_name(job))
       fail(ORR_INVALID, "the orders name the job '{}': not a name that orrery gives", job);
-    Launcher launcher(options, job);
+    Launcher launcher(front, options, job);
     const int code = launcher.run();
     remove_leavings(job);
-    if (left == 0 || !launcher.has_lost_ranks(code)) return code;
-    Supervisor::say(starting_again(left));
+    if (restarts.left() == 0 || !launcher.has_lost_ranks(code)) return front.finish(code);
+    if (const int signal = restarts.use_one(launcher.lasted(), front))
+      return front.finish(128 + signal);
   }
-}
-
-std::string starting_again(int left) {
-  return fmt::format("orrery: starting again, {} restart{} left after this one", left - 1,
-                     left == 2 ? "" : "s");
 }
 
 }  // namespace orrery

@@ -28,21 +28,20 @@ struct LaunchOptions {
   std::vector<std::string> argv;  // of each rank; argv[0] is only its name
   std::string program;            // to execute; empty: the running one
   int threads = 0;                // per rank, as ORRERY_THREADS; 0: its share of the CPUs
-  int restarts = 0;               // of all ranks, after one was lost
+  int restarts = 0;               // of all ranks, after one was lost (restarts.h)
   std::optional<HostPart> part = std::nullopt;
 };
 
 // Runs the job, again after it has lost a rank if it may, and returns its exit code: 0, or that of
 // the first rank that failed by itself (128 + signal if it was killed). Rank 0 has this process's
-// terminal; lines of the others get "[rank 3] " in front. The last line on stderr names the first
+// terminal, or writes through this process where stdout or stderr is a pipe; lines of the others get
+// "[rank 3] " in front. The last line on stderr names the first
 // failing rank and its error. Signals are passed on as in supervisor.h. No rank outlives this call
 // or this process, and no file of the job in /dev/shm outlives the call. [main thread]
 int launch(const LaunchOptions& options);
 
 // Whether another launcher has set this environment variable; our ranks do not get it.
 bool is_foreign(std::string_view entry);
-// The line that says so, of the first of `left` restarts.
-std::string starting_again(int left);
 // A name that no other job has.
 std::string new_job_name();
 // Removes the job's files in shared memory, which processes that were killed have left.

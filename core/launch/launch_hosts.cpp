@@ -17,6 +17,7 @@
 #include "launch/affinity.h"
 #include "launch/environment.h"
 #include "launch/host_probe.h"
+#include "launch/restarts.h"
 #include "launch/supervisor.h"
 #include "launch/token.h"
 
@@ -75,12 +76,14 @@ class HostsLauncher : public Supervisor {
  public:
   // `lost`: hosts that this start leaves out. Once one is back, ranks are told to stop (SIGUSR1),
   // so that they save, and the job can start again with it.
-  HostsLauncher(const HostsOptions& options, const std::vector<JobHost>& lost);
+  HostsLauncher(Front& front, const HostsOptions& options, const std::vector<JobHost>& lost);
   ~HostsLauncher() override {
     for (int fd : controls_) close(fd);
   }
   // Those that could be reached to the end. REQUIRES: run() has returned.
   std::vector<JobHost> hosts_left() const;
+  // Whether the launchers of all hosts have begun.
+  bool all_began() const;
   // Those that are back, for which the ranks were told to stop.
   const std::vector<JobHost>& hosts_back() const { return back_; }
 
@@ -108,8 +111,9 @@ std::vector<std::string> arguments_of(const std::string& command) {
   return arguments;
 }
 
-HostsLauncher::HostsLauncher(const HostsOptions& options, const std::vector<JobHost>& lost)
-    : options_(options) {
+HostsLauncher::HostsLauncher(Front& front, const HostsOptions& options,
+                             const std::vector<JobHost>& lost)
+    : Supervisor(front), options_(options) {
   for (const JobHost& host : lost) {
     std::vector<std::string> command = arguments_of(options.remote_shell);
     command.insert(command.end(), {host.name, "true"});
@@ -154,14 +158,14 @@ void HostsLauncher::start_host(const JobHost& host, const std::string& orders) {
          std::strerror(errno));
   controls_.push_back(pair[0]);
   ChildSpec spec{
-      static_cast<int>(controls_.size()) - 1, "", {}, {}, {}, false, "", verdict_mark, pair[1]};
+      static_cast<int>(controls_.size()) - 1, "", {}, {}, {}, {}, "", verdict_mark, pair[1]};
   spec.argv = arguments_of(options_.remote_shell);
   spec.program = spec.argv.front();
   spec.argv.insert(spec.argv.end(),
                    {host.name, fmt::format("exec {} run --as-host {}", quoted(own_program()),
                                            quoted(options_.title))});
   for (char** e = environ; *e; ++e) spec.env.emplace_back(*e);
-  children_.push_back(start_child(spec));
+  children_.push_back(start_child(spec, front_));
   close(pair[1]);
   const timeval patience{10, 0};
   setsockopt(pair[0], SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
@@ -180,10 +184,15 @@ void HostsLauncher::pass_on(const Child& child, int signal) {
 // runs another command instead.
 bool HostsLauncher::ended_badly(size_t child) {
   Child& c = children_[child];
-  for (LinePrefixer& o : c.output) o.pump();
+  for (LinePrefixer& o : c.output) o.pump(true);
   if (c.output.back().kept()) return c.code != 0;
   kill_all();
   return true;
+}
+
+bool HostsLauncher::all_began() const {
+  return std::all_of(children_.begin(), children_.end(),
+                     [](const Child& child) { return child.output.back().kept().has_value(); });
 }
 
 std::vector<JobHost> HostsLauncher::hosts_left() const {
@@ -264,10 +273,11 @@ int launch_hosts(const HostsOptions& options) {
          "--remote-shell '': name a command that takes a host and a command, such as ssh");
   HostsOptions now = options;
   const std::string name = new_job_name();
+  Front front;
   int start = 0;
-  for (int left = options.restarts;;) {
+  for (Restarts restarts(options.restarts);;) {
     set_job_start({name, ++start});
-    HostsLauncher launcher(now, without(options.hosts, now.hosts));
+    HostsLauncher launcher(front, now, without(options.hosts, now.hosts));
     const int code = launcher.run();
     if (code == ORR_RETRY && launcher.has_lost_ranks(code) &&
         !launcher.hosts_back().empty()) {  // counts as no restart
@@ -278,17 +288,18 @@ int launch_hosts(const HostsOptions& options) {
     const std::vector<JobHost> hosts = launcher.hosts_left();
     const bool fewer = hosts.size() < now.hosts.size();
     // At the first start a host that cannot be reached is a mistake; later it may have been lost.
-    if (left == 0 || !(launcher.has_lost_ranks(code) || (fewer && left < options.restarts)))
-      return code;
+    if (restarts.left() == 0 || front.signals.told() ||
+        !(launcher.has_lost_ranks(code) || (fewer && restarts.left() < options.restarts)))
+      return front.finish(code);
     now.hosts = options.min_ranks > 0 && fewer && ranks_of(hosts) >= options.min_ranks
                     ? hosts
                     : options.hosts;
-    Supervisor::say(starting_again(left));
     if (now.hosts.size() < options.hosts.size())
-      Supervisor::say(fmt::format("orrery: on {} of {} ranks: {} of {} hosts are left",
-                                  ranks_of(now.hosts), ranks_of(options.hosts), now.hosts.size(),
-                                  options.hosts.size()));
-    --left;
+      front.say(fmt::format("orrery: on {} of {} ranks: {} of {} hosts are left",
+                            ranks_of(now.hosts), ranks_of(options.hosts), now.hosts.size(),
+                            options.hosts.size()));
+    const auto lasted = launcher.all_began() ? launcher.lasted() : Supervisor::Clock::duration{0};
+    if (const int signal = restarts.use_one(lasted, front)) return front.finish(128 + signal);
   }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launch/supervisor.h"
 
-#include <sys/signalfd.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -30,31 +30,17 @@ Supervisor::~Supervisor() {
   send_all(SIGKILL);
   for (Child& c : children_)
     if (c.running) waitpid(c.pid, nullptr, 0);
-  if (signal_fd_ < 0) return;
-  // Signals that came after the last child had ended are dropped: they must not end this process.
-  signalfd_siginfo late;
-  while (read(signal_fd_, &late, sizeof late) == sizeof late) {
-  }
-  close(signal_fd_);
-  sigprocmask(SIG_SETMASK, &old_mask_, nullptr);
-}
-
-void Supervisor::take_signals() {
-  sigset_t set;
-  sigemptyset(&set);
-  for (int s : {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGPIPE}) sigaddset(&set, s);
-  sigprocmask(SIG_BLOCK, &set, &old_mask_);
-  signal_fd_ = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
-  if (signal_fd_ < 0) fail(ORR_FAILED, "launcher: no signalfd: {}", std::strerror(errno));
 }
 
 int Supervisor::run() {
-  take_signals();
+  begun_ = failed_at_ = Clock::now();
   start();
   while (any_running()) step();
   look();
+  read_signals();
   for (Child& c : children_)
     for (LinePrefixer& o : c.output) o.finish();
+  front_.flush();
   if (failures_.empty()) return 0;
   const size_t first = *std::min_element(
       failures_.begin(), failures_.end(),
@@ -67,15 +53,19 @@ bool Supervisor::any_running() const {
 }
 
 void Supervisor::step() {
-  std::vector<pollfd> fds{{signal_fd_, POLLIN, 0}};
+  front_.hurry(front_.signals.told() || deadline_);
+  std::vector<pollfd> fds;
+  front_.add_to(fds);
   add_to(fds);
   for (Child& c : children_)
     for (LinePrefixer& o : c.output)
-      if (c.running && !o.at_end()) fds.push_back({o.fd(), POLLIN, 0});
+      if (c.running && o.is_open()) fds.push_back({o.fd(), POLLIN, 0});
   poll(fds.data(), fds.size(), next_look());
   look();
   for (Child& c : children_)
-    for (LinePrefixer& o : c.output) o.pump();
+    for (LinePrefixer& o : c.output)
+      if (o.is_open()) o.pump();
+  front_.flush();
   read_signals();
   enforce();
   end_stopped();
@@ -85,24 +75,25 @@ void Supervisor::step() {
 int Supervisor::next_look() const {
   for (const Child& c : children_)
     if (c.running && !c.stopped.empty()) return 200;
+  for (const Child& c : children_)
+    for (const LinePrefixer& o : c.output)
+      if (c.running && o.holds() && o.is_open()) return LinePrefixer::holding.count();
   if (!deadline_) return look_within_;
   const auto left = std::chrono::duration_cast<milliseconds>(*deadline_ - Clock::now()).count();
   return static_cast<int>(std::clamp<int64_t>(left + 1, 0, 1000));
 }
 
 void Supervisor::read_signals() {
-  signalfd_siginfo info;
-  while (read(signal_fd_, &info, sizeof info) == sizeof info)
-    if (info.ssi_signo != SIGCHLD) take(static_cast<int>(info.ssi_signo), false);
+  while (const int signal = front_.signals.next()) take(signal, false);
   reap();
 }
 
 bool Supervisor::has_lost_ranks(int code) const {
-  return !told_ && (code == ORR_RETRY || code == ORR_DEADLINE || code > 128);
+  return !front_.signals.told() && (code == ORR_RETRY || code == ORR_DEADLINE || code > 128);
 }
 
 void Supervisor::take(int signal, bool is_copy) {
-  told_ = true;
+  front_.signals.tell();
   if (signal != SIGUSR1) stop_signal_ = signal;
   const StopCounter::Kind kind = stops_.take(signal, is_copy);
   if (kind == StopCounter::repeated) return;
@@ -147,6 +138,7 @@ void Supervisor::ended(size_t child, int status) {
   if (!c.stopped.empty()) c.signal = 0;  // we killed it because it was stopped
   c.code = !c.stopped.empty() ? int{ORR_DEADLINE} : c.signal ? 128 + c.signal : WEXITSTATUS(status);
   if (!ended_badly(child) || pressure_ > 0) return;
+  if (failures_.empty()) failed_at_ = Clock::now();
   failures_.push_back(child);
   if (!deadline_) deadline_ = Clock::now() + nanoseconds(deadline_ns()) + milliseconds(2000);
 }
@@ -180,8 +172,6 @@ std::string Supervisor::how_it_ended(const Child& c) const {
 std::string Supervisor::after_signal() const {
   return stop_signal_ ? fmt::format(" after signal {} to the launcher", stop_signal_) : "";
 }
-
-void Supervisor::say(const std::string& line) { std::fputs((line + "\n").c_str(), stderr); }
 
 std::string own_program() {
   char path[PATH_MAX];

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <poll.h>
-#include <signal.h>
 
 #include <chrono>
 #include <optional>
@@ -13,13 +12,16 @@
 #include <vector>
 
 #include "launch/child.h"
+#include "launch/front.h"
 #include "launch/stop_signal.h"
 
 namespace orrery {
 
 class Supervisor {
  public:
-  Supervisor() = default;
+  using Clock = std::chrono::steady_clock;
+
+  explicit Supervisor(Front& front) : front_(front) {}
   virtual ~Supervisor();  // kills the children
   Supervisor(const Supervisor&) = delete;
   // Starts the children and returns when all have ended: 0, or the code of the one that failed by
@@ -33,8 +35,8 @@ class Supervisor {
   // Whether a job that has ended with `code` has lost a rank or a host, and was not told to end: it
   // may succeed if it starts again.
   bool has_lost_ranks(int code) const;
-  // Prints on stderr; ignores errors, because its reader may be gone.
-  static void say(const std::string& line);
+  // How long it ran until the first child failed.
+  Clock::duration lasted() const { return failed_at_ - begun_; }
 
  protected:
   virtual void start() = 0;  // fills children_
@@ -50,6 +52,7 @@ class Supervisor {
   // Prints on stderr how this child has failed, and returns the exit code for it.
   virtual int tell(size_t child) = 0;
 
+  void say(const std::string& line) { front_.say(line); }
   // Passes on a signal. `is_copy`: it comes from a launcher that supervises this one.
   void take(int signal, bool is_copy);
   void kill_all();
@@ -58,13 +61,12 @@ class Supervisor {
   // " after signal 15 to the launcher" or "".
   std::string after_signal() const;
 
+  Front& front_;
   std::vector<Child> children_;
   // Milliseconds until `look` is called even if no event comes; -1: for ever.
   int look_within_ = -1;
 
  private:
-  using Clock = std::chrono::steady_clock;
-  void take_signals();
   void step();
   void read_signals();
   void reap();
@@ -75,14 +77,12 @@ class Supervisor {
   void send_all(int signal);
   bool any_running() const;
 
+  Clock::time_point begun_, failed_at_;
   std::vector<size_t> failures_;  // in the order of their end, without those that we ended
   std::optional<Clock::time_point> deadline_;  // when `pressure_` rises; set after a failure
   int pressure_ = 0;                           // 0: waits, 1: SIGTERM was sent, 2: SIGKILL was sent
   int stop_signal_ = 0;
   StopCounter stops_;
-  bool told_ = false;  // by any signal
-  int signal_fd_ = -1;
-  sigset_t old_mask_{};
 };
 
 // The path of the running program, for children that run it again.

@@ -10,6 +10,7 @@ import re
 import signal
 import sys
 import tempfile
+import time
 import unittest
 
 from program import HERE, Job, orrery, wait_for
@@ -39,7 +40,7 @@ class Restarts(unittest.TestCase):
                 quiet = digest(self.job([f"stack={stack}"], ranks=ranks, folder=f"{stack}-quiet"))
                 job = self.job("--restarts", 3, [f"stack={stack}", f"blows={blows}"], ranks=ranks, folder=stack)
                 self.assertEqual(digest(job), quiet)
-                self.assertEqual(re.findall(r"starting again, (\d) restarts? left", job.err), ["2", "1"])
+                self.assertEqual(re.findall(r"starting again in (\d) s, (\d) restarts? left", job.err), [("1", "2"), ("2", "1")])
                 self.assertEqual(len(re.findall(r"orrery: rank \d was killed by signal 9", job.err)), 2)
                 begun = [int(step) for step in re.findall(r"^rank 0 of \d begins behind step (\d+)", job.out, re.M)]
                 self.assertEqual(begun, sorted(begun))
@@ -64,7 +65,7 @@ class Restarts(unittest.TestCase):
     def test_restarts_end(self):
         job = self.job("--restarts", 1, ["blows=KILL 1 10,KILL 2 20"])
         self.assertEqual(job.code, 137, job.err)
-        self.assertEqual(job.err.count("starting again, 0 restarts left after this one"), 1)
+        self.assertEqual(job.err.count("starting again in 1 s, 0 restarts left after this one"), 1)
         self.assertIn("orrery: rank 2 was killed by signal 9", job.err.splitlines()[-1])
 
     def test_a_single_rank_starts_again(self):
@@ -84,6 +85,23 @@ class Restarts(unittest.TestCase):
         job.finish(30)
         self.assertEqual(job.code, 75, job.err)
         self.assertNotIn("starting again", job.err)
+
+    def test_a_stop_ends_the_wait_for_the_next_start(self):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1):
+            with self.subTest(number=number.name), tempfile.TemporaryDirectory() as folder:
+                job = Job("run", "-n", 2, "--restarts", 9, SCRIPT, f"folder={folder}",
+                          "blows=" + ",".join(f"KILL 1 {step}" for step in range(1, 6)))
+                self.addCleanup(job.end)
+                for line in job.process.stderr:
+                    if "starting again in 4 s" in line:
+                        break
+                begun = time.monotonic()
+                job.process.send_signal(number)
+                job.finish(30)
+                self.assertLess(time.monotonic() - begun, 3)
+                self.assertEqual(job.code, 128 + number, job.err)
+                self.assertIn(f"signal {int(number)} to the launcher: the job does not start again", job.err)
+                self.assertEqual(job.orphans(), [])
 
     def test_usage(self):
         for words, message in ((["--restarts", -1], "--restarts"), (["--min-ranks", 2], "--min-ranks requires --hosts"),
@@ -144,6 +162,25 @@ class LostHosts(TwoHostsAlone, unittest.TestCase):
         self.assertLess(int(begun[1][1]), int(begun[2][1]))
         self.assertEqual(job.err.count("starting again"), 1)
         self.assertIn("orrery: host 10.77.0.2 is back: the ranks save and start again with it", job.err)
+
+    # The second host's shell fails for as long as 4 s: three starts at once would be over by then.
+    def test_a_host_that_is_away_does_not_use_all_restarts(self):
+        quiet = self.undisturbed()
+        with tempfile.TemporaryDirectory() as place:
+            away = pathlib.Path(place) / "away"
+            shell = pathlib.Path(place) / "shell"
+            shell.write_text(f"#!/bin/sh\n"
+                             f"if [ \"$1\" = 10.77.0.2 ] && [ \"$(date +%s)\" -lt \"$(cat {away})\" ]; then exit 255; fi\n"
+                             f"exec {self.shell} \"$@\"\n")
+            shell.chmod(0o755)
+            away.write_text("0")
+            self.shell = str(shell)
+            job, folder = self.on_two("--restarts", 3)
+            wait_for(lambda: list(folder.glob("checkpoints/*/checkpoint.json")), 30)
+            away.write_text(str(int(time.time()) + 5))
+            end_all(2)
+            self.assertEqual(digest(job.finish(60)), quiet)
+        self.assertRegex(job.err, "starting again in 2 s, 1 restart left after this one")
 
     def test_without_leave_all_hosts_start_again(self):
         job = self.lose_the_second("--restarts", 1)

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import unittest
 
-from program import Job, orrery, session_members
+from program import Job, orrery, session_members, wait_for
 
 SCRIPT = pathlib.Path(__file__).resolve().parent / "bad" / "stoppable.lua"
 
@@ -75,13 +75,12 @@ class Stop(unittest.TestCase):
     # A copy that the launcher passes on late is no second stop, either.
     def test_a_launcher_that_is_late_sends_no_second_stop(self):
         with tempfile.TemporaryDirectory() as folder:
-            job = self.start(2, ["--dir", folder], ["last=3"])
+            halfway = pathlib.Path(folder) / "halfway"
+            job = self.start(2, ["--dir", folder], ["last=3", f"halfway={halfway}"])
             job.process.send_signal(signal.SIGSTOP)
             for pid in session_members(job.process.pid):
                 os.kill(pid, signal.SIGTERM)
-            for line in job.process.stdout:  # of the step in which the ranks are, 1.5 s later
-                if line == "still in it\n":
-                    break
+            wait_for(halfway.exists, 30)  # of the step in which the ranks are, 1.5 s later
             job.process.send_signal(signal.SIGCONT)
             self.check_saved(self.finish(job), folder)
 

@@ -182,6 +182,35 @@ TEST(Launch, AnInterruptASecondLaterKills) {
   EXPECT_EQ(count(outcome.output, "heard"), 2) << "what comes within a second is passed on once";
 }
 
+// Runs a shell command as the only rank of a job.
+int launch_shell(const std::string& command) {
+  LaunchOptions options;
+  options.program = "/bin/sh", options.argv = {"sh", "-c", command};
+  return launch(options);
+}
+
+TEST(Launch, ASignalBehindTheLastRankDoesNotReplaceTheCode) {
+  const pid_t pid = fork();
+  if (pid == 0) {
+    const int code = launch_shell("kill -TERM $PPID; exec sleep 100");
+    for (int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR1}) raise(signal);
+    _exit(code);
+  }
+  int status = 0;
+  waitpid(pid, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status)) << "ended by signal " << WTERMSIG(status);
+  EXPECT_EQ(WEXITSTATUS(status), 128 + SIGTERM);
+}
+
+TEST(Launch, AJobThatNobodyStopsLeavesSignalsAsTheyWere) {
+  sigset_t before, after;
+  sigprocmask(SIG_SETMASK, nullptr, &before);
+  EXPECT_EQ(launch_shell("exit 0"), 0);
+  sigprocmask(SIG_SETMASK, nullptr, &after);
+  for (int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGPIPE, SIGCHLD})
+    EXPECT_EQ(sigismember(&before, signal), sigismember(&after, signal)) << signal;
+}
+
 const ranks::Body frozen("frozen", [](const std::string&) { return raise(SIGSTOP); });
 
 TEST(Launch, EndsAJobAllRanksOfWhichAreStopped) {

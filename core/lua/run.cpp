@@ -146,7 +146,7 @@ void tell_beginning(const RunRef& self) {
   tell_once(fmt::format("start {} of the job begins at step 0 again: {}", start, why));
 }
 
-// Before this process's first step: a stop would otherwise be the first to find that it cannot save.
+// Before this process's first step: else a stop would be the first to find that it cannot save.
 void check_stop_place(lua_State* L, RunRef& self) {
   const std::string& directory = runtime_options().run_directory;
   if (self.alone || !self.saved.empty() || directory.empty() || self.run->counters().steps > 0)

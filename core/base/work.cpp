@@ -38,7 +38,9 @@ void note_wait(bool begins) { waits += begins ? 1 : -1; }
 
 WorkAnswer current_work() {
   if (waits > 0) return {WorkAnswer::waits, ""};
-  if (const char* what = present) return {allowed, fmt::format("{} for {} s", what, now() - since)};
+  if (const char* what = present)
+    return {allowed, fmt::format("{}{} for {} s", allowed == Work::of_script ? "in a call of " : "",
+                                 what, now() - since)};
   std::lock_guard lock(line_mutex);
   if (!find_line) return {};
   const std::string line = find_line();

@@ -15,9 +15,9 @@
 namespace orrery {
 
 // Passes on whole lines with a prefix. Without one, the beginning of a line waits for its rest for
-// 0.1 s only: it may be a prompt or a row of dots. Of a line that has the mark, the part behind it is kept and
-// not passed on. The part in front of it was printed by other processes that did not end their
-// line.
+// 0.1 s only: it may be a prompt or a row of dots. Of a line that has the mark, the part behind it
+// is kept and not passed on. The part in front of it was printed by other processes that did not
+// end their line.
 class LinePrefixer {
  public:
   LinePrefixer(int from, Outlet& to, std::string prefix, char mark)

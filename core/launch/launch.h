@@ -34,8 +34,8 @@ struct LaunchOptions {
 
 // Runs the job, again after it has lost a rank if it may, and returns its exit code: 0, or that of
 // the first rank that failed by itself (128 + signal if it was killed). Rank 0 has this process's
-// terminal, or writes through this process where stdout or stderr is a pipe; lines of the others get
-// "[rank 3] " in front. The last line on stderr names the first
+// terminal, or writes through this process where stdout or stderr is a pipe; lines of the others
+// get "[rank 3] " in front. The last line on stderr names the first
 // failing rank and its error. Signals are passed on as in supervisor.h. No rank outlives this call
 // or this process, and no file of the job in /dev/shm outlives the call. [main thread]
 int launch(const LaunchOptions& options);

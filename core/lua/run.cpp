@@ -14,6 +14,7 @@
 #include "lua/stopping.h"
 #include "lua/strategy_script.h"
 #include "run/probe.h"
+#include "run/save_place.h"
 #include "store/checkpoint.h"
 #include "store/digest.h"
 #include "store/file.h"
@@ -130,6 +131,11 @@ void call_after(lua_State* L, RunRef& self, const Result& result) {
   lua_call(L, 2, 0);
 }
 
+std::string stop_place(const RunRef& self) {
+  if (self.in_series) return series_path(self.saved, self.run->steps_done());
+  return self.saved.empty() ? runtime_options().run_directory + "/checkpoint" : self.saved;
+}
+
 // Says on rank 0 that a job that was started again has lost the steps of its earlier starts.
 void tell_beginning(const RunRef& self) {
   const int64_t start = writer_job().start;
@@ -138,6 +144,14 @@ void tell_beginning(const RunRef& self) {
                               ? fmt::format("'{}' has no checkpoint yet", self.saved)
                               : "the script has loaded no checkpoint, as run:checkpoints would";
   tell_once(fmt::format("start {} of the job begins at step 0 again: {}", start, why));
+}
+
+// Before this process's first step: else a stop would be the first to find that it cannot save.
+void check_stop_place(lua_State* L, RunRef& self) {
+  const std::string& directory = runtime_options().run_directory;
+  if (self.alone || !self.saved.empty() || directory.empty() || self.run->counters().steps > 0)
+    return;
+  orrery::check_stop_place(stop_place(self), user_line(L));
 }
 
 Result step(lua_State* L, RunRef& self, const Table& batch) {
@@ -149,6 +163,7 @@ Result step(lua_State* L, RunRef& self, const Table& batch) {
   Run& run = checked(L, self);
   call_first(L, self, batch);
   if (!self.alone) between(L, "next");
+  check_stop_place(L, self);
   tell_beginning(self);
   const ProbeScope scope(std::exchange(self.probed, {}));
   Result result{run.step(batch_in(batch))};
@@ -202,11 +217,6 @@ Pushed checkpoints(lua_State* L, const std::string& directory) {
     lua_rawseti(L, -2, luaL_len(L, -2) + 1);
   }
   return {1};
-}
-
-std::string stop_place(const RunRef& self) {
-  if (self.in_series) return series_path(self.saved, self.run->steps_done());
-  return self.saved.empty() ? runtime_options().run_directory + "/checkpoint" : self.saved;
 }
 
 void save_to_stop(RunRef& self, bool last) {

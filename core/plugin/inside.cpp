@@ -5,11 +5,13 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <initializer_list>
+#include <memory>
 #include <utility>
 
 #include "base/error.h"
@@ -46,7 +48,35 @@ void at_signal(int signal) {
   raise(signal);  // takes its default effect when this handler returns
 }
 
+// The stack of a thread's signal handlers. One that it has already, of a sanitizer, stays.
+class HandlerStack {
+ public:
+  HandlerStack() {
+    stack_t now{};
+    if (sigaltstack(nullptr, &now) != 0 || !(now.ss_flags & SS_DISABLE)) return;
+    const size_t bytes = static_cast<size_t>(std::max<long>(sysconf(_SC_SIGSTKSZ), 64 << 10));
+    memory_ = std::make_unique<char[]>(bytes);
+    now.ss_sp = memory_.get(), now.ss_size = bytes, now.ss_flags = 0;
+    sigaltstack(&now, nullptr);
+  }
+  ~HandlerStack() {
+    if (!memory_) return;
+    stack_t none{};
+    none.ss_flags = SS_DISABLE;
+    sigaltstack(&none, nullptr);
+  }
+  HandlerStack(const HandlerStack&) = delete;
+
+ private:
+  std::unique_ptr<char[]> memory_;
+};
+
 }  // namespace
+
+void Inside::get_stack() {
+  static thread_local const HandlerStack stack;
+  has_stack_ = true;
+}
 
 void watch_for_sudden_ends() {
   // Registered again for each plugin: handlers run in reverse order, so this one runs before the

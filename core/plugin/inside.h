@@ -21,13 +21,19 @@ struct PluginCall {
 // Notes that the thread is in `call` during this object's life. Costs a few stores.
 class Inside {
  public:
-  explicit Inside(const PluginCall& call) : before_(here_) { here_ = call; }
+  explicit Inside(const PluginCall& call) : before_(here_) {
+    here_ = call;
+    if (!has_stack_) get_stack();
+  }
   ~Inside() { here_ = before_; }
   Inside(const Inside&) = delete;
   static const PluginCall& here() { return here_; }
 
  private:
+  // Gives this thread a second stack, on which a crash is told when the first is full.
+  static void get_stack();
   static inline constinit thread_local PluginCall here_{nullptr, nullptr};
+  static inline constinit thread_local bool has_stack_ = false;
   const PluginCall before_;
 };
 

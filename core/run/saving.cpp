@@ -34,15 +34,6 @@ std::vector<std::string> texts_of_all(const std::string& mine, const std::string
 
 }  // namespace
 
-void begin_series(const std::string& directory, bool alone, const std::string& line) {
-  alone |= world_info().size == 1;
-  const std::string error = error_of([&] {
-    if (alone || world_info().rank == 0) open_series(directory);
-  });
-  if (!alone) fail_together(error, "run:checkpoints", line);
-  if (!error.empty()) throw Error(ORR_FAILED, error);
-}
-
 Saving::Saving(SaveContents contents, SaveHow how)
     : contents_(std::move(contents)), how_(std::move(how)) {
   throw_together(error_of([&] {

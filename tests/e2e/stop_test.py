@@ -119,6 +119,18 @@ class Stop(unittest.TestCase):
                 os.kill(first, number)
                 self.assertEqual(self.finish(job).code, 128 + number)
 
+    # Whether there is a place to save to is found before the first step, and not when the stop comes.
+    def test_a_place_that_is_taken_is_found_at_the_start(self):
+        for ranks in 1, 2:
+            with self.subTest(ranks=ranks), tempfile.TemporaryDirectory() as folder:
+                taken = pathlib.Path(folder) / "checkpoint"
+                taken.write_text("mine")
+                job = Job("run", "--dir", folder, "-n", ranks, "--threads", 1, SCRIPT, "steps=3").finish(60)
+                self.assertEqual(job.code, 1, job.err)
+                self.assertRegex(job.err, rf"stoppable\.lua:\d+: --dir: a stop could not save: .*{taken}")
+                self.assertNotIn("digest", job.out)
+                self.assertEqual(taken.read_text(), "mine")
+
     def test_saves_where_the_script_did(self):
         with tempfile.TemporaryDirectory() as folder:
             job = self.stop(signal.SIGTERM, 2, arguments=[f"save={folder}/mine"])

@@ -20,6 +20,17 @@ void in_a_thread_of_the_pool() {
   });
 }
 
+// Calls itself until its stack is full.
+int deeper(volatile int* above) {
+  volatile int here[256] = {*above};
+  return here[0] < 0 ? 0 : deeper(here) + here[0];
+}
+
+int fill_the_stack() {
+  volatile int first = 1;
+  return deeper(&first);
+}
+
 orr_status* start(void*, const orr_observer_config*) {
   const char* fault = std::getenv("ORRERY_TEST_FAULT");
   const std::string what = fault ? fault : "";
@@ -27,6 +38,12 @@ orr_status* start(void*, const orr_observer_config*) {
   if (what == "exit in a thread") in_a_thread_of_the_pool();
   if (what == "abort") std::abort();
   if (what == "segv") *static_cast<volatile int*>(nullptr) = 1;
+  if (what == "recursion") std::printf("%d\n", fill_the_stack());
+  if (what == "recursion in a thread")
+    orr::parallel_for(2, [](int64_t) {
+      if (gettid() == getpid()) pause();
+      std::printf("%d\n", fill_the_stack());
+    });
   if (what == "throw") throw std::out_of_range("vector::at");
   if (what == "throw 7") throw 7;
   if (what == "throw 7 guarded") return orr::guard([] { throw 7; });

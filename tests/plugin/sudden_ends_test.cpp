@@ -61,6 +61,20 @@ TEST_F(SuddenEnds, ACrashKeepsItsSignal) {
 #endif
 }
 
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST_F(SuddenEnds, AFullStackIsACrashLikeOthers) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(start("recursion"), testing::KilledBySignal(SIGSEGV),
+              "observer 'faulty' \\(/.*a.so\\) crashed in its 'start': SIGSEGV");
+  EXPECT_EXIT(
+      {
+        ThreadPool::get().configure(2);
+        start("recursion in a thread");
+      },
+      testing::KilledBySignal(SIGSEGV), "observer 'faulty' .* crashed in its 'start': SIGSEGV");
+}
+#endif
+
 TEST_F(SuddenEnds, WhatIsThrownBecomesAStatus) {
   for (const char* fault : {"throw", "throw 7"}) {
     const std::string text = error_of(ORR_FAILED, [&] { start(fault); });

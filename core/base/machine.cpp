@@ -3,11 +3,15 @@
 // Machine facts from /proc and sched_getaffinity.
 #include "base/machine.h"
 
+#include <fmt/format.h>
 #include <sched.h>
+#include <sys/resource.h>
 
 #include <fstream>
 #include <sstream>
 #include <string_view>
+
+#include "base/text.h"
 
 namespace orrery {
 namespace {
@@ -75,5 +79,19 @@ std::string cpu_features() {
 
 uint64_t memory_total() { return meminfo("MemTotal"); }
 uint64_t memory_available() { return meminfo("MemAvailable"); }
+
+std::string memory_bound() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+    return fmt::format("the limit of this process is {} (ulimit -v)",
+                       human_bytes(static_cast<double>(limit.rlim_cur)));
+  return fmt::format("{} of {} are available", human_bytes(static_cast<double>(memory_available())),
+                     human_bytes(static_cast<double>(memory_total())));
+}
+
+std::string out_of_memory() {
+  return fmt::format("there is not enough memory for what this asks for ({}): are the sizes right?",
+                     memory_bound());
+}
 
 }  // namespace orrery

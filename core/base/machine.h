@@ -26,5 +26,10 @@ std::string cpu_features();
 // Bytes of physical memory, and bytes that the kernel thinks can be used without swapping.
 uint64_t memory_total();
 uint64_t memory_available();
+// What bounds the memory of this process, in words: "the limit of this process is 390 MiB
+// (ulimit -v)", or "21.9 GiB of 23.5 GiB are available".
+std::string memory_bound();
+// Says that there is not enough memory, in place of "std::bad_alloc".
+std::string out_of_memory();
 
 }  // namespace orrery

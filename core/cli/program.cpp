@@ -14,6 +14,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/machine.h"
 #include "base/text.h"
 
 namespace orrery {
@@ -89,6 +90,9 @@ int run_program(int argc, char** argv, int (*run)(int argc, char** argv)) {
   } catch (const Error& e) {
     std::fprintf(stderr, "error: %s\n", e.what());
     return exit_code_of(e);
+  } catch (const std::bad_alloc&) {
+    std::fprintf(stderr, "error: %s\n", out_of_memory().c_str());
+    return ORR_FAILED;
   } catch (const std::exception& e) {
     std::fprintf(stderr, "error: %s\n", e.what());
     return ORR_FAILED;

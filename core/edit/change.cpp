@@ -22,6 +22,15 @@ const Op& op_that_makes(const orr_program* e, int32_t value) {
   return e->program->ops()[static_cast<size_t>(maker)];
 }
 
+// Copies lie over ranks as the values that they repeat.
+void place_alike(Mesh& mesh, const std::vector<ValueId>& originals,
+                 const std::vector<ValueId>& copies) {
+  for (Placing& placing : mesh.placed)
+    for (size_t i = 0; i < copies.size(); ++i)
+      if (const auto asked = placing.values.find(originals[i]); asked != placing.values.end())
+        placing.values.emplace(copies[i], PartsAsked(asked->second));
+}
+
 Phase phase_of(int32_t phase) {
   if (phase < ORR_PHASE_FORWARD || phase > ORR_PHASE_UPDATE)
     fail(ORR_INVALID, "there is no phase {}", phase);
@@ -108,10 +117,12 @@ orr_status* beside(orr_program* e, int32_t value, int32_t phase) {
 orr_status* copy(orr_program* e, int32_t value, int32_t phase, const int32_t* in, int32_t n_in,
                  int32_t* out, int32_t capacity, int32_t* n) {
   return guarded([&] {
-    op_that_makes(e, value);
+    const std::vector<ValueId> originals = op_that_makes(e, value).out;
     for (int32_t i = 0; i < n_in; ++i) check_value(e, in[i]);
-    *n = copied(copy_op(*e->program, value, std::vector<ValueId>(in, in + n_in), phase_of(phase)),
-                out, capacity);
+    const std::vector<ValueId> made =
+        copy_op(*e->program, value, std::vector<ValueId>(in, in + n_in), phase_of(phase));
+    place_alike(*e->mesh, originals, made);
+    *n = copied(made, out, capacity);
   });
 }
 

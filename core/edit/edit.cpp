@@ -164,6 +164,20 @@ std::string axis_named(const orr_program* e, const char* name) {
   return axis;
 }
 
+// Says why axis "batch" has no ranks here, and what to do.
+[[noreturn]] void fail_no_shares(const orr_program* e) {
+  std::string why;
+  for (const GradientHook& hook : e->mesh->exchanges)
+    why += fmt::format("strategy.{} exchanges the gradients of axis '{}' by a rule of its own; ",
+                       hook.origin, hook.axis);
+  if (!e->mesh->apart.empty())
+    why += fmt::format("the ranks of axis '{}' train apart; ", e->mesh->apart);
+  fail(ORR_INVALID,
+       "{}so no ranks add up their gradients that could share what is kept: put strategy.data {{ "
+       "size = ... }} before this one, for the ranks that shall",
+       why);
+}
+
 int32_t axis_size(orr_program* e, const char* name) {
   const std::string axis = axis_named(e, name);
   if (axis != name) return axis.empty() ? 0 : e->mesh->size_of(axis);
@@ -176,6 +190,7 @@ orr_status* halve(orr_program* e, const char* name, const char* outer, const cha
                   int32_t inner_size) {
   return guarded([&] {
     const std::string axis = axis_named(e, name);
+    if (axis.empty()) fail_no_shares(e);
     if (axis.find('*') != std::string::npos)
       fail(ORR_INVALID, "groups are parts of one axis, and the batch is dealt over {}", axis);
     int size = edit::find_axis(e, axis.c_str()).size;
@@ -216,7 +231,8 @@ orr_status* shard(orr_program* e, int32_t value, const orr_shard* how) {
       return has_axis(s.batch_axis, h.axis) && h.inner == axis;
     });
     if (v.role != Role::param) fail(ORR_INVALID, "'{}' is no parameter", v.name);
-    if (axis.empty() || (!has_axis(s.batch_axis, axis) && !half))
+    if (axis.empty()) fail_no_shares(e);
+    if (!has_axis(s.batch_axis, axis) && !half)
       fail(ORR_INVALID,
            "axis '{}' has no ranks that share a batch: put a strategy before this one that deals "
            "the batch to ranks which do not train apart",

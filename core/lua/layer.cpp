@@ -136,6 +136,7 @@ void protected_call(lua_State* L, int n_args, int n_results) {
     lua_pop(L, 1);
     throw PlanDone{};
   }
+  if (status == LUA_ERRMEM) throw Error(ORR_FAILED, out_of_memory());
   const char* text = lua_tostring(L, -1);
   const std::string message = text ? text : "error without a message";
   lua_pop(L, 1);

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/machine.h"
 #include "run/run.h"
 
 namespace orrery::lua {
@@ -46,9 +47,6 @@ void protected_call(lua_State* L, int n_args, int n_results);
 // Thrown by the first step under `orrery plan`, after the plan has been printed.
 struct PlanDone {};
 
-inline constexpr const char* kOutOfMemory =
-    "there is not enough memory for what this asks for: are the sizes right?";
-
 // Runs `body(L)`; what it throws becomes a Lua error. Only std::exception and PlanDone are caught:
 // Lua's own errors pass through.
 template <class F>
@@ -64,9 +62,9 @@ int guard(lua_State* L, F&& body) {
     code = error.code();
     message = error.what();
   } catch (const std::bad_alloc&) {
-    message = kOutOfMemory;
+    message = out_of_memory();
   } catch (const std::length_error&) {
-    message = kOutOfMemory;  // of a vector or text that no memory could hold
+    message = out_of_memory();  // of a vector or text that no memory could hold
   } catch (const std::exception& error) {
     message = error.what();
   }

@@ -12,6 +12,7 @@
 #include <string>
 #include <unordered_set>
 
+#include "base/machine.h"
 #include "plugin/services.h"
 
 struct orr_status {
@@ -23,7 +24,7 @@ namespace orrery {
 namespace {
 
 // Handed out when there is no memory for a status; never freed.
-orr_status out_of_memory{ORR_FAILED, "out of memory"};
+orr_status no_memory{ORR_FAILED, "out of memory"};
 // Handed out in place of a pointer that is no status; never freed.
 orr_status not_ours{
     ORR_FAILED, "what came back as a status was not made by the host's `error`, or is released"};
@@ -45,7 +46,7 @@ class Statuses {
   }
   const orr_status& find(const orr_status* status) {
     const std::lock_guard lock(mutex_);
-    return status == &out_of_memory || made_.count(status) ? *status : not_ours;
+    return status == &no_memory || made_.count(status) ? *status : not_ours;
   }
 
  private:
@@ -60,7 +61,7 @@ orr_status* error(int32_t code, const char* message) {
     Statuses::get().add(made.get());
     return made.release();
   } catch (const std::bad_alloc&) {
-    return &out_of_memory;
+    return &no_memory;
   }
 }
 
@@ -98,6 +99,7 @@ void check(orr_status* status) { check(status, ""); }
 void check(orr_status* status, const std::string& prefix) {
   if (!status) return;
   std::string message = error_message(status);
+  if (message == "std::bad_alloc") message = out_of_memory();  // what() of the exception
   if (message.empty()) message = "no message";  // of a plugin that gives none; the judge sees that
   Error thrown(error_code(status), prefix.empty() ? message : prefix + ": " + message);
   error_release(status);

@@ -68,12 +68,9 @@ orr_status* allocate(void*, int32_t tier, uint64_t bytes, orr_memory** out) {
                                  : mmap(nullptr, mapped, PROT_READ | PROT_WRITE,
                                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapping == MAP_FAILED)
-    return error(
-        ORR_FAILED,
-        "cannot allocate {} of host memory ({} of {} are available); use a smaller batch or "
-        "more ranks",
-        human_bytes(double(bytes)), human_bytes(double(memory_available())),
-        human_bytes(double(memory_total())));
+    return error(ORR_FAILED,
+                 "cannot allocate {} of host memory ({}); use a smaller batch or more ranks",
+                 human_bytes(double(bytes)), memory_bound());
   auto address = reinterpret_cast<uintptr_t>(mapping);
   if (big) address = (address + huge_page - 1) / huge_page * huge_page;
   char* start = reinterpret_cast<char*>(address);

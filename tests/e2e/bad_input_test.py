@@ -5,6 +5,7 @@ A fragment "HERE" stands for the script's line that is marked "-- here". Argumen
 """
 import os
 import pathlib
+import re
 import resource
 import shutil
 import sys
@@ -95,6 +96,9 @@ STACKS = [
     stack("chunks", "chunks = 2 does not go with schedule '1f1b'"),
     stack("both", "strategy.accumulate cannot join a stack", "an order of microbatches"),
     stack("no_data", "strategy.zero needs a strategy before it that provides shares of the batch: add strategy.data before it"),
+    stack("exchanged", "strategy.topk exchanges the gradients of axis 'topk' by a rule of its own", "put strategy.data { size = ... } before this one"),
+    stack("exchanged_groups", "strategy.topk exchanges the gradients of axis 'topk'", "put strategy.data"),
+    stack("apart", "the ranks of axis 'average' train apart", "put strategy.data"),
     stack("stage", "there is no stage 4", "1, 2, 3"),
     stack("units", "units 'nosuch' matches no parameter; there are modules a, b, c, d"),
     stack("ranks", "ranks has 4 entries for 3 parts"),
@@ -170,7 +174,32 @@ class Refused(unittest.TestCase):
                            ORRERY_PLUGIN_PATH=folder)
 
 
+    # Whatever needs the memory first: a reader, the script, the arena, the memory that ranks share.
+    def test_a_limit_of_memory_is_named(self):
+        text = SOURCE / "README.md"
+        seen = set()
+        for mebibytes in range(24, 200, 8):
+            limit = mebibytes << 20
+            done = orrery("run", GPT, f"data={text}", "dim=256", "steps=1", "sample=0",
+                          limit=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)))
+            with self.subTest(mebibytes=mebibytes):
+                if done.code == 0:
+                    break
+                self.assertNotIn("bad_alloc", done.err)
+                if "gpt.lua" in done.err:  # else the program itself could not start
+                    self.assertIn(f"the limit of this process is {mebibytes}.0 MiB (ulimit -v)", done.err)
+                    seen.add(re.sub(r"[0-9.]+", "N", done.err))
+        self.assertEqual(done.code, 0, done.err)
+        self.assertGreaterEqual(len(seen), 2, seen)
+
+
 class Accepted(unittest.TestCase):
+    # The remedies of `exchanged` and `apart`.
+    def test_zero_beside_gradients_that_are_exchanged(self):
+        for case in ("exchanged_data", "apart_data"):
+            done = orrery("run", "-n", 4, "strategy_stack.lua", f"case={case}", cwd=BAD)
+            self.assertEqual(done.code, 0, done.err)
+
     def test_unused_and_shared_parameters(self):
         for ranks in (1, 2):
             done = orrery("run", "-n", ranks, "unused.lua", cwd=BAD)

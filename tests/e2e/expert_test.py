@@ -115,6 +115,22 @@ class Expert(Sweeping):
         self.assert_close(f"{{ {two}, strategy.tensor{{}} }}", 4)
         self.assert_close(f"{{ strategy.context{{ size = 2 }}, {two} }}", 4)
 
+    def test_experts_that_a_script_writes(self):
+        """To the bits of one process, where their tokens are recomputed as well."""
+        two = f"{OVER[:-2]}, size = 2 }}"
+        for words in ((), ("flat=false",)):
+            one = self.sweep.lines(Training("nil", 1, words, "mixture.lua"))
+            self.assertEqual(len(one), 4)
+            for ranks, stack in (
+                    (2, OVER), (2, f"{{ {OVER}, strategy.recompute{{}} }}"), (2, f"{{ strategy.recompute{{}}, {OVER} }}"),
+                    (2, f"{{ {OVER}, strategy.recompute{{ mode = 'selective' }} }}"),
+                    (2, f"{{ {OVER}, strategy.accumulate{{}} }}"),
+                    (4, f"{{ strategy.data{{ size = 2 }}, strategy.zero{{}}, {two}, strategy.recompute{{}} }}"),
+                    (4, f"{{ {two}, strategy.data{{ size = 2 }}, strategy.zero{{ stage = 3 }} }}"),
+                    (4, f"{{ strategy.pipeline{{ size = 2 }}, {two} }}")):
+                with self.subTest(words=words, stack=stack):
+                    self.assertEqual(self.sweep.lines(Training(stack, ranks, words, "mixture.lua")), one)
+
     def test_shares_with_norms_of_every_tensor(self):
         """Block sums of what is cut; on stages scalars alone travel."""
         words = ("microbatches=8", "optimizer=lars")

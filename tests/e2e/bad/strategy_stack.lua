@@ -9,6 +9,10 @@ local function own(definition)
   definition.name, definition.class = "own", definition.class or "exact"
   return { strategy.define(definition) { wide = args.microbatches } }
 end
+local function dealing(entry)
+  entry.script.provides = "shares of the batch"
+  return entry
+end
 local stacks = {
   own_class = function() return own { class = "exactly", options = { wide = 1 } } end,
   own_field = function() return own { transfrom = function() end } end,
@@ -43,6 +47,12 @@ local stacks = {
   chunks = function() return { strategy.pipeline { schedule = "1f1b", chunks = 2 } } end,
   both = function() return { strategy.pipeline {}, strategy.accumulate {} } end,
   no_data = function() return { strategy.zero {} } end,
+  -- Such strategies of a script's may say that they deal the batch.
+  exchanged = function() return { dealing(strategy.topk {}), strategy.zero {} } end,
+  exchanged_groups = function() return { dealing(strategy.topk {}), strategy.zero { group = 2 } } end,
+  exchanged_data = function() return { strategy.data { size = 2 }, strategy.topk {}, strategy.zero {} } end,
+  apart = function() return { dealing(strategy.average {}), strategy.zero {} } end,
+  apart_data = function() return { strategy.data { size = 2 }, strategy.average {}, strategy.zero {} } end,
   stage = function() return { strategy.data {}, strategy.zero { stage = 4 } } end,
   units = function() return { strategy.data {}, strategy.zero { stage = 3, units = "a,nosuch" } } end,
   ranks = function() return { strategy.place { modules = "a;b;c,d", ranks = "0,2,1,3" } } end,

@@ -27,6 +27,8 @@ void Observers::start(int rank, int world_size, const std::string& directory) {
     const auto given = options.find(name);
     config.options = given == options.end() ? "" : given->second.c_str();
     if (std::string(config.options) == "off") continue;
+    const bool named = given != options.end();
+    if (!named && !Registry::get().loads(ORR_KIND_OBSERVER, name)) continue;
     const orr_observer_api& api = Registry::get().observer(name);
     check(api.start(api.self, &config), "observer " + name);
     active_.push_back({&api, name});

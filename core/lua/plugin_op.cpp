@@ -95,8 +95,7 @@ std::vector<Api> plugin_op_api() {
        "options = {name = default}}.",
        call<list>},
       {"engine.op_plugins_not_loaded() -> string; For errors: '; op ... could not be loaded: why', "
-       "or "
-       "''.",
+       "or ''.",
        call<not_loaded>},
       {"engine.plugin_op(number: integer, given: table, xs: table) -> Tensor; What op `number` of "
        "that list makes of the tensors `xs`, given all its options.",

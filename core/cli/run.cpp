@@ -274,6 +274,7 @@ Examples:
       return;
     }
     check_ranks(choice->ranks);
+    if (detect().rank > 0) Registry::get().leave_warnings_to_rank_0();
     check_names(*command, *choice);
     observers_of(*choice);
     tell_unused();

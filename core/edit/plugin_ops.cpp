@@ -238,6 +238,7 @@ const std::vector<PluginOp>& plugin_ops() {
   static std::vector<std::string> asked;
   for (const std::string& plugin : Registry::get().names(ORR_KIND_OP)) {
     if (std::count(asked.begin(), asked.end(), plugin)) continue;
+    if (!Registry::get().loads(ORR_KIND_OP, plugin)) continue;
     const orr_op_api& api = Registry::get().op(plugin);
     for (int32_t i = 0; i < api.count(api.self); ++i) {
       PluginOp op = described(plugin, i);

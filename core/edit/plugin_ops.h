@@ -20,7 +20,8 @@ struct PluginOp {
   std::vector<std::pair<std::string, Attr>> options;  // and their defaults
 };
 
-// The ops of all op plugins, which are loaded now if need be. Throws Error if two have the same
+// The ops of all op plugins, which are loaded now if need be; one that cannot be is left out
+// (Registry::loads). Throws Error if two have the same
 // name, or a description is wrong. [main thread]
 const std::vector<PluginOp>& plugin_ops();
 

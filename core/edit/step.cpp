@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "edit/edit_table.h"
+#include "edit/metric_name.h"
 #include "plugin/host.h"
 
 namespace orrery::edit {
@@ -26,6 +27,7 @@ orr_status* cotangent(orr_program* e, int32_t value) {
 orr_status* output(orr_program* e, const char* name, int32_t value) {
   return guarded([&] {
     check_value(e, value);
+    check_metric_name(name, "the result");
     for (auto& [known, id] : e->program->outputs())
       if (known == name) fail(ORR_INVALID, "the step has a result '{}' already", name);
     if (const Value& v = e->program->value(value); v.batch != Batch::none)

@@ -53,8 +53,10 @@ Compiled func(lua_State* L, Index body) {
                    again(function, program, inputs));
     return outputs;
   };
-  const std::string stream = fmt::format("func.{}/", ++ordinals().functions);
-  return {orrery::Function::make(trace, user_line(L), stream), record};
+  const auto number = ++ordinals().functions;
+  return {orrery::Function::make(trace, user_line(L), fmt::format("func.{}/", number),
+                                 fmt::format("func-{}", number)),
+          record};
 }
 
 Argument argument_at(lua_State* L, int index) {

@@ -4,6 +4,7 @@
 #include "edit/plugin_ops.h"
 
 #include "lua/call.h"
+#include "plugin/registry.h"
 
 namespace orrery::lua {
 namespace {
@@ -31,6 +32,8 @@ Pushed list(lua_State* L) {
   push_list(L, plugin_ops(), push_op);
   return {1};
 }
+
+std::string not_loaded() { return Registry::get().not_loaded(ORR_KIND_OP); }
 
 const PluginOp& op_of(int64_t number) { return plugin_ops().at(static_cast<size_t>(number) - 1); }
 
@@ -91,6 +94,9 @@ std::vector<Api> plugin_op_api() {
       {"engine.plugin_ops() -> table[]; The ops of all plugins: {name =, plugin =, inputs =, "
        "options = {name = default}}.",
        call<list>},
+      {"engine.op_plugins_not_loaded() -> string; For errors: '; op ... could not be loaded: why', "
+       "or ''.",
+       call<not_loaded>},
       {"engine.plugin_op(number: integer, given: table, xs: table) -> Tensor; What op `number` of "
        "that list makes of the tensors `xs`, given all its options.",
        call<call_op>},

@@ -2,6 +2,7 @@
 #include "lua/run_spec.h"
 
 #include "base/text.h"
+#include "edit/metric_name.h"
 #include "lua/objects.h"
 #include "lua/strategy_script.h"
 #include "lua/traced.h"
@@ -18,8 +19,16 @@ Outputs outputs_at(lua_State* L, int index) {
     fail(ORR_INVALID, "the loss function's second result is {}, expected {{name = tensor}}",
          describe(L, index));
   }
-  for (const std::string& name : sorted_keys(L, index))
+  for (const std::string& name : sorted_keys(L, index)) {
+    check_metric_name(name, "the second result");
+    if (name == "skipped_steps")
+      fail(
+          ORR_INVALID,
+          "the second result '{}' is how strategies count steps that changed nothing: take another "
+          "name",
+          name);
     outputs.emplace_back(name, Table{L, index}.with(name, value_at));
+  }
   return outputs;
 }
 
@@ -159,6 +168,7 @@ RunSpec spec_of(const Table& given, const std::shared_ptr<TraceRecord>& record) 
   // runs that all ranks make.
   spec.stream = spec.local ? fmt::format("alone.{}/", ++ordinals().runs_alone)
                            : fmt::format("run.{}/", ++ordinals().runs);
+  if (!spec.local && ordinals().runs > 1) spec.told_as = fmt::format("run-{}", ordinals().runs);
   spec.line = user_line(L);
   return spec;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Looking into programs: values that a step prints or records.
+#include "edit/metric_name.h"
 #include "lua/call.h"
 #include "run/probe.h"
 #include "run/watched.h"
@@ -18,6 +19,7 @@ std::string in_region(const std::string& name) {
 void watch_here(lua_State* L, const std::string& name, bool prints) {
   if (name.find('\n') != std::string::npos)
     fail(ORR_INVALID, "the name '{}' has several lines, expected one such as \"hidden\"", name);
+  if (!prints) check_metric_name(in_region(name) + ".mean", "watch: the name");
   const ValueId x = value_at(L, 1);
   Program& p = program_here(L);
   const std::string type = to_string(p.type(x));

@@ -3,6 +3,8 @@
 // Finding plugins and keeping their tables.
 #include "plugin/registry.h"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <sstream>
@@ -187,6 +189,28 @@ std::vector<std::string> Registry::names(uint32_t kind) const {
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
   return names;
+}
+
+bool Registry::loads(uint32_t kind, const std::string& name) {
+  if (not_loaded_.count({kind, name})) return false;
+  try {
+    if (kind == ORR_KIND_KERNEL) kernel(name);
+    if (kind == ORR_KIND_OBSERVER) observer(name);
+    if (kind == ORR_KIND_OP) op(name);
+    return true;
+  } catch (const Error& e) {
+    not_loaded_[{kind, name}] = e.what();
+    if (warns_) spdlog::warn("{} '{}' is not used: {}", kind_name(kind), name, e.what());
+    return false;
+  }
+}
+
+std::string Registry::not_loaded(uint32_t kind) const {
+  std::string text;
+  for (const auto& [plugin, why] : not_loaded_)
+    if (plugin.first == kind)
+      text += fmt::format("; {} '{}' could not be loaded: {}", kind_name(kind), plugin.second, why);
+  return text;
 }
 
 const PluginFile& Registry::find(uint32_t kind, const std::string& name) const {

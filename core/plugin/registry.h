@@ -55,6 +55,12 @@ class Registry {
 
   // Names of loadable plugins with this ORR_KIND_ bit, sorted.
   std::vector<std::string> names(uint32_t kind) const;
+  // Whether this kernel, observer or op plugin, which nobody has named, can be loaded now. Why one
+  // cannot is said once, as a warning, and in errors about what is missing.
+  bool loads(uint32_t kind, const std::string& name);
+  // For such errors: "; kernel 'x' could not be loaded: plugin ...", or "".
+  std::string not_loaded(uint32_t kind) const;
+  void leave_warnings_to_rank_0() { warns_ = false; }
 
  private:
   void scan();
@@ -63,6 +69,8 @@ class Registry {
   template <class T>
   const T& table(uint32_t kind, const PluginFile& file);
 
+  bool warns_ = true;
+  std::map<std::pair<uint32_t, std::string>, std::string> not_loaded_;  // why
   std::vector<std::filesystem::path> added_;
   std::vector<PluginFile> files_;
   std::map<std::filesystem::path, orr_exports> opened_;

@@ -4,12 +4,14 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "edit/metric_name.h"
 #include "partition/localize.h"
 #include "plugin/host.h"
 #include "plugin/inside.h"
 #include "run/agree.h"
 #include "run/thread_pool.h"
 #include "run/watched.h"
+#include "store/file.h"
 
 namespace orrery {
 
@@ -71,6 +73,11 @@ struct Driven::Calls {
   static void begin_thread(void*) { ThreadPool::get().unpin(); }
 
   static void metric(void* self, int64_t step, const char* tag, double value) {
+    try {
+      check_metric_name(tag, "the number");
+    } catch (const Error& e) {
+      return tell_once(fmt::format("strategy.{}: {}", of(self).origin_, e.what()));
+    }
     of(self).runtime_.observers().metric(step, tag, value);
   }
 };
@@ -95,8 +102,10 @@ void refuse_undrivable(const Blueprint& b, const std::string& line) {
            line, b.mesh.driving.origin, title_of_result(name), to_string(b.program.type(id)));
 }
 
-Driven::Driven(const Blueprint& step, std::vector<std::string> scalars, Runtime& runtime)
+Driven::Driven(const Blueprint& step, std::vector<std::string> scalars, Runtime& runtime,
+               std::string told_as)
     : runtime_(runtime),
+      told_as_(std::move(told_as)),
       rank_(runtime.world().rank),
       world_(runtime.world().size),
       origin_(step.mesh.driving.origin),
@@ -256,6 +265,7 @@ uint64_t Driven::arena_bytes() const {
 }
 
 void Driven::drain() {
+  const Observers::Scope told = runtime_.observe(told_as_);
   enter("settle", [&] { return driver_->settle(driver_->arg); });
   open_ = false;
   for (size_t i = 0; i < lasting_.size(); ++i)

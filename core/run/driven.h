@@ -25,7 +25,8 @@ void refuse_undrivable(const Blueprint& b, const std::string& line);
 class Driven : public AtWork, public std::enable_shared_from_this<Driven> {
  public:
   // Collective. `scalars`: the names of the numbers that each step gets.
-  Driven(const Blueprint& step, std::vector<std::string> scalars, Runtime& runtime);
+  Driven(const Blueprint& step, std::vector<std::string> scalars, Runtime& runtime,
+         std::string told_as);
 
   // Whether there is a step for batches of this shape, and adding one, without peers.
   bool knows(const std::string& shape) const { return steps_.count(shape) > 0; }
@@ -72,6 +73,7 @@ class Driven : public AtWork, public std::enable_shared_from_this<Driven> {
   void run(const std::string& program, const double* scalars, int64_t step);
 
   Runtime& runtime_;
+  const std::string told_as_;  // RunSpec
   const int rank_, world_;
   const std::string origin_, line_;
   const char* const plugin_;                    // the driver's name in messages (plugin/inside.h)

@@ -17,8 +17,12 @@ namespace {
 class CompiledFunction : public Function {
  public:
   CompiledFunction(std::function<Outputs(Program&, const std::vector<ValueId>&)> body,
-                   std::string line, std::string stream)
-      : body_(std::move(body)), line_(std::move(line)), stream_(std::move(stream)) {}
+                   std::string line, std::string stream, std::string told_as)
+      : body_(std::move(body)),
+        line_(std::move(line)),
+        stream_(std::move(stream)),
+        told_as_(std::move(told_as)) {}
+  ~CompiledFunction() override { Runtime::get().observers().end(told_as_); }
 
   std::vector<HostTensor> call(const std::vector<Argument>& arguments,
                                const std::map<std::string, double>& scalars) override {
@@ -39,13 +43,19 @@ class CompiledFunction : public Function {
       give_back(variant.plan().local.program.value(state).state);
     std::vector<HostTensor> results;
     auto fetched = variant.fetch_tensors(true);
-    for (auto& [name, value] : take_watched(fetched, fmt::format("call {}", calls_)))
-      Runtime::get().observers().metric(calls_, name, value);
+    tell(take_watched(fetched, fmt::format("call {}", calls_)));
     for (auto& [name, tensor] : fetched) results.push_back(tensor);
     return results;
   }
 
  private:
+  void tell(const std::map<std::string, double>& recorded) const {
+    if (recorded.empty()) return;
+    Observers& to = Runtime::get().observers();
+    const Observers::Scope scope = to.of(told_as_, 0);
+    for (auto& [name, value] : recorded) to.metric(calls_, name, value);
+  }
+
   // The scalar of the program that a number among the arguments is.
   static std::string number_name(size_t argument) {
     return fmt::format("argument {}", argument + 1);
@@ -140,7 +150,7 @@ class CompiledFunction : public Function {
   static ValueId own(Program& p, ValueId id) { return p.pointwise(ORR_FN_INPUT, {id}); }
 
   std::function<Outputs(Program&, const std::vector<ValueId>&)> body_;
-  std::string line_, stream_;
+  std::string line_, stream_, told_as_;
   Recent variants_;
   std::vector<Copy> copies_;
   int64_t calls_ = 0;
@@ -150,8 +160,9 @@ class CompiledFunction : public Function {
 
 std::unique_ptr<Function> Function::make(
     std::function<Outputs(Program&, const std::vector<ValueId>&)> body, std::string line,
-    std::string stream) {
-  return std::make_unique<CompiledFunction>(std::move(body), std::move(line), std::move(stream));
+    std::string stream, std::string told_as) {
+  return std::make_unique<CompiledFunction>(std::move(body), std::move(line), std::move(stream),
+                                            std::move(told_as));
 }
 
 }  // namespace orrery

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <exception>
+#include <filesystem>
 #include <map>
 #include <utility>
 
@@ -27,6 +28,8 @@ void Observers::start(int rank, int world_size, const std::string& directory) {
     const auto given = options.find(name);
     config.options = given == options.end() ? "" : given->second.c_str();
     if (std::string(config.options) == "off") continue;
+    const bool named = given != options.end();
+    if (!named && !Registry::get().loads(ORR_KIND_OBSERVER, name)) continue;
     const orr_observer_api& api = Registry::get().observer(name);
     check(api.start(api.self, &config), "observer " + name);
     active_.push_back({&api, name});
@@ -41,6 +44,7 @@ void Observers::send(orr_event_record event) {
         std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   if (!event.text) event.text = "";
   if (!event.detail) event.detail = "";
+  if (!event.run) event.run = run_.c_str();
   std::exception_ptr error;  // the first one, thrown when all observers have got the event
   for (Active& observer : active_) {
     try {
@@ -59,6 +63,31 @@ void Observers::begin(int64_t planned_steps) {
   send(e);
   begun_ = true;
   for (auto& [name, value, text] : std::exchange(early_, {})) fact(name, value, text);
+}
+
+Observers::Scope Observers::of(const std::string& run, int64_t planned_steps) {
+  if (begun_ && !run.empty() && further_.insert(run).second) {
+    const std::string directory = directory_.empty() ? "" : directory_ + "/" + run;
+    std::error_code ignored;  // what cannot be made cannot be written to: observers say so
+    if (!directory.empty()) std::filesystem::create_directories(directory, ignored);
+    fact("further/" + run, 0, directory);
+    orr_event_record e{};
+    e.kind = ORR_EVENT_FURTHER_BEGIN, e.run = run.c_str(), e.text = directory.c_str();
+    e.value = static_cast<double>(planned_steps);
+    send(e);
+  }
+  return Scope(*this, run);
+}
+
+void Observers::end(const std::string& run) noexcept {
+  if (!further_.erase(run)) return;
+  orr_event_record e{};
+  e.kind = ORR_EVENT_FURTHER_END, e.run = run.c_str();
+  try {
+    send(e);
+  } catch (const std::exception&) {
+    // The files of this run are as they are: a run that goes needs no observer.
+  }
 }
 
 void Observers::fact(const std::string& name, double value, const std::string& text) {
@@ -88,14 +117,14 @@ void Observers::metric(int64_t step, const std::string& tag, double value) {
 
 void Observers::log(const std::string& line) {
   orr_event_record e{};
-  e.kind = ORR_EVENT_LOG, e.text = line.c_str();
+  e.kind = ORR_EVENT_LOG, e.text = line.c_str(), e.run = "";
   send(e);
 }
 
 // Sends the event of an error, then that of the end.
 void Observers::failure(const std::string& error, bool stopped) {
   orr_event_record e{};
-  e.kind = ORR_EVENT_FAILURE, e.text = error.c_str(), e.value = stopped;
+  e.kind = ORR_EVENT_FAILURE, e.text = error.c_str(), e.value = stopped, e.run = "";
   try {
     send(e);
   } catch (const Error&) {
@@ -109,14 +138,14 @@ void Observers::stop() {
   const std::vector<Active> all = active_;
   begun_ = false;
   orr_event_record e{};
-  e.kind = ORR_EVENT_RUN_END;
+  e.kind = ORR_EVENT_RUN_END, e.run = "";
   std::exception_ptr error;
   try {
     send(e);
   } catch (const Error&) {
     error = std::current_exception();
   }
-  active_.clear();
+  active_.clear(), further_.clear();
   for (const Active& observer : all) observer.api->stop(observer.api->self);
   if (error) std::rethrow_exception(error);
 }

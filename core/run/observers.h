@@ -5,6 +5,7 @@
 
 #include <orrery/observer.h>
 
+#include <set>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -26,6 +27,24 @@ class Observers {
   int32_t wants(int64_t step) const;
   bool has_directory() const { return !directory_.empty(); }
   void begin(int64_t planned_steps);
+
+  // Until it goes, events are of this run (orr_event_record.run).
+  class Scope {
+   public:
+    Scope(Observers& to, const std::string& run) : to_(to), outer_(to.run_) { to.run_ = run; }
+    ~Scope() { to_.run_ = outer_; }
+    Scope(const Scope&) = delete;
+
+   private:
+    Observers& to_;
+    const std::string outer_;
+  };
+  // The scope of a run; a run other than the first begins with its first. Its directory is made
+  // below the job's.
+  Scope of(const std::string& run, int64_t planned_steps);
+  // The run is gone. Throws nothing.
+  void end(const std::string& run) noexcept;
+
   void failure(const std::string& error, bool stopped);
   void stop();
 
@@ -38,6 +57,8 @@ class Observers {
   int rank_ = 0, world_size_ = 1;
   std::string directory_;
   bool begun_ = false;
+  std::string run_;                // that events are of now
+  std::set<std::string> further_;  // the runs that have begun, but for the first
   std::vector<std::tuple<std::string, double, std::string>> early_;
 };
 

@@ -55,8 +55,9 @@ struct RunSpec {
   bool fast = false;         // matrix products may sum in any order, and use TF32
   bool fast_sums = false;    // sums over the batch too (Mesh::fast_sums)
   std::vector<StrategyUse> strategies;
-  std::string stream;  // of its random numbers; differs from that of the script's other programs
-  std::string line;    // Lua file:line of the compile call
+  std::string stream;   // of its random numbers; differs from that of the script's other programs
+  std::string told_as;  // what observers call it (orr_event_record.run)
+  std::string line;     // Lua file:line of the compile call
 };
 
 // The outcome of a step: "loss", with clipping or on request "grad_norm", and auxiliary outputs by
@@ -129,10 +130,10 @@ class Function {
  public:
   virtual ~Function() = default;
   // `body` gets the inputs' values in order and returns named outputs; it may declare updates.
-  // `stream`: of its random numbers (RunSpec).
+  // `stream` and `told_as` as of RunSpec.
   static std::unique_ptr<Function> make(
       std::function<Outputs(Program&, const std::vector<ValueId>&)> body, std::string line,
-      std::string stream);
+      std::string stream, std::string told_as);
   virtual std::vector<HostTensor> call(const std::vector<Argument>& arguments,
                                        const std::map<std::string, double>& scalars = {}) = 0;
 };

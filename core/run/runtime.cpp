@@ -53,6 +53,7 @@ std::vector<std::string> kernels_of_host() {
   std::vector<std::string> found;
   std::string refusals;
   for (const std::string& name : Registry::get().names(ORR_KIND_KERNEL)) {
+    if (!Registry::get().loads(ORR_KIND_KERNEL, name)) continue;
     const orr_kernel_api& api = Registry::get().kernel(name);
     const bool host = std::string(api.device) == "host";
     const std::string why =
@@ -66,8 +67,8 @@ std::vector<std::string> kernels_of_host() {
   }
   if (found.empty())
     fail(ORR_UNAVAILABLE,
-         "no kernel plugin works on this machine; `orrery plugins` lists what was found{}",
-         refusals);
+         "no kernel plugin works on this machine; `orrery plugins` lists what was found{}{}",
+         refusals, Registry::get().not_loaded(ORR_KIND_KERNEL));
   return found;
 }
 

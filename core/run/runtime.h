@@ -91,6 +91,8 @@ class Runtime {
   // Ends all work except `but`. Must be called before states are read or written. Collective if
   // there is any work.
   void settle(const AtWork* but = nullptr);
+  // The scope in which observers hear of this run.
+  Observers::Scope observe(const std::string& run) { return observers_.of(run, planned_steps_); }
   // Starts the observers at the first training step of the process; does nothing afterwards.
   void begin_run();
   // Tells observers and the launcher the error that ends this rank, and abandons its work.

@@ -39,9 +39,11 @@ class TrainRun : public Run {
     for (auto& s : spec_.params) s->trained = true;
     states_.emplace(spec_, ranks());
   }
+  ~TrainRun() override { runtime_.observers().end(spec_.told_as); }
 
   std::shared_ptr<StepResult> step(const BatchFields& batch) override {
     if (!spec_.local) runtime_.begin_run();
+    const Observers::Scope told = runtime_.observe(spec_.local ? "" : spec_.told_as);
     runtime_.settle(driven_.get());
     telling_.begin(steps_ + 1, spec_.local || driven_);
     // Not of the first step, which may turn out to be a driver's.
@@ -388,7 +390,7 @@ class TrainRun : public Run {
     for (auto& [name, value] : spec_.scalars(steps_ + 1)) scalars.push_back(name);
     for (const Beside& one : b.mesh.driving.programs)
       for (auto& s : states_of(*one.program)) states_->remember(s);
-    driven_ = std::make_shared<Driven>(b, std::move(scalars), runtime_);
+    driven_ = std::make_shared<Driven>(b, std::move(scalars), runtime_, spec_.told_as);
     frozen_then_ = frozen(), between_ = b.mesh.driving.origin;
     driven_->add(key, b);
     states_->forget_loaded();

@@ -11,7 +11,7 @@
 
 namespace {
 
-constexpr double redraw_seconds = 0.1, log_seconds = 5;
+constexpr double redraw_seconds = 0.1, log_seconds = 5, owner_seconds = 1;
 constexpr double mean_weight = 0.05;  // the weight of the newest loss in the running mean
 
 std::string clock_text(double seconds) {
@@ -89,15 +89,24 @@ class Progress {
     ++steps_;
     step_ = event.step;
     now_ = event.time;
+    run_ = observer::run(event);
+    if (terminal_ && !has_line()) return;
     if (now_ - last_shown_ < (terminal_ ? redraw_seconds : log_seconds)) return;
     last_shown_ = now_;
     show();
   }
 
+  // Runs whose steps alternate share the terminal's line: one keeps it while it takes steps.
+  bool has_line() {
+    if (owner_ != this && now_ - owner_time_ < owner_seconds) return false;
+    owner_ = this, owner_time_ = now_;
+    return true;
+  }
+
   std::string line() const {
     const double elapsed = now_ - begun_;
     const double rate = elapsed > 0 ? double(steps_) / elapsed : 0;
-    std::string text = "step " + std::to_string(step_);
+    std::string text = (run_.empty() ? "" : run_ + " ") + "step " + std::to_string(step_);
     if (total_ > 0) text += "/" + std::to_string(total_);
     text += " [" + clock_text(elapsed);
     if (total_ > 0 && rate > 0) text += "<" + clock_text(double(total_ - step_) / rate);
@@ -164,6 +173,9 @@ class Progress {
   double waited_ = 0;                                               // seconds, for rows of batches
   double rate_ = 0, mfu_ = 0, memory_ = 0, norm_ = NAN, lr_ = NAN;  // of the last step
   const char* unit_ = "";
+  std::string run_;  // "": the first
+  static inline const Progress* owner_ = nullptr;
+  static inline double owner_time_ = 0;
 };
 
 }  // namespace

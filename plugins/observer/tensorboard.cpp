@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 
 #include "event_file.h"
@@ -16,6 +17,7 @@
 namespace {
 
 constexpr int kBuckets = 30;
+constexpr const char* kPrefix = "events.out.tfevents.";
 
 // Equal buckets from the least to the greatest finite value.
 std::vector<double> buckets(const float* x, int64_t n) {
@@ -84,22 +86,36 @@ class TensorBoard {
     return every;
   }
 
-  // events.out.tfevents.<seconds>.<host>.<process>: TensorBoard reads all of a directory in order.
+  // One more than the newest file's, if that is not older: TensorBoard reads the files of a
+  // directory in the order of their names.
+  int64_t stamp(double time) const {
+    auto all = static_cast<int64_t>(time);
+    std::error_code ignored;
+    for (const auto& entry : std::filesystem::directory_iterator(directory_, ignored)) {
+      const std::string name = entry.path().filename().string();
+      int64_t other = 0;
+      if (name.rfind(kPrefix, 0) != 0) continue;
+      std::from_chars(name.data() + std::strlen(kPrefix), name.data() + name.size(), other);
+      all = std::max(all, other + 1);
+    }
+    return all;
+  }
+
+  // events.out.tfevents.<seconds>.<host>.<process>
   void begin(double time) {
-    char host[256] = "host", stamp[32];
+    char host[256] = "host", text[32];
     gethostname(host, sizeof host - 1);
-    std::snprintf(stamp, sizeof stamp, "%010lld", static_cast<long long>(time));
-    file_.open(directory_ + "/events.out.tfevents." + stamp + "." + host + "." +
-               std::to_string(getpid()));
+    std::snprintf(text, sizeof text, "%010lld", static_cast<long long>(stamp(time)));
+    file_.open(directory_ + "/" + kPrefix + text + "." + host + "." + std::to_string(getpid()));
     put(event_file::real(1, time) + event_file::bytes(3, "brain.Event:2"));
     file_.flush();
   }
 
   void put(const std::string& payload) { file_.write(event_file::record(payload)); }
 
-  // A run that goes on from an earlier step replaces what an older file has behind it.
+  // The start of a session (status 1): what older files have from its first step on is replaced.
   void first_step(const orr_event_record& e) {
-    if (std::exchange(begun_, true) || e.step <= 1) return;
+    if (std::exchange(begun_, true)) return;
     put(event_file::event(e.time, e.step, event_file::bytes(7, event_file::integer(1, 1))));
   }
 

@@ -2,7 +2,8 @@
 //
 // What every rank did in some steps, as a trace that ui.perfetto.dev and chrome://tracing open:
 // trace.RANK.json of each rank, and when all ranks of one directory have written theirs, trace.json
-// with all of them. --observe trace=10:12 notes steps 10 to 12; without it 3 to 5.
+// with all of them. --observe trace=10:12 notes steps 10 to 12; without it 3 to 5. What an earlier
+// start of the job has written is kept as trace-1.json, trace-2.json and so on.
 //
 // JSON object format of the Trace Event Format: times in microseconds; a process for each rank; a
 // thread for each lane; flow events bind the two sides of an exchange; counters have the bytes of
@@ -39,8 +40,7 @@ class Trace {
     choose_steps(std::string(observer::options(config)));
     rank_ = config.rank, ranks_ = config.world_size, directory_ = config.directory;
     if (directory_.empty()) return;
-    std::remove(path(rank_).c_str());  // an old one is none of this run
-    if (rank_ == 0) std::remove((directory_ + "/trace.json").c_str());
+    keep_earlier();
   }
 
   int32_t wants(int64_t step) const {
@@ -79,6 +79,28 @@ class Trace {
     if (last_ < first_ || last_ - first_ >= 1000)
       throw orr::Error(ORR_INVALID, "--observe trace=" + options +
                                         ": the last step comes after the first, at most 999 later");
+  }
+
+  bool is_there(const std::string& name) const {
+    return access((directory_ + "/" + name).c_str(), F_OK) == 0;
+  }
+
+  // Gives trace`rest` the first name trace-N`rest` that is free.
+  void keep(const std::string& rest) const {
+    if (!is_there("trace" + rest)) return;
+    int number = 1;
+    while (is_there("trace-" + std::to_string(number) + rest)) ++number;
+    const std::string kept = directory_ + "/trace-" + std::to_string(number) + rest;
+    std::rename((directory_ + "/trace" + rest).c_str(), kept.c_str());
+  }
+
+  // The part of a rank is not needed where it is in a file of all ranks.
+  void keep_earlier() const {
+    if (is_there("trace.json") || is_there("trace-1.json"))
+      std::remove(path(rank_).c_str());
+    else
+      keep("." + std::to_string(rank_) + ".json");
+    if (rank_ == 0) keep(".json");
   }
 
   std::string path(int rank) const {

@@ -913,6 +913,10 @@ function orrery.engine.with_gradient(y, xs, backward) end
 ---@return table[]
 function orrery.engine.plugin_ops() end
 
+---For errors: '; op ... could not be loaded: why', or ''.
+---@return string
+function orrery.engine.op_plugins_not_loaded() end
+
 ---What op `number` of that list makes of the tensors `xs`, given all its options.
 ---@param number integer
 ---@param given table

@@ -159,7 +159,8 @@ function M.definition(name)
   if M.defined[name] then return M.defined[name] end
   local names = {}
   for each in pairs(M.defined) do names[#names + 1] = each end
-  orrery.fail(("there is no op ops.%s%s"):format(tostring(name), orrery.did_you_mean(tostring(name), names)))
+  orrery.fail(("there is no op ops.%s%s%s"):format(tostring(name), orrery.did_you_mean(tostring(name), names),
+    engine.op_plugins_not_loaded()))
 end
 
 M.ops = setmetatable({}, {

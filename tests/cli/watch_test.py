@@ -96,8 +96,9 @@ class Watch(unittest.TestCase):
         [path] = self.one.glob("events.out.tfevents.*")
         events = [dict(fields(record)) for record in records(path.read_bytes())]
         self.assertEqual(events[0][3], b"brain.Event:2")
+        self.assertEqual((events[1][2], dict(fields(events[1][7]))), (1, {1: 1}))  # SessionLog START
         losses, histograms, texts = {}, {}, []
-        for event in events[1:]:
+        for event in events[2:]:
             value = dict(fields(dict(fields(event[5]))[1]))
             if value[1] == b"loss":
                 losses[event[2]] = value[2]

@@ -97,7 +97,7 @@ void unknown_events(const Subject& subject) {
   Feed feed(observer_of(subject), Fit::kExact);
   feed.start(0, "");
   feed.send(ORR_EVENT_RUN_BEGIN, 0, 3, "");
-  for (int kind : {0, 7, 8, 9, 10, 99}) feed.send(kind, 1, 0, "an event of a newer host");
+  for (int kind : {0, 7, 8, 9, 10, 11, 12, 99}) feed.send(kind, 1, 0, "an event of a newer host");
   feed.send(ORR_EVENT_RUN_END, 0, 0, "");
   feed.stop();
 }

@@ -4,9 +4,10 @@
  * the program computes anyway: an observer never causes a collective or a wait.
  *
  * A run uses every observer that it finds, on every rank. One process may have several runs, one
- * after another: start, events, stop; start again. A plugin ignores events of a kind that it does
- * not know. An observer runs on the run's main thread: it must not wait, and its memory must not
- * grow with the number of steps.
+ * after another: start, events, stop; start again. A script that compiles several has them between
+ * one start and one stop: `run` says which an event is of. A plugin ignores events of a kind that
+ * it does not know. An observer runs on the run's main thread: it must not wait, and its memory
+ * must not grow with the number of steps.
  */
 #ifndef ORRERY_OBSERVER_H
 #define ORRERY_OBSERVER_H
@@ -31,7 +32,11 @@ enum {
   ORR_EVENT_LEVEL = 8, /* likewise; text: a kind of memory; value: bytes of it from `time` on */
   ORR_EVENT_FACT = 9,  /* of the whole run; text: its name; detail, or if that is "", value */
   /* step, text = name, elements: values of a tensor as this rank holds it, after the step */
-  ORR_EVENT_TENSOR = 10
+  ORR_EVENT_TENSOR = 10,
+  /* `run`, which is not the script's first, takes its first step; text: its own directory, below
+   * the run's ("" if none); value as of RUN_BEGIN */
+  ORR_EVENT_FURTHER_BEGIN = 11,
+  ORR_EVENT_FURTHER_END = 12 /* `run` is gone; those that are there at RUN_END have none */
 };
 
 /* What a rank does at the same time, one span after another on each. */
@@ -67,6 +72,9 @@ typedef struct orr_event_record {
   uint64_t arrow_out, arrow_in;
   const float* elements;
   int64_t count; /* of elements */
+  /* What the event is of, if the script has compiled several: "" the first run, or the whole job;
+   * "run-2" the second; "func-1" its first orrery.func that records values. NULL is "". */
+  const char* run;
 } orr_event_record;
 
 /* What an observer gets when it starts. Borrowed for the call. */

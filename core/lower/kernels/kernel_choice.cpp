@@ -99,8 +99,8 @@ void KernelChoice::refuse(const Launch& launch) const {
   std::string reasons;
   for (size_t k = 0; k < tables_.size(); ++k)
     reasons += fmt::format("\n  {}: {}", names_[k], ask(AbiOp(launch), *tables_[k]).reason);
-  fail(ORR_UNAVAILABLE, "{}no kernel plugin computes {}{}", launch.op.site.prefix(), launch.op.kind,
-       reasons);
+  fail(ORR_UNAVAILABLE, "{}no kernel plugin computes {}{}{}", launch.op.site.prefix(),
+       launch.op.kind, reasons, Registry::get().not_loaded(ORR_KIND_KERNEL));
 }
 
 uint64_t KernelChoice::workspace_of(const Launch& launch) const {

@@ -15,7 +15,7 @@ FILES = pathlib.Path(__file__).parent / "files"
 
 
 def npy():
-    """0..5 (signed ones -2..3) as [2,3] in every type, bfloat16 by ml_dtypes, and big-endian."""
+    """0..5 (signed ones -2..3) as [2,3] in every type, bfloat16 by ml_dtypes, big-endian, in Fortran order, with a header of version 3."""
     for descr in ("<f2", "<f4", "<f8", ">f4", "<i2", ">i2", "<i4", ">i8", "<i8", "i1", "u1", "<u2", "<u4", "<u8", "?"):
         first = -2 if "i" in descr else 0
         values = numpy.arange(first, first + 6).reshape(2, 3)
@@ -23,6 +23,9 @@ def npy():
         numpy.save(FILES / f"{name}.npy", values.astype(descr))
     numpy.save(FILES / "bf16.npy", numpy.arange(6).reshape(2, 3).astype(ml_dtypes.bfloat16))
     numpy.save(FILES / "fortran.npy", numpy.asfortranarray(numpy.arange(6.0).reshape(2, 3)))
+    numpy.save(FILES / "big_fortran.npy", numpy.asfortranarray(numpy.arange(6).reshape(2, 3).astype(">i2")))
+    with open(FILES / "version3.npy", "wb") as file:
+        numpy.lib.format.write_array(file, numpy.arange(6, dtype="<f4").reshape(2, 3), version=(3, 0))
 
 
 def tokens():

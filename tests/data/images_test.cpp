@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "../../plugins/data/bytes.h"
+#include "../../plugins/data/images/folders.h"
 #include "../../plugins/data/images/resize.h"
 #include "data/augment.h"
 #include "data/columns.h"
@@ -44,6 +45,95 @@ TEST(Images, SquaresAreThoseOfPillow) {
     EXPECT_EQ(std::memcmp(expected.bytes->data() + i * 108, x.data(), 108), 0) << kFiles[i];
     EXPECT_EQ(static_cast<int>(read_one(*data, {i}, 1)[0]), i >= 4);
   }
+}
+
+// A directory of images, all of them the same, gone at the end.
+class Folders {
+ public:
+  explicit Folders(const std::vector<std::string>& files) {
+    for (const std::string& file : files) add(file);
+  }
+  ~Folders() { std::filesystem::remove_all(root_); }
+  std::string path() const { return root_.string(); }
+  void add(const std::string& file) const {
+    std::filesystem::create_directories((root_ / file).parent_path());
+    std::filesystem::copy_file(recorded("images/dog/small.png"), root_ / file);
+  }
+  void add_folder(const std::string& folder) const {
+    std::filesystem::create_directories(root_ / folder);
+  }
+  void link(const std::string& to, const std::string& from) const {
+    std::filesystem::create_directory_symlink(root_ / to, root_ / from);
+  }
+  // The labels of all samples; `warned` gets what is logged.
+  std::vector<int> labels(std::string& warned) const {
+    testing::internal::CaptureStdout();
+    const DatasetPtr data = image_directory(path(), 2, ORR_U8);
+    warned = testing::internal::GetCapturedStdout();
+    std::vector<int> all;
+    for (int64_t i = 0; i < data->samples(); ++i)
+      all.push_back(static_cast<int>(read_one(*data, {i}, 1)[0]));
+    return all;
+  }
+
+ private:
+  std::filesystem::path root_ = std::filesystem::temp_directory_path() / "orrery_data_folders";
+};
+
+TEST(Images, HiddenAndOtherFilesDoNotCount) {
+  const Folders folders({"ant/1.png", "bee/1.png", "bee/2.PNG"});
+  std::string warned;
+  const std::vector<int> plain{0, 1, 1};
+  EXPECT_EQ(folders.labels(warned), plain);
+  EXPECT_EQ(warned, "");
+  for (const char* hidden : {".ipynb_checkpoints/1.png", "ant/.ipynb_checkpoints/1.png",
+                             "bee/._1.png", ".DS_Store", "ant/.DS_Store"})
+    folders.add(hidden);
+  folders.add_folder(".empty");
+  EXPECT_EQ(folders.labels(warned), plain);
+  EXPECT_EQ(warned, "");
+  folders.add("bee/3.bmp");
+  folders.add("bee/notes.txt");
+  folders.add("top.png");
+  EXPECT_EQ(folders.labels(warned), plain);
+  const std::string said = ": 3, such as " + folders.path() + "/top.png";
+  EXPECT_NE(warned.find(said), warned.npos) << warned;
+  EXPECT_EQ(warned.find(said), warned.rfind(said));
+}
+
+TEST(Images, AClassWithoutImagesIsRefused) {
+  const Folders folders({"ant/1.png", "bee/1.png"});
+  const auto expect_named = [&](const char* folder) {
+    const std::string why = refusal([&] { image_directory(folders.path(), 2, ORR_U8); });
+    EXPECT_EQ(why.find(folders.path() + "/" + folder + ": no images"), 0) << why;
+    std::filesystem::remove_all(folders.path() + "/" + folder);
+  };
+  folders.add_folder("ark");
+  expect_named("ark");
+  folders.add("asp/1.bmp");
+  expect_named("asp");
+  folders.add("asp/.hidden/1.png");
+  expect_named("asp");
+  folders.link("ant", "ant/again");
+  const std::string why = refusal([&] { image_directory(folders.path(), 2, ORR_U8); });
+  EXPECT_EQ(why.find(folders.path() + "/ant/again: it is a link"), 0) << why;
+}
+
+// The order that torchvision's make_dataset gives these files.
+TEST(Images, NestedFilesAreInTorchvisionsOrder) {
+  const std::vector<std::string> order{"ant/2.png",     "ant/b.png",       "ant/a/1.png",
+                                       "ant/a-b/0.png", "ant/a.png/c.png", "ant/a/d/1.png",
+                                       "ant/z/0.png",   "bee/x/y/1.png"};
+  const Folders folders({order.rbegin(), order.rend()});
+  const data::ImageFolders found = data::find_images(folders.path());
+  std::vector<std::string> paths;
+  for (const data::ImageFile& file : found.files) {
+    paths.push_back(file.path.substr(folders.path().size() + 1));
+    EXPECT_EQ(file.label, paths.back().starts_with("bee")) << file.path;
+  }
+  EXPECT_EQ(paths, order);
+  EXPECT_EQ(found.classes, (std::vector<std::string>{"ant", "bee"}));
+  EXPECT_EQ(found.left_out, (std::vector<std::string>{}));
 }
 
 TEST(Images, NamesWhatIsWrong) {

@@ -25,14 +25,18 @@ Image decoded(const std::string& path) {
   return data::decode_image(data::Bytes::open(path)->all(), path);
 }
 
+void expect_pixels(const Image& image, const std::string& name) {
+  const HostTensor expected = load_npy(recorded("decoded/" + name + ".npy"));
+  EXPECT_EQ(expected.type.dims, (Dims{image.height, image.width, 3})) << name;
+  ASSERT_EQ(expected.bytes->size(), image.rgb.size()) << name;
+  EXPECT_EQ(std::memcmp(expected.bytes->data(), image.rgb.data(), image.rgb.size()), 0) << name;
+}
+
 TEST(Images, PixelsAreThoseOfPillow) {
-  for (const std::string name : kFiles) {
-    const Image image = decoded(recorded("images/" + name));
-    const HostTensor expected = load_npy(recorded("decoded/" + name.substr(4) + ".npy"));
-    EXPECT_EQ(expected.type.dims, (Dims{image.height, image.width, 3})) << name;
-    ASSERT_EQ(expected.bytes->size(), image.rgb.size()) << name;
-    EXPECT_EQ(std::memcmp(expected.bytes->data(), image.rgb.data(), image.rgb.size()), 0) << name;
-  }
+  for (const std::string name : kFiles)
+    expect_pixels(decoded(recorded("images/" + name)), name.substr(4));
+  for (const std::string name : {"cmyk.jpg", "ycck.jpg", "unmarked.jpg", "progressive.jpg"})
+    expect_pixels(decoded(recorded("jpegs/" + name)), name);
 }
 
 TEST(Images, SquaresAreThoseOfPillow) {
@@ -147,9 +151,23 @@ TEST(Images, NamesWhatIsWrong) {
   const ScratchFile file("damaged.png");
   file.write("an image");
   expect(refusal([&] { decoded(file.path()); }), file.path(), "neither PNG nor JPEG");
-  for (const char* name : {"cat/rgb.png", "dog/rgb.JPEG"})
+  for (const auto& [bytes, format] : {std::pair{"", "the file is empty"},
+                                      {"GIF89a", "it is GIF"},
+                                      {"RIFF1234WEBPVP8 ", "it is WebP"}}) {
+    file.write(bytes);
+    expect(refusal([&] { decoded(file.path()); }), file.path(), format);
+  }
+  const auto expect_frame = [&](const char* from, const char* to, const char* why) {
+    std::string jpeg = contents(recorded("images/dog/rgb.JPEG"));
+    jpeg.replace(jpeg.find(std::string(from, 5)), 5, to, 5);
+    file.write(jpeg);
+    expect(refusal([&] { decoded(file.path()); }), file.path(), why);
+  };
+  expect_frame("\xff\xc0\0\x11\x08", "\xff\xc1\0\x11\x0c", "data precision 12");
+  expect_frame("\xff\xc0\0\x11\x08", "\xff\xc3\0\x11\x08", "SOF type 0xc3");
+  for (const char* name : {"images/cat/rgb.png", "images/dog/rgb.JPEG", "jpegs/cmyk.jpg"})
     for (size_t missing : {10, 30, 300}) {
-      const std::string whole = contents(recorded(std::string("images/") + name));
+      const std::string whole = contents(recorded(name));
       file.write(whole.substr(0, whole.size() - missing));
       expect(refusal([&] { decoded(file.path()); }), file.path(), "cannot be read");
     }
@@ -161,9 +179,9 @@ TEST(Images, NamesWhatIsWrong) {
 
 TEST(Images, MutationsAreReadOrRefused) {
   const ScratchFile file("mutated.png");
-  for (const char* name : {"cat/palette.png", "dog/grey.jpg"})
+  for (const char* name : {"images/cat/palette.png", "images/dog/grey.jpg", "jpegs/cmyk.jpg"})
     expect_mutations_stand(
-        contents(recorded(std::string("images/") + name)), file, 100,
+        contents(recorded(name)), file, 100,
         {std::string(4, '\0'), "\xff\xff\xff\xff", "IHDR", "IDAT", "\xff\xc4", "\xff\xda"},
         [&] { decoded(file.path()); });
 }

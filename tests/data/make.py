@@ -3,6 +3,7 @@
 # Writes the files beside it in `files` with the programs of others, in their own formats: what Orrery's readers
 # must read, and what these programs read of it. Takes numpy, ml_dtypes, pandas, Pillow and safetensors.
 import gzip
+import io
 import pathlib
 
 import ml_dtypes
@@ -109,5 +110,23 @@ def images():
     numpy.save(FILES / "squares.npy", numpy.stack(squares))
 
 
-for make in (npy, tokens, idx, cifar, csv, weights, images):
+def jpegs():
+    """Four colours as programs for print have them, with Adobe's marker for CMYK and for YCCK (the same bytes, of
+    which only the marker differs) and without one, and a progressive file; what Pillow makes of them."""
+    y, x = numpy.mgrid[0:17, 0:23]
+    inks = numpy.stack([x * 11, y * 15, x * y % 256, (x + 2 * y) * 3], -1).astype(numpy.uint8)
+    file = io.BytesIO()
+    PIL.Image.fromarray(inks, "CMYK").save(file, "JPEG", quality=90)
+    cmyk = file.getvalue()
+    marker = cmyk.index(b"\xff\xee")
+    file = io.BytesIO()
+    PIL.Image.fromarray(inks[:, :, :3].copy()).save(file, "JPEG", progressive=True)
+    for name, whole in (("cmyk", cmyk), ("ycck", cmyk[:marker + 15] + b"\2" + cmyk[marker + 16:]),
+                        ("unmarked", cmyk[:marker] + cmyk[marker + 16:]), ("progressive", file.getvalue())):
+        (FILES / "jpegs" / f"{name}.jpg").write_bytes(whole)
+        with PIL.Image.open(io.BytesIO(whole)) as image:
+            numpy.save(FILES / "decoded" / f"{name}.jpg.npy", numpy.asarray(image.convert("RGB")))
+
+
+for make in (npy, tokens, idx, cifar, csv, weights, images, jpegs):
     make()

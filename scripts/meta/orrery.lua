@@ -1941,7 +1941,7 @@ function Tokenizer:encode(text) end
 ---@return string
 function Tokenizer:decode(ids) end
 
----Writes vocab.json and merges.txt, as data.bpe reads them; they do not say where text is cut.
+---Writes vocab.json and merges.txt, as data.bpe reads them; of a tokenizer from data.tiktoken ranks.tiktoken, as data.tiktoken reads it, without the special tokens. None of them says where text is cut.
 ---@param directory string
 function Tokenizer:save(directory) end
 

@@ -300,7 +300,8 @@ std::vector<Api> dataset_api() {
       {"Tokenizer:decode(ids: integers) -> string; The text of a list of token ids.",
        call<decode<TokenizerRef>>},
       {"Tokenizer:save(directory: string); Writes vocab.json and merges.txt, as data.bpe reads "
-       "them; they do not say where text is cut.",
+       "them; of a tokenizer from data.tiktoken ranks.tiktoken, as data.tiktoken reads it, without "
+       "the special tokens. None of them says where text is cut.",
        call<save>},
   };
 }

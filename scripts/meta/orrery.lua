@@ -1801,7 +1801,7 @@ function orrery.data.idx(images, labels, options) end
 ---@field size integer edge of the square in the middle, the shorter edge resized to it
 ---@field dtype? orrery.DType of x: bytes divided by 255 where it is real, 'u8' as they are (default 'f32')
 
----A directory with one for each class, in which PNG and JPEG files are: x the images [3,size,size], y the class by the order of the names, which are data.classes. A file is read when its sample is.
+---A directory with one for each class, in which PNG and JPEG files are, also in directories of their own: x the images [3,size,size], y the class by the order of the names, which are data.classes. Samples are in the order of torchvision's ImageFolder, without hidden files and directories. A file is read when its sample is.
 ---@param directory string
 ---@param options orrery.data.images.Options
 ---@return orrery.Dataset
@@ -1952,7 +1952,7 @@ function Tokenizer:encode(text) end
 ---@return string
 function Tokenizer:decode(ids) end
 
----Writes vocab.json and merges.txt, as data.bpe reads them; they do not say where text is cut.
+---Writes vocab.json and merges.txt, as data.bpe reads them; of a tokenizer from data.tiktoken ranks.tiktoken, as data.tiktoken reads it, without the special tokens. None of them says where text is cut.
 ---@param directory string
 function Tokenizer:save(directory) end
 

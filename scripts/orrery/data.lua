@@ -103,8 +103,9 @@ define([[data.cifar(paths: any, options?) -> Dataset; Binary files of CIFAR-10 o
   function(paths, o) return open("cifar", paths, { classes = o.classes }, { x = o.dtype }) end)
 
 define([[data.images(directory: string, options) -> Dataset; A directory with one for each class, in which PNG and JPEG
-    files are: x the images [3,size,size], y the class by the order of the names, which are data.classes. A file is
-    read when its sample is.
+    files are, also in directories of their own: x the images [3,size,size], y the class by the order of the names,
+    which are data.classes. Samples are in the order of torchvision's ImageFolder, without hidden files and directories.
+    A file is read when its sample is.
     @option size: integer; edge of the square in the middle, the shorter edge resized to it
     @option dtype: dtype = 'f32'; of x: bytes divided by 255 where it is real, 'u8' as they are]],
   function(directory, o) return open("images", directory, { size = o.size }, { x = o.dtype }) end)

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "../../plugins/data/bytes.h"
+#include "../../plugins/data/images/folders.h"
 #include "../../plugins/data/images/resize.h"
 #include "data/augment.h"
 #include "data/columns.h"
@@ -24,14 +25,18 @@ Image decoded(const std::string& path) {
   return data::decode_image(data::Bytes::open(path)->all(), path);
 }
 
+void expect_pixels(const Image& image, const std::string& name) {
+  const HostTensor expected = load_npy(recorded("decoded/" + name + ".npy"));
+  EXPECT_EQ(expected.type.dims, (Dims{image.height, image.width, 3})) << name;
+  ASSERT_EQ(expected.bytes->size(), image.rgb.size()) << name;
+  EXPECT_EQ(std::memcmp(expected.bytes->data(), image.rgb.data(), image.rgb.size()), 0) << name;
+}
+
 TEST(Images, PixelsAreThoseOfPillow) {
-  for (const std::string name : kFiles) {
-    const Image image = decoded(recorded("images/" + name));
-    const HostTensor expected = load_npy(recorded("decoded/" + name.substr(4) + ".npy"));
-    EXPECT_EQ(expected.type.dims, (Dims{image.height, image.width, 3})) << name;
-    ASSERT_EQ(expected.bytes->size(), image.rgb.size()) << name;
-    EXPECT_EQ(std::memcmp(expected.bytes->data(), image.rgb.data(), image.rgb.size()), 0) << name;
-  }
+  for (const std::string name : kFiles)
+    expect_pixels(decoded(recorded("images/" + name)), name.substr(4));
+  for (const std::string name : {"cmyk.jpg", "ycck.jpg", "unmarked.jpg", "progressive.jpg"})
+    expect_pixels(decoded(recorded("jpegs/" + name)), name);
 }
 
 TEST(Images, SquaresAreThoseOfPillow) {
@@ -46,6 +51,95 @@ TEST(Images, SquaresAreThoseOfPillow) {
   }
 }
 
+// A directory of images, all of them the same, gone at the end.
+class Folders {
+ public:
+  explicit Folders(const std::vector<std::string>& files) {
+    for (const std::string& file : files) add(file);
+  }
+  ~Folders() { std::filesystem::remove_all(root_); }
+  std::string path() const { return root_.string(); }
+  void add(const std::string& file) const {
+    std::filesystem::create_directories((root_ / file).parent_path());
+    std::filesystem::copy_file(recorded("images/dog/small.png"), root_ / file);
+  }
+  void add_folder(const std::string& folder) const {
+    std::filesystem::create_directories(root_ / folder);
+  }
+  void link(const std::string& to, const std::string& from) const {
+    std::filesystem::create_directory_symlink(root_ / to, root_ / from);
+  }
+  // The labels of all samples; `warned` gets what is logged.
+  std::vector<int> labels(std::string& warned) const {
+    testing::internal::CaptureStdout();
+    const DatasetPtr data = image_directory(path(), 2, ORR_U8);
+    warned = testing::internal::GetCapturedStdout();
+    std::vector<int> all;
+    for (int64_t i = 0; i < data->samples(); ++i)
+      all.push_back(static_cast<int>(read_one(*data, {i}, 1)[0]));
+    return all;
+  }
+
+ private:
+  std::filesystem::path root_ = std::filesystem::temp_directory_path() / "orrery_data_folders";
+};
+
+TEST(Images, HiddenAndOtherFilesDoNotCount) {
+  const Folders folders({"ant/1.png", "bee/1.png", "bee/2.PNG"});
+  std::string warned;
+  const std::vector<int> plain{0, 1, 1};
+  EXPECT_EQ(folders.labels(warned), plain);
+  EXPECT_EQ(warned, "");
+  for (const char* hidden : {".ipynb_checkpoints/1.png", "ant/.ipynb_checkpoints/1.png",
+                             "bee/._1.png", ".DS_Store", "ant/.DS_Store"})
+    folders.add(hidden);
+  folders.add_folder(".empty");
+  EXPECT_EQ(folders.labels(warned), plain);
+  EXPECT_EQ(warned, "");
+  folders.add("bee/3.bmp");
+  folders.add("bee/notes.txt");
+  folders.add("top.png");
+  EXPECT_EQ(folders.labels(warned), plain);
+  const std::string said = ": 3, such as " + folders.path() + "/top.png";
+  EXPECT_NE(warned.find(said), warned.npos) << warned;
+  EXPECT_EQ(warned.find(said), warned.rfind(said));
+}
+
+TEST(Images, AClassWithoutImagesIsRefused) {
+  const Folders folders({"ant/1.png", "bee/1.png"});
+  const auto expect_named = [&](const char* folder) {
+    const std::string why = refusal([&] { image_directory(folders.path(), 2, ORR_U8); });
+    EXPECT_EQ(why.find(folders.path() + "/" + folder + ": no images"), 0) << why;
+    std::filesystem::remove_all(folders.path() + "/" + folder);
+  };
+  folders.add_folder("ark");
+  expect_named("ark");
+  folders.add("asp/1.bmp");
+  expect_named("asp");
+  folders.add("asp/.hidden/1.png");
+  expect_named("asp");
+  folders.link("ant", "ant/again");
+  const std::string why = refusal([&] { image_directory(folders.path(), 2, ORR_U8); });
+  EXPECT_EQ(why.find(folders.path() + "/ant/again: it is a link"), 0) << why;
+}
+
+// The order that torchvision's make_dataset gives these files.
+TEST(Images, NestedFilesAreInTorchvisionsOrder) {
+  const std::vector<std::string> order{"ant/2.png",     "ant/b.png",       "ant/a/1.png",
+                                       "ant/a-b/0.png", "ant/a.png/c.png", "ant/a/d/1.png",
+                                       "ant/z/0.png",   "bee/x/y/1.png"};
+  const Folders folders({order.rbegin(), order.rend()});
+  const data::ImageFolders found = data::find_images(folders.path());
+  std::vector<std::string> paths;
+  for (const data::ImageFile& file : found.files) {
+    paths.push_back(file.path.substr(folders.path().size() + 1));
+    EXPECT_EQ(file.label, paths.back().starts_with("bee")) << file.path;
+  }
+  EXPECT_EQ(paths, order);
+  EXPECT_EQ(found.classes, (std::vector<std::string>{"ant", "bee"}));
+  EXPECT_EQ(found.left_out, (std::vector<std::string>{}));
+}
+
 TEST(Images, NamesWhatIsWrong) {
   const auto expect = [](const std::string& why, const std::string& path, const char* fragment) {
     EXPECT_NE(why.find(path), std::string::npos) << why;
@@ -57,9 +151,23 @@ TEST(Images, NamesWhatIsWrong) {
   const ScratchFile file("damaged.png");
   file.write("an image");
   expect(refusal([&] { decoded(file.path()); }), file.path(), "neither PNG nor JPEG");
-  for (const char* name : {"cat/rgb.png", "dog/rgb.JPEG"})
+  for (const auto& [bytes, format] : {std::pair{"", "the file is empty"},
+                                      {"GIF89a", "it is GIF"},
+                                      {"RIFF1234WEBPVP8 ", "it is WebP"}}) {
+    file.write(bytes);
+    expect(refusal([&] { decoded(file.path()); }), file.path(), format);
+  }
+  const auto expect_frame = [&](const char* from, const char* to, const char* why) {
+    std::string jpeg = contents(recorded("images/dog/rgb.JPEG"));
+    jpeg.replace(jpeg.find(std::string(from, 5)), 5, to, 5);
+    file.write(jpeg);
+    expect(refusal([&] { decoded(file.path()); }), file.path(), why);
+  };
+  expect_frame("\xff\xc0\0\x11\x08", "\xff\xc1\0\x11\x0c", "data precision 12");
+  expect_frame("\xff\xc0\0\x11\x08", "\xff\xc3\0\x11\x08", "SOF type 0xc3");
+  for (const char* name : {"images/cat/rgb.png", "images/dog/rgb.JPEG", "jpegs/cmyk.jpg"})
     for (size_t missing : {10, 30, 300}) {
-      const std::string whole = contents(recorded(std::string("images/") + name));
+      const std::string whole = contents(recorded(name));
       file.write(whole.substr(0, whole.size() - missing));
       expect(refusal([&] { decoded(file.path()); }), file.path(), "cannot be read");
     }
@@ -71,9 +179,9 @@ TEST(Images, NamesWhatIsWrong) {
 
 TEST(Images, MutationsAreReadOrRefused) {
   const ScratchFile file("mutated.png");
-  for (const char* name : {"cat/palette.png", "dog/grey.jpg"})
+  for (const char* name : {"images/cat/palette.png", "images/dog/grey.jpg", "jpegs/cmyk.jpg"})
     expect_mutations_stand(
-        contents(recorded(std::string("images/") + name)), file, 100,
+        contents(recorded(name)), file, 100,
         {std::string(4, '\0'), "\xff\xff\xff\xff", "IHDR", "IDAT", "\xff\xc4", "\xff\xda"},
         [&] { decoded(file.path()); });
 }

@@ -3,6 +3,7 @@
 # Writes the files beside it in `files` with the programs of others, in their own formats: what Orrery's readers
 # must read, and what these programs read of it. Takes numpy, ml_dtypes, pandas, Pillow and safetensors.
 import gzip
+import io
 import pathlib
 
 import ml_dtypes
@@ -15,7 +16,7 @@ FILES = pathlib.Path(__file__).parent / "files"
 
 
 def npy():
-    """0..5 (signed ones -2..3) as [2,3] in every type, bfloat16 by ml_dtypes, and big-endian."""
+    """0..5 (signed ones -2..3) as [2,3] in every type, bfloat16 by ml_dtypes, big-endian, in Fortran order, with a header of version 3."""
     for descr in ("<f2", "<f4", "<f8", ">f4", "<i2", ">i2", "<i4", ">i8", "<i8", "i1", "u1", "<u2", "<u4", "<u8", "?"):
         first = -2 if "i" in descr else 0
         values = numpy.arange(first, first + 6).reshape(2, 3)
@@ -23,6 +24,9 @@ def npy():
         numpy.save(FILES / f"{name}.npy", values.astype(descr))
     numpy.save(FILES / "bf16.npy", numpy.arange(6).reshape(2, 3).astype(ml_dtypes.bfloat16))
     numpy.save(FILES / "fortran.npy", numpy.asfortranarray(numpy.arange(6.0).reshape(2, 3)))
+    numpy.save(FILES / "big_fortran.npy", numpy.asfortranarray(numpy.arange(6).reshape(2, 3).astype(">i2")))
+    with open(FILES / "version3.npy", "wb") as file:
+        numpy.lib.format.write_array(file, numpy.arange(6, dtype="<f4").reshape(2, 3), version=(3, 0))
 
 
 def tokens():
@@ -106,5 +110,23 @@ def images():
     numpy.save(FILES / "squares.npy", numpy.stack(squares))
 
 
-for make in (npy, tokens, idx, cifar, csv, weights, images):
+def jpegs():
+    """Four colours as programs for print have them, with Adobe's marker for CMYK and for YCCK (the same bytes, of
+    which only the marker differs) and without one, and a progressive file; what Pillow makes of them."""
+    y, x = numpy.mgrid[0:17, 0:23]
+    inks = numpy.stack([x * 11, y * 15, x * y % 256, (x + 2 * y) * 3], -1).astype(numpy.uint8)
+    file = io.BytesIO()
+    PIL.Image.fromarray(inks, "CMYK").save(file, "JPEG", quality=90)
+    cmyk = file.getvalue()
+    marker = cmyk.index(b"\xff\xee")
+    file = io.BytesIO()
+    PIL.Image.fromarray(inks[:, :, :3].copy()).save(file, "JPEG", progressive=True)
+    for name, whole in (("cmyk", cmyk), ("ycck", cmyk[:marker + 15] + b"\2" + cmyk[marker + 16:]),
+                        ("unmarked", cmyk[:marker] + cmyk[marker + 16:]), ("progressive", file.getvalue())):
+        (FILES / "jpegs" / f"{name}.jpg").write_bytes(whole)
+        with PIL.Image.open(io.BytesIO(whole)) as image:
+            numpy.save(FILES / "decoded" / f"{name}.jpg.npy", numpy.asarray(image.convert("RGB")))
+
+
+for make in (npy, tokens, idx, cifar, csv, weights, images, jpegs):
     make()

@@ -16,11 +16,13 @@ TEST(Npy, ReadsWhatNumpyWrites) {
     int32_t dtype;
     int first;
   };
-  const Case cases[] = {{"f2", ORR_F16, 0},     {"f4", ORR_F32, 0},      {"f8", ORR_F64, 0},
-                        {"big_f4", ORR_F32, 0}, {"i1", ORR_I32, -2},     {"i2", ORR_I32, -2},
-                        {"i4", ORR_I32, -2},    {"i8", ORR_I64, -2},     {"big_i2", ORR_I32, -2},
-                        {"u1", ORR_U8, 0},      {"big_i8", ORR_I64, -2}, {"u2", ORR_I32, 0},
-                        {"u4", ORR_I64, 0},     {"u8", ORR_I64, 0},      {"bf16", ORR_BF16, 0}};
+  const Case cases[] = {
+      {"f2", ORR_F16, 0},      {"f4", ORR_F32, 0},          {"f8", ORR_F64, 0},
+      {"big_f4", ORR_F32, 0},  {"i1", ORR_I32, -2},         {"i2", ORR_I32, -2},
+      {"i4", ORR_I32, -2},     {"i8", ORR_I64, -2},         {"big_i2", ORR_I32, -2},
+      {"u1", ORR_U8, 0},       {"big_i8", ORR_I64, -2},     {"u2", ORR_I32, 0},
+      {"u4", ORR_I64, 0},      {"u8", ORR_I64, 0},          {"bf16", ORR_BF16, 0},
+      {"fortran", ORR_F64, 0}, {"big_fortran", ORR_I32, 0}, {"version3", ORR_F32, 0}};
   for (const Case& c : cases) {
     const HostTensor x = load_npy(recorded(std::string(c.name) + ".npy"));
     EXPECT_EQ(x.type, (Type{c.dtype, {2, 3}})) << c.name;
@@ -44,18 +46,67 @@ std::string refusal_of(const std::string& bytes) {
 }
 
 // A header and some bytes of data.
-std::string array(const std::string& shape, char version = 1, size_t bytes = 16) {
-  std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': " + shape + ", }";
+std::string with_header(std::string header, char version = 1, size_t bytes = 16) {
   header.resize(117, ' ');
   header += '\n';
   const std::string size = {static_cast<char>(header.size()), 0};
   return std::string("\x93NUMPY") + version + '\0' + size + header + std::string(bytes, 'x');
 }
 
+std::string array(const std::string& shape, char version = 1, size_t bytes = 16) {
+  return with_header("{'descr': '<f4', 'fortran_order': False, 'shape': " + shape + ", }", version,
+                     bytes);
+}
+
 TEST(Npy, NamesWhatIsWrong) {
   EXPECT_NE(refusal_of("hello, world").find("not a .npy file"), std::string::npos);
   const std::string why = refusal_of(array("(100,)", 1, 72));
   EXPECT_NE(why.find("72 of 400 data bytes"), std::string::npos) << why;
+}
+
+// What NumPy 2.4 reads ("") and refuses, but for types that tensors lack.
+TEST(Npy, ReadsTheHeadersThatNumpyReads) {
+  const std::string types = "{'descr': '<f4', 'fortran_order': ", shape = ", 'shape': (4,)}";
+  const std::string shapes = "{'descr': '<f4', 'fortran_order': False, 'shape': ";
+  const std::pair<std::string, const char*> headers[] = {
+      {types + "False" + shape, ""},
+      {types + "True" + shape, ""},
+      {types + "1" + shape, "fortran_order is not a valid bool: 1;"},
+      {types + "'True'" + shape, "fortran_order is not a valid bool: 'True';"},
+      {types + "Truely" + shape, "fortran_order is not a valid bool: Truely;"},
+      {types + shape, "no Python dictionary"},
+      {"{'shape': (4,), 'descr': \"<f4\", \"fortran_order\" : False , } ", ""},
+      {"{'fortran_order':False,'shape':( 2,2 ),'descr':'<f4'}", ""},
+      {"{'descr': '<f8', 'descr': '<f4', 'fortran_order': False, 'shape': (4,)}", ""},
+      {"{'descr': '<f4', 'fortran_order': False}", "lacks 'shape'"},
+      {"{'descr': '<f4', 'shape': (4,)}", "lacks 'fortran_order'"},
+      {"{'fortran_order': False, 'shape': (4,)}", "lacks 'descr'"},
+      {types + "False, 'order': 1" + shape, "has the key 'order'"},
+      {types + "False" + shape + " x", "no Python dictionary"},
+      {"['descr', '<f4', 'fortran_order', False, 'shape', (4,)]", "no Python dictionary"},
+      {types + "False, 'shape': (4,)", "no Python dictionary"},
+      {types + "False 'shape': (4,)}", "lacks 'shape'"},
+      {"{'descr': 4, 'fortran_order': False" + shape, "elements of type 4"},
+      {"{'descr': '<f4, 'fortran_order': False" + shape, "no Python dictionary"},
+      {"{'descr': [('a', '<f4')], 'fortran_order': False" + shape,
+       "elements of type [('a', '<f4')]"},
+      {shapes + "(2L, 2L)}", ""},
+      {shapes + "(2,2,)}", ""},
+      {shapes + "(4)}", "the shape (4) is not valid: a tuple expected"},
+      {shapes + "[4]}", "the shape [4] is not valid: a tuple expected"},
+      {shapes + "4}", "the shape 4 is not valid"},
+      {shapes + "(,)}", "the shape (,) is not valid"},
+      {shapes + "(2 2)}", "the shape (2 2) is not valid"},
+      {shapes + "(4.0,)}", "the shape (4.0,) is not valid: whole numbers from 0 expected"},
+  };
+  for (const auto& [header, why] : headers) {
+    const std::string said = refusal_of(with_header(header));
+    EXPECT_EQ(said.empty(), !*why) << header << ": " << said;
+    EXPECT_NE(said.find(why), std::string::npos) << header << ": " << said;
+  }
+  std::string minor = array("(4,)");
+  minor[7] = 1;
+  EXPECT_NE(refusal_of(minor).find("version 1.1 of .npy is not known"), std::string::npos);
 }
 
 // As array() makes it, but in Fortran order.
@@ -113,7 +164,8 @@ TEST(Npy, RefusesShapesThatNoMemoryHolds) {
     EXPECT_NE(refusal_of(array(shape)), "") << shape;
   EXPECT_NE(refusal_of(array("(2305843009213693952, 8)")).find("overflows 64 bits"),
             std::string::npos);
-  EXPECT_NE(refusal_of(array("(4,)", 9)).find("version 9 of .npy is not known"), std::string::npos);
+  EXPECT_NE(refusal_of(array("(4,)", 9)).find("version 9.0 of .npy is not known"),
+            std::string::npos);
   for (const char* shape : {"(4,)", "(2, 2)", "()", "(0, 5)", "(0,)", "(2,2,1)"})
     EXPECT_EQ(refusal_of(array(shape)), "") << shape;
 }

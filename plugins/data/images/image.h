@@ -17,8 +17,9 @@ struct Image {
 // More are refused: a small file may claim any number.
 constexpr int64_t kMostPixels = int64_t{1} << 26;
 
-// Grey is repeated, transparency left out, 16 bits cut to the upper 8, as Pillow's convert("RGB")
-// does. Throws Error, which begins with `label`, for what is neither, cut short or damaged.
+// Grey is repeated, transparency left out, 16 bits cut to the upper 8, CMYK and YCCK converted, as
+// by Pillow's convert("RGB"). Throws Error, which begins with `label`, for what is neither PNG nor
+// JPEG, cut short or damaged.
 Image decode_image(const std::vector<std::byte>& file, const std::string& label);
 
 // The parts of it. REQUIRES: the file begins as such files do.

@@ -2,40 +2,19 @@
 //
 // A directory of images: in it a directory for each class, with PNG and JPEG files. A file is read
 // when its sample is. The option `size` is the edge of the square that is cut out of each.
-#include <algorithm>
 #include <cstring>
-#include <filesystem>
 #include <orrery/sdk/data.hpp>
 
 #include "../bytes.h"
 #include "../refuse.h"
+#include "folders.h"
 #include "resize.h"
-
-namespace fs = std::filesystem;
 
 namespace data {
 namespace {
 
 constexpr int64_t kMostEdge = 4096;
 constexpr uint64_t kMostBytes = uint64_t{1} << 30;  // of a file
-
-bool is_image(const fs::path& path) {
-  std::string ending = path.extension().string();
-  for (char& c : ending) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return ending == ".png" || ending == ".jpg" || ending == ".jpeg";
-}
-
-// The paths in a directory that `wanted` holds for, sorted.
-template <class Wanted>
-std::vector<fs::path> entries(const fs::path& directory, Wanted&& wanted) {
-  std::error_code error;
-  std::vector<fs::path> found;
-  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error))
-    if (wanted(*it)) found.push_back(it->path());
-  if (error) refuse(directory.string(), ": cannot be listed: ", error.message());
-  std::sort(found.begin(), found.end());
-  return found;
-}
 
 Image read_image(const std::string& path) {
   const BytesPtr file = Bytes::open(path);
@@ -44,20 +23,21 @@ Image read_image(const std::string& path) {
   return decode_image(file->all(), path);
 }
 
+void tell_left_out(const std::string& directory, const std::vector<std::string>& files) {
+  if (files.empty()) return;
+  const std::string line = directory + ": files that are left out, as they are no .png, .jpg or " +
+                           ".jpeg in the folder of a class: " + std::to_string(files.size()) +
+                           ", such as " + files[0];
+  orr::host->log(ORR_LOG_WARN, line.c_str());
+}
+
 class Images : public orr::Dataset {
  public:
   Images(const std::string& directory, int64_t size) : size_(size) {
     fields = {{"x", {3, size, size}, "|u1", ORR_F32, true}, {"y", {}, "<i4", ORR_I32}};
-    for (const fs::path& folder :
-         entries(directory, [](const auto& entry) { return entry.is_directory(); })) {
-      for (const fs::path& file :
-           entries(folder, [](const auto& entry) { return is_image(entry.path()); }))
-        files_.push_back({file.string(), static_cast<int32_t>(classes.size())});
-      classes.push_back(folder.filename().string());
-    }
-    if (files_.empty())
-      refuse(directory,
-             ": no images: expected a directory for each class, with .png, .jpg or .jpeg files");
+    ImageFolders found = find_images(directory);
+    tell_left_out(directory, found.left_out);
+    classes = std::move(found.classes), files_ = std::move(found.files);
     samples = static_cast<int64_t>(files_.size());
   }
 
@@ -77,12 +57,8 @@ class Images : public orr::Dataset {
     for (size_t i = 0; i < image.rgb.size(); ++i) to[i % 3 * pixels + i / 3] = image.rgb[i];
   }
 
-  struct File {
-    std::string path;
-    int32_t label;
-  };
   int64_t size_;
-  std::vector<File> files_;
+  std::vector<ImageFile> files_;
 };
 
 std::unique_ptr<orr::Dataset> open(const std::string& path, const orr::DataOptions& options) {

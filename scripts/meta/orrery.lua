@@ -2026,6 +2026,27 @@ function orrery.nn.avg_pool3d(size, options) end
 ---@return orrery.Module
 function orrery.nn.batchnorm(channels, options) end
 
+---@class orrery.nn.bce.Options
+---@field reduction? string mean, sum or none (default 'mean')
+
+---Binary cross-entropy of probabilities x and targets y of the same shape, both in [0, 1]. Logarithms below -100 count as -100. Of logits nn.bce_with_logits keeps more digits.
+---@param x orrery.Tensor
+---@param y orrery.Tensor
+---@param options? orrery.nn.bce.Options
+---@return orrery.Tensor
+function orrery.nn.bce(x, y, options) end
+
+---@class orrery.nn.bce_with_logits.Options
+---@field pos_weight? orrery.Tensor|number how much positive targets count, one for all or one for each of the last dims (default 1)
+---@field reduction? string mean, sum or none (default 'mean')
+
+---Binary cross-entropy of the probabilities sigmoid(x) and targets y in [0, 1] of the same shape, also where these probabilities are nearly 0 or 1.
+---@param x orrery.Tensor
+---@param y orrery.Tensor|number
+---@param options? orrery.nn.bce_with_logits.Options
+---@return orrery.Tensor
+function orrery.nn.bce_with_logits(x, y, options) end
+
 ---As nn.conv2d, over [batch, inputs, length].
 ---@param inputs integer
 ---@param outputs integer
@@ -2093,10 +2114,28 @@ function orrery.nn.conv_transpose2d(inputs, outputs, size, options) end
 ---@return orrery.Module
 function orrery.nn.conv_transpose3d(inputs, outputs, size, options) end
 
----The mean over all positions that count: orrery.cross_entropy by its other name.
+---@class orrery.nn.cosine_embedding.Options
+---@field margin? number default 0
+---@field reduction? string mean, sum or none (default 'mean')
+
+---Of pairs of rows a and b [..., dim] the mean of 1 - cos where y [...] is 1, and of max(0, cos - margin) where it is -1.
+---@param a orrery.Tensor
+---@param b orrery.Tensor
+---@param y orrery.Tensor 1 or -1 for each pair
+---@param options? orrery.nn.cosine_embedding.Options
+---@return orrery.Tensor
+function orrery.nn.cosine_embedding(a, b, y, options) end
+
+---@class orrery.nn.cross_entropy.Options
+---@field weights? orrery.Tensor weight of each position; the mean is over the weights (default nil)
+---@field ignore? integer positions with this label do not count; the mean of none is NaN (default nil)
+---@field label_smoothing? number how much of each label all classes share (default 0)
+---@field reduction? string mean, sum or none (default 'mean')
+
+---Cross-entropy of logits [..., classes] and labels: 0-based classes [...], or real numbers [..., classes], the probability of each. The mean is over all positions that count.
 ---@param logits orrery.Tensor
----@param labels orrery.Tensor 0-based classes
----@param options? table {weights =, ignore =} as orrery.cross_entropy takes them
+---@param labels orrery.Tensor
+---@param options? orrery.nn.cross_entropy.Options
 ---@return orrery.Tensor
 function orrery.nn.cross_entropy(logits, labels, options) end
 
@@ -2104,6 +2143,15 @@ function orrery.nn.cross_entropy(logits, labels, options) end
 ---@param rate number
 ---@return orrery.Module
 function orrery.nn.dropout(rate) end
+
+---@class orrery.nn.elu.Options
+---@field alpha? number default 1
+
+---x where it is positive, else alpha (exp(x) - 1), as a function to put into nn.sequential.
+---@param x orrery.Tensor
+---@param options? orrery.nn.elu.Options
+---@return orrery.Tensor
+function orrery.nn.elu(x, options) end
 
 ---@class orrery.nn.embedding.Options
 ---@field init? orrery.Initial how the table begins (default nn.init.normal(0.02))
@@ -2155,6 +2203,12 @@ function orrery.nn.gelu(x) end
 ---@return orrery.Tensor
 function orrery.nn.gelu_exact(x) end
 
+---The first half of a dim times the sigmoid of the second, as a function to put into nn.sequential.
+---@param x orrery.Tensor
+---@param dim? integer
+---@return orrery.Tensor
+function orrery.nn.glu(x, dim) end
+
 ---@class orrery.nn.groupnorm.Options
 ---@field eps? number default 1e-5
 ---@field affine? boolean whether there are a weight and a bias (default true)
@@ -2181,6 +2235,32 @@ function orrery.nn.groupnorm(groups, channels, options) end
 ---@return orrery.Module
 function orrery.nn.gru(inputs, hidden, options) end
 
+---(x + 3) / 6 between -3 and 3, 0 below and 1 above, as a function to put into nn.sequential.
+---@param x orrery.Tensor
+---@return orrery.Tensor
+function orrery.nn.hardsigmoid(x) end
+
+---x (x + 3) / 6 between -3 and 3, 0 below and x above, as a function to put into nn.sequential.
+---@param x orrery.Tensor
+---@return orrery.Tensor
+function orrery.nn.hardswish(x) end
+
+---@class orrery.nn.huber.Options
+---@field delta? number default 1
+---@field reduction? string mean, sum or none (default 'mean')
+
+---Mean of d^2 / 2 of absolute differences d up to delta, and of delta (d - delta / 2) of larger ones.
+---@param x orrery.Tensor
+---@param y orrery.Tensor|number of the same shape
+---@param options? orrery.nn.huber.Options
+---@return orrery.Tensor
+function orrery.nn.huber(x, y, options) end
+
+---x as it is, as a function to put into nn.sequential.
+---@param x orrery.Tensor
+---@return orrery.Tensor
+function orrery.nn.identity(x) end
+
 ---@class orrery.nn.instancenorm.Options
 ---@field eps? number default 1e-5
 ---@field affine? boolean whether there are a weight and a bias (default false)
@@ -2192,6 +2272,27 @@ function orrery.nn.gru(inputs, hidden, options) end
 ---@return orrery.Module
 function orrery.nn.instancenorm(channels, options) end
 
+---@class orrery.nn.kl_div.Options
+---@field log_target? boolean whether y are logarithms, too (default false)
+---@field reduction? string mean, sum, none, or batchmean: the sum of each sample, of which the mean (default 'mean')
+
+---Kullback-Leibler divergence of logarithms of probabilities x from probabilities y of the same shape: the mean of y (log(y) - x) over all elements. As a divergence of rows it is "batchmean".
+---@param x orrery.Tensor
+---@param y orrery.Tensor
+---@param options? orrery.nn.kl_div.Options
+---@return orrery.Tensor
+function orrery.nn.kl_div(x, y, options) end
+
+---@class orrery.nn.l1.Options
+---@field reduction? string mean, sum or none (default 'mean')
+
+---Mean of absolute differences.
+---@param x orrery.Tensor
+---@param y orrery.Tensor|number of the same shape
+---@param options? orrery.nn.l1.Options
+---@return orrery.Tensor
+function orrery.nn.l1(x, y, options) end
+
 ---@class orrery.nn.layernorm.Options
 ---@field eps? number default 1e-5
 ---@field dtype? orrery.DType default 'f32'
@@ -2201,6 +2302,15 @@ function orrery.nn.instancenorm(channels, options) end
 ---@param options? orrery.nn.layernorm.Options
 ---@return orrery.Module
 function orrery.nn.layernorm(dim, options) end
+
+---@class orrery.nn.leaky_relu.Options
+---@field slope? number default 0.01
+
+---x where it is positive, else slope x, as a function to put into nn.sequential.
+---@param x orrery.Tensor
+---@param options? orrery.nn.leaky_relu.Options
+---@return orrery.Tensor
+function orrery.nn.leaky_relu(x, options) end
 
 ---@class orrery.nn.linear.Options
 ---@field bias? boolean default true
@@ -2214,6 +2324,16 @@ function orrery.nn.layernorm(dim, options) end
 ---@param options? orrery.nn.linear.Options
 ---@return orrery.Module
 function orrery.nn.linear(inputs, outputs, options) end
+
+---The logarithm of the softmax of the last dim, as a function to put into nn.sequential.
+---@param x orrery.Tensor
+---@return orrery.Tensor
+function orrery.nn.log_softmax(x) end
+
+---log(1 / (1 + exp(-x))), as a function to put into nn.sequential.
+---@param x orrery.Tensor
+---@return orrery.Tensor
+function orrery.nn.logsigmoid(x) end
 
 ---@class orrery.nn.lstm.Options
 ---@field layers? integer default 1
@@ -2253,17 +2373,38 @@ function orrery.nn.max_pool2d(size, options) end
 ---@return orrery.Module
 function orrery.nn.max_pool3d(size, options) end
 
+---x tanh(log(1 + exp(x))), as a function to put into nn.sequential.
+---@param x orrery.Tensor
+---@return orrery.Tensor
+function orrery.nn.mish(x) end
+
 ---Makes a constructor of modules. `build(m, ...)` assigns parts to `m` and returns the forward function, which closes over `m`. What is not a part of `m` is not trained.
 ---@param name string
 ---@param build fun(m:orrery.Module,...):function
 ---@return fun(...):orrery.Module
 function orrery.nn.module(name, build) end
 
+---@class orrery.nn.mse.Options
+---@field reduction? string mean, sum or none (default 'mean')
+
 ---Mean of squared differences.
 ---@param x orrery.Tensor
 ---@param y orrery.Tensor|number
+---@param options? orrery.nn.mse.Options
 ---@return orrery.Tensor
-function orrery.nn.mse(x, y) end
+function orrery.nn.mse(x, y, options) end
+
+---@class orrery.nn.nll.Options
+---@field weights? orrery.Tensor weight of each position; the mean is over the weights (default nil)
+---@field ignore? integer positions with this label do not count (default nil)
+---@field reduction? string mean, sum or none (default 'mean')
+
+---Negative log-likelihood: of logarithms of probabilities [..., classes], as of nn.log_softmax, the mean of -x at the labels [...].
+---@param x orrery.Tensor
+---@param labels orrery.Tensor 0-based classes
+---@param options? orrery.nn.nll.Options
+---@return orrery.Tensor
+function orrery.nn.nll(x, labels, options) end
 
 ---@class orrery.nn.parameter.Options
 ---@field init? orrery.Initial default nn.init.zeros
@@ -2274,6 +2415,16 @@ function orrery.nn.mse(x, y) end
 ---@param options? orrery.nn.parameter.Options
 ---@return orrery.State
 function orrery.nn.parameter(dims, options) end
+
+---@class orrery.nn.prelu.Options
+---@field init? orrery.Initial how the weight begins (default nn.init.constant(0.25))
+---@field dtype? orrery.DType default 'f32'
+
+---x where it is positive, else x times a trained weight: one for all, or one for each channel of [batch, channels, dims...].
+---@param count? integer 1, or how many channels
+---@param options? orrery.nn.prelu.Options
+---@return orrery.Module
+function orrery.nn.prelu(count, options) end
 
 ---@class orrery.nn.relative_bias.Options
 ---@field buckets? integer default 32
@@ -2314,6 +2465,11 @@ function orrery.nn.rmsnorm(dim, options) end
 ---@return orrery.Tensor
 function orrery.nn.rotary(x, options) end
 
+---ELU with the two factors that keep means at 0 and variances at 1 from layer to layer, as a function to put into nn.sequential.
+---@param x orrery.Tensor
+---@return orrery.Tensor
+function orrery.nn.selu(x) end
+
 ---Each part (a module or a function) on the result of the one before.
 ---@param parts any[]|integer a list of parts, or how many parts `make` makes
 ---@param make? fun(i:integer):orrery.Module makes the i-th part
@@ -2330,10 +2486,30 @@ function orrery.nn.sigmoid(x) end
 ---@return orrery.Tensor
 function orrery.nn.silu(x) end
 
+---@class orrery.nn.smooth_l1.Options
+---@field beta? number 0: nn.l1 (default 1)
+---@field reduction? string mean, sum or none (default 'mean')
+
+---Mean of absolute differences d, less beta / 2, that are d^2 / (2 beta) below beta.
+---@param x orrery.Tensor
+---@param y orrery.Tensor|number of the same shape
+---@param options? orrery.nn.smooth_l1.Options
+---@return orrery.Tensor
+function orrery.nn.smooth_l1(x, y, options) end
+
 ---Softmax of the last dim, as a function to put into nn.sequential.
 ---@param x orrery.Tensor
 ---@return orrery.Tensor
 function orrery.nn.softmax(x) end
+
+---@class orrery.nn.softplus.Options
+---@field beta? number default 1
+
+---log(1 + exp(beta x)) / beta, as a function to put into nn.sequential.
+---@param x orrery.Tensor
+---@param options? orrery.nn.softplus.Options
+---@return orrery.Tensor
+function orrery.nn.softplus(x, options) end
 
 ---@class orrery.nn.switch.Options
 ---@field experts? integer default 8
@@ -2355,6 +2531,21 @@ function orrery.nn.switch(dim, options) end
 ---@param x orrery.Tensor
 ---@return orrery.Tensor
 function orrery.nn.tanh(x) end
+
+---@class orrery.nn.triplet.Options
+---@field margin? number default 1
+---@field p? number the norm that distances are (default 2)
+---@field eps? number added to each difference (default 1e-6)
+---@field swap? boolean the distance between positive and negative counts where that is the smaller one (default false)
+---@field reduction? string mean, sum or none (default 'mean')
+
+---Of rows [..., dim] the mean of max(0, margin + distance to the positive - distance to the negative).
+---@param anchor orrery.Tensor
+---@param positive orrery.Tensor
+---@param negative orrery.Tensor
+---@param options? orrery.nn.triplet.Options
+---@return orrery.Tensor
+function orrery.nn.triplet(anchor, positive, negative, options) end
 
 ---@class orrery.nn.init
 orrery.nn.init = {}

@@ -177,6 +177,20 @@ class Layers(unittest.TestCase):
                         self.assertLess(abs(x - y), 1e-5 * max(1, abs(y)), f"{name}: {found[name]}, wanted {wanted}")
 
 
+class Apart(unittest.TestCase):
+    def test_ragged_batches(self):
+        """Losses and layers train to the same bits on several ranks, and to the numbers of the whole batch."""
+        def found(microbatches, ranks=1):
+            done = run("apart.lua", "cpu", f"microbatches={microbatches}", ranks=ranks)
+            return {name: figures for name, *figures in map(str.split, done.splitlines())}
+
+        parts, whole = found(4), found(1)
+        self.assertEqual(parts, found(4, ranks=3))
+        for name, figures in whole.items():
+            for x, y in zip(parts[name][:2], figures[:2]):
+                self.assertLess(error(float(x), float(y)), 2e-6, (name, parts[name], figures))
+
+
 class Batches(unittest.TestCase):
     def agree(self, case):
         wanted = FIGURES["batches"][case]

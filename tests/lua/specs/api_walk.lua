@@ -116,9 +116,23 @@ for name, sample in pairs {
   attention = function(x) local q = x:reshape(1, 2, 4) return q, q, q, { heads = 2 } end,
   cross_entropy = function(x, k) return x, k, { ignore = -1 } end,
   rotary = function(x) return x:reshape(1, 2, 4), { heads = 2 } end,
-  mse = function(x) return x, x end,
+  mse = function(x) return x, x, { reduction = "sum" } end,
+  bce = function(x) return x, x, { reduction = "sum" } end,
+  bce_with_logits = function(x) return x, x, { pos_weight = 2 } end,
+  cosine_embedding = function(x, k) return x, x, k:cast "f32", { margin = 0.1 } end,
+  elu = function(x) return x, { alpha = 2 } end,
+  glu = function(x) return x, 2 end,
+  huber = function(x) return x, x, { delta = 2 } end,
+  kl_div = function(x) return x, x, { log_target = true } end,
+  l1 = function(x) return x, x, { reduction = "none" } end,
+  leaky_relu = function(x) return x, { slope = 0.1 } end,
+  nll = function(x, k) return x, k, { ignore = 1 } end,
+  smooth_l1 = function(x) return x, x, { beta = 2 } end,
+  softplus = function(x) return x, { beta = 2 } end,
+  triplet = function(x) return x, x, x, { margin = 2 } end,
 } do traced["nn." .. name] = sample end
-for _, name in ipairs { "flatten", "gelu", "gelu_exact", "relu", "sigmoid", "silu", "softmax", "tanh" } do
+for _, name in ipairs { "flatten", "gelu", "gelu_exact", "hardsigmoid", "hardswish", "identity", "log_softmax", "logsigmoid",
+  "mish", "relu", "selu", "sigmoid", "silu", "softmax", "tanh" } do
   traced["nn." .. name] = function(x) return x end
 end
 
@@ -146,6 +160,7 @@ for name, sample in pairs {
   lstm = function() return 2, 2, { layers = 2 } end,
   module = function() return "Name", function() return function() end end end,
   parameter = function() return { 2 }, { dtype = "f32" } end,
+  prelu = function() return 2, { dtype = "f32" } end,
   relative_bias = function() return 2, { buckets = 8 } end,
   rmsnorm = function() return 2, { eps = 1e-5 } end,
   sequential = function() return 2, model end,

@@ -2649,6 +2649,18 @@ function orrery.optim.constant(options) end
 ---@return orrery.Schedule
 function orrery.optim.cosine(options) end
 
+---@class orrery.optim.cosine_restarts.Options
+---@field peak? number the rate after the warm-up
+---@field warmup? integer steps in which the rate grows from 0 (default 0)
+---@field period? integer steps from the peak until the rate is there again
+---@field factor? integer from one period to the next (default 1)
+---@field floor? number where a period would end with its next step (default 0)
+
+---A warm-up, then half a cosine from the peak towards the floor, over and over again.
+---@param options orrery.optim.cosine_restarts.Options
+---@return orrery.Schedule
+function orrery.optim.cosine_restarts(options) end
+
 ---@class orrery.optim.define.Options
 ---@field options? table {name = default}; lr, and what is given as a function of the step, reaches the update as a run-time scalar, of which every rank takes rank 0's; the others as numbers (default {})
 ---@field states? string[] names of tensors like the parameter, zero at first (default {})
@@ -2661,6 +2673,16 @@ function orrery.optim.cosine(options) end
 ---@param definition orrery.optim.define.Options
 ---@return fun(options:table):orrery.Optimizer
 function orrery.optim.define(name, definition) end
+
+---@class orrery.optim.exponential.Options
+---@field peak? number the rate after the warm-up
+---@field warmup? integer steps in which the rate grows from 0 (default 0)
+---@field gamma? number
+
+---A warm-up, then one step with the peak, and each further one with gamma times the rate before.
+---@param options orrery.optim.exponential.Options
+---@return orrery.Schedule
+function orrery.optim.exponential(options) end
 
 ---@class orrery.optim.lamb.Options
 ---@field lr? number|orrery.Schedule the rate, or a function of the step (default 1e-3)
@@ -2722,6 +2744,17 @@ function orrery.optim.lion(options) end
 ---@return orrery.Optimizer
 function orrery.optim.momentum(options) end
 
+---@class orrery.optim.multistep.Options
+---@field peak? number the rate after the warm-up
+---@field warmup? integer steps in which the rate grows from 0 (default 0)
+---@field at? integer[] after so many steps, counted from the warm-up's end, ascending
+---@field gamma? number default 0.1
+
+---A warm-up, then the peak, times gamma after each of some numbers of steps.
+---@param options orrery.optim.multistep.Options
+---@return orrery.Schedule
+function orrery.optim.multistep(options) end
+
 ---@class orrery.optim.muon.Options
 ---@field lr? number|orrery.Schedule the rate, or a function of the step (default 1e-3)
 ---@field momentum? number|orrery.Schedule default 0.95
@@ -2736,6 +2769,32 @@ function orrery.optim.momentum(options) end
 ---@return orrery.Optimizer
 function orrery.optim.muon(options) end
 
+---@class orrery.optim.one_cycle.Options
+---@field peak? number the largest rate
+---@field steps? integer the last step
+---@field up? number the part of the steps in which the rate grows (default 0.3)
+---@field start? number what the first rate is the peak's part of (default 25)
+---@field final? number what the last rate is the first one's part of (default 1e4)
+---@field phases? integer 3: down to the first rate in as many steps as up, and to the last rate in the others (default 2)
+---@field shape? string how rates change within a phase: cos or linear (default 'cos')
+
+---From peak / start up to the peak in the first part of the steps, then down to peak / start / final at the last one.
+---@param options orrery.optim.one_cycle.Options
+---@return orrery.Schedule
+function orrery.optim.one_cycle(options) end
+
+---@class orrery.optim.polynomial.Options
+---@field peak? number the rate after the warm-up
+---@field warmup? integer steps in which the rate grows from 0 (default 0)
+---@field steps? integer the last step
+---@field power? number default 1
+---@field floor? number the last rate (default 0)
+
+---A warm-up, then down to the floor as a power of what is left of the steps: optim.linear if it is 1.
+---@param options orrery.optim.polynomial.Options
+---@return orrery.Schedule
+function orrery.optim.polynomial(options) end
+
 ---@class orrery.optim.rmsprop.Options
 ---@field lr? number|orrery.Schedule the rate, or a function of the step (default 0.01)
 ---@field alpha? number|orrery.Schedule how much of the mean stays with each step (default 0.99)
@@ -2748,12 +2807,19 @@ function orrery.optim.muon(options) end
 ---@return orrery.Optimizer
 function orrery.optim.rmsprop(options) end
 
----A constructor of learning-rate schedules with a linear warm-up. shape(t, o) is the rate after the warm-up, t in [0, 1] being the way from there to `steps`.
+---A constructor of learning-rate schedules with a linear warm-up. shape(t, o, n) is the rate after the warm-up, t in [0, 1] being the way from there to `steps`, and n how many steps came between, from 0.
 ---@param name string
----@param defaults table its options, numbers: {peak = false, warmup = 0, steps = false, ...}; false: must be given
----@param shape fun(t:number,o:table):number
+---@param defaults table its options, numbers: {peak = false, warmup = 0, steps = false, ...}; false: must be given; a list: one of numbers; without `warmup` or `steps` it has none
+---@param shape fun(t:number,o:table,n:integer):number
+---@param check? fun(o:table) fails for options that do not fit
 ---@return fun(options:table):orrery.Schedule
-function orrery.optim.schedule(name, defaults, shape) end
+function orrery.optim.schedule(name, defaults, shape, check) end
+
+---One schedule after another: each has so many steps, which it counts from 1, and the last one all others.
+---@param schedules orrery.Schedule[]
+---@param steps integer[] one for each but the last
+---@return orrery.Schedule
+function orrery.optim.sequential(schedules, steps) end
 
 ---@class orrery.optim.sgd.Options
 ---@field lr? number|orrery.Schedule the rate, or a function of the step (default 0.01)
@@ -2764,6 +2830,17 @@ function orrery.optim.schedule(name, defaults, shape) end
 ---@param options? orrery.optim.sgd.Options
 ---@return orrery.Optimizer
 function orrery.optim.sgd(options) end
+
+---@class orrery.optim.step.Options
+---@field peak? number the rate after the warm-up
+---@field warmup? integer steps in which the rate grows from 0 (default 0)
+---@field every? integer how many steps have one rate
+---@field gamma? number from one rate to the next (default 0.1)
+
+---A warm-up, then `every` steps with the peak, as many with gamma times that, and so on.
+---@param options orrery.optim.step.Options
+---@return orrery.Schedule
+function orrery.optim.step(options) end
 
 ---@class orrery.Optimizer
 local Optimizer = {}

@@ -101,6 +101,15 @@ class Golden(unittest.TestCase):
                                  for ranks, more in ((1, ()), (3, (f"again={directory}", "stack=strategy.data {}, strategy.zero { stage = 3 }"))))
                 self.assertEqual(shared, alone)
 
+    def test_schedules(self):
+        """By PyTorch's rates over 100 steps."""
+        wanted = json.loads((HERE / "schedules.json").read_text())
+        found = {name: rates for name, *rates in map(str.split, run("schedules.lua", "cpu").splitlines())}
+        self.assertEqual(sorted(found), sorted(wanted))
+        for name, rates in wanted.items():
+            for step, (ours, theirs) in enumerate(zip(map(float, found[name]), rates, strict=True), 1):
+                self.assertLess(abs(ours - theirs), 1e-9 * theirs + 1e-15, f"{name}, step {step}: {ours}, wanted {theirs}")
+
     def test_recurrent(self):
         for model in ("lstm", "gru"):
             for kernels in KERNELS:

@@ -183,7 +183,17 @@ samples["optim.constant"] = function() return { peak = 1, warmup = 2 } end
 for _, name in ipairs { "cosine", "linear" } do
   samples["optim." .. name] = function() return { peak = 1, steps = 10 } end
 end
-samples["optim.schedule"] = function() return "name", { peak = false }, function() return 1 end end
+for name, options in pairs {
+  cosine_restarts = { period = 2 }, exponential = { gamma = 0.5 }, multistep = { at = { 2 } }, one_cycle = { steps = 10 },
+  polynomial = { steps = 10 }, step = { every = 2 },
+} do
+  options.peak = 1
+  samples["optim." .. name] = function() return options end
+end
+samples["optim.sequential"] = function()
+  return { optim.constant { peak = 1 }, optim.constant { peak = 2 } }, { 3 }
+end
+samples["optim.schedule"] = function() return "name", { peak = false }, function() return 1 end, function() end end
 samples["optim.define"] = function()
   return "mine", { options = { lr = 1 }, update = function(p, g) return p - g end }
 end

@@ -2591,6 +2591,31 @@ function orrery.nn.init.resolve(given, dims) end
 ---@class orrery.optim
 orrery.optim = {}
 
+---@class orrery.optim.adadelta.Options
+---@field lr? number|orrery.Schedule the rate, or a function of the step (default 1)
+---@field rho? number|orrery.Schedule how much of both means stays with each step (default 0.9)
+---@field eps? number|orrery.Schedule default 1e-6
+---@field decay? number|orrery.Schedule default 0
+---@field groups? table {{match = pattern or list of paths, frozen =, optimizer = or any option =}, ...}: the first that matches counts (default {})
+
+---Adadelta (Zeiler, 2012): steps of the size that past steps had, by a running mean of squared gradients.
+---@param options? orrery.optim.adadelta.Options
+---@return orrery.Optimizer
+function orrery.optim.adadelta(options) end
+
+---@class orrery.optim.adafactor.Options
+---@field lr? number|orrery.Schedule the largest step, as a part of the parameter's size; 1 / sqrt(n) with the n-th update (default 0.01)
+---@field b2_decay? number|orrery.Schedule the n-th update has the weight n^b2_decay in the means (default -0.8)
+---@field eps? number|orrery.Schedule the least size that a parameter counts as (default 1e-3)
+---@field clip? number|orrery.Schedule the largest root mean square of a direction (default 1)
+---@field decay? number|orrery.Schedule of the weights themselves (default 0)
+---@field groups? table {{match = pattern or list of paths, frozen =, optimizer = or any option =}, ...}: the first that matches counts (default {})
+
+---Adafactor (Shazeer and Stern, 2018): of a matrix it keeps means of squared gradients of rows and columns only. Steps are parts of the size of the parameter. Of more than two dims the last two are matrices.
+---@param options? orrery.optim.adafactor.Options
+---@return orrery.Optimizer
+function orrery.optim.adafactor(options) end
+
 ---@class orrery.optim.adagrad.Options
 ---@field lr? number|orrery.Schedule the rate, or a function of the step (default 0.01)
 ---@field decay? number|orrery.Schedule default 0
@@ -2614,6 +2639,19 @@ function orrery.optim.adagrad(options) end
 ---@param options? orrery.optim.adam.Options
 ---@return orrery.Optimizer
 function orrery.optim.adam(options) end
+
+---@class orrery.optim.adamax.Options
+---@field lr? number|orrery.Schedule the rate, or a function of the step (default 2e-3)
+---@field b1? number|orrery.Schedule default 0.9
+---@field b2? number|orrery.Schedule how much of the largest gradient stays with each step (default 0.999)
+---@field eps? number|orrery.Schedule default 1e-8
+---@field decay? number|orrery.Schedule default 0
+---@field groups? table {{match = pattern or list of paths, frozen =, optimizer = or any option =}, ...}: the first that matches counts (default {})
+
+---AdaMax (Kingma and Ba, 2015): Adam that divides by the largest gradient, which fades, instead of by a mean of squares.
+---@param options? orrery.optim.adamax.Options
+---@return orrery.Optimizer
+function orrery.optim.adamax(options) end
 
 ---@class orrery.optim.adamw.Options
 ---@field lr? number|orrery.Schedule the rate, or a function of the step (default 1e-3)
@@ -2664,6 +2702,7 @@ function orrery.optim.cosine_restarts(options) end
 ---@class orrery.optim.define.Options
 ---@field options? table {name = default}; lr, and what is given as a function of the step, reaches the update as a run-time scalar, of which every rank takes rank 0's; the others as numbers (default {})
 ---@field states? string[] names of tensors like the parameter, zero at first (default {})
+---@field shapes? table {name = function(dims)}: the dims of a state that is not like a parameter of these dims; nil: that parameter has none. A single number is f32 beside 16 bits (default {})
 ---@field scalars? fun(step,o):table further numbers for a step of the run, from options that are numbers here (default false)
 ---@field counted? boolean o.count is how many updates the parameter has taken, with this one: an f32 number (exact to 2^24, where it stays) that is kept with its states. It is less than the run's step after steps in which the parameter was frozen or which a loss scale took back (default false)
 ---@field update? fun(p,g,s,o) returns the new p and a table of new states; o.path is the parameter's, and o.held_by["linear"] is true if it is a part of a module of that kind; required
@@ -2737,9 +2776,10 @@ function orrery.optim.lion(options) end
 ---@field momentum? number|orrery.Schedule default 0.9
 ---@field decay? number|orrery.Schedule default 0
 ---@field nesterov? boolean default false
+---@field dampening? number|orrery.Schedule what later gradients lack in v; not with nesterov (default 0)
 ---@field groups? table {{match = pattern or list of paths, frozen =, optimizer = or any option =}, ...}: the first that matches counts (default {})
 
----Gradient descent with momentum: v = momentum * v + g; p - lr * v.
+---Gradient descent with momentum: v = momentum * v + (1 - dampening) * g, in the first update g; p - lr * v.
 ---@param options? orrery.optim.momentum.Options
 ---@return orrery.Optimizer
 function orrery.optim.momentum(options) end
@@ -2769,6 +2809,21 @@ function orrery.optim.multistep(options) end
 ---@return orrery.Optimizer
 function orrery.optim.muon(options) end
 
+---@class orrery.optim.nadam.Options
+---@field lr? number|orrery.Schedule the rate, or a function of the step (default 2e-3)
+---@field b1? number|orrery.Schedule default 0.9
+---@field b2? number|orrery.Schedule default 0.999
+---@field eps? number|orrery.Schedule default 1e-8
+---@field decay? number|orrery.Schedule default 0
+---@field decoupled? boolean decay of the weights themselves, as adamw's (default false)
+---@field momentum_decay? number|orrery.Schedule momentum is b1 (1 - 0.96^(n momentum_decay) / 2) with the n-th update (default 4e-3)
+---@field groups? table {{match = pattern or list of paths, frozen =, optimizer = or any option =}, ...}: the first that matches counts (default {})
+
+---NAdam (Dozat, 2016): Adam with Nesterov's momentum, which grows to b1 in the first steps.
+---@param options? orrery.optim.nadam.Options
+---@return orrery.Optimizer
+function orrery.optim.nadam(options) end
+
 ---@class orrery.optim.one_cycle.Options
 ---@field peak? number the largest rate
 ---@field steps? integer the last step
@@ -2795,6 +2850,20 @@ function orrery.optim.one_cycle(options) end
 ---@return orrery.Schedule
 function orrery.optim.polynomial(options) end
 
+---@class orrery.optim.radam.Options
+---@field lr? number|orrery.Schedule the rate, or a function of the step (default 1e-3)
+---@field b1? number|orrery.Schedule default 0.9
+---@field b2? number|orrery.Schedule default 0.999
+---@field eps? number|orrery.Schedule default 1e-8
+---@field decay? number|orrery.Schedule default 0
+---@field decoupled? boolean decay of the weights themselves, as adamw's (default false)
+---@field groups? table {{match = pattern or list of paths, frozen =, optimizer = or any option =}, ...}: the first that matches counts (default {})
+
+---RAdam (Liu et al., 2020): Adam whose first steps, of which squares tell too little, are momentum's, and whose later ones are rectified.
+---@param options? orrery.optim.radam.Options
+---@return orrery.Optimizer
+function orrery.optim.radam(options) end
+
 ---@class orrery.optim.rmsprop.Options
 ---@field lr? number|orrery.Schedule the rate, or a function of the step (default 0.01)
 ---@field alpha? number|orrery.Schedule how much of the mean stays with each step (default 0.99)
@@ -2806,6 +2875,19 @@ function orrery.optim.polynomial(options) end
 ---@param options? orrery.optim.rmsprop.Options
 ---@return orrery.Optimizer
 function orrery.optim.rmsprop(options) end
+
+---@class orrery.optim.rprop.Options
+---@field lr? number|orrery.Schedule the first step of each weight (default 0.01)
+---@field shrink? number|orrery.Schedule what a step is multiplied by where the sign has changed (default 0.5)
+---@field grow? number|orrery.Schedule and where it has not (default 1.2)
+---@field least? number|orrery.Schedule the smallest step (default 1e-6)
+---@field most? number|orrery.Schedule the largest step (default 50)
+---@field groups? table {{match = pattern or list of paths, frozen =, optimizer = or any option =}, ...}: the first that matches counts (default {})
+
+---Rprop (Riedmiller and Braun, 1993), for whole batches: each weight's own step grows while its gradient keeps its sign.
+---@param options? orrery.optim.rprop.Options
+---@return orrery.Optimizer
+function orrery.optim.rprop(options) end
 
 ---A constructor of learning-rate schedules with a linear warm-up. shape(t, o, n) is the rate after the warm-up, t in [0, 1] being the way from there to `steps`, and n how many steps came between, from 0.
 ---@param name string

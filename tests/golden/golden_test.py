@@ -93,11 +93,12 @@ class Golden(unittest.TestCase):
         """By PyTorch's figures, and with the same bits on more ranks, in pieces and from a checkpoint."""
         for kind, wanted in json.loads((HERE / "optimizers.json").read_text()).items():
             with self.subTest(kind), tempfile.TemporaryDirectory() as directory:
+                steps = f"steps={len(wanted) - 1}"
                 for kernels in KERNELS:
-                    found = lines("optimizers.lua", kernels, f"kind={kind}")
+                    found = lines("optimizers.lua", kernels, f"kind={kind}", steps)
                     for [ours], theirs in zip(found, wanted, strict=True):
                         self.assertLess(error(ours, theirs), 1e-5, (kernels, ours, theirs))
-                alone, shared = (lines("optimizers.lua", "cpu", f"kind={kind}", "microbatches=4", *more, ranks=ranks)
+                alone, shared = (lines("optimizers.lua", "cpu", f"kind={kind}", steps, "microbatches=4", *more, ranks=ranks)
                                  for ranks, more in ((1, ()), (3, (f"again={directory}", "stack=strategy.data {}, strategy.zero { stage = 3 }"))))
                 self.assertEqual(shared, alone)
 

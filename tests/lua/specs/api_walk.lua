@@ -176,9 +176,11 @@ for name, sample in pairs {
   resolve = function() return nn.init.xavier, { 2, 2 } end,
 } do samples["nn.init." .. name] = sample end
 
-for _, name in ipairs { "adagrad", "adam", "adamw", "lamb", "lars", "lion", "momentum", "muon", "rmsprop", "sgd" } do
+for _, name in ipairs { "adadelta", "adafactor", "adagrad", "adam", "adamax", "adamw", "lamb", "lars", "lion", "momentum", "muon",
+  "nadam", "radam", "rmsprop", "sgd" } do
   samples["optim." .. name] = function() return { lr = 0.1, decay = 0.1 } end
 end
+samples["optim.rprop"] = function() return { lr = 0.1, most = 2 } end
 samples["optim.constant"] = function() return { peak = 1, warmup = 2 } end
 for _, name in ipairs { "cosine", "linear" } do
   samples["optim." .. name] = function() return { peak = 1, steps = 10 } end

@@ -2047,6 +2047,18 @@ function orrery.nn.bce(x, y, options) end
 ---@return orrery.Tensor
 function orrery.nn.bce_with_logits(x, y, options) end
 
+---@class orrery.nn.bilinear.Options
+---@field bias? boolean default true
+---@field dtype? orrery.DType default 'f32'
+
+---Called with x [..., first] and y [..., second]: x W y + b for each output, weights [outputs, first, second].
+---@param first integer
+---@param second integer
+---@param outputs integer
+---@param options? orrery.nn.bilinear.Options
+---@return orrery.Module
+function orrery.nn.bilinear(first, second, outputs, options) end
+
 ---As nn.conv2d, over [batch, inputs, length].
 ---@param inputs integer
 ---@param outputs integer
@@ -2235,6 +2247,17 @@ function orrery.nn.groupnorm(groups, channels, options) end
 ---@return orrery.Module
 function orrery.nn.gru(inputs, hidden, options) end
 
+---@class orrery.nn.gru_cell.Options
+---@field bias? boolean default true
+---@field dtype? orrery.DType default 'f32'
+
+---One time of nn.gru, for loops of your own and orrery.scan. Called with x [batch, inputs] and the last state, if there is one, it gives h [batch, hidden], which is the next state, twice. Parameters are named as PyTorch's.
+---@param inputs integer
+---@param hidden integer
+---@param options? orrery.nn.gru_cell.Options
+---@return orrery.Module
+function orrery.nn.gru_cell(inputs, hidden, options) end
+
 ---(x + 3) / 6 between -3 and 3, 0 below and 1 above, as a function to put into nn.sequential.
 ---@param x orrery.Tensor
 ---@return orrery.Tensor
@@ -2295,6 +2318,8 @@ function orrery.nn.l1(x, y, options) end
 
 ---@class orrery.nn.layernorm.Options
 ---@field eps? number default 1e-5
+---@field affine? boolean whether there are a weight and a bias (default true)
+---@field bias? boolean whether there is a bias beside the weight (default true)
 ---@field dtype? orrery.DType default 'f32'
 
 ---The last dim with mean 0 and variance 1, scaled and shifted.
@@ -2316,6 +2341,7 @@ function orrery.nn.leaky_relu(x, options) end
 ---@field bias? boolean default true
 ---@field tie? orrery.State the weight to use, of another layer (default false)
 ---@field init? orrery.Initial how the weight begins (default nn.init.fan_in)
+---@field bias_init? orrery.Initial how the bias begins (default nn.init.uniform(-1/sqrt(inputs),1/sqrt(inputs)))
 ---@field dtype? orrery.DType default 'f32'
 
 ---x W^T + b, weights [out, in].
@@ -2348,6 +2374,17 @@ function orrery.nn.logsigmoid(x) end
 ---@param options? orrery.nn.lstm.Options
 ---@return orrery.Module
 function orrery.nn.lstm(inputs, hidden, options) end
+
+---@class orrery.nn.lstm_cell.Options
+---@field bias? boolean default true
+---@field dtype? orrery.DType default 'f32'
+
+---One time of nn.lstm, for loops of your own and orrery.scan. Called with x [batch, inputs] and the last state, if there is one, it gives h [batch, hidden] and the next state {h =, c =}. Parameters are named as PyTorch's.
+---@param inputs integer
+---@param hidden integer
+---@param options? orrery.nn.lstm_cell.Options
+---@return orrery.Module
+function orrery.nn.lstm_cell(inputs, hidden, options) end
 
 ---As nn.max_pool2d, over [batch, channels, length].
 ---@param size integer|integer[]
@@ -2394,6 +2431,18 @@ function orrery.nn.module(name, build) end
 ---@return orrery.Tensor
 function orrery.nn.mse(x, y, options) end
 
+---@class orrery.nn.multihead_attention.Options
+---@field bias? boolean default true
+---@field dropout? number in training, of the weights of keys (default 0)
+---@field dtype? orrery.DType default 'f32'
+
+---Attention with projections of its own. Called with x [batch, time, dim] and perhaps with what is attended to, keys and values, or one for both; and at last perhaps with a table of `causal`, `mask`, `bias` and `window` as orrery.attention takes them: a mask is true where a key is seen. Parameters are named and laid out as PyTorch's (in_proj_weight, out_proj.weight).
+---@param dim integer
+---@param heads integer a divisor of dim
+---@param options? orrery.nn.multihead_attention.Options
+---@return orrery.Module
+function orrery.nn.multihead_attention(dim, heads, options) end
+
 ---@class orrery.nn.nll.Options
 ---@field weights? orrery.Tensor weight of each position; the mean is over the weights (default nil)
 ---@field ignore? integer positions with this label do not count (default nil)
@@ -2415,6 +2464,11 @@ function orrery.nn.nll(x, labels, options) end
 ---@param options? orrery.nn.parameter.Options
 ---@return orrery.State
 function orrery.nn.parameter(dims, options) end
+
+---[batch, channels * factor^2, height, width] as [batch, channels, height * factor, width * factor]: neighbouring channels become neighbouring places.
+---@param factor integer
+---@return orrery.Module
+function orrery.nn.pixel_shuffle(factor) end
 
 ---@class orrery.nn.prelu.Options
 ---@field init? orrery.Initial how the weight begins (default nn.init.constant(0.25))
@@ -2445,6 +2499,7 @@ function orrery.nn.relu(x) end
 
 ---@class orrery.nn.rmsnorm.Options
 ---@field eps? number default 1e-5
+---@field affine? boolean whether there is a weight (default true)
 ---@field dtype? orrery.DType default 'f32'
 
 ---The last dim over its root mean square, scaled.
@@ -2452,6 +2507,33 @@ function orrery.nn.relu(x) end
 ---@param options? orrery.nn.rmsnorm.Options
 ---@return orrery.Module
 function orrery.nn.rmsnorm(dim, options) end
+
+---@class orrery.nn.rnn.Options
+---@field act? fun(x):orrery.Tensor default nn.tanh
+---@field layers? integer default 1
+---@field bias? boolean default true
+---@field dropout? number between layers, in training (default 0)
+---@field bidirectional? boolean default false
+---@field dtype? orrery.DType default 'f32'
+
+---A plain recurrence act(W x + U h + b) over the time of x [batch, time, inputs]. Called with x and, to go on where another batch ended, its last state; gives [batch, time, hidden] (2 * hidden in both directions) and the last state [batch, layers * directions, hidden]. Parameters are named and laid out as PyTorch's (weight_ih_l0, bias_hh_l1_reverse).
+---@param inputs integer
+---@param hidden integer
+---@param options? orrery.nn.rnn.Options
+---@return orrery.Module
+function orrery.nn.rnn(inputs, hidden, options) end
+
+---@class orrery.nn.rnn_cell.Options
+---@field act? fun(x):orrery.Tensor default nn.tanh
+---@field bias? boolean default true
+---@field dtype? orrery.DType default 'f32'
+
+---One time of nn.rnn, for loops of your own and orrery.scan. Called with x [batch, inputs] and the last state, if there is one, it gives h [batch, hidden], which is the next state, twice. Parameters are named as PyTorch's.
+---@param inputs integer
+---@param hidden integer
+---@param options? orrery.nn.rnn_cell.Options
+---@return orrery.Module
+function orrery.nn.rnn_cell(inputs, hidden, options) end
 
 ---@class orrery.nn.rotary.Options
 ---@field heads? integer how many heads share the last dim (default 1)
@@ -2532,6 +2614,38 @@ function orrery.nn.switch(dim, options) end
 ---@return orrery.Tensor
 function orrery.nn.tanh(x) end
 
+---@class orrery.nn.transformer_decoder_layer.Options
+---@field hidden? integer the width between the two layers of the network (default 2048)
+---@field dropout? number in training (default 0.1)
+---@field act? fun(x):orrery.Tensor between these layers; PyTorch's "gelu" is nn.gelu_exact (default nn.relu)
+---@field eps? number of the norms (default 1e-5)
+---@field norm_first? boolean norms before the parts instead of after the sums (default false)
+---@field bias? boolean default true
+---@field dtype? orrery.DType default 'f32'
+
+---Self-attention, attention to what an encoder made, and a network of two layers, each added to what came in. Called with x [batch, time, dim], what the encoder made [batch, length, dim], and perhaps a table of `causal`, `mask`, `bias` and `window` of the self-attention, and another one of the attention to the encoder's. Parameters are named and laid out as PyTorch's.
+---@param dim integer
+---@param heads integer a divisor of dim
+---@param options? orrery.nn.transformer_decoder_layer.Options
+---@return orrery.Module
+function orrery.nn.transformer_decoder_layer(dim, heads, options) end
+
+---@class orrery.nn.transformer_encoder_layer.Options
+---@field hidden? integer the width between the two layers of the network (default 2048)
+---@field dropout? number in training (default 0.1)
+---@field act? fun(x):orrery.Tensor between these layers; PyTorch's "gelu" is nn.gelu_exact (default nn.relu)
+---@field eps? number of the norms (default 1e-5)
+---@field norm_first? boolean norms before the parts instead of after the sums (default false)
+---@field bias? boolean default true
+---@field dtype? orrery.DType default 'f32'
+
+---Self-attention and a network of two layers, each added to what came in. Called with x [batch, time, dim] and perhaps a table of `causal`, `mask`, `bias` and `window` as orrery.attention takes them. Parameters are named and laid out as PyTorch's.
+---@param dim integer
+---@param heads integer a divisor of dim
+---@param options? orrery.nn.transformer_encoder_layer.Options
+---@return orrery.Module
+function orrery.nn.transformer_encoder_layer(dim, heads, options) end
+
 ---@class orrery.nn.triplet.Options
 ---@field margin? number default 1
 ---@field p? number the norm that distances are (default 2)
@@ -2546,6 +2660,15 @@ function orrery.nn.tanh(x) end
 ---@param options? orrery.nn.triplet.Options
 ---@return orrery.Tensor
 function orrery.nn.triplet(anchor, positive, negative, options) end
+
+---@class orrery.nn.upsample.Options
+---@field mode? string nearest; or linear, bilinear, trilinear, of one, two, three dims (default 'nearest')
+
+---[batch, channels, dims...] with more places in one to three dims: each takes the nearest one there was, or what lies between neighbours, where places are the middles of their squares (PyTorch's align_corners = false).
+---@param factor integer|integer[] for all dims or for each
+---@param options? orrery.nn.upsample.Options
+---@return orrery.Module
+function orrery.nn.upsample(factor, options) end
 
 ---@class orrery.nn.init
 orrery.nn.init = {}

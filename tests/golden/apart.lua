@@ -4,7 +4,7 @@
 -- steps and a digest.
 local orrery = require "orrery"
 local nn, optim = orrery.nn, orrery.optim
-local args = orrery.args { microbatches = 4 }
+local args = orrery.args { microbatches = 4, stack = "", only = "*" }
 local rows, width = 10, 6
 
 local function filled(seed, f, ...)
@@ -47,8 +47,42 @@ local cases = {
   triplet = { function(y, b) return nn.triplet(y, b.y, b.z, { swap = true }) end },
 }
 
+-- What comes between takes [batch, 3, 2], two tensors of it if it is a decoder.
+local function of_sequences(layer)
+  return nn.module("of_sequences", function(m)
+    m.layer = layer
+    return function(x)
+      local y = x:reshape(-1, 3, 2)
+      return m.layer(y, y:tanh(), { causal = true }):reshape(-1, width)
+    end
+  end)()
+end
+local function mse(y, b) return nn.mse(y, b.y) end
+cases.encoder_layer = { mse, function()
+  local layer = nn.transformer_encoder_layer(2, 1, { hidden = 4, dropout = 0.2 })
+  return of_sequences(nn.module("alone", function(m)
+    m.layer = layer
+    return function(x, _, seen) return m.layer(x, seen) end
+  end)())
+end }
+cases.decoder_layer = { mse, function()
+  return of_sequences(nn.transformer_decoder_layer(2, 2, { hidden = 4, dropout = 0.2, norm_first = true }))
+end }
+cases.attention = { mse, function() return of_sequences(nn.multihead_attention(2, 2)) end }
+cases.layernorm_plain = { mse, function() return nn.layernorm(width, { affine = false }) end }
+cases.prelu = { mse, function() return nn.prelu(width) end }
+cases.lstm_cell = { mse, function() return nn.lstm_cell(width, width) end }
+cases.bilinear = { mse, function()
+  return nn.module("squares", function(m)
+    m.part = nn.bilinear(width, width, width)
+    return function(x) return m.part(x, x:tanh()) end
+  end)()
+end }
+
 local names = {}
-for name in pairs(cases) do names[#names + 1] = name end
+for name in pairs(cases) do
+  if orrery.glob(args.only, name) then names[#names + 1] = name end
+end
 table.sort(names)
 for _, name in ipairs(names) do
   orrery.seed(1)
@@ -56,6 +90,7 @@ for _, name in ipairs(names) do
   local net = nn.sequential { nn.linear(width, width), make and make() or nn.tanh, nn.linear(width, width) }
   local run = orrery.compile(function(b) return loss(net(b.x), b) end, {
     params = net, optimizer = optim.sgd { lr = 0.05 }, microbatches = args.microbatches,
+    strategy = load("local strategy = ...; return {" .. args.stack .. "}")(orrery.strategy),
   })
   local first = run:step(batch):mean()
   orrery.log("%s %.9g %.9g %s", name, first, run:step(batch):mean(), orrery.digest(net))

@@ -188,17 +188,27 @@ class Layers(unittest.TestCase):
 
 
 class Apart(unittest.TestCase):
+    @staticmethod
+    def found(microbatches, stack="", ranks=1, only="*"):
+        done = run("apart.lua", "cpu", f"microbatches={microbatches}", f"stack={stack}", f"only={only}", ranks=ranks)
+        return {name: figures for name, *figures in map(str.split, done.splitlines())}
+
+    def near(self, found, wanted):
+        self.assertEqual(sorted(found), sorted(wanted))
+        for name, figures in wanted.items():
+            for x, y in zip(found[name][:2], figures[:2]):
+                self.assertLess(error(float(x), float(y)), 2e-6, (name, found[name], figures))
+
     def test_ragged_batches(self):
         """Losses and layers train to the same bits on several ranks, and to the numbers of the whole batch."""
-        def found(microbatches, ranks=1):
-            done = run("apart.lua", "cpu", f"microbatches={microbatches}", ranks=ranks)
-            return {name: figures for name, *figures in map(str.split, done.splitlines())}
+        parts = self.found(4)
+        self.near(parts, self.found(1))
+        for ranks, stack in ((3, "strategy.data {}"), (3, "strategy.data {}, strategy.zero { stage = 3 }")):
+            self.assertEqual(parts, self.found(4, stack, ranks), stack)
 
-        parts, whole = found(4), found(1)
-        self.assertEqual(parts, found(4, ranks=3))
-        for name, figures in whole.items():
-            for x, y in zip(parts[name][:2], figures[:2]):
-                self.assertLess(error(float(x), float(y)), 2e-6, (name, parts[name], figures))
+    def test_cut_layers(self):
+        for stack in ("strategy.tensor {}", "strategy.pipeline {}"):
+            self.near(self.found(2, stack, 2, "*coder_layer"), self.found(2, only="*coder_layer"))
 
 
 class Batches(unittest.TestCase):

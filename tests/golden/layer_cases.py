@@ -11,6 +11,7 @@ from torch import nn
 
 import function_cases
 import loss_cases
+import transformer_cases
 
 # Of batchnorm the evaluation, whose statistics are those of no step: mean 0 and variance 1.
 CASES = {
@@ -81,7 +82,7 @@ def figures_of(layer, dims, *more):
 
 
 def figures(known=()):
-    every = {**CASES, **loss_cases.CASES, **function_cases.CASES}
+    every = {**CASES, **loss_cases.CASES, **function_cases.CASES, **transformer_cases.CASES}
     return {name: figures_of(*case) for name, case in every.items() if name not in known}
 
 

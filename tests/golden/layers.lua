@@ -5,7 +5,7 @@
 local orrery = require "orrery"
 local nn = orrery.nn
 local cases = {}
-for _, file in ipairs { "layer_cases", "loss_cases", "function_cases" } do
+for _, file in ipairs { "layer_cases", "loss_cases", "function_cases", "transformer_cases" } do
   for _, case in ipairs(require(file)) do cases[#cases + 1] = case end
 end
 

@@ -147,6 +147,16 @@ for dims = 1, 3 do
 end
 for name, sample in pairs {
   batchnorm = function() return 2, { sync = true } end,
+  bilinear = function() return 2, 3, 4, { bias = false } end,
+  gru_cell = function() return 2, 2, { bias = false } end,
+  lstm_cell = function() return 2, 2, { bias = false } end,
+  multihead_attention = function() return 4, 2, { bias = false } end,
+  pixel_shuffle = function() return 2 end,
+  rnn = function() return 2, 2, { layers = 2 } end,
+  rnn_cell = function() return 2, 2, { act = nn.relu } end,
+  transformer_decoder_layer = function() return 4, 2, { hidden = 4 } end,
+  transformer_encoder_layer = function() return 4, 2, { hidden = 4 } end,
+  upsample = function() return 2, { mode = "nearest" } end,
   dropout = function() return 0.5 end,
   embedding = function() return 3, 4, { init = nn.init.normal(1) } end,
   embedding_bag = function() return 3, 4, { mode = "sum" } end,

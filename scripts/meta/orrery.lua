@@ -2593,6 +2593,18 @@ function orrery.nn.softmax(x) end
 ---@return orrery.Tensor
 function orrery.nn.softplus(x, options) end
 
+---@class orrery.nn.spectral_norm.Options
+---@field part? string the part of the layer (default 'weight')
+---@field dim? integer that rows are counted along; 2 for nn.conv_transpose2d (default 1)
+---@field iterations? integer of a call in training (default 1)
+---@field eps? number the least length that a vector is divided by (default 1e-12)
+
+---A layer whose weight, as a matrix of the rows along a dim, is divided by its largest singular value. That is what a power iteration finds, which goes on with each call in training: its vectors are the buffers u and v. The layer's weight must be its own alone.
+---@param layer orrery.Module
+---@param options? orrery.nn.spectral_norm.Options
+---@return orrery.Module
+function orrery.nn.spectral_norm(layer, options) end
+
 ---@class orrery.nn.switch.Options
 ---@field experts? integer default 8
 ---@field hidden? integer width between an expert's layers; left out, 4 * dim (default nil)
@@ -2669,6 +2681,16 @@ function orrery.nn.triplet(anchor, positive, negative, options) end
 ---@param options? orrery.nn.upsample.Options
 ---@return orrery.Module
 function orrery.nn.upsample(factor, options) end
+
+---@class orrery.nn.weight_norm.Options
+---@field part? string the part of the layer (default 'weight')
+---@field dim? integer that lengths are counted along; 2 for nn.conv_transpose2d (default 1)
+
+---A layer whose weight is made of its length and its direction, weight_g v / |v| with v = weight_v, which are trained apart: lengths are of the rows along a dim. It begins with the weight that the layer has, which must be its own alone.
+---@param layer orrery.Module
+---@param options? orrery.nn.weight_norm.Options
+---@return orrery.Module
+function orrery.nn.weight_norm(layer, options) end
 
 ---@class orrery.nn.init
 orrery.nn.init = {}

@@ -70,6 +70,8 @@ cases.decoder_layer = { mse, function()
 end }
 cases.attention = { mse, function() return of_sequences(nn.multihead_attention(2, 2)) end }
 cases.layernorm_plain = { mse, function() return nn.layernorm(width, { affine = false }) end }
+cases.weight_norm = { mse, function() return nn.weight_norm(nn.linear(width, width)) end }
+cases.spectral_norm = { mse, function() return nn.spectral_norm(nn.linear(width, width)) end }
 cases.prelu = { mse, function() return nn.prelu(width) end }
 cases.lstm_cell = { mse, function() return nn.lstm_cell(width, width) end }
 cases.bilinear = { mse, function()

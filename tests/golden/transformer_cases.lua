@@ -13,7 +13,28 @@ local function called(make, f)
   end)() end
 end
 
+-- In evaluation, with vectors that numbers of layers.lua are in transformer_cases.py.
+local function spectral(nn, layer, options)
+  local made = nn.spectral_norm(layer, options)
+  for seed, vector in ipairs { made.u, made.v } do
+    local values, squares = {}, 0
+    for i = 1, vector.shape[1] do
+      values[i] = math.sin(2.5 + seed + (i - 1) * 1.7)
+      squares = squares + values[i] * values[i]
+    end
+    for i, value in ipairs(values) do values[i] = value / math.sqrt(squares) end
+    vector:write(values)
+  end
+  return made
+end
+
 local cases = {
+  { "weight norm", function(nn) return nn.weight_norm(nn.linear(6, 5)) end, { 3, 6 }, { 3, 5 } },
+  { "weight norm of columns", function(nn) return nn.weight_norm(nn.linear(6, 5), { dim = 2 }) end, { 3, 6 }, { 3, 5 } },
+  { "weight norm of conv", function(nn) return nn.weight_norm(nn.conv2d(2, 3, 2)) end, { 2, 2, 4, 3 }, { 2, 3, 3, 2 } },
+  { "spectral norm", function(nn) return spectral(nn, nn.linear(6, 5)) end, { 3, 6 }, { 3, 5 } },
+  { "spectral norm of conv", function(nn) return spectral(nn, nn.conv_transpose2d(2, 3, 2), { dim = 2 }) end,
+    { 2, 2, 4, 3 }, { 2, 3, 5, 4 } },
   { "layernorm", function(nn) return nn.layernorm(6) end, x, x },
   { "layernorm without bias", function(nn) return nn.layernorm(6, { bias = false }) end, x, x },
   { "layernorm plain", function(nn) return nn.layernorm(6, { affine = false, eps = 0.01 }) end, x, x },

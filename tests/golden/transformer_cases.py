@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # PyTorch's layers of transformer_cases.lua; layer_cases.py makes their figures.
+import math
+
 import torch
 from torch import nn
 from torch.nn import functional as F
+from torch.nn.utils import parametrizations
 
 X, MEMORY, STATE, SEQUENCE = (2, 4, 6), ((2, 3, 6), "real"), ((3, 4), "real"), (2, 3, 5)
 SIGNS = ((2, 3), "signs")
@@ -49,7 +52,22 @@ def decoder(norm_first):
     return Called(layer, lambda part, x, made, seen: part(x, made, tgt_mask=causal(4), memory_key_padding_mask=seen < 0))
 
 
+def spectral(layer, **options):
+    """In evaluation, with vectors of its own."""
+    made = parametrizations.spectral_norm(layer, **options).eval()
+    power = made.parametrizations.weight[0]
+    for seed, vector in enumerate((power._u, power._v), 1):
+        values = torch.tensor([math.sin(2.5 + seed + i * 1.7) for i in range(len(vector))], dtype=torch.float64)
+        vector.copy_(values / values.norm())
+    return made
+
+
 CASES = {
+    "weight norm": (parametrizations.weight_norm(nn.Linear(6, 5)), (3, 6)),
+    "weight norm of columns": (parametrizations.weight_norm(nn.Linear(6, 5), dim=1), (3, 6)),
+    "weight norm of conv": (parametrizations.weight_norm(nn.Conv2d(2, 3, 2)), (2, 2, 4, 3)),
+    "spectral norm": (spectral(nn.Linear(6, 5)), (3, 6)),
+    "spectral norm of conv": (spectral(nn.ConvTranspose2d(2, 3, 2)), (2, 2, 4, 3)),
     "layernorm": (nn.LayerNorm(6), X),
     "layernorm without bias": (nn.LayerNorm(6, bias=False), X),
     "layernorm plain": (nn.LayerNorm(6, eps=0.01, elementwise_affine=False), X),

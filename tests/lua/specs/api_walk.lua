@@ -174,6 +174,8 @@ for name, sample in pairs {
   relative_bias = function() return 2, { buckets = 8 } end,
   rmsnorm = function() return 2, { eps = 1e-5 } end,
   sequential = function() return 2, model end,
+  spectral_norm = function() return model(), { iterations = 2 } end,
+  weight_norm = function() return model(), { dim = 2 } end,
   switch = function() return 4, { experts = 2 } end,
 } do samples["nn." .. name] = sample end
 for name, sample in pairs {

@@ -2037,6 +2037,39 @@ function orrery.nn.avg_pool3d(size, options) end
 ---@return orrery.Module
 function orrery.nn.batchnorm(channels, options) end
 
+---@class orrery.nn.bce.Options
+---@field reduction? string mean, sum or none (default 'mean')
+
+---Binary cross-entropy of probabilities x and targets y of the same shape, both in [0, 1]. Logarithms below -100 count as -100. Of logits nn.bce_with_logits keeps more digits.
+---@param x orrery.Tensor
+---@param y orrery.Tensor
+---@param options? orrery.nn.bce.Options
+---@return orrery.Tensor
+function orrery.nn.bce(x, y, options) end
+
+---@class orrery.nn.bce_with_logits.Options
+---@field pos_weight? orrery.Tensor|number how much positive targets count, one for all or one for each of the last dims (default 1)
+---@field reduction? string mean, sum or none (default 'mean')
+
+---Binary cross-entropy of the probabilities sigmoid(x) and targets y in [0, 1] of the same shape, also where these probabilities are nearly 0 or 1.
+---@param x orrery.Tensor
+---@param y orrery.Tensor|number
+---@param options? orrery.nn.bce_with_logits.Options
+---@return orrery.Tensor
+function orrery.nn.bce_with_logits(x, y, options) end
+
+---@class orrery.nn.bilinear.Options
+---@field bias? boolean default true
+---@field dtype? orrery.DType default 'f32'
+
+---Called with x [..., first] and y [..., second]: x W y + b for each output, weights [outputs, first, second].
+---@param first integer
+---@param second integer
+---@param outputs integer
+---@param options? orrery.nn.bilinear.Options
+---@return orrery.Module
+function orrery.nn.bilinear(first, second, outputs, options) end
+
 ---As nn.conv2d, over [batch, inputs, length].
 ---@param inputs integer
 ---@param outputs integer
@@ -2104,10 +2137,28 @@ function orrery.nn.conv_transpose2d(inputs, outputs, size, options) end
 ---@return orrery.Module
 function orrery.nn.conv_transpose3d(inputs, outputs, size, options) end
 
----The mean over all positions that count: orrery.cross_entropy by its other name.
+---@class orrery.nn.cosine_embedding.Options
+---@field margin? number default 0
+---@field reduction? string mean, sum or none (default 'mean')
+
+---Of pairs of rows a and b [..., dim] the mean of 1 - cos where y [...] is 1, and of max(0, cos - margin) where it is -1.
+---@param a orrery.Tensor
+---@param b orrery.Tensor
+---@param y orrery.Tensor 1 or -1 for each pair
+---@param options? orrery.nn.cosine_embedding.Options
+---@return orrery.Tensor
+function orrery.nn.cosine_embedding(a, b, y, options) end
+
+---@class orrery.nn.cross_entropy.Options
+---@field weights? orrery.Tensor weight of each position; the mean is over the weights (default nil)
+---@field ignore? integer positions with this label do not count; the mean of none is NaN (default nil)
+---@field label_smoothing? number how much of each label all classes share (default 0)
+---@field reduction? string mean, sum or none (default 'mean')
+
+---Cross-entropy of logits [..., classes] and labels: 0-based classes [...], or real numbers [..., classes], the probability of each. The mean is over all positions that count.
 ---@param logits orrery.Tensor
----@param labels orrery.Tensor 0-based classes
----@param options? table {weights =, ignore =} as orrery.cross_entropy takes them
+---@param labels orrery.Tensor
+---@param options? orrery.nn.cross_entropy.Options
 ---@return orrery.Tensor
 function orrery.nn.cross_entropy(logits, labels, options) end
 
@@ -2115,6 +2166,15 @@ function orrery.nn.cross_entropy(logits, labels, options) end
 ---@param rate number
 ---@return orrery.Module
 function orrery.nn.dropout(rate) end
+
+---@class orrery.nn.elu.Options
+---@field alpha? number default 1
+
+---x where it is positive, else alpha (exp(x) - 1), as a function to put into nn.sequential.
+---@param x orrery.Tensor
+---@param options? orrery.nn.elu.Options
+---@return orrery.Tensor
+function orrery.nn.elu(x, options) end
 
 ---@class orrery.nn.embedding.Options
 ---@field init? orrery.Initial how the table begins (default nn.init.normal(0.02))
@@ -2166,6 +2226,12 @@ function orrery.nn.gelu(x) end
 ---@return orrery.Tensor
 function orrery.nn.gelu_exact(x) end
 
+---The first half of a dim times the sigmoid of the second, as a function to put into nn.sequential.
+---@param x orrery.Tensor
+---@param dim? integer
+---@return orrery.Tensor
+function orrery.nn.glu(x, dim) end
+
 ---@class orrery.nn.groupnorm.Options
 ---@field eps? number default 1e-5
 ---@field affine? boolean whether there are a weight and a bias (default true)
@@ -2192,6 +2258,43 @@ function orrery.nn.groupnorm(groups, channels, options) end
 ---@return orrery.Module
 function orrery.nn.gru(inputs, hidden, options) end
 
+---@class orrery.nn.gru_cell.Options
+---@field bias? boolean default true
+---@field dtype? orrery.DType default 'f32'
+
+---One time of nn.gru, for loops of your own and orrery.scan. Called with x [batch, inputs] and the last state, if there is one, it gives h [batch, hidden], which is the next state, twice. Parameters are named as PyTorch's.
+---@param inputs integer
+---@param hidden integer
+---@param options? orrery.nn.gru_cell.Options
+---@return orrery.Module
+function orrery.nn.gru_cell(inputs, hidden, options) end
+
+---(x + 3) / 6 between -3 and 3, 0 below and 1 above, as a function to put into nn.sequential.
+---@param x orrery.Tensor
+---@return orrery.Tensor
+function orrery.nn.hardsigmoid(x) end
+
+---x (x + 3) / 6 between -3 and 3, 0 below and x above, as a function to put into nn.sequential.
+---@param x orrery.Tensor
+---@return orrery.Tensor
+function orrery.nn.hardswish(x) end
+
+---@class orrery.nn.huber.Options
+---@field delta? number default 1
+---@field reduction? string mean, sum or none (default 'mean')
+
+---Mean of d^2 / 2 of absolute differences d up to delta, and of delta (d - delta / 2) of larger ones.
+---@param x orrery.Tensor
+---@param y orrery.Tensor|number of the same shape
+---@param options? orrery.nn.huber.Options
+---@return orrery.Tensor
+function orrery.nn.huber(x, y, options) end
+
+---x as it is, as a function to put into nn.sequential.
+---@param x orrery.Tensor
+---@return orrery.Tensor
+function orrery.nn.identity(x) end
+
 ---@class orrery.nn.instancenorm.Options
 ---@field eps? number default 1e-5
 ---@field affine? boolean whether there are a weight and a bias (default false)
@@ -2203,8 +2306,31 @@ function orrery.nn.gru(inputs, hidden, options) end
 ---@return orrery.Module
 function orrery.nn.instancenorm(channels, options) end
 
+---@class orrery.nn.kl_div.Options
+---@field log_target? boolean whether y are logarithms, too (default false)
+---@field reduction? string mean, sum, none, or batchmean: the sum of each sample, of which the mean (default 'mean')
+
+---Kullback-Leibler divergence of logarithms of probabilities x from probabilities y of the same shape: the mean of y (log(y) - x) over all elements. As a divergence of rows it is "batchmean".
+---@param x orrery.Tensor
+---@param y orrery.Tensor
+---@param options? orrery.nn.kl_div.Options
+---@return orrery.Tensor
+function orrery.nn.kl_div(x, y, options) end
+
+---@class orrery.nn.l1.Options
+---@field reduction? string mean, sum or none (default 'mean')
+
+---Mean of absolute differences.
+---@param x orrery.Tensor
+---@param y orrery.Tensor|number of the same shape
+---@param options? orrery.nn.l1.Options
+---@return orrery.Tensor
+function orrery.nn.l1(x, y, options) end
+
 ---@class orrery.nn.layernorm.Options
 ---@field eps? number default 1e-5
+---@field affine? boolean whether there are a weight and a bias (default true)
+---@field bias? boolean whether there is a bias beside the weight (default true)
 ---@field dtype? orrery.DType default 'f32'
 
 ---The last dim with mean 0 and variance 1, scaled and shifted.
@@ -2213,10 +2339,20 @@ function orrery.nn.instancenorm(channels, options) end
 ---@return orrery.Module
 function orrery.nn.layernorm(dim, options) end
 
+---@class orrery.nn.leaky_relu.Options
+---@field slope? number default 0.01
+
+---x where it is positive, else slope x, as a function to put into nn.sequential.
+---@param x orrery.Tensor
+---@param options? orrery.nn.leaky_relu.Options
+---@return orrery.Tensor
+function orrery.nn.leaky_relu(x, options) end
+
 ---@class orrery.nn.linear.Options
 ---@field bias? boolean default true
 ---@field tie? orrery.State the weight to use, of another layer (default false)
 ---@field init? orrery.Initial how the weight begins (default nn.init.fan_in)
+---@field bias_init? orrery.Initial how the bias begins (default nn.init.uniform(-1/sqrt(inputs),1/sqrt(inputs)))
 ---@field dtype? orrery.DType default 'f32'
 
 ---x W^T + b, weights [out, in].
@@ -2225,6 +2361,16 @@ function orrery.nn.layernorm(dim, options) end
 ---@param options? orrery.nn.linear.Options
 ---@return orrery.Module
 function orrery.nn.linear(inputs, outputs, options) end
+
+---The logarithm of the softmax of the last dim, as a function to put into nn.sequential.
+---@param x orrery.Tensor
+---@return orrery.Tensor
+function orrery.nn.log_softmax(x) end
+
+---log(1 / (1 + exp(-x))), as a function to put into nn.sequential.
+---@param x orrery.Tensor
+---@return orrery.Tensor
+function orrery.nn.logsigmoid(x) end
 
 ---@class orrery.nn.lstm.Options
 ---@field layers? integer default 1
@@ -2239,6 +2385,17 @@ function orrery.nn.linear(inputs, outputs, options) end
 ---@param options? orrery.nn.lstm.Options
 ---@return orrery.Module
 function orrery.nn.lstm(inputs, hidden, options) end
+
+---@class orrery.nn.lstm_cell.Options
+---@field bias? boolean default true
+---@field dtype? orrery.DType default 'f32'
+
+---One time of nn.lstm, for loops of your own and orrery.scan. Called with x [batch, inputs] and the last state, if there is one, it gives h [batch, hidden] and the next state {h =, c =}. Parameters are named as PyTorch's.
+---@param inputs integer
+---@param hidden integer
+---@param options? orrery.nn.lstm_cell.Options
+---@return orrery.Module
+function orrery.nn.lstm_cell(inputs, hidden, options) end
 
 ---As nn.max_pool2d, over [batch, channels, length].
 ---@param size integer|integer[]
@@ -2264,17 +2421,50 @@ function orrery.nn.max_pool2d(size, options) end
 ---@return orrery.Module
 function orrery.nn.max_pool3d(size, options) end
 
+---x tanh(log(1 + exp(x))), as a function to put into nn.sequential.
+---@param x orrery.Tensor
+---@return orrery.Tensor
+function orrery.nn.mish(x) end
+
 ---Makes a constructor of modules. `build(m, ...)` assigns parts to `m` and returns the forward function, which closes over `m`. What is not a part of `m` is not trained.
 ---@param name string
 ---@param build fun(m:orrery.Module,...):function
 ---@return fun(...):orrery.Module
 function orrery.nn.module(name, build) end
 
+---@class orrery.nn.mse.Options
+---@field reduction? string mean, sum or none (default 'mean')
+
 ---Mean of squared differences.
 ---@param x orrery.Tensor
 ---@param y orrery.Tensor|number
+---@param options? orrery.nn.mse.Options
 ---@return orrery.Tensor
-function orrery.nn.mse(x, y) end
+function orrery.nn.mse(x, y, options) end
+
+---@class orrery.nn.multihead_attention.Options
+---@field bias? boolean default true
+---@field dropout? number in training, of the weights of keys (default 0)
+---@field dtype? orrery.DType default 'f32'
+
+---Attention with projections of its own. Called with x [batch, time, dim] and perhaps with what is attended to, keys and values, or one for both; and at last perhaps with a table of `causal`, `mask`, `bias` and `window` as orrery.attention takes them: a mask is true where a key is seen. Parameters are named and laid out as PyTorch's (in_proj_weight, out_proj.weight).
+---@param dim integer
+---@param heads integer a divisor of dim
+---@param options? orrery.nn.multihead_attention.Options
+---@return orrery.Module
+function orrery.nn.multihead_attention(dim, heads, options) end
+
+---@class orrery.nn.nll.Options
+---@field weights? orrery.Tensor weight of each position; the mean is over the weights (default nil)
+---@field ignore? integer positions with this label do not count (default nil)
+---@field reduction? string mean, sum or none (default 'mean')
+
+---Negative log-likelihood: of logarithms of probabilities [..., classes], as of nn.log_softmax, the mean of -x at the labels [...].
+---@param x orrery.Tensor
+---@param labels orrery.Tensor 0-based classes
+---@param options? orrery.nn.nll.Options
+---@return orrery.Tensor
+function orrery.nn.nll(x, labels, options) end
 
 ---@class orrery.nn.parameter.Options
 ---@field init? orrery.Initial default nn.init.zeros
@@ -2285,6 +2475,21 @@ function orrery.nn.mse(x, y) end
 ---@param options? orrery.nn.parameter.Options
 ---@return orrery.State
 function orrery.nn.parameter(dims, options) end
+
+---[batch, channels * factor^2, height, width] as [batch, channels, height * factor, width * factor]: neighbouring channels become neighbouring places.
+---@param factor integer
+---@return orrery.Module
+function orrery.nn.pixel_shuffle(factor) end
+
+---@class orrery.nn.prelu.Options
+---@field init? orrery.Initial how the weight begins (default nn.init.constant(0.25))
+---@field dtype? orrery.DType default 'f32'
+
+---x where it is positive, else x times a trained weight: one for all, or one for each channel of [batch, channels, dims...].
+---@param count? integer 1, or how many channels
+---@param options? orrery.nn.prelu.Options
+---@return orrery.Module
+function orrery.nn.prelu(count, options) end
 
 ---@class orrery.nn.relative_bias.Options
 ---@field buckets? integer default 32
@@ -2305,6 +2510,7 @@ function orrery.nn.relu(x) end
 
 ---@class orrery.nn.rmsnorm.Options
 ---@field eps? number default 1e-5
+---@field affine? boolean whether there is a weight (default true)
 ---@field dtype? orrery.DType default 'f32'
 
 ---The last dim over its root mean square, scaled.
@@ -2312,6 +2518,33 @@ function orrery.nn.relu(x) end
 ---@param options? orrery.nn.rmsnorm.Options
 ---@return orrery.Module
 function orrery.nn.rmsnorm(dim, options) end
+
+---@class orrery.nn.rnn.Options
+---@field act? fun(x):orrery.Tensor default nn.tanh
+---@field layers? integer default 1
+---@field bias? boolean default true
+---@field dropout? number between layers, in training (default 0)
+---@field bidirectional? boolean default false
+---@field dtype? orrery.DType default 'f32'
+
+---A plain recurrence act(W x + U h + b) over the time of x [batch, time, inputs]. Called with x and, to go on where another batch ended, its last state; gives [batch, time, hidden] (2 * hidden in both directions) and the last state [batch, layers * directions, hidden]. Parameters are named and laid out as PyTorch's (weight_ih_l0, bias_hh_l1_reverse).
+---@param inputs integer
+---@param hidden integer
+---@param options? orrery.nn.rnn.Options
+---@return orrery.Module
+function orrery.nn.rnn(inputs, hidden, options) end
+
+---@class orrery.nn.rnn_cell.Options
+---@field act? fun(x):orrery.Tensor default nn.tanh
+---@field bias? boolean default true
+---@field dtype? orrery.DType default 'f32'
+
+---One time of nn.rnn, for loops of your own and orrery.scan. Called with x [batch, inputs] and the last state, if there is one, it gives h [batch, hidden], which is the next state, twice. Parameters are named as PyTorch's.
+---@param inputs integer
+---@param hidden integer
+---@param options? orrery.nn.rnn_cell.Options
+---@return orrery.Module
+function orrery.nn.rnn_cell(inputs, hidden, options) end
 
 ---@class orrery.nn.rotary.Options
 ---@field heads? integer how many heads share the last dim (default 1)
@@ -2324,6 +2557,11 @@ function orrery.nn.rmsnorm(dim, options) end
 ---@param options? orrery.nn.rotary.Options
 ---@return orrery.Tensor
 function orrery.nn.rotary(x, options) end
+
+---ELU with the two factors that keep means at 0 and variances at 1 from layer to layer, as a function to put into nn.sequential.
+---@param x orrery.Tensor
+---@return orrery.Tensor
+function orrery.nn.selu(x) end
 
 ---Each part (a module or a function) on the result of the one before.
 ---@param parts any[]|integer a list of parts, or how many parts `make` makes
@@ -2341,10 +2579,42 @@ function orrery.nn.sigmoid(x) end
 ---@return orrery.Tensor
 function orrery.nn.silu(x) end
 
+---@class orrery.nn.smooth_l1.Options
+---@field beta? number 0: nn.l1 (default 1)
+---@field reduction? string mean, sum or none (default 'mean')
+
+---Mean of absolute differences d, less beta / 2, that are d^2 / (2 beta) below beta.
+---@param x orrery.Tensor
+---@param y orrery.Tensor|number of the same shape
+---@param options? orrery.nn.smooth_l1.Options
+---@return orrery.Tensor
+function orrery.nn.smooth_l1(x, y, options) end
+
 ---Softmax of the last dim, as a function to put into nn.sequential.
 ---@param x orrery.Tensor
 ---@return orrery.Tensor
 function orrery.nn.softmax(x) end
+
+---@class orrery.nn.softplus.Options
+---@field beta? number default 1
+
+---log(1 + exp(beta x)) / beta, as a function to put into nn.sequential.
+---@param x orrery.Tensor
+---@param options? orrery.nn.softplus.Options
+---@return orrery.Tensor
+function orrery.nn.softplus(x, options) end
+
+---@class orrery.nn.spectral_norm.Options
+---@field part? string the part of the layer (default 'weight')
+---@field dim? integer that rows are counted along; 2 for nn.conv_transpose2d (default 1)
+---@field iterations? integer of a call in training (default 1)
+---@field eps? number the least length that a vector is divided by (default 1e-12)
+
+---A layer whose weight, as a matrix of the rows along a dim, is divided by its largest singular value. That is what a power iteration finds, which goes on with each call in training: its vectors are the buffers u and v. The layer's weight must be its own alone.
+---@param layer orrery.Module
+---@param options? orrery.nn.spectral_norm.Options
+---@return orrery.Module
+function orrery.nn.spectral_norm(layer, options) end
 
 ---@class orrery.nn.switch.Options
 ---@field experts? integer default 8
@@ -2366,6 +2636,72 @@ function orrery.nn.switch(dim, options) end
 ---@param x orrery.Tensor
 ---@return orrery.Tensor
 function orrery.nn.tanh(x) end
+
+---@class orrery.nn.transformer_decoder_layer.Options
+---@field hidden? integer the width between the two layers of the network (default 2048)
+---@field dropout? number in training (default 0.1)
+---@field act? fun(x):orrery.Tensor between these layers; PyTorch's "gelu" is nn.gelu_exact (default nn.relu)
+---@field eps? number of the norms (default 1e-5)
+---@field norm_first? boolean norms before the parts instead of after the sums (default false)
+---@field bias? boolean default true
+---@field dtype? orrery.DType default 'f32'
+
+---Self-attention, attention to what an encoder made, and a network of two layers, each added to what came in. Called with x [batch, time, dim], what the encoder made [batch, length, dim], and perhaps a table of `causal`, `mask`, `bias` and `window` of the self-attention, and another one of the attention to the encoder's. Parameters are named and laid out as PyTorch's.
+---@param dim integer
+---@param heads integer a divisor of dim
+---@param options? orrery.nn.transformer_decoder_layer.Options
+---@return orrery.Module
+function orrery.nn.transformer_decoder_layer(dim, heads, options) end
+
+---@class orrery.nn.transformer_encoder_layer.Options
+---@field hidden? integer the width between the two layers of the network (default 2048)
+---@field dropout? number in training (default 0.1)
+---@field act? fun(x):orrery.Tensor between these layers; PyTorch's "gelu" is nn.gelu_exact (default nn.relu)
+---@field eps? number of the norms (default 1e-5)
+---@field norm_first? boolean norms before the parts instead of after the sums (default false)
+---@field bias? boolean default true
+---@field dtype? orrery.DType default 'f32'
+
+---Self-attention and a network of two layers, each added to what came in. Called with x [batch, time, dim] and perhaps a table of `causal`, `mask`, `bias` and `window` as orrery.attention takes them. Parameters are named and laid out as PyTorch's.
+---@param dim integer
+---@param heads integer a divisor of dim
+---@param options? orrery.nn.transformer_encoder_layer.Options
+---@return orrery.Module
+function orrery.nn.transformer_encoder_layer(dim, heads, options) end
+
+---@class orrery.nn.triplet.Options
+---@field margin? number default 1
+---@field p? number the norm that distances are (default 2)
+---@field eps? number added to each difference (default 1e-6)
+---@field swap? boolean the distance between positive and negative counts where that is the smaller one (default false)
+---@field reduction? string mean, sum or none (default 'mean')
+
+---Of rows [..., dim] the mean of max(0, margin + distance to the positive - distance to the negative).
+---@param anchor orrery.Tensor
+---@param positive orrery.Tensor
+---@param negative orrery.Tensor
+---@param options? orrery.nn.triplet.Options
+---@return orrery.Tensor
+function orrery.nn.triplet(anchor, positive, negative, options) end
+
+---@class orrery.nn.upsample.Options
+---@field mode? string nearest; or linear, bilinear, trilinear, of one, two, three dims (default 'nearest')
+
+---[batch, channels, dims...] with more places in one to three dims: each takes the nearest one there was, or what lies between neighbours, where places are the middles of their squares (PyTorch's align_corners = false).
+---@param factor integer|integer[] for all dims or for each
+---@param options? orrery.nn.upsample.Options
+---@return orrery.Module
+function orrery.nn.upsample(factor, options) end
+
+---@class orrery.nn.weight_norm.Options
+---@field part? string the part of the layer (default 'weight')
+---@field dim? integer that lengths are counted along; 2 for nn.conv_transpose2d (default 1)
+
+---A layer whose weight is made of its length and its direction, weight_g v / |v| with v = weight_v, which are trained apart: lengths are of the rows along a dim. It begins with the weight that the layer has, which must be its own alone.
+---@param layer orrery.Module
+---@param options? orrery.nn.weight_norm.Options
+---@return orrery.Module
+function orrery.nn.weight_norm(layer, options) end
 
 ---@class orrery.nn.init
 orrery.nn.init = {}
@@ -2411,6 +2747,31 @@ function orrery.nn.init.resolve(given, dims) end
 ---@class orrery.optim
 orrery.optim = {}
 
+---@class orrery.optim.adadelta.Options
+---@field lr? number|orrery.Schedule the rate, or a function of the step (default 1)
+---@field rho? number|orrery.Schedule how much of both means stays with each step (default 0.9)
+---@field eps? number|orrery.Schedule default 1e-6
+---@field decay? number|orrery.Schedule default 0
+---@field groups? table {{match = pattern or list of paths, frozen =, optimizer = or any option =}, ...}: the first that matches counts (default {})
+
+---Adadelta (Zeiler, 2012): steps of the size that past steps had, by a running mean of squared gradients.
+---@param options? orrery.optim.adadelta.Options
+---@return orrery.Optimizer
+function orrery.optim.adadelta(options) end
+
+---@class orrery.optim.adafactor.Options
+---@field lr? number|orrery.Schedule the largest step, as a part of the parameter's size; 1 / sqrt(n) with the n-th update (default 0.01)
+---@field b2_decay? number|orrery.Schedule the n-th update has the weight n^b2_decay in the means (default -0.8)
+---@field eps? number|orrery.Schedule the least size that a parameter counts as (default 1e-3)
+---@field clip? number|orrery.Schedule the largest root mean square of a direction (default 1)
+---@field decay? number|orrery.Schedule of the weights themselves (default 0)
+---@field groups? table {{match = pattern or list of paths, frozen =, optimizer = or any option =}, ...}: the first that matches counts (default {})
+
+---Adafactor (Shazeer and Stern, 2018): of a matrix it keeps means of squared gradients of rows and columns only. Steps are parts of the size of the parameter. Of more than two dims the last two are matrices.
+---@param options? orrery.optim.adafactor.Options
+---@return orrery.Optimizer
+function orrery.optim.adafactor(options) end
+
 ---@class orrery.optim.adagrad.Options
 ---@field lr? number|orrery.Schedule the rate, or a function of the step (default 0.01)
 ---@field decay? number|orrery.Schedule default 0
@@ -2434,6 +2795,19 @@ function orrery.optim.adagrad(options) end
 ---@param options? orrery.optim.adam.Options
 ---@return orrery.Optimizer
 function orrery.optim.adam(options) end
+
+---@class orrery.optim.adamax.Options
+---@field lr? number|orrery.Schedule the rate, or a function of the step (default 2e-3)
+---@field b1? number|orrery.Schedule default 0.9
+---@field b2? number|orrery.Schedule how much of the largest gradient stays with each step (default 0.999)
+---@field eps? number|orrery.Schedule default 1e-8
+---@field decay? number|orrery.Schedule default 0
+---@field groups? table {{match = pattern or list of paths, frozen =, optimizer = or any option =}, ...}: the first that matches counts (default {})
+
+---AdaMax (Kingma and Ba, 2015): Adam that divides by the largest gradient, which fades, instead of by a mean of squares.
+---@param options? orrery.optim.adamax.Options
+---@return orrery.Optimizer
+function orrery.optim.adamax(options) end
 
 ---@class orrery.optim.adamw.Options
 ---@field lr? number|orrery.Schedule the rate, or a function of the step (default 1e-3)
@@ -2469,9 +2843,22 @@ function orrery.optim.constant(options) end
 ---@return orrery.Schedule
 function orrery.optim.cosine(options) end
 
+---@class orrery.optim.cosine_restarts.Options
+---@field peak? number the rate after the warm-up
+---@field warmup? integer steps in which the rate grows from 0 (default 0)
+---@field period? integer steps from the peak until the rate is there again
+---@field factor? integer from one period to the next (default 1)
+---@field floor? number where a period would end with its next step (default 0)
+
+---A warm-up, then half a cosine from the peak towards the floor, over and over again.
+---@param options orrery.optim.cosine_restarts.Options
+---@return orrery.Schedule
+function orrery.optim.cosine_restarts(options) end
+
 ---@class orrery.optim.define.Options
 ---@field options? table {name = default}; lr, and what is given as a function of the step, reaches the update as a run-time scalar, of which every rank takes rank 0's; the others as numbers (default {})
 ---@field states? string[] names of tensors like the parameter, zero at first (default {})
+---@field shapes? table {name = function(dims)}: the dims of a state that is not like a parameter of these dims; nil: that parameter has none. A single number is f32 beside 16 bits (default {})
 ---@field scalars? fun(step,o):table further numbers for a step of the run, from options that are numbers here (default false)
 ---@field counted? boolean o.count is how many updates the parameter has taken, with this one: an f32 number (exact to 2^24, where it stays) that is kept with its states. It is less than the run's step after steps in which the parameter was frozen or which a loss scale took back (default false)
 ---@field update? fun(p,g,s,o) returns the new p and a table of new states; o.path is the parameter's, and o.held_by["linear"] is true if it is a part of a module of that kind; required
@@ -2481,6 +2868,16 @@ function orrery.optim.cosine(options) end
 ---@param definition orrery.optim.define.Options
 ---@return fun(options:table):orrery.Optimizer
 function orrery.optim.define(name, definition) end
+
+---@class orrery.optim.exponential.Options
+---@field peak? number the rate after the warm-up
+---@field warmup? integer steps in which the rate grows from 0 (default 0)
+---@field gamma? number
+
+---A warm-up, then one step with the peak, and each further one with gamma times the rate before.
+---@param options orrery.optim.exponential.Options
+---@return orrery.Schedule
+function orrery.optim.exponential(options) end
 
 ---@class orrery.optim.lamb.Options
 ---@field lr? number|orrery.Schedule the rate, or a function of the step (default 1e-3)
@@ -2535,12 +2932,24 @@ function orrery.optim.lion(options) end
 ---@field momentum? number|orrery.Schedule default 0.9
 ---@field decay? number|orrery.Schedule default 0
 ---@field nesterov? boolean default false
+---@field dampening? number|orrery.Schedule what later gradients lack in v; not with nesterov (default 0)
 ---@field groups? table {{match = pattern or list of paths, frozen =, optimizer = or any option =}, ...}: the first that matches counts (default {})
 
----Gradient descent with momentum: v = momentum * v + g; p - lr * v.
+---Gradient descent with momentum: v = momentum * v + (1 - dampening) * g, in the first update g; p - lr * v.
 ---@param options? orrery.optim.momentum.Options
 ---@return orrery.Optimizer
 function orrery.optim.momentum(options) end
+
+---@class orrery.optim.multistep.Options
+---@field peak? number the rate after the warm-up
+---@field warmup? integer steps in which the rate grows from 0 (default 0)
+---@field at? integer[] after so many steps, counted from the warm-up's end, ascending
+---@field gamma? number default 0.1
+
+---A warm-up, then the peak, times gamma after each of some numbers of steps.
+---@param options orrery.optim.multistep.Options
+---@return orrery.Schedule
+function orrery.optim.multistep(options) end
 
 ---@class orrery.optim.muon.Options
 ---@field lr? number|orrery.Schedule the rate, or a function of the step (default 1e-3)
@@ -2556,6 +2965,61 @@ function orrery.optim.momentum(options) end
 ---@return orrery.Optimizer
 function orrery.optim.muon(options) end
 
+---@class orrery.optim.nadam.Options
+---@field lr? number|orrery.Schedule the rate, or a function of the step (default 2e-3)
+---@field b1? number|orrery.Schedule default 0.9
+---@field b2? number|orrery.Schedule default 0.999
+---@field eps? number|orrery.Schedule default 1e-8
+---@field decay? number|orrery.Schedule default 0
+---@field decoupled? boolean decay of the weights themselves, as adamw's (default false)
+---@field momentum_decay? number|orrery.Schedule momentum is b1 (1 - 0.96^(n momentum_decay) / 2) with the n-th update (default 4e-3)
+---@field groups? table {{match = pattern or list of paths, frozen =, optimizer = or any option =}, ...}: the first that matches counts (default {})
+
+---NAdam (Dozat, 2016): Adam with Nesterov's momentum, which grows to b1 in the first steps.
+---@param options? orrery.optim.nadam.Options
+---@return orrery.Optimizer
+function orrery.optim.nadam(options) end
+
+---@class orrery.optim.one_cycle.Options
+---@field peak? number the largest rate
+---@field steps? integer the last step
+---@field up? number the part of the steps in which the rate grows (default 0.3)
+---@field start? number what the first rate is the peak's part of (default 25)
+---@field final? number what the last rate is the first one's part of (default 1e4)
+---@field phases? integer 3: down to the first rate in as many steps as up, and to the last rate in the others (default 2)
+---@field shape? string how rates change within a phase: cos or linear (default 'cos')
+
+---From peak / start up to the peak in the first part of the steps, then down to peak / start / final at the last one.
+---@param options orrery.optim.one_cycle.Options
+---@return orrery.Schedule
+function orrery.optim.one_cycle(options) end
+
+---@class orrery.optim.polynomial.Options
+---@field peak? number the rate after the warm-up
+---@field warmup? integer steps in which the rate grows from 0 (default 0)
+---@field steps? integer the last step
+---@field power? number default 1
+---@field floor? number the last rate (default 0)
+
+---A warm-up, then down to the floor as a power of what is left of the steps: optim.linear if it is 1.
+---@param options orrery.optim.polynomial.Options
+---@return orrery.Schedule
+function orrery.optim.polynomial(options) end
+
+---@class orrery.optim.radam.Options
+---@field lr? number|orrery.Schedule the rate, or a function of the step (default 1e-3)
+---@field b1? number|orrery.Schedule default 0.9
+---@field b2? number|orrery.Schedule default 0.999
+---@field eps? number|orrery.Schedule default 1e-8
+---@field decay? number|orrery.Schedule default 0
+---@field decoupled? boolean decay of the weights themselves, as adamw's (default false)
+---@field groups? table {{match = pattern or list of paths, frozen =, optimizer = or any option =}, ...}: the first that matches counts (default {})
+
+---RAdam (Liu et al., 2020): Adam whose first steps, of which squares tell too little, are momentum's, and whose later ones are rectified.
+---@param options? orrery.optim.radam.Options
+---@return orrery.Optimizer
+function orrery.optim.radam(options) end
+
 ---@class orrery.optim.rmsprop.Options
 ---@field lr? number|orrery.Schedule the rate, or a function of the step (default 0.01)
 ---@field alpha? number|orrery.Schedule how much of the mean stays with each step (default 0.99)
@@ -2568,12 +3032,32 @@ function orrery.optim.muon(options) end
 ---@return orrery.Optimizer
 function orrery.optim.rmsprop(options) end
 
----A constructor of learning-rate schedules with a linear warm-up. shape(t, o) is the rate after the warm-up, t in [0, 1] being the way from there to `steps`.
+---@class orrery.optim.rprop.Options
+---@field lr? number|orrery.Schedule the first step of each weight (default 0.01)
+---@field shrink? number|orrery.Schedule what a step is multiplied by where the sign has changed (default 0.5)
+---@field grow? number|orrery.Schedule and where it has not (default 1.2)
+---@field least? number|orrery.Schedule the smallest step (default 1e-6)
+---@field most? number|orrery.Schedule the largest step (default 50)
+---@field groups? table {{match = pattern or list of paths, frozen =, optimizer = or any option =}, ...}: the first that matches counts (default {})
+
+---Rprop (Riedmiller and Braun, 1993), for whole batches: each weight's own step grows while its gradient keeps its sign.
+---@param options? orrery.optim.rprop.Options
+---@return orrery.Optimizer
+function orrery.optim.rprop(options) end
+
+---A constructor of learning-rate schedules with a linear warm-up. shape(t, o, n) is the rate after the warm-up, t in [0, 1] being the way from there to `steps`, and n how many steps came between, from 0.
 ---@param name string
----@param defaults table its options, numbers: {peak = false, warmup = 0, steps = false, ...}; false: must be given
----@param shape fun(t:number,o:table):number
+---@param defaults table its options, numbers: {peak = false, warmup = 0, steps = false, ...}; false: must be given; a list: one of numbers; without `warmup` or `steps` it has none
+---@param shape fun(t:number,o:table,n:integer):number
+---@param check? fun(o:table) fails for options that do not fit
 ---@return fun(options:table):orrery.Schedule
-function orrery.optim.schedule(name, defaults, shape) end
+function orrery.optim.schedule(name, defaults, shape, check) end
+
+---One schedule after another: each has so many steps, which it counts from 1, and the last one all others.
+---@param schedules orrery.Schedule[]
+---@param steps integer[] one for each but the last
+---@return orrery.Schedule
+function orrery.optim.sequential(schedules, steps) end
 
 ---@class orrery.optim.sgd.Options
 ---@field lr? number|orrery.Schedule the rate, or a function of the step (default 0.01)
@@ -2584,6 +3068,17 @@ function orrery.optim.schedule(name, defaults, shape) end
 ---@param options? orrery.optim.sgd.Options
 ---@return orrery.Optimizer
 function orrery.optim.sgd(options) end
+
+---@class orrery.optim.step.Options
+---@field peak? number the rate after the warm-up
+---@field warmup? integer steps in which the rate grows from 0 (default 0)
+---@field every? integer how many steps have one rate
+---@field gamma? number from one rate to the next (default 0.1)
+
+---A warm-up, then `every` steps with the peak, as many with gamma times that, and so on.
+---@param options orrery.optim.step.Options
+---@return orrery.Schedule
+function orrery.optim.step(options) end
 
 ---@class orrery.Optimizer
 local Optimizer = {}

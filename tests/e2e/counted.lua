@@ -26,11 +26,18 @@ local uncounted = optim.define("adamw", {
   end,
 })
 
+-- Kinds with options of their own.
+local others = {
+  damped = function(o) o.dampening = 0.75 return optim.momentum(o) end,
+  radam_short = function(o) o.b2 = 0.9 return optim.radam(o) end,
+  rprop = function(o) return optim.rprop { lr = o.lr, groups = { { match = "b", lr = 0.05 } } } end,
+}
+
 local function optimizer(old)
   local lr = optim.linear { peak = 0.1, steps = 20 }
   local groups = { { match = "b", decay = 0, lr = 0.05 } }
   if old then return uncounted { lr = lr, decay = 0.1, groups = groups } end
-  return optim[args.kind] { lr = lr, decay = 0.1, groups = groups }
+  return (others[args.kind] or optim[args.kind]) { lr = lr, decay = 0.1, groups = groups }
 end
 
 local Net = nn.module("net", function(m)

@@ -15,7 +15,8 @@ import unittest
 from program import HERE, orrery
 
 SLOPES = {"a": [1, -2, 0.5], "b": [3, 0.125]}
-KINDS = ["sgd", "momentum", "adagrad", "rmsprop", "lion", "lars", "adam", "adamw", "lamb"]
+NEWER = ["damped", "adadelta", "adamax", "nadam", "radam", "radam_short", "rprop", "adafactor"]
+KINDS = ["sgd", "momentum", "adagrad", "rmsprop", "lion", "lars", "adam", "adamw", "lamb"] + NEWER
 
 
 def norm(x):
@@ -40,6 +41,9 @@ class Copy:
         lr = self.fixed or 0.1 * (1 - step / 20)
         p, m, v, decay, kind = self.p, self.m, self.v, self.decay, self.kind
         self.count += 1
+        if kind in NEWER:
+            self.p = self.newer(g, lr)
+            return
         if kind in ("adam", "sgd", "momentum", "adagrad", "rmsprop"):
             g = [x + decay * w for x, w in zip(g, p)]
         if kind in ("adam", "adamw", "lamb"):
@@ -69,6 +73,51 @@ class Copy:
             self.m = step_by = [0.9 * a + lr * trust * (x + decay * w) for a, x, w in zip(m, g, p)]
             lr = 1
         self.p = [w - lr * s for w, s in zip(p, step_by)]
+
+
+    def newer(self, g, lr):
+        """The parameter after an update by PyTorch's kinds."""
+        n, p, decay = self.count, self.p, self.decay
+        if self.kind == "adafactor":
+            weight = n ** -0.8
+            self.v = v = [a + (x * x - a) * weight for a, x in zip(self.v, g)]
+            by = [x / math.sqrt(max(a, 2 ** -46)) for a, x in zip(v, g)]
+            rate = max(1e-3, norm(p) / math.sqrt(len(p))) * min(lr, n ** -0.5) / max(1, norm(by) / math.sqrt(len(by)))
+            return [w * (1 - lr * decay) - rate * x for w, x in zip(p, by)]
+        if self.kind == "rprop":
+            sizes = self.v if n > 1 else [lr] * len(p)
+            turns = [a * x for a, x in zip(self.m, g)]
+            self.v = [min(max(a * (1.2 if t > 0 else 0.5 if t < 0 else 1), 1e-6), 50) for a, t in zip(sizes, turns)]
+            self.m = m = [x if t >= 0 else 0 for x, t in zip(g, turns)]
+            return [w - (x > 0) * a + (x < 0) * a for w, x, a in zip(p, m, self.v)]
+        g = [x + decay * w for x, w in zip(g, p)]
+        if self.kind == "damped":
+            self.m = [0.9 * a + x * (0.25 if n > 1 else 1) for a, x in zip(self.m, g)]
+            return [w - lr * a for w, a in zip(p, self.m)]
+        if self.kind == "adadelta":
+            self.v = [0.9 * a + 0.1 * x * x for a, x in zip(self.v, g)]
+            by = [x * math.sqrt((b + 1e-6) / (a + 1e-6)) for x, a, b in zip(g, self.v, self.m)]
+            self.m = [0.9 * b + 0.1 * x * x for b, x in zip(self.m, by)]
+            return [w - lr * x for w, x in zip(p, by)]
+        self.m = m = [0.9 * a + 0.1 * x for a, x in zip(self.m, g)]
+        first = 1 - 0.9 ** n
+        if self.kind == "adamax":
+            self.v = [max(0.999 * a, abs(x) + 1e-8) for a, x in zip(self.v, g)]
+            return [w - lr * a / first / b for w, a, b in zip(p, m, self.v)]
+        b2 = 0.9 if self.kind == "radam_short" else 0.999
+        self.v = v = [b2 * a + (1 - b2) * x * x for a, x in zip(self.v, g)]
+        second = 1 - b2 ** n
+        if self.kind == "nadam":
+            mus = [0.9 * (1 - 0.5 * 0.96 ** (i * 4e-3)) for i in range(1, n + 2)]
+            now, after = math.prod(mus[:-1]), math.prod(mus)
+            by = [x * (1 - mus[-2]) / (1 - now) + a * mus[-1] / (1 - after) for x, a in zip(g, m)]
+            return [w - lr * x / (math.sqrt(b / second) + 1e-8) for w, x, b in zip(p, by, v)]
+        most = 2 / (1 - b2) - 1
+        length = most - 2 * n * b2 ** n / second
+        if length <= 5:
+            return [w - lr * a / first for w, a in zip(p, m)]
+        factor = math.sqrt((length - 4) * (length - 2) * most / ((most - 4) * (most - 2) * length)) * math.sqrt(second)
+        return [w - lr * a / first * factor / (math.sqrt(b) + 1e-8) for w, a, b in zip(p, m, v)]
 
 
 class Case:
@@ -153,6 +202,10 @@ class Counted(unittest.TestCase):
                                          ("adam", "attached"), ("adamw", "skipped"), ("lion", "frozen"), ("rmsprop", "apart")]):
             self.check(Case(100 + i, kind, how))
 
+    def test_newer_kinds(self):
+        for i, kind in enumerate(NEWER):
+            self.check(Case(200 + i, kind, ("frozen", "skipped", "attached", "frozen")[i % 4]))
+
     def test_checkpoints_that_do_not_count(self):
         for attached in (False, True):
             with tempfile.TemporaryDirectory() as folder:
@@ -181,8 +234,11 @@ orrery.log("moved %.9g %.9g", table.unpack(w:read():tolist()))
                 self.assertAlmostEqual(float(moved), -0.01 * 15, delta=1e-6)
 
     def test_f64(self):
-        case = Case(3, "adamw", "frozen")
-        words = case.words("unused")
+        for i, kind in enumerate(["adamw"] + NEWER):
+            with self.subTest(kind):
+                self.check_f64(Case(3 + i, kind, "frozen"))
+
+    def check_f64(self, case):
         case.again, case.ranks = 0, 1
         words = [w for w in case.words("unused") if not w.startswith("stack=")] + ["dtype=f64"]
         for line, want in zip(self.values(1, words), case.right()):

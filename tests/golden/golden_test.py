@@ -93,13 +93,23 @@ class Golden(unittest.TestCase):
         """By PyTorch's figures, and with the same bits on more ranks, in pieces and from a checkpoint."""
         for kind, wanted in json.loads((HERE / "optimizers.json").read_text()).items():
             with self.subTest(kind), tempfile.TemporaryDirectory() as directory:
+                steps = f"steps={len(wanted) - 1}"
                 for kernels in KERNELS:
-                    found = lines("optimizers.lua", kernels, f"kind={kind}")
+                    found = lines("optimizers.lua", kernels, f"kind={kind}", steps)
                     for [ours], theirs in zip(found, wanted, strict=True):
                         self.assertLess(error(ours, theirs), 1e-5, (kernels, ours, theirs))
-                alone, shared = (lines("optimizers.lua", "cpu", f"kind={kind}", "microbatches=4", *more, ranks=ranks)
+                alone, shared = (lines("optimizers.lua", "cpu", f"kind={kind}", steps, "microbatches=4", *more, ranks=ranks)
                                  for ranks, more in ((1, ()), (3, (f"again={directory}", "stack=strategy.data {}, strategy.zero { stage = 3 }"))))
                 self.assertEqual(shared, alone)
+
+    def test_schedules(self):
+        """By PyTorch's rates over 100 steps."""
+        wanted = json.loads((HERE / "schedules.json").read_text())
+        found = {name: rates for name, *rates in map(str.split, run("schedules.lua", "cpu").splitlines())}
+        self.assertEqual(sorted(found), sorted(wanted))
+        for name, rates in wanted.items():
+            for step, (ours, theirs) in enumerate(zip(map(float, found[name]), rates, strict=True), 1):
+                self.assertLess(abs(ours - theirs), 1e-9 * theirs + 1e-15, f"{name}, step {step}: {ours}, wanted {theirs}")
 
     def test_recurrent(self):
         for model in ("lstm", "gru"):
@@ -175,6 +185,30 @@ class Layers(unittest.TestCase):
                     self.assertEqual(len(found[name]), len(wanted), name)
                     for x, y in zip(found[name], wanted):
                         self.assertLess(abs(x - y), 1e-5 * max(1, abs(y)), f"{name}: {found[name]}, wanted {wanted}")
+
+
+class Apart(unittest.TestCase):
+    @staticmethod
+    def found(microbatches, stack="", ranks=1, only="*"):
+        done = run("apart.lua", "cpu", f"microbatches={microbatches}", f"stack={stack}", f"only={only}", ranks=ranks)
+        return {name: figures for name, *figures in map(str.split, done.splitlines())}
+
+    def near(self, found, wanted):
+        self.assertEqual(sorted(found), sorted(wanted))
+        for name, figures in wanted.items():
+            for x, y in zip(found[name][:2], figures[:2]):
+                self.assertLess(error(float(x), float(y)), 2e-6, (name, found[name], figures))
+
+    def test_ragged_batches(self):
+        """Losses and layers train to the same bits on several ranks, and to the numbers of the whole batch."""
+        parts = self.found(4)
+        self.near(parts, self.found(1))
+        for ranks, stack in ((3, "strategy.data {}"), (3, "strategy.data {}, strategy.zero { stage = 3 }")):
+            self.assertEqual(parts, self.found(4, stack, ranks), stack)
+
+    def test_cut_layers(self):
+        for stack in ("strategy.tensor {}", "strategy.pipeline {}"):
+            self.near(self.found(2, stack, 2, "*coder_layer"), self.found(2, only="*coder_layer"))
 
 
 class Batches(unittest.TestCase):

@@ -1,11 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # PyTorch's layers of layer_cases.lua, and their figures: sums of squares and products with a pattern of the result
-# and of the gradients by the input, the bias and the weight.
+# and of the gradients by the inputs and the parameters. Run by itself it writes those that figures.json lacks.
+import json
 import math
+import pathlib
 
 import torch
 from torch import nn
+
+import function_cases
+import loss_cases
+import transformer_cases
 
 # Of batchnorm the evaluation, whose statistics are those of no step: mean 0 and variance 1.
 CASES = {
@@ -52,20 +58,41 @@ def measures(values, pattern):
     return [(values * values).sum().item(), (values * pattern).sum().item()]
 
 
-def figures_of(layer, dims):
-    states = [p for _, p in sorted(layer.named_parameters())]
+def further(i, dims, kind, classes=0):
+    """The i-th of a case's further inputs, whose kinds are those of layers.lua."""
+    if kind in ("real", "unit"):
+        return numbers(dims, 20 + i, *((2, 0.25) if kind == "real" else (0.45, 0.5))).requires_grad_()
+    at = torch.arange(math.prod(dims)).reshape(dims)
+    return torch.where(at % 3 == 0, -1.0, 1.0) if kind == "signs" else (at * 7 + 3) % classes
+
+
+def figures_of(layer, dims, *more):
+    states = [p for _, p in sorted(layer.named_parameters())] if isinstance(layer, nn.Module) else []
     with torch.no_grad():
         for i, state in enumerate(states, 1):
             state.copy_(numbers(state.shape, 10 * i, 0.5))
-    x = numbers(dims, 0, 2, 0.25).requires_grad_()
-    y = layer(x)
+    inputs = [numbers(dims, 0, 2, 0.25).requires_grad_()] + [further(i, *each) for i, each in enumerate(more, 1)]
+    y = layer(*inputs)
     pattern = numbers(y.shape, 5)
     (y * pattern).sum().backward()
     found = measures(y, pattern)
-    for i, each in enumerate([x] + states):
+    for i, each in enumerate([x for x in inputs if x.requires_grad] + states):
         found += measures(each.grad, numbers(each.shape, 6 + i))
     return found
 
 
-def figures():
-    return {name: figures_of(*case) for name, case in CASES.items()}
+def figures(known=()):
+    every = {**CASES, **loss_cases.CASES, **function_cases.CASES, **transformer_cases.CASES}
+    return {name: figures_of(*case) for name, case in every.items() if name not in known}
+
+
+def main():
+    torch.set_num_threads(1)
+    path = pathlib.Path(__file__).with_name("figures.json")
+    every = json.loads(path.read_text())
+    every["layers"].update(figures(every["layers"]))
+    path.write_text(json.dumps(every, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

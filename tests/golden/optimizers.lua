@@ -4,7 +4,7 @@
 -- the squares of the parameters. optimizers.py is the same in PyTorch, optimizers.json its figures.
 local orrery = require "orrery"
 local nn, optim = orrery.nn, orrery.optim
-local args = orrery.args { kind = "", microbatches = 1, stack = "", again = "" }
+local args = orrery.args { kind = "", steps = 8, microbatches = 1, stack = "", again = "" }
 
 local function filled(n, rows, columns)
   local list = {}
@@ -21,6 +21,19 @@ local kinds = {
   lion = function() return optim.lion { lr = 0.01, decay = 0.1 } end,
   lamb = function() return optim.lamb { lr = 0.05, b2 = 0.99, decay = 0.1 } end,
   lars = function() return optim.lars { lr = 0.5, trust = 0.1, decay = 0.1 } end,
+  momentum = function() return optim.momentum { lr = 0.05, dampening = 0.4, decay = 0.1 } end,
+  nesterov = function() return optim.momentum { lr = 0.03, nesterov = true, decay = 0.1 } end,
+  adadelta = function() return optim.adadelta { rho = 0.8, decay = 0.1 } end,
+  adadelta_slow = function() return optim.adadelta { lr = 0.3, eps = 1e-3 } end,
+  adamax = function() return optim.adamax { lr = 0.02, b2 = 0.9, decay = 0.1 } end,
+  nadam = function() return optim.nadam { lr = 0.01, decay = 0.1 } end,
+  nadam_decoupled = function() return optim.nadam { lr = 0.01, decay = 0.1, decoupled = true, momentum_decay = 0.1 } end,
+  radam = function() return optim.radam { lr = 0.02, decay = 0.1 } end,
+  radam_decoupled = function() return optim.radam { lr = 0.02, b2 = 0.9, decay = 0.1, decoupled = true } end,
+  rprop = function() return optim.rprop {} end,
+  rprop_bounded = function() return optim.rprop { lr = 0.02, shrink = 0.7, grow = 1.5, least = 1e-3, most = 0.05 } end,
+  adafactor = function() return optim.adafactor { decay = 0.1 } end,
+  adafactor_fast = function() return optim.adafactor { lr = 0.5, b2_decay = -0.5, clip = 1.5, eps = 0.9 } end,
   muon = function()
     return optim.muon {
       lr = 0.05, groups = { { match = "*.bias", optimizer = optim.adamw { lr = 0.02, b2 = 0.99, decay = 0 } } },
@@ -49,9 +62,9 @@ end
 
 local net, run = make()
 local batch = { x = filled(20, 8, 6), y = filled(21, 8, 3) }
-for step = 1, 8 do
+for step = 1, args.steps do
   orrery.log("%.9g", run:step(batch):mean())
-  if step == 4 and args.again ~= "" then
+  if step == args.steps // 2 and args.again ~= "" then
     run:save(args.again)
     net, run = make()
     run:load(args.again)

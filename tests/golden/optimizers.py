@@ -47,6 +47,27 @@ def lars(state, p, g, _, lr=0.5, momentum=0.9, trust=0.1, decay=0.1):
     return state["v"]
 
 
+O = torch.optim
+OF_TORCH = {  # for 30 steps, in f64: some take steps by signs
+    "momentum": (O.SGD, dict(lr=0.05, momentum=0.9, dampening=0.4, weight_decay=0.1)),
+    "nesterov": (O.SGD, dict(lr=0.03, momentum=0.9, nesterov=True, weight_decay=0.1)),
+    "adadelta": (O.Adadelta, dict(rho=0.8, weight_decay=0.1)),
+    "adadelta_slow": (O.Adadelta, dict(lr=0.3, eps=1e-3)),
+    "adamax": (O.Adamax, dict(lr=0.02, betas=(0.9, 0.9), weight_decay=0.1)),
+    "nadam": (O.NAdam, dict(lr=0.01, weight_decay=0.1)),
+    "nadam_decoupled": (O.NAdam, dict(lr=0.01, weight_decay=0.1, decoupled_weight_decay=True, momentum_decay=0.1)),
+    "radam": (O.RAdam, dict(lr=0.02, weight_decay=0.1)),
+    "radam_decoupled": (O.RAdam, dict(lr=0.02, betas=(0.9, 0.9), weight_decay=0.1, decoupled_weight_decay=True)),
+    "rprop": (O.Rprop, {}),
+    "rprop_bounded": (O.Rprop, dict(lr=0.02, etas=(0.7, 1.5), step_sizes=(1e-3, 0.05))),
+    "adafactor": (O.Adafactor, dict(eps=(2 ** -23, 1e-3), weight_decay=0.1)),
+    "adafactor_fast": (O.Adafactor, dict(lr=0.5, beta2_decay=-0.5, d=1.5, eps=(2 ** -23, 0.9))),
+}
+
+
+FEW = {"adafactor_fast": 6}  # its steps are so long that rounding soon tells
+
+
 class Muon(torch.optim.Muon):
     """In f32 throughout."""
 
@@ -56,6 +77,9 @@ class Muon(torch.optim.Muon):
 
 
 def optimizers(kind, w1, b1, w2, b2, w3, b3):
+    if kind in OF_TORCH:
+        make, options = OF_TORCH[kind]
+        return [make([w1, b1, w2, b2, w3, b3], **options)]
     everything, weights, biases = [w1, b1, w2, b2, w3, b3], [w1, w2, w3], [b1, b2, b3]
     by_hand = {"lion": lion, "lamb": lamb, "lars": lars}
     if kind in by_hand:
@@ -69,11 +93,12 @@ def optimizers(kind, w1, b1, w2, b2, w3, b3):
 
 
 def trained(kind):
+    wide, steps = (torch.float64, FEW.get(kind, 30)) if kind in OF_TORCH else (torch.float32, 8)
     shapes = [(12, 6), (12,), (8, 12), (8,), (3, 8), (3,)]
-    w1, b1, w2, b2, w3, b3 = parameters = [filled(n, *shape).requires_grad_() for n, shape in enumerate(shapes, 1)]
-    x, y = filled(20, 8, 6), filled(21, 8, 3)
+    w1, b1, w2, b2, w3, b3 = parameters = [filled(n, *shape).to(wide).requires_grad_() for n, shape in enumerate(shapes, 1)]
+    x, y = filled(20, 8, 6).to(wide), filled(21, 8, 3).to(wide)
     steppers, figures = optimizers(kind, *parameters), []
-    for step in range(1, 9):
+    for step in range(1, steps + 1):
         if kind == "muon_as_adamw":
             steppers[-1].param_groups[0]["lr"] = 0.1 * (1 - step / 8)
         loss = F.mse_loss(F.linear(F.linear(F.linear(x, w1, b1).tanh(), w2, b2).tanh(), w3, b3), y)
@@ -87,6 +112,6 @@ def trained(kind):
 
 
 if __name__ == "__main__":
-    kinds = ["rmsprop", "lion", "lamb", "lars", "muon", "muon_as_adamw"]
+    kinds = ["rmsprop", "lion", "lamb", "lars", "muon", "muon_as_adamw", *OF_TORCH]
     lines = ",\n".join(f'"{kind}": {json.dumps([float(f"{x:.9g}") for x in trained(kind)])}' for kind in kinds)
     pathlib.Path(__file__).with_suffix(".json").write_text(f"{{\n{lines}\n}}\n")

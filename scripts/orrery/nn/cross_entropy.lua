@@ -1,11 +1,46 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
 --- nn.cross_entropy(logits, labels, options)
---- The mean over all positions that count: orrery.cross_entropy by its other name.
+--- Cross-entropy of logits [..., classes] and labels: 0-based classes [...], or real numbers [..., classes], the
+--- probability of each. The mean is over all positions that count.
 ---@param logits orrery.Tensor
----@param labels orrery.Tensor 0-based classes
----@param options? table {weights =, ignore =} as orrery.cross_entropy takes them
+---@param labels orrery.Tensor
+---@param options? table
+---@option weights orrery.Tensor=nil weight of each position; the mean is over the weights
+---@option ignore integer=nil positions with this label do not count; the mean of none is NaN
+---@option label_smoothing number=0 how much of each label all classes share
+---@option reduction string='mean' mean, sum or none
 ---@return orrery.Tensor
-local _, orrery = ...
 
-return orrery.cross_entropy
+-- Labels are smoothed as by Szegedy et al., 2016 (arXiv:1512.00567).
+local _, orrery = ...
+local losses = require "orrery.losses"
+local log_softmax = require "orrery.elementary".log_softmax
+
+-- Of labels that are probabilities.
+local function soft(logits, labels, o)
+  if o.ignore then orrery.fail "cross_entropy: ignore is a class, and labels are probabilities here: give weights" end
+  losses.alike("cross_entropy", logits, labels, "logits and labels")
+  local share = o.label_smoothing
+  if share > 0 then labels = labels * (1 - share) + share / logits.shape[-1] end
+  local each = -(log_softmax(logits) * labels):sum(-1)
+  if not o.weights then return losses.reduced(each, o.reduction) end
+  return losses.weighted("cross_entropy", each, o.weights, o.reduction)
+end
+
+return function(logits, labels, options)
+  local o = losses.options("cross_entropy", options, { weights = false, ignore = false, label_smoothing = 0 })
+  local share = o.label_smoothing
+  if not (share >= 0 and share <= 1) then
+    orrery.fail(("cross_entropy: label_smoothing = %g is not in [0, 1]"):format(share))
+  end
+  if labels.dtype:find "f" then return soft(losses.wide(logits), losses.wide(labels), o) end
+  if share == 0 and o.reduction == "mean" then
+    return orrery.cross_entropy(logits, labels, { weights = o.weights or nil, ignore = o.ignore or nil })
+  end
+  return losses.at_labels("cross_entropy", losses.wide(logits), labels, o, function(numbers, classes)
+    local logs = log_softmax(numbers)
+    local each = -losses.of_labels(logs, classes)
+    return share == 0 and each or each * (1 - share) - logs:mean(-1) * share
+  end)
+end

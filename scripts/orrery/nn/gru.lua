@@ -13,37 +13,6 @@
 ---@option bidirectional boolean=false
 ---@option dtype orrery.DType='f32'
 ---@return orrery.Module
+local recurrent, cells = require "orrery.nn_recurrent", require "orrery.recurrent_cells"
 
--- Cho et al. 2014 (arXiv:1406.1078), with the reset gate behind the product, as PyTorch and cuDNN have it; gates in
--- their order: reset, update, new.
-local _, orrery = ...
-local recurrent = require "orrery.nn_recurrent"
-
-local cell = {}
-
-function cell.bias(p) return p.bias_ih end
-
-function cell.step(p, state, z)
-  local with = p.bias_hh
-  if state then
-    with = state:matmul(p.weight_hh, { transpose_b = true })
-    if p.bias_hh then with = with + p.bias_hh end
-  end
-  local zr, zu, zn = z:split(-1, 3)
-  if not with then
-    local h = (1 - zu:sigmoid()) * zn:tanh()
-    return h, h
-  end
-  local hr, hu, hn = with:split(-1, 3)
-  local new = (zn + (zr + hr):sigmoid() * hn):tanh()
-  local keep = (zu + hu):sigmoid()
-  local h = (1 - keep) * new
-  if state then h = h + keep * state end
-  return h, h
-end
-
-function cell.part(state, i) return recurrent.of_layer(state, i) end
-
-function cell.join(states) return recurrent.layers(states) end
-
-return recurrent.module("gru", 3, cell)
+return recurrent.module("gru", cells.gru)

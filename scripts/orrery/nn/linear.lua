@@ -8,6 +8,7 @@
 ---@option bias boolean=true
 ---@option tie orrery.State=false the weight to use, of another layer
 ---@option init orrery.Initial=nn.init.fan_in how the weight begins
+---@option bias_init orrery.Initial=nn.init.uniform(-1/sqrt(inputs),1/sqrt(inputs)) how the bias begins
 ---@option dtype orrery.DType='f32'
 ---@return orrery.Module
 local _, orrery = ...
@@ -30,7 +31,7 @@ end
 
 return nn.module("linear", function(m, inputs, outputs, options)
   local o = orrery.options("linear", options, {
-    bias = true, tie = false, init = nn.init.fan_in, dtype = "f32",
+    bias = true, tie = false, init = nn.init.fan_in, bias_init = false, dtype = "f32",
   })
   local sizes = type(outputs) == "table" and outputs or nil
   local dims = { sizes and total(sizes) or outputs, inputs }
@@ -39,7 +40,8 @@ return nn.module("linear", function(m, inputs, outputs, options)
   local bias
   if o.bias then
     local bound = 1 / math.sqrt(inputs)
-    bias = orrery.parameter(dims[1], { init = nn.init.uniform(-bound, bound), dtype = o.dtype })
+    local init = nn.init.resolve(o.bias_init or nn.init.uniform(-bound, bound), { dims[1] })
+    bias = orrery.parameter(dims[1], { init = init, dtype = o.dtype })
     m.bias = bias
   end
   return function(x)

@@ -13,31 +13,6 @@
 ---@option bidirectional boolean=false
 ---@option dtype orrery.DType='f32'
 ---@return orrery.Module
+local recurrent, cells = require "orrery.nn_recurrent", require "orrery.recurrent_cells"
 
--- Hochreiter and Schmidhuber 1997, with Gers' forget gate; gates in PyTorch's order: input, forget, cell, output.
-local _, orrery = ...
-local recurrent = require "orrery.nn_recurrent"
-
-local cell = {}
-
-function cell.bias(p) return p.bias_ih and p.bias_ih + p.bias_hh end
-
-function cell.step(p, state, z)
-  -- Added before it is split, so that its gradient is joined once, for both summands.
-  if state then z = z + state.h:matmul(p.weight_hh, { transpose_b = true }) end
-  local i, f, g, o = z:split(-1, 4)
-  local c = i:sigmoid() * g:tanh()
-  if state then c = c + f:sigmoid() * state.c end
-  local h = o:sigmoid() * c:tanh()
-  return { h = h, c = c }, h
-end
-
-function cell.part(state, i) return { h = recurrent.of_layer(state.h, i), c = recurrent.of_layer(state.c, i) } end
-
-function cell.join(states)
-  local h, c = {}, {}
-  for i, state in ipairs(states) do h[i], c[i] = state.h, state.c end
-  return { h = recurrent.layers(h), c = recurrent.layers(c) }
-end
-
-return recurrent.module("lstm", 4, cell)
+return recurrent.module("lstm", cells.lstm)

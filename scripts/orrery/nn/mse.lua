@@ -1,11 +1,16 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
---- nn.mse(x, y)
+--- nn.mse(x, y, options)
 --- Mean of squared differences.
 ---@param x orrery.Tensor
 ---@param y orrery.Tensor|number
+---@param options? table
+---@option reduction string='mean' mean, sum or none
 ---@return orrery.Tensor
-return function(x, y)
+local losses = require "orrery.losses"
+
+return function(x, y, options)
+  local o = losses.options("mse", options, {})
   local difference = x - y
-  return (difference * difference):mean()
+  return losses.reduced(difference * difference, o.reduction)
 end

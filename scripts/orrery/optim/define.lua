@@ -7,6 +7,7 @@
 ---@param definition table
 ---@option options table={} {name = default}; lr, and what is given as a function of the step, reaches the update as a run-time scalar, of which every rank takes rank 0's; the others as numbers
 ---@option states string[]={} names of tensors like the parameter, zero at first
+---@option shapes table={} {name = function(dims)}: the dims of a state that is not like a parameter of these dims; nil: that parameter has none. A single number is f32 beside 16 bits
 ---@option scalars fun(step,o):table=false further numbers for a step of the run, from options that are numbers here
 ---@option counted boolean=false o.count is how many updates the parameter has taken, with this one: an f32 number (exact to 2^24, where it stays) that is kept with its states. It is less than the run's step after steps in which the parameter was frozen or which a loss scale took back
 ---@option update fun(p,g,s,o) returns the new p and a table of new states; o.path is the parameter's, and o.held_by["linear"] is true if it is a part of a module of that kind; required
@@ -156,6 +157,15 @@ function Optimizer:handles(group, parameter, count)
   })
 end
 
+-- The shape of a parameter's state, nil if it has none of this name, and the dtype.
+local function shape_of(def, name, parameter)
+  local of_dims = def.shapes[name]
+  if not of_dims then return parameter.shape, parameter.dtype end
+  local shape = of_dims(parameter.shape)
+  local single = shape and #shape == 0 and parameter.dtype:find "16"
+  return shape, single and "f32" or parameter.dtype
+end
+
 -- Of a bound optimizer.
 function Optimizer:states_of(parameter)
   local key = parameter:identity()
@@ -166,7 +176,10 @@ function Optimizer:states_of(parameter)
       made[name] = self.make(shape, { dtype = dtype, name = ("optim.%s.%s"):format(parameter.name, name) })
     end
     made = {}
-    for _, name in ipairs(def.states) do make(name, parameter.shape, parameter.dtype) end
+    for _, name in ipairs(def.states) do
+      local shape, dtype = shape_of(def, name, parameter)
+      if shape then make(name, shape, dtype) end
+    end
     if def.counted then
       make("count", {}, "f32")
       engine.counts(made.count, made[def.states[1]] or parameter)
@@ -196,7 +209,7 @@ function Optimizer:trace(parameter, value, gradient)
   local states, wide = self:states_of(parameter), {}
   local group = self.group[parameter:identity()]
   local def = self:def_of(group)
-  for _, name in ipairs(def.states) do wide[name] = widened(states[name]) end
+  for _, name in ipairs(def.states) do wide[name] = states[name] and widened(states[name]) end
   local options = self:handles(group, parameter, def.counted and counted(states.count))
   local new, changed = def.update(widened(value), widened(gradient), wide, options)
   for name, state in pairs(changed or {}) do
@@ -287,7 +300,7 @@ end
 
 return function(name, def)
   def = orrery.options("define", def, {
-    options = {}, states = {}, scalars = false, counted = false, update = false,
+    options = {}, states = {}, shapes = {}, scalars = false, counted = false, update = false,
   })
   if not def.update then
     orrery.fail "define: update is missing: function(p, g, s, o) return new_p, {state = new} end"

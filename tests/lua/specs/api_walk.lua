@@ -116,9 +116,23 @@ for name, sample in pairs {
   attention = function(x) local q = x:reshape(1, 2, 4) return q, q, q, { heads = 2 } end,
   cross_entropy = function(x, k) return x, k, { ignore = -1 } end,
   rotary = function(x) return x:reshape(1, 2, 4), { heads = 2 } end,
-  mse = function(x) return x, x end,
+  mse = function(x) return x, x, { reduction = "sum" } end,
+  bce = function(x) return x, x, { reduction = "sum" } end,
+  bce_with_logits = function(x) return x, x, { pos_weight = 2 } end,
+  cosine_embedding = function(x, k) return x, x, k:cast "f32", { margin = 0.1 } end,
+  elu = function(x) return x, { alpha = 2 } end,
+  glu = function(x) return x, 2 end,
+  huber = function(x) return x, x, { delta = 2 } end,
+  kl_div = function(x) return x, x, { log_target = true } end,
+  l1 = function(x) return x, x, { reduction = "none" } end,
+  leaky_relu = function(x) return x, { slope = 0.1 } end,
+  nll = function(x, k) return x, k, { ignore = 1 } end,
+  smooth_l1 = function(x) return x, x, { beta = 2 } end,
+  softplus = function(x) return x, { beta = 2 } end,
+  triplet = function(x) return x, x, x, { margin = 2 } end,
 } do traced["nn." .. name] = sample end
-for _, name in ipairs { "flatten", "gelu", "gelu_exact", "relu", "sigmoid", "silu", "softmax", "tanh" } do
+for _, name in ipairs { "flatten", "gelu", "gelu_exact", "hardsigmoid", "hardswish", "identity", "log_softmax", "logsigmoid",
+  "mish", "relu", "selu", "sigmoid", "silu", "softmax", "tanh" } do
   traced["nn." .. name] = function(x) return x end
 end
 
@@ -133,6 +147,16 @@ for dims = 1, 3 do
 end
 for name, sample in pairs {
   batchnorm = function() return 2, { sync = true } end,
+  bilinear = function() return 2, 3, 4, { bias = false } end,
+  gru_cell = function() return 2, 2, { bias = false } end,
+  lstm_cell = function() return 2, 2, { bias = false } end,
+  multihead_attention = function() return 4, 2, { bias = false } end,
+  pixel_shuffle = function() return 2 end,
+  rnn = function() return 2, 2, { layers = 2 } end,
+  rnn_cell = function() return 2, 2, { act = nn.relu } end,
+  transformer_decoder_layer = function() return 4, 2, { hidden = 4 } end,
+  transformer_encoder_layer = function() return 4, 2, { hidden = 4 } end,
+  upsample = function() return 2, { mode = "nearest" } end,
   dropout = function() return 0.5 end,
   embedding = function() return 3, 4, { init = nn.init.normal(1) } end,
   embedding_bag = function() return 3, 4, { mode = "sum" } end,
@@ -146,9 +170,12 @@ for name, sample in pairs {
   lstm = function() return 2, 2, { layers = 2 } end,
   module = function() return "Name", function() return function() end end end,
   parameter = function() return { 2 }, { dtype = "f32" } end,
+  prelu = function() return 2, { dtype = "f32" } end,
   relative_bias = function() return 2, { buckets = 8 } end,
   rmsnorm = function() return 2, { eps = 1e-5 } end,
   sequential = function() return 2, model end,
+  spectral_norm = function() return model(), { iterations = 2 } end,
+  weight_norm = function() return model(), { dim = 2 } end,
   switch = function() return 4, { experts = 2 } end,
 } do samples["nn." .. name] = sample end
 for name, sample in pairs {
@@ -161,14 +188,26 @@ for name, sample in pairs {
   resolve = function() return nn.init.xavier, { 2, 2 } end,
 } do samples["nn.init." .. name] = sample end
 
-for _, name in ipairs { "adagrad", "adam", "adamw", "lamb", "lars", "lion", "momentum", "muon", "rmsprop", "sgd" } do
+for _, name in ipairs { "adadelta", "adafactor", "adagrad", "adam", "adamax", "adamw", "lamb", "lars", "lion", "momentum", "muon",
+  "nadam", "radam", "rmsprop", "sgd" } do
   samples["optim." .. name] = function() return { lr = 0.1, decay = 0.1 } end
 end
+samples["optim.rprop"] = function() return { lr = 0.1, most = 2 } end
 samples["optim.constant"] = function() return { peak = 1, warmup = 2 } end
 for _, name in ipairs { "cosine", "linear" } do
   samples["optim." .. name] = function() return { peak = 1, steps = 10 } end
 end
-samples["optim.schedule"] = function() return "name", { peak = false }, function() return 1 end end
+for name, options in pairs {
+  cosine_restarts = { period = 2 }, exponential = { gamma = 0.5 }, multistep = { at = { 2 } }, one_cycle = { steps = 10 },
+  polynomial = { steps = 10 }, step = { every = 2 },
+} do
+  options.peak = 1
+  samples["optim." .. name] = function() return options end
+end
+samples["optim.sequential"] = function()
+  return { optim.constant { peak = 1 }, optim.constant { peak = 2 } }, { 3 }
+end
+samples["optim.schedule"] = function() return "name", { peak = false }, function() return 1 end, function() end end
 samples["optim.define"] = function()
   return "mine", { options = { lr = 1 }, update = function(p, g) return p - g end }
 end

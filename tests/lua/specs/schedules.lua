@@ -12,3 +12,38 @@ near(linear(1), 3)
 near(linear(4), 0)
 near(optim.constant { peak = 3, warmup = 2 }(1), 1.5)
 near(optim.constant { peak = 3, warmup = 2 }(9), 3)
+
+-- After a warm-up the steps count anew; one with the peak has come before.
+near(optim.step { peak = 2, every = 3, warmup = 4, gamma = 0.5 }(2), 1)
+for step, rate in pairs { [4] = 2, [5] = 2, [7] = 2, [8] = 1, [10] = 1, [11] = 0.5 } do
+  near(optim.step { peak = 2, every = 3, warmup = 4, gamma = 0.5 }(step), rate)
+end
+near(optim.multistep { peak = 2, at = { 1, 3 }, warmup = 2 }(4), 0.2)
+near(optim.exponential { peak = 2, gamma = 0.5, warmup = 1 }(4), 0.5)
+near(optim.cosine_restarts { peak = 2, period = 4, warmup = 2, floor = 1 }(5), 1.5)
+near(optim.cosine_restarts { peak = 2, period = 4, factor = 3 }(11), 1)
+near(optim.polynomial { peak = 2, steps = 12, warmup = 2, power = 3 }(7), 0.25)
+near(optim.one_cycle { peak = 50, steps = 10 }(99), 2e-4)
+local chain = optim.sequential({ optim.constant { peak = 3 }, optim.linear { peak = 4, steps = 4 } }, { 2 })
+near(chain(2), 3)
+near(chain(3), 3)
+near(chain(6), 0)
+
+local function refused(words, make, ...)
+  local ok, message = pcall(make, ...)
+  assert(not ok and message:find(words, 1, true), ("'%s', expected '%s'"):format(tostring(message), words))
+end
+refused("step: every is missing", optim.step, { peak = 1 })
+refused("step: every = 0, expected at least 1", optim.step, { peak = 1, every = 0 })
+refused("unknown option 'steps'", optim.step, { peak = 1, every = 2, steps = 3 })
+refused("multistep: at is missing", optim.multistep, { peak = 1 })
+refused("multistep: at has 2 after 5, expected them ascending", optim.multistep, { peak = 1, at = { 5, 2 } })
+refused("multistep: at is a table, expected a list of numbers", optim.multistep, { peak = 1, at = { "5" } })
+refused("cosine_restarts: factor = 0, expected at least 1", optim.cosine_restarts, { peak = 1, period = 3, factor = 0 })
+refused('one_cycle: shape = "cosine": give "cos" or "linear"', optim.one_cycle, { peak = 1, steps = 10, shape = "cosine" })
+refused("one_cycle: phases = 4: give 2 or 3", optim.one_cycle, { peak = 1, steps = 10, phases = 4 })
+refused("one_cycle: up = 0.6 of 10 steps, expected more than one step and less than 0.5", optim.one_cycle,
+  { peak = 1, steps = 10, up = 0.6, phases = 3 })
+refused("sequential: 1 schedules and 1 numbers of steps", optim.sequential, { chain }, { 1 })
+refused("sequential: schedule 2 is number", optim.sequential, { chain, 1 }, { 1 })
+refused("sequential: steps has 0 at place 1", optim.sequential, { chain, chain }, { 0 })

@@ -1,0 +1,77 @@
+-- SPDX-License-Identifier: Apache-2.0
+--
+-- What the losses of nn share: their option `reduction`, and what they demand of their tensors. Losses of 16 bits are
+-- computed in f32 and stay so, as those of orrery.cross_entropy.
+local _, orrery = ...
+local M = {}
+
+local reductions = {
+  mean = function(each) return each:mean() end,
+  sum = function(each) return each:sum() end,
+  none = function(each) return each end,
+}
+
+-- The options of a loss: `defaults`, and `reduction`. `more`: a further reduction that this loss has.
+function M.options(what, given, defaults, more)
+  defaults.reduction = "mean"
+  local o = orrery.options(what, given, defaults)
+  if not reductions[o.reduction] and (not more or o.reduction ~= more) then
+    orrery.fail(("%s: reduction = %q: give \"mean\", \"sum\"%s or \"none\""):format(
+      what, tostring(o.reduction), more and (", %q"):format(more) or ""))
+  end
+  return o
+end
+
+-- Fails if an option is less than `least`, or is that where it must be more.
+function M.at_least(what, name, value, least, more)
+  if value < least or more and value == least or value ~= value then
+    orrery.fail(("%s: %s = %g, expected a number %s %g"):format(what, name, value, more and "above" or "of at least", least))
+  end
+end
+
+function M.wide(x) return orrery.type(x) ~= "number" and x.dtype:find "16" and x:cast "f32" or x end
+
+-- Fails unless y is a number or has the shape of x: [n, 1] beside [n] would make all pairs.
+function M.alike(what, x, y, names)
+  if type(y) == "number" or orrery.type(y) == "Scalar" or tostring(x.shape) == tostring(y.shape) then return end
+  orrery.fail(("%s: %s are %s and %s: give tensors of one shape"):format(
+    what, names or "x and y", tostring(x.shape), tostring(y.shape)))
+end
+
+function M.reduced(each, reduction) return reductions[reduction](each) end
+
+-- Where the elements have weights, of which some may be 0: the mean is over the weights.
+function M.weighted(what, each, weights, reduction)
+  M.alike(what, each, weights, "the losses and the weights")
+  weights = weights:cast(each.dtype)
+  each = orrery.where(weights:ne(0), each * weights, 0)
+  if reduction == "mean" then return each:sum() / weights:sum() end
+  return M.reduced(each, reduction)
+end
+
+-- Of numbers [..., classes] those of the labels [...]. A label outside of them is an error.
+function M.of_labels(numbers, labels)
+  local hit = labels:one_hot(numbers.shape[-1], numbers.dtype):gt(0)
+  return orrery.where(hit, numbers, 0):sum(-1)
+end
+
+local function check_labels(what, numbers, labels)
+  local rows = table.concat({ table.unpack(numbers.shape, 1, #numbers.shape - 1) }, ",")
+  if not labels.dtype:find "^i" or table.concat(labels.shape, ",") ~= rows then
+    orrery.fail(("%s: labels are %s%s, expected integers [%s]"):format(what, labels.dtype, tostring(labels.shape), rows))
+  end
+end
+
+-- The loss of numbers [..., classes] at labels [...], of options `weights`, `ignore` and `reduction`. `each` makes the
+-- losses of both.
+function M.at_labels(what, numbers, labels, o, each)
+  check_labels(what, numbers, labels)
+  local counts = o.ignore and labels:ne(o.ignore)
+  local found = each(numbers, counts and orrery.where(counts, labels, 0) or labels)
+  local weights = o.weights or counts and counts:cast(found.dtype)
+  if not weights then return M.reduced(found, o.reduction) end
+  if counts and o.weights then weights = orrery.where(counts, weights, 0) end
+  return M.weighted(what, found, weights, o.reduction)
+end
+
+return M

@@ -1,0 +1,14 @@
+-- SPDX-License-Identifier: Apache-2.0
+--
+--- nn.hardswish(x)
+--- x (x + 3) / 6 between -3 and 3, 0 below and x above, as a function to put into nn.sequential.
+---@param x orrery.Tensor
+---@return orrery.Tensor
+
+-- Howard et al., "Searching for MobileNetV3", 2019 (arXiv:1905.02244).
+local _, orrery = ...
+local in_single = require "orrery.in_single"
+
+return in_single(function(x)
+  return orrery.where(x:le(-3), 0, orrery.where(x:ge(3), x, x * (x + 3) / 6))
+end)

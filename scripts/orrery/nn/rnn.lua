@@ -1,0 +1,19 @@
+-- SPDX-License-Identifier: Apache-2.0
+--
+--- nn.rnn(inputs, hidden, options)
+--- A plain recurrence act(W x + U h + b) over the time of x [batch, time, inputs]. Called with x and, to go on where
+--- another batch ended, its last state; gives [batch, time, hidden] (2 * hidden in both directions) and the last state
+--- [batch, layers * directions, hidden]. Parameters are named and laid out as PyTorch's (weight_ih_l0, bias_hh_l1_reverse).
+---@param inputs integer
+---@param hidden integer
+---@param options? table
+---@option act fun(x):orrery.Tensor=nn.tanh
+---@option layers integer=1
+---@option bias boolean=true
+---@option dropout number=0 between layers, in training
+---@option bidirectional boolean=false
+---@option dtype orrery.DType='f32'
+---@return orrery.Module
+local recurrent, cells = require "orrery.nn_recurrent", require "orrery.recurrent_cells"
+
+return recurrent.module("rnn", cells.rnn)

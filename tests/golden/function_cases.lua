@@ -1,0 +1,23 @@
+-- SPDX-License-Identifier: Apache-2.0
+--
+-- Activations for layers.lua, as layer_cases.lua has layers. function_cases.py has the same ones.
+local dims = { 3, 4, 6 }
+
+local function plain(name) return { (name:gsub("_", " ")), function(nn) return nn[name] end, dims, dims } end
+local function with(name, options)
+  return { name .. " with", function(nn) return function(x) return nn[name](x, options) end end, dims, dims }
+end
+
+local cases = {
+  with("softplus", { beta = 0.7 }), with("elu", { alpha = 1.5 }),
+  { "leaky relu with", function(nn) return function(x) return nn.leaky_relu(x, { slope = -0.2 }) end end, dims, dims },
+  { "glu", function(nn) return nn.glu end, dims, { 3, 4, 3 } },
+  { "glu of channels", function(nn) return function(x) return nn.glu(x, 2) end end, dims, { 3, 2, 6 } },
+  { "prelu", function(nn) return nn.prelu() end, dims, dims },
+  { "prelu of channels", function(nn) return nn.prelu(4) end, dims, dims },
+}
+for _, name in ipairs { "log_softmax", "softplus", "logsigmoid", "elu", "selu", "leaky_relu", "hardswish", "hardsigmoid",
+  "mish", "identity" } do
+  cases[#cases + 1] = plain(name)
+end
+return cases

@@ -1,0 +1,69 @@
+-- SPDX-License-Identifier: Apache-2.0
+--
+-- Losses for layers.lua: name, loss, the first input's dims, the result's, further inputs. loss_cases.py has the same.
+local logits, real, unit = { 3, 2, 5 }, { { { 3, 4 }, "real" } }, { { { 3, 4 }, "unit" } }
+local labels, soft = { { { 3, 2 }, "classes", 5 } }, { { { 3, 2, 5 }, "unit" } }
+local weighted = { labels[1], { { 3, 2 }, "unit" } }
+local rows = { { { 5, 4 }, "real" }, { { 5, 4 }, "real" } }
+
+local function classes(options)
+  return function(nn) return function(x, y) return nn.cross_entropy(x, y, options) end end
+end
+local function pair(name, options)
+  return function(nn) return function(x, y) return nn[name](x, y, options) end end
+end
+local function of_probabilities(options)
+  return function(nn) return function(x, y) return nn.bce(x:sigmoid(), y, options) end end
+end
+local function triplet(options)
+  return function(nn) return function(a, b, c) return nn.triplet(a, b, c, options) end end
+end
+
+return {
+  { "mse sum", pair("mse", { reduction = "sum" }), { 3, 4 }, {}, real },
+  { "mse none", pair("mse", { reduction = "none" }), { 3, 4 }, { 3, 4 }, real },
+  { "l1", pair "l1", { 3, 4 }, {}, real },
+  { "l1 none", pair("l1", { reduction = "none" }), { 3, 4 }, { 3, 4 }, real },
+  { "smooth l1", pair "smooth_l1", { 3, 4 }, {}, real },
+  { "smooth l1 beta", pair("smooth_l1", { beta = 0.3, reduction = "sum" }), { 3, 4 }, {}, real },
+  { "smooth l1 zero", pair("smooth_l1", { beta = 0, reduction = "none" }), { 3, 4 }, { 3, 4 }, real },
+  { "huber", pair "huber", { 3, 4 }, {}, real },
+  { "huber delta", pair("huber", { delta = 2.5, reduction = "none" }), { 3, 4 }, { 3, 4 }, real },
+  { "bce", of_probabilities(), { 3, 4 }, {}, unit },
+  { "bce none", of_probabilities { reduction = "none" }, { 3, 4 }, { 3, 4 }, unit },
+  { "bce with logits", pair "bce_with_logits", { 3, 4 }, {}, unit },
+  { "bce with logits weighed", function(nn)
+    return function(x, y, w) return nn.bce_with_logits(x, y, { pos_weight = w, reduction = "none" }) end
+  end, { 3, 4 }, { 3, 4 }, { unit[1], { { 4 }, "unit" } } },
+  { "kl div", pair "kl_div", { 3, 4 }, {}, unit },
+  { "kl div batchmean", pair("kl_div", { reduction = "batchmean" }), { 3, 4 }, {}, unit },
+  { "kl div logs", pair("kl_div", { reduction = "none", log_target = true }), { 3, 4 }, { 3, 4 }, real },
+  { "nll", pair "nll", logits, {}, labels },
+  { "nll ignore", pair("nll", { ignore = 3 }), logits, {}, labels },
+  { "nll none", pair("nll", { ignore = 3, reduction = "none" }), logits, { 3, 2 }, labels },
+  { "nll weighed", function(nn)
+    return function(x, y, w) return nn.nll(x, y, { weights = w, ignore = 0 }) end
+  end, logits, {}, weighted },
+  { "cross entropy", classes(), logits, {}, labels },
+  { "cross entropy sum", classes { ignore = 3, reduction = "sum" }, logits, {}, labels },
+  { "cross entropy none", classes { ignore = 3, reduction = "none" }, logits, { 3, 2 }, labels },
+  { "cross entropy smooth", classes { label_smoothing = 0.2, ignore = 0 }, logits, {}, labels },
+  { "cross entropy smooth none", classes { label_smoothing = 0.1, reduction = "none" }, logits, { 3, 2 }, labels },
+  { "cross entropy weighed", function(nn)
+    return function(x, y, w) return nn.cross_entropy(x, y, { weights = w, ignore = 0, label_smoothing = 0.1 }) end
+  end, logits, {}, weighted },
+  { "cross entropy soft", classes(), logits, {}, soft },
+  { "cross entropy soft smooth", classes { label_smoothing = 0.3, reduction = "none" }, logits, { 3, 2 }, soft },
+  { "cross entropy soft sum", classes { reduction = "sum" }, logits, {}, soft },
+  { "cosine embedding", function(nn)
+    return function(a, b, y) return nn.cosine_embedding(a, b, y, { margin = 0.2 }) end
+  end, { 5, 4 }, {}, { { { 5, 4 }, "real" }, { { 5 }, "signs" } } },
+  { "cosine embedding none", function(nn)
+    return function(a, b, y) return nn.cosine_embedding(a, b, y, { reduction = "none" }) end
+  end, { 5, 4 }, { 5 }, { { { 5, 4 }, "real" }, { { 5 }, "signs" } } },
+  { "triplet", triplet(), { 5, 4 }, {}, rows },
+  { "triplet none", triplet { margin = 3, reduction = "none" }, { 5, 4 }, { 5 }, rows },
+  { "triplet swap", triplet { margin = 2, swap = true, reduction = "sum" }, { 5, 4 }, {}, rows },
+  { "triplet of one", triplet { margin = 4, p = 1, reduction = "none" }, { 5, 4 }, { 5 }, rows },
+  { "triplet of three", triplet { margin = 4, p = 3, reduction = "none" }, { 5, 4 }, { 5 }, rows },
+}

@@ -2150,7 +2150,7 @@ function orrery.nn.conv_transpose3d(inputs, outputs, size, options) end
 function orrery.nn.cosine_embedding(a, b, y, options) end
 
 ---@class orrery.nn.cross_entropy.Options
----@field weights? orrery.Tensor weight of each position; the mean is over the weights (default nil)
+---@field weights? orrery.Tensor weight of each position, of classes w:take(labels); the mean is over the weights (default nil)
 ---@field ignore? integer positions with this label do not count; the mean of none is NaN (default nil)
 ---@field label_smoothing? number how much of each label all classes share (default 0)
 ---@field reduction? string mean, sum or none (default 'mean')
@@ -2455,7 +2455,7 @@ function orrery.nn.mse(x, y, options) end
 function orrery.nn.multihead_attention(dim, heads, options) end
 
 ---@class orrery.nn.nll.Options
----@field weights? orrery.Tensor weight of each position; the mean is over the weights (default nil)
+---@field weights? orrery.Tensor weight of each position, of classes w:take(labels); the mean is over the weights (default nil)
 ---@field ignore? integer positions with this label do not count (default nil)
 ---@field reduction? string mean, sum or none (default 'mean')
 

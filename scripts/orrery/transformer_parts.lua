@@ -16,6 +16,14 @@ function M.attention(dim, heads, o)
   return nn.multihead_attention(dim, heads, { bias = o.bias, dropout = o.dropout, dtype = o.dtype })
 end
 
+-- A table that a layer is called with, which says what is seen.
+function M.seen(kind, given)
+  if given ~= nil and orrery.type(given) ~= "table" then
+    orrery.fail(("%s: %s given, expected a table such as {causal = true} or {mask = mask}"):format(kind, orrery.type(given)))
+  end
+  return given or {}
+end
+
 -- Gives m the two layers of the network and `count` norms.
 function M.add(m, dim, o, count)
   m.linear1 = nn.linear(dim, o.hidden, { bias = o.bias, dtype = o.dtype })

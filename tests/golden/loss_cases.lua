@@ -52,6 +52,9 @@ return {
   { "cross entropy weighed", function(nn)
     return function(x, y, w) return nn.cross_entropy(x, y, { weights = w, ignore = 0, label_smoothing = 0.1 }) end
   end, logits, {}, weighted },
+  { "cross entropy weighed classes", function(nn)
+    return function(x, y, w) return nn.cross_entropy(x, y, { weights = w:take(y) }) end
+  end, logits, {}, { labels[1], { { 5 }, "unit" } } },
   { "cross entropy soft", classes(), logits, {}, soft },
   { "cross entropy soft smooth", classes { label_smoothing = 0.3, reduction = "none" }, logits, { 3, 2 }, soft },
   { "cross entropy soft sum", classes { reduction = "sum" }, logits, {}, soft },

@@ -25,6 +25,14 @@ def weighed(loss, ignored, **options):
     return mean
 
 
+def weighed_classes(x, y, w):
+    """PyTorch's has no gradient by the weights."""
+    each = F.cross_entropy(x.movedim(-1, 1), y, reduction="none")
+    mean = (each * w[y]).sum() / w[y].sum()
+    torch.testing.assert_close(mean, F.cross_entropy(x.movedim(-1, 1), y, weight=w.detach()))
+    return mean
+
+
 def triplet(**options):
     return lambda a, b, c: F.triplet_margin_loss(a, b, c, **options)
 
@@ -68,6 +76,7 @@ CASES = {
     "cross entropy smooth": (classes(F.cross_entropy, label_smoothing=0.2, ignore_index=0), LOGITS, LABELS),
     "cross entropy smooth none": (classes(F.cross_entropy, label_smoothing=0.1, reduction="none"), LOGITS, LABELS),
     "cross entropy weighed": (weighed(F.cross_entropy, 0, label_smoothing=0.1), LOGITS, LABELS, WEIGHTS),
+    "cross entropy weighed classes": (weighed_classes, LOGITS, LABELS, ((5,), "unit")),
     "cross entropy soft": (classes(F.cross_entropy), LOGITS, SOFT),
     "cross entropy soft smooth": (classes(F.cross_entropy, label_smoothing=0.3, reduction="none"), LOGITS, SOFT),
     "cross entropy soft sum": (classes(F.cross_entropy, reduction="sum"), LOGITS, SOFT),

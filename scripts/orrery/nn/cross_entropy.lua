@@ -6,7 +6,7 @@
 ---@param logits orrery.Tensor
 ---@param labels orrery.Tensor
 ---@param options? table
----@option weights orrery.Tensor=nil weight of each position; the mean is over the weights
+---@option weights orrery.Tensor=nil weight of each position, of classes w:take(labels); the mean is over the weights
 ---@option ignore integer=nil positions with this label do not count; the mean of none is NaN
 ---@option label_smoothing number=0 how much of each label all classes share
 ---@option reduction string='mean' mean, sum or none

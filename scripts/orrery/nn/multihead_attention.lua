@@ -17,13 +17,24 @@
 local _, orrery = ...
 local nn = orrery.nn
 
+local tensors = { Tensor = true, State = true }
+
 -- Keys and values, if they are given, and the table at the end.
 local function arguments(...)
-  local given = { ... }
-  local seen = orrery.type(given[#given]) == "table" and table.remove(given) or nil
-  for i, x in ipairs(given) do
-    if i > 2 or orrery.type(x) ~= "Tensor" then
-      orrery.fail(("multihead_attention: argument %d is %s, expected keys, values and a table"):format(i + 1, orrery.type(x)))
+  local given, count = { ... }, select("#", ...)
+  local function trim()
+    while count > 0 and given[count] == nil do count = count - 1 end
+  end
+  trim()
+  local seen = orrery.type(given[count]) == "table" and given[count] or nil
+  if seen then
+    given[count] = nil
+    trim()
+  end
+  for i = 1, count do
+    if i > 2 or not tensors[orrery.type(given[i])] then
+      orrery.fail(("multihead_attention: argument %d is %s, expected keys, values and a table"):format(
+        i + 1, orrery.type(given[i])))
     end
   end
   return given[1], given[2], seen

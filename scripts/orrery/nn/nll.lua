@@ -6,7 +6,7 @@
 ---@param x orrery.Tensor
 ---@param labels orrery.Tensor 0-based classes
 ---@param options? table
----@option weights orrery.Tensor=nil weight of each position; the mean is over the weights
+---@option weights orrery.Tensor=nil weight of each position, of classes w:take(labels); the mean is over the weights
 ---@option ignore integer=nil positions with this label do not count
 ---@option reduction string='mean' mean, sum or none
 ---@return orrery.Tensor

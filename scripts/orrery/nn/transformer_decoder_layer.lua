@@ -26,9 +26,14 @@ return orrery.nn.module("transformer_decoder_layer", function(m, dim, heads, opt
   m.self_attn, m.multihead_attn = parts.attention(dim, heads, o), parts.attention(dim, heads, o)
   parts.add(m, dim, o, 3)
   local network = parts.network(m, o)
+  local kind = "transformer_decoder_layer"
   return function(x, memory, seen, seen_of_memory)
-    x = parts.sum(m, 1, x, o, function(y) return m.self_attn(y, seen or {}) end)
-    x = parts.sum(m, 2, x, o, function(y) return m.multihead_attn(y, memory, seen_of_memory or {}) end)
+    if orrery.type(memory) ~= "Tensor" and orrery.type(memory) ~= "State" then
+      orrery.fail(("%s: %s given as second argument, expected what the encoder made"):format(kind, orrery.type(memory)))
+    end
+    seen, seen_of_memory = parts.seen(kind, seen), parts.seen(kind, seen_of_memory)
+    x = parts.sum(m, 1, x, o, function(y) return m.self_attn(y, seen) end)
+    x = parts.sum(m, 2, x, o, function(y) return m.multihead_attn(y, memory, seen_of_memory) end)
     return parts.sum(m, 3, x, o, network)
   end
 end)

@@ -26,7 +26,8 @@ return orrery.nn.module("transformer_encoder_layer", function(m, dim, heads, opt
   parts.add(m, dim, o, 2)
   local network = parts.network(m, o)
   return function(x, seen)
-    x = parts.sum(m, 1, x, o, function(y) return m.self_attn(y, seen or {}) end)
+    seen = parts.seen("transformer_encoder_layer", seen)
+    x = parts.sum(m, 1, x, o, function(y) return m.self_attn(y, seen) end)
     return parts.sum(m, 2, x, o, network)
   end
 end)

@@ -89,6 +89,11 @@ std::string memory_bound() {
                      human_bytes(static_cast<double>(memory_total())));
 }
 
+std::string out_of_threads() {
+  return fmt::format("no further thread can be started ({}; ulimit -u): give fewer --threads",
+                     memory_bound());
+}
+
 std::string out_of_memory() {
   return fmt::format("there is not enough memory for what this asks for ({}): are the sizes right?",
                      memory_bound());

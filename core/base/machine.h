@@ -31,5 +31,7 @@ uint64_t memory_available();
 std::string memory_bound();
 // Says that there is not enough memory, in place of "std::bad_alloc".
 std::string out_of_memory();
+// Says that no thread can be started, in place of "Resource temporarily unavailable".
+std::string out_of_threads();
 
 }  // namespace orrery

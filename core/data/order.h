@@ -19,8 +19,8 @@ struct Samples {
   int64_t items() const;
 };
 
-// What becomes of the samples at the end of an epoch that do not fill a batch: the next epoch's first
-// join them, they are a batch of their own, or they are left out.
+// What becomes of the samples at the end of an epoch that do not fill a batch: the next epoch's
+// first join them, they are a batch of their own, or they are left out.
 enum class Rest { joined, apart, dropped };
 
 struct BatchOrder {

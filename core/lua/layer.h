@@ -9,6 +9,7 @@
 #include <new>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -65,6 +66,9 @@ int guard(lua_State* L, F&& body) {
     message = out_of_memory();
   } catch (const std::length_error&) {
     message = out_of_memory();  // of a vector or text that no memory could hold
+  } catch (const std::system_error& error) {
+    const bool no_thread = error.code() == std::errc::resource_unavailable_try_again;
+    message = no_thread ? out_of_threads() : error.what();
   } catch (const std::exception& error) {
     message = error.what();
   }

@@ -31,12 +31,14 @@ end
 -- The options of a plugin as it takes them; `strategy` is what the script calls it.
 local function flat(strategy, options, plugin)
   local defaults, given = {}, {}
-  for _, option in ipairs(engine.strategy_options(plugin or strategy)) do defaults[option.name] = option.fallback end
-  orrery.options("strategy." .. strategy, options, defaults)
-  for name, value in pairs(options or {}) do
+  for name in pairs(type(options) == "table" and options or {}) do
     if type(name) ~= "string" then
       orrery.fail(("strategy.%s: option %s has no name: write { name = value }"):format(strategy, tostring(name)))
     end
+  end
+  for _, option in ipairs(engine.strategy_options(plugin or strategy)) do defaults[option.name] = option.fallback end
+  orrery.options("strategy." .. strategy, options, defaults)
+  for name, value in pairs(options or {}) do
     given[name] = text_of(value, in_parts[name] and ";" or ",")
     if given[name] == nil and type(value) == "table" and fault(value) then
       orrery.fail(("strategy.%s: %s is %s, expected a list of names"):format(strategy, tostring(name), fault(value)))

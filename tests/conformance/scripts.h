@@ -35,8 +35,8 @@ struct ScriptRun {
   std::string lines(const std::string& beginning) const;
 };
 
-// Runs the script with these words in front of it. The plugin is in front of the search path, or not
-// in it.
+// Runs the script with these words in front of it. The plugin is in front of the search path, or
+// not in it.
 ScriptRun run_text(const Subject& subject, bool with_plugin, const std::string& text,
                    const std::vector<std::string>& words, int seconds);
 

@@ -34,6 +34,9 @@ return function(logits, labels, options)
   if not (share >= 0 and share <= 1) then
     orrery.fail(("cross_entropy: label_smoothing = %g is not in [0, 1]"):format(share))
   end
+  if labels.dtype:find "f" and #labels.shape < #logits.shape then
+    return orrery.cross_entropy(logits, labels) -- which says that classes are integers
+  end
   if labels.dtype:find "f" then return soft(losses.wide(logits), losses.wide(labels), o) end
   if share == 0 and o.reduction == "mean" then
     return orrery.cross_entropy(logits, labels, { weights = o.weights or nil, ignore = o.ignore or nil })

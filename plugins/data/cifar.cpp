@@ -2,6 +2,7 @@
 //
 // The binary files of CIFAR-10 and CIFAR-100, also packed by gzip: records of one label byte (two
 // for CIFAR-100: coarse and fine) and 3 x 32 x 32 bytes. The option `classes` is 10 or 100.
+#include "formats.h"
 #include "refuse.h"
 #include "rows.h"
 
@@ -34,6 +35,7 @@ std::unique_ptr<orr::Dataset> open(const std::string& path, const orr::DataOptio
   std::vector<Label> labels{{"y", 10}};
   if (classes == 100) labels = {{"coarse", 20}, {"y", 100}};
   const BytesPtr bytes = open_unpacked(path);
+  refuse_formats(*bytes, "records of CIFAR: give the .bin files of the binary version");
   const uint64_t record = labels.size() + kImage;
   if (bytes->size() == 0 || bytes->size() % record)
     refuse(path, ": ", bytes->size(), " bytes are no whole number of records of ", record,

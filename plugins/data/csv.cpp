@@ -15,6 +15,7 @@
 #include <set>
 
 #include "csv_rows.h"
+#include "formats.h"
 #include "refuse.h"
 #include "rows.h"
 
@@ -212,7 +213,9 @@ std::unique_ptr<orr::Dataset> open(const std::string& path, const orr::DataOptio
   if (fields.empty()) refuse("csv: no fields; write {x = {\"a\", \"b\"}, y = \"c\"}");
   if (std::count_if(fields.begin(), fields.end(), [](auto& field) { return field.is_class; }) > 1)
     refuse(path, ": several fields are classes; a dataset has one, make others numbers");
-  const std::vector<std::byte> file = open_unpacked(path)->all();
+  const BytesPtr bytes = open_unpacked(path);
+  refuse_formats(*bytes, "a table as text: save it as .csv");
+  const std::vector<std::byte> file = bytes->all();
   CsvRows rows(std::string(reinterpret_cast<const char*>(file.data()), file.size()), path);
   std::vector<std::string> header, classes;
   if (!rows.next(header)) refuse(path, ": the file is empty");

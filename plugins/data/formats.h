@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Formats that are known by their first bytes: a reader of raw numbers would take them for numbers.
+// Formats that are known by some of their bytes: a reader of numbers without a header would take
+// them for numbers, and one of text for text.
 #pragma once
 
 #include "bytes.h"
 
 namespace data {
 
-// "a .npy file", or what else it begins as; null if that is nothing known.
-const char* format_of(const Bytes& file);
+// Throws Error, which says what the file is, if that is known: "it is a .npy file, not `expected`".
+void refuse_formats(const Bytes& file, const char* expected);
 
 }  // namespace data

@@ -72,8 +72,7 @@ Tokens tokens_in(const std::string& path, const std::string& dtype) {
       refuse(path, ": dtype is '", dtype, "', its header says ", known, "; leave dtype out");
     return {Bytes::behind(bytes, kHeaderBytes), kind_of(known)};
   }
-  if (const char* format = format_of(*bytes))
-    refuse(path, ": it is ", format, ", not token ids alone: write the ids with NumPy's tofile");
+  refuse_formats(*bytes, "token ids alone: write the ids with NumPy's tofile");
   const Kind& kind = kind_of(dtype.empty() ? "u16" : dtype);
   if (bytes->size() % kind.bytes)
     refuse(path, ": ", bytes->size(), " bytes are no whole number of ", kind.name,

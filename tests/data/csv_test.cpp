@@ -79,6 +79,16 @@ TEST_F(CsvText, NamesWhatIsWrong) {
   expect("a,b\n\"1\n", ": line 2: a quote is not closed");
 }
 
+TEST_F(CsvText, FilesOfOtherFormatsAreNoTables) {
+  for (const auto& [text, why] :
+       {std::pair{"PK\x03\x04" + std::string(60, 'a'),
+                  ": it is a zip archive (.npz, .pt, .xlsx), not"},
+        {contents(recorded("f4.npy")), ": it is a .npy file, not a table as text"},
+        {"PAR1\x15\x04" + std::string(60, 'a') + "PAR1", ": it is a Parquet file, not"}})
+    EXPECT_TRUE(refused(text).starts_with(why)) << refused(text);
+  EXPECT_EQ(refused("PAR1,a\n1,2\n"), "");  // a text, all the same
+}
+
 // Those of 24 bits and zeros behind them are f32; pandas keeps the others as int64.
 TEST_F(CsvText, WholeNumbersThatF32RoundsAreRefused) {
   for (const char* number : {"16777216", "16777218", "-33554428", "1099511627776", "0", "-0",

@@ -124,6 +124,19 @@ TEST(Tokens, FilesOfOtherFormatsAreNoTokens) {
   refused(file.path(), "it is a zip archive");
 }
 
+// CIFAR is downloaded as a tar archive, in a version of pickles beside that of records.
+TEST(Cifar, FilesOfOtherFormatsAreNoRecords) {
+  const auto refused = [](const std::string& path, const char* why) {
+    expect_refused(refusal([&] { cifar_files({path}, 10, ORR_F32); }), path, why);
+  };
+  refused(recorded("u2.npy"), "it is a .npy file, not records of CIFAR");
+  const ScratchFile file("other.bin");
+  file.write(std::string("\x80\x02}q\x01", 5) + std::string(3068, '\1'));
+  refused(file.path(), "it is a pickle of Python's");
+  file.write("data_batch_1.bin" + std::string(241, '\0') + "ustar" + std::string(2811, '\1'));
+  refused(file.path(), "it is a tar archive, not records of CIFAR: give the .bin files");
+}
+
 // What gzip -d reads: several members, and zeros behind them.
 TEST(Idx, PackedFilesMayHavePadding) {
   const ScratchFile file("padded.gz");

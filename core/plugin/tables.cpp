@@ -53,7 +53,8 @@ template <class T>
 constexpr bool is_named = std::is_same_v<T, orr_kernel_api> || std::is_same_v<T, orr_device_api> ||
                           std::is_same_v<T, orr_op_api>;
 
-// The plugin's error, with the plugin, its file and the function behind its words.
+// The plugin's error, with the plugin's name and the function behind its words. `plugin`: "kernel
+// 'x' (FILE)".
 template <class T>
 orr_status* named(orr_status* status, const char* plugin, const char* function) {
   const orr_host& host = host_table();
@@ -62,7 +63,8 @@ orr_status* named(orr_status* status, const char* plugin, const char* function) 
   std::string text = host.error_message(status);
   if (text.empty()) text = "no message";
   host.error_release(status);
-  return host.error(code, fmt::format("{} [{}, {}]", text, plugin, function).c_str());
+  const std::string_view name = std::string_view(plugin).substr(0, std::string(plugin).find(" ("));
+  return host.error(code, fmt::format("{} [{}, {}]", text, name, function).c_str());
 }
 
 // Calls a function of table number n. An exception becomes a status, or ends the process if the

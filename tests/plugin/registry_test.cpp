@@ -39,9 +39,7 @@ TEST_F(RegistryTest, FillsHolesOfShortTables) {
   std::string text = error_of(ORR_UNIMPLEMENTED, [&] {
     check(kernel.launch(nullptr, nullptr, nullptr, nullptr, nullptr), "matmul");
   });
-  const std::string file = std::filesystem::canonical(dir_ / "a.so").string();
-  EXPECT_EQ(text, "matmul: this plugin does not implement 'launch' [kernel 'short' (" + file +
-                      "), launch]");
+  EXPECT_EQ(text, "matmul: this plugin does not implement 'launch' [kernel 'short', launch]");
   kernel.release(kernel.self, nullptr);
   const orr_observer_api& observer = registry_.observer("short");
   error_of(ORR_UNIMPLEMENTED, [&] { check(observer.start(observer.self, nullptr)); });

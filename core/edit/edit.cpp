@@ -173,8 +173,8 @@ std::string axis_named(const orr_program* e, const char* name) {
   if (!e->mesh->apart.empty())
     why += fmt::format("the ranks of axis '{}' train apart; ", e->mesh->apart);
   fail(ORR_INVALID,
-       "{}so no ranks add up their gradients that could share what is kept: put strategy.data {{ "
-       "size = ... }} before this one, for the ranks that shall",
+       "{}so no ranks add up their gradients that could share what is kept: put a strategy that "
+       "deals the batch before this one, with the number of ranks that shall as its size",
        why);
 }
 

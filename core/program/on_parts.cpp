@@ -39,10 +39,10 @@ PartIndex index_in_part(Program& p, ValueId index, int64_t extent, const Member&
     const ValueId below = p.pointwise(ORR_FN_LT, {shifted, number(owner.end(extent) - first)});
     inside = inside == kNone ? below : p.pointwise(ORR_FN_AND, {inside, below});
   }
-  // An index that the whole does not have keeps its number, which the kernel's error then says.
-  if (owner.rank + 1 == owner.ranks && first > 0)
-    shifted = p.pointwise(ORR_FN_SELECT,
-                          {p.pointwise(ORR_FN_LT, {index, number(extent)}), shifted, index});
+  // An index that the whole does not have keeps its number, which the kernel's error then says. All
+  // ranks do so: one plan serves those whose programs differ in numbers alone (rank_kinds.h).
+  shifted =
+      p.pointwise(ORR_FN_SELECT, {p.pointwise(ORR_FN_LT, {index, number(extent)}), shifted, index});
   return {shifted, inside};
 }
 

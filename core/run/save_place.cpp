@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/save_place.h"
 
+#include <cerrno>
+#include <cstring>
 #include <functional>
 
 #include "base/error.h"
 #include "run/agree.h"
 #include "run/saving.h"
+#include "store/file.h"
 
 namespace orrery {
 
@@ -21,6 +24,13 @@ static void as_writer(bool alone, const char* call, const std::string& line,
   if (!error.empty()) throw Error(ORR_FAILED, error);
 }
 
+// Whether an error of a file ends with what the system says of a full disk or a used up quota.
+static bool is_want_of_room(const std::string& why) {
+  for (int code : {ENOSPC, EDQUOT})
+    if (why.find(std::strerror(code)) != std::string::npos) return true;
+  return false;
+}
+
 void begin_series(const std::string& directory, bool alone, const std::string& line) {
   as_writer(alone, "run:checkpoints", line, [&] { open_series(directory); });
 }
@@ -30,7 +40,9 @@ void check_stop_place(const std::string& directory, const std::string& line) {
     try {
       const CheckpointWriter writer(directory);
     } catch (const Error& e) {
-      fail(ORR_FAILED, "--dir: a stop could not save: {}", e.what());
+      const std::string why = fmt::format("--dir: a stop could not save: {}", e.what());
+      if (!is_want_of_room(why)) fail(ORR_FAILED, "{}", why);
+      tell_once(line + ": " + why);  // there may be room again by then
     }
   });
 }

@@ -233,17 +233,17 @@ std::string error_of(const std::string& name, size_t input, size_t at, double va
 
 // The sentences are the reference's.
 TEST(EmulatedBadData, IsReported) {
-  EXPECT_EQ(error_of("cross_entropy_f32_i64_7x65", 1, 3, 65),
-            "cross_entropy: label 65 in row 3 is outside the 65 classes (0..64)");
-  EXPECT_EQ(error_of("cross_entropy_bf16_i32_7x65", 1, 0, -1),
-            "cross_entropy: label -1 in row 0 is outside the 65 classes (0..64)");
+  EXPECT_THAT(error_of("cross_entropy_f32_i64_7x65", 1, 3, 65),
+              HasSubstr("cross_entropy: label 65 in row 3 is outside the 65 classes (0..64)"));
+  EXPECT_THAT(error_of("cross_entropy_bf16_i32_7x65", 1, 0, -1),
+              HasSubstr("cross_entropy: label -1 in row 0 is outside the 65 classes (0..64)"));
   EXPECT_THAT(error_of("cross_entropy_grad_f32_i64_7x65_f32", 2, 6, 1000),
               HasSubstr("label 1000 in row 6"));
-  EXPECT_EQ(error_of("gather_f32_i32_17x33x9", 1, 30, 17),
-            "gather: index 17 in row 30 is outside the 17 rows of the table (0..16)");
+  EXPECT_THAT(error_of("gather_f32_i32_17x33x9", 1, 30, 17),
+              HasSubstr("gather: index 17 in row 30 is outside the 17 rows of the table (0..16)"));
   EXPECT_THAT(error_of("scatter_add_i32_f32_5x65x67", 0, 2, -3), HasSubstr("index -3 in row 2"));
-  EXPECT_EQ(error_of("slice_at_f32_2x7x3x2x4", 1, 0, 6),
-            "slice_at: at 6 with length 2 is outside the dim of 7");
+  EXPECT_THAT(error_of("slice_at_f32_2x7x3x2x4", 1, 0, 6),
+              HasSubstr("slice_at: at 6 with length 2 is outside the dim of 7"));
   EXPECT_THAT(error_of("slice_at_f32_2x7x3x2x4", 1, 0, -1), HasSubstr("at -1"));
   EXPECT_THAT(error_of("update_slice_f32_2x7x3x2x4", 2, 0, 6), HasSubstr("at 6"));
 }

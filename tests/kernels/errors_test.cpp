@@ -66,9 +66,11 @@ INSTANTIATE_TEST_SUITE_P(All, Errors, ::testing::ValuesIn(host_plugins()));
 TEST(ReferenceErrors, AreWholeSentences) {
   Case c = find(cross_entropy_cases(), "cross_entropy_f32_i64_7x65");
   EXPECT_EQ(error_of("reference", c, 1, 3, 65),
-            "cross_entropy: label 65 in row 3 is outside the 65 classes (0..64)");
+            "cross_entropy: label 65 in row 3 is outside the 65 classes (0..64) [kernel "
+            "'reference', launch]");
   EXPECT_EQ(error_of("reference", find(index_cases(), "gather_f32_i32_17x33x9"), 1, 30, 17),
-            "gather: index 17 in row 30 is outside the 17 rows of the table (0..16)");
+            "gather: index 17 in row 30 is outside the 17 rows of the table (0..16) "
+            "[kernel 'reference', launch]");
 }
 
 std::string reason(Case c) { return run("reference", c, {}).unsupported; }

@@ -24,9 +24,9 @@ static void as_writer(bool alone, const char* call, const std::string& line,
   if (!error.empty()) throw Error(ORR_FAILED, error);
 }
 
-// Whether an error of a file ends with what the system says of a full disk or a used up quota.
+// Whether an error of a file ends with what the system says of a full disk, quota or limit.
 static bool is_want_of_room(const std::string& why) {
-  for (int code : {ENOSPC, EDQUOT})
+  for (int code : {ENOSPC, EDQUOT, EFBIG})
     if (why.find(std::strerror(code)) != std::string::npos) return true;
   return false;
 }

@@ -143,9 +143,7 @@ class Device(unittest.TestCase):
         self.assertEqual((device.code, host.code), (1, 1), device.err)
         where = re.search(r"label.lua:\d+: .*", host.err)
         self.assertTrue(where, host.err)
-        kernel, device_name = (f" [{kind} '{name}' ({BUILD / file}), {function}]" for kind, name, file, function in (
-            ("kernel", "reference", "kernels/reference/orrery-kernel-reference.so", "launch"),
-            ("device", "strict", "tests/run/orrery-kernel-strict.so", "event_sync")))
+        kernel, device_name = " [kernel 'reference', launch]", " [device 'strict', event_sync]"
         self.assertTrue(where[0].endswith(kernel), where[0])
         self.assertIn(where[0].removesuffix(kernel) + device_name, device.err)
 

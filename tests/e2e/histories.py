@@ -21,7 +21,7 @@ import expressions
 
 FROM = re.compile(r"^from (\d+)$", re.MULTILINE)
 WATCHED = ("loss", "grad_norm", "learning_rate")  # of what observers write
-LEFT = re.compile(r"(metrics\.(jsonl|csv)|facts\.\d+\.jsonl|events\.out\..*|trace(\.\d+)?\.json|exchanges\.\d+\.json|checkpoint)")
+LEFT = re.compile(r"(metrics\.(jsonl|csv)|facts\.\d+\.jsonl|events\.out\..*|trace(-\d+)?(\.\d+)?\.json|exchanges\.\d+\.json|checkpoint)")
 
 
 class History:

@@ -57,6 +57,7 @@ struct RunRef {
   bool alone;                // each rank runs it by itself
   std::string saved;         // the directory of the script's last save, or of all its checkpoints
   bool in_series = false;    // `saved` has a checkpoint for each step that was saved
+  bool stepped = false;      // has begun a step
   int64_t saved_after = -1;  // the step after which the script has saved last
   std::vector<std::string> probed = {};  // what the next step is asked for
   std::optional<Function> after = {};    // called after each step (begin_series)

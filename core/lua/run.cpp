@@ -149,8 +149,8 @@ void tell_beginning(const RunRef& self) {
 // Before this process's first step: else a stop would be the first to find that it cannot save.
 void check_stop_place(lua_State* L, RunRef& self) {
   const std::string& directory = runtime_options().run_directory;
-  if (self.alone || !self.saved.empty() || directory.empty() || self.run->counters().steps > 0)
-    return;
+  const bool first = !std::exchange(self.stepped, true);
+  if (!first || self.alone || !self.saved.empty() || directory.empty()) return;
   orrery::check_stop_place(stop_place(self), user_line(L));
 }
 

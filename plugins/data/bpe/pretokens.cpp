@@ -104,7 +104,7 @@ size_t end_of_contraction(const Characters& text, size_t begin) {
   return 0;
 }
 
-// Behind the last end of a line among blanks, if there is one.
+// Returns the end of the last line break in a run of blanks, if there is one.
 size_t end_of_lines(const Characters& text, size_t begin) {
   for (size_t last = text.end_of_run(begin); last > begin; --last)
     if (text.is_line_end(last - 1)) return last;
@@ -130,8 +130,9 @@ size_t end_of_gpt4(const Characters& text, size_t begin) {
   return end;
 }
 
-// Behind capitals and the small letters that follow, of which there is one at least; 0: no such
-// word begins here. What is both is a capital as long as a small letter is left for the end.
+// Returns the end of a word of capital letters, or none, and at least one small letter after them;
+// 0 if no such word begins here. A letter without case counts as a capital as long as one is left
+// for the end.
 size_t end_of_small_o200k(const Characters& text, size_t begin) {
   size_t end = begin, behind_small = 0;
   while (text.is_capital(end)) {
@@ -144,7 +145,7 @@ size_t end_of_small_o200k(const Characters& text, size_t begin) {
   return end;
 }
 
-// Behind capitals alone; 0: there is none.
+// Returns the end of a run of capital letters; 0 if there is none.
 size_t end_of_capitals(const Characters& text, size_t begin) {
   size_t end = begin;
   while (text.is_capital(end)) end += text.at(end).bytes;

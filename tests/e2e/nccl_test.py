@@ -3,6 +3,7 @@
 
 What runs over the fake proves the plugin, not NCCL. Arguments: the build tree.
 """
+import contextlib
 import ctypes
 import os
 import pathlib
@@ -37,8 +38,9 @@ def digest(done):
 def process_of(job, rank):
     wanted = f"ORRERY_RANK={rank}".encode()
     for pid in session_members(job.process.pid):
-        if wanted in pathlib.Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
-            return pid
+        with contextlib.suppress(OSError):  # it has ended
+            if wanted in pathlib.Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
+                return pid
     raise AssertionError(f"no process of rank {rank}")
 
 

@@ -46,7 +46,7 @@ TEST(UnderWay, EveryEntryAndEveryThreadIsAnother) {
   EXPECT_EQ(functions_under_way(), Names{});
 }
 
-TEST(UnderWay, AThreadThatHasEndedIsNotSeen) {
+TEST(UnderWay, ACallOfAnotherThreadIsSeenUntilItReturns) {
   std::latch inside{1}, looked{1};
   std::thread thread([&] {
     const Inside launch({"a kernel", "launch"});

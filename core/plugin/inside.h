@@ -25,8 +25,8 @@ struct PluginCall {
   bool waits = false;
 };
 
-// A call of a plugin that was under way when somebody looked. `thread` and `entry` name it: no other
-// call of this process has both.
+// A call of a plugin that was under way when somebody looked. `thread` and `entry` name it: no
+// other call of this process has both.
 struct CallUnderWay {
   uint64_t thread, entry;
   const char *plugin, *function;

@@ -49,8 +49,8 @@ struct Given {
 template <class T>
 Given<T> given[most_tables];
 
-// Whether a function may wait for other ranks, or for their work: those of comm/1 but for a few, and
-// waits for a device, whose streams may wait for messages.
+// Whether a function may wait for other ranks, or for their work: those of comm/1 but for a few,
+// and waits for a device, whose streams may wait for messages.
 template <class T>
 constexpr bool may_wait(std::string_view function) {
   if constexpr (std::is_same_v<T, orr_device_api>) return function == "event_sync";

@@ -19,6 +19,9 @@ std::atomic<int> waits{0};  // threads that wait for other ranks
 std::mutex line_mutex;
 std::function<std::string()> find_line;
 
+std::mutex plugin_mutex;
+std::string long_in_plugin;
+
 int64_t now() {
   return std::chrono::duration_cast<std::chrono::seconds>(
              std::chrono::steady_clock::now().time_since_epoch())
@@ -36,8 +39,12 @@ Work::~Work() { present = outer_, allowed = outer_deadlines_, since = outer_sinc
 
 void note_wait(bool begins) { waits += begins ? 1 : -1; }
 
-WorkAnswer current_work() {
-  if (waits > 0) return {WorkAnswer::waits, ""};
+void note_plugin(const std::string& text) {
+  std::lock_guard lock(plugin_mutex);
+  long_in_plugin = text;
+}
+
+WorkAnswer main_work() {
   if (const char* what = present)
     return {allowed, fmt::format("{}{} for {} s", allowed == Work::of_script ? "in a call of " : "",
                                  what, now() - since)};
@@ -45,6 +52,15 @@ WorkAnswer current_work() {
   if (!find_line) return {};
   const std::string line = find_line();
   return {Work::of_script, line.empty() ? "in the script" : "in the script at " + line};
+}
+
+WorkAnswer current_work() {
+  if (waits > 0) return {WorkAnswer::waits, ""};
+  WorkAnswer answer = main_work();
+  std::lock_guard lock(plugin_mutex);
+  if (!long_in_plugin.empty())
+    answer.text = long_in_plugin + (answer.text.empty() ? "" : ", " + answer.text);
+  return answer;
 }
 
 void set_script_line(std::function<std::string()> find) {

@@ -36,9 +36,15 @@ struct WorkAnswer {
   std::string text;   // "saving a checkpoint for 12 s", "in the script at train.lua:7"
 };
 WorkAnswer current_work();  // [any thread]
+// The same of the main thread alone: not of threads that wait, nor of plugins. [any thread]
+WorkAnswer main_work();
 
 // Notes that a thread of this process begins or stops waiting for other ranks. [any thread]
 void note_wait(bool begins);
+
+// Says in which plugin this process has been for long, "in 'launch' of kernel 'x' for 30 s": the
+// answer begins with it. "": in none. [any thread]
+void note_plugin(const std::string& text);
 
 // Sets the function that finds the line which the script is executing; it is asked while no Work
 // exists. Null: there is no script. Any thread calls `find`. [main thread]

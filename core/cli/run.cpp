@@ -22,6 +22,7 @@
 #include "launch/stop_signal.h"
 #include "lua/script.h"
 #include "plugin/registry.h"
+#include "plugin/watchdog.h"
 #include "run/profile.h"
 #include "run/run.h"
 #include "run/runtime.h"
@@ -204,6 +205,12 @@ int run_on_hosts(const Choice& choice) {
                        choice.arguments.front()});
 }
 
+// Tells of plugins that do not come back, during its life.
+Watchdog watch_plugins() {
+  const World world = detect();
+  return {world.size > 1 ? fmt::format("rank {}", world.rank) : "this process", deadline_ns()};
+}
+
 int run_chosen(const Choice& choice) {
   int code =
       run_script(choice.arguments.front(), {choice.arguments.begin() + 1, choice.arguments.end()});
@@ -273,6 +280,7 @@ Examples:
       exit_code = guard(detect());
       return;
     }
+    const Watchdog watchdog = watch_plugins();
     check_ranks(choice->ranks);
     if (detect().rank > 0) Registry::get().leave_warnings_to_rank_0();
     check_names(*command, *choice);
@@ -310,6 +318,7 @@ Examples:
   orrery repl
   echo 'orrery.tensor { 1, 2 }' | orrery repl)")
       ->callback([&exit_code] {
+        const Watchdog watchdog = watch_plugins();
         apply({});
         ThreadPool::get().configure(thread_share(allowed_cpus(), 0, 1));
         exit_code = run_repl();
@@ -367,6 +376,7 @@ Examples:
       ->needs(search)
       ->capture_default_str();
   command->callback([choice, asked, command, &exit_code] {
+    const Watchdog watchdog = watch_plugins();
     check_ranks(choice->ranks);
     check_names(*command, *choice);
     tell_unused();

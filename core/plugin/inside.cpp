@@ -11,7 +11,9 @@
 #include <cstring>
 #include <deque>
 #include <initializer_list>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <utility>
 
 #include "base/error.h"
@@ -71,11 +73,56 @@ class HandlerStack {
   std::unique_ptr<char[]> memory_;
 };
 
+// The threads that have called a plugin and live. Never destroyed: threads end, and the watchdog
+// looks, while the process ends.
+struct KnownThreads {
+  std::mutex mutex;
+  uint64_t last = 0;
+  std::map<uint64_t, const CallSign*> signs;  // by the thread's number
+};
+KnownThreads& known_threads() {
+  static auto& all = *new KnownThreads;
+  return all;
+}
+
+class KnownThread {
+ public:
+  explicit KnownThread(const CallSign& sign) {
+    KnownThreads& all = known_threads();
+    std::lock_guard lock(all.mutex);
+    all.signs[number_ = ++all.last] = &sign;
+  }
+  ~KnownThread() {
+    KnownThreads& all = known_threads();
+    std::lock_guard lock(all.mutex);
+    all.signs.erase(number_);
+  }
+  KnownThread(const KnownThread&) = delete;
+
+ private:
+  uint64_t number_;
+};
+
 }  // namespace
 
-void Inside::get_stack() {
+void Inside::get_known() {
   static thread_local const HandlerStack stack;
-  has_stack_ = true;
+  static thread_local const KnownThread thread(sign_);
+  is_known_ = true;
+}
+
+std::vector<CallUnderWay> Inside::under_way() {
+  KnownThreads& all = known_threads();
+  std::vector<CallUnderWay> calls;
+  std::lock_guard lock(all.mutex);
+  for (auto& [thread, sign] : all.signs) {
+    const uint64_t entry = sign->entry.load(std::memory_order_acquire);
+    const char* plugin = sign->plugin.load(std::memory_order_acquire);
+    const char* function = sign->function.load(std::memory_order_acquire);
+    if (plugin && sign->entry.load(std::memory_order_relaxed) == entry)
+      calls.push_back({thread, entry, plugin, function});
+  }
+  return calls;
 }
 
 void watch_for_sudden_ends() {

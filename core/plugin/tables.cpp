@@ -9,6 +9,8 @@
 #include <cstdio>
 #include <cstring>
 #include <string>
+#include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include "base/error.h"
@@ -67,11 +69,23 @@ orr_status* named(orr_status* status, const char* plugin, const char* function) 
   return host.error(code, fmt::format("{} [{}, {}]", text, name, function).c_str());
 }
 
+// Whether a function may wait for other ranks, or for their work: those of comm/1 but for a few,
+// and waits for a device, whose streams may wait for messages.
+template <class T>
+constexpr bool may_wait(std::string_view function) {
+  if constexpr (std::is_same_v<T, orr_device_api>) return function == "event_sync";
+  if constexpr (!std::is_same_v<T, orr_comm_api>) return false;
+  for (const char* never : {"probe", "rank", "world_size", "async_error", "destroy", "bytes_sent"})
+    if (function == never) return false;
+  return true;
+}
+
 // Calls a function of table number n. An exception becomes a status, or ends the process if the
 // function returns none.
 template <Text name, auto slot, size_t n, class T, class R, class... A>
 R enter(A... arguments) noexcept {
-  const Inside inside({given<T>[n].plugin, name.value});
+  constexpr bool waits = may_wait<T>(name.value);
+  const Inside inside({given<T>[n].plugin, name.value, waits});
   const auto call = [&] { return (given<T>[n].table.*slot)(arguments...); };
   if constexpr (std::is_same_v<R, orr_status*>)
     return caught([&] { return named<T>(call(), given<T>[n].plugin, name.value); });

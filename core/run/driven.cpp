@@ -82,9 +82,10 @@ struct Driven::Calls {
   }
 };
 
+// A driver waits for other ranks in any of these.
 template <class Call>
 void Driven::enter(const char* function, Call call) const {
-  const Inside inside({plugin_, function});
+  const Inside inside({plugin_, function, true});
   check(caught(call));
 }
 
@@ -275,7 +276,7 @@ void Driven::drain() {
 
 void Driven::abandon(const std::string& why) {
   if (runtime_.has_comm()) runtime_.comm().abort(why);
-  const Inside inside({plugin_, "stop"});
+  const Inside inside({plugin_, "stop", true});  // it may wait for threads that wait
   driver_->stop(driver_->arg, why.c_str());
 }
 

@@ -18,6 +18,12 @@ TEST(Work, CallsOfTheScriptAreSaidToBeCalls) {
     EXPECT_EQ(current_work().text, "saving a checkpoint for 0 s");
   }
   EXPECT_EQ(current_work().text, "in a call of time for 0 s");
+  note_plugin("in 'launch' of kernel 'x' for 30 s");
+  EXPECT_EQ(current_work().text, "in 'launch' of kernel 'x' for 30 s, in a call of time for 0 s");
+  EXPECT_EQ(current_work().deadlines, Work::of_script);
+  EXPECT_EQ(main_work().text, "in a call of time for 0 s");
+  note_plugin("");
+  EXPECT_EQ(current_work().text, "in a call of time for 0 s");
 }
 
 }  // namespace

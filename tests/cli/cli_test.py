@@ -194,6 +194,15 @@ class Faults(unittest.TestCase):
             self.assertEqual(done.returncode, 1, done.stderr)
             self.assertIn(f"observer 'faulty' ({FAULTY}) has called exit() in its 'start'", done.stderr)
 
+    # Once: the next line would come after two deadlines. The threads of a pool are in it together.
+    def test_one_that_may_loop_for_ever_is_named(self):
+        for fault in ("long", "long in threads"):
+            done = train("--threads", "2", ORRERY_PLUGIN_PATH=str(FAULTY), ORRERY_TEST_FAULT=fault, ORRERY_DEADLINE="0.8")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            told = [line for line in done.stderr.splitlines() if line.endswith("it may be in an endless loop")]
+            self.assertEqual(len(told), 1, done.stderr)
+            self.assertRegex(told[0], rf"orrery: this process has been in 'start' of observer 'faulty' \({FAULTY}\) for 1 s, ")
+
     def test_observers_get_their_end_after_an_error_of_the_script(self):
         done = train(script=TRAIN + "error 'cheese'", ORRERY_PLUGIN_PATH=str(FAULTY), ORRERY_TEST_EVENTS="1")
         self.assertEqual(done.returncode, 1)

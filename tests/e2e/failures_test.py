@@ -5,14 +5,31 @@ What ranks meet is in random_failures_test.py.
 Arguments: the build tree.
 """
 import os
+import re
 import signal
 import sys
+import tempfile
 import unittest
 
-from program import HERE, Job, orrery
+from program import BUILD, HERE, Job, orrery
 
 DEADLINE = 2
 RANKS = 3
+KERNEL = str(BUILD / "tests/e2e/faulty")
+
+
+def stuck(ranks, rank, seconds, deadline):
+    """A training in which the first product of a rank (-1: all) takes so long."""
+    with tempfile.NamedTemporaryFile() as file:
+        return orrery("run", "-n", ranks, "--threads", 1, "verify.lua", cwd=HERE, ORRERY_PLUGIN_PATH=KERNEL,
+                      ORRERY_DEADLINE=str(deadline), FAULTY_FILE=file.name, FAULTY_RANK=str(rank),
+                      FAULTY_SECONDS=str(seconds))
+
+
+def told(job, who):
+    """The lines of a rank about a plugin that does not come back."""
+    return re.findall(rf"orrery: {who} has been in 'launch' of kernel 'faulty' \({KERNEL}/\S+\.so\) for \d+ s, "
+                      "in a call of .* for .* s: it may be in an endless loop", job.err)
 
 
 class Failures(unittest.TestCase):
@@ -49,6 +66,27 @@ class Failures(unittest.TestCase):
         job = orrery("run", "-n", 2, "alone.lua", "seconds=1e9", cwd=HERE / "bad", ORRERY_DEADLINE="0.5")
         self.assertEqual(job.code, 124, job.err)
         self.assertRegex(job.err, r"error: .*rank 0 has not answered .*; it is in the script at alone\.lua:8")
+
+    # The peer waits ten deadlines, as for a script, and then names the callback, too.
+    def test_a_plugin_that_loops_for_ever_on_one_rank_is_named(self):
+        job = stuck(2, rank=1, seconds=10**6, deadline=0.5)
+        self.assertEqual(job.code, 124, job.err)
+        self.assertTrue(told(job, "rank 1"), job.err)
+        self.assertEqual(told(job, "rank 0"), [], job.err)
+        self.assertRegex(job.err, r"waiting for rank 1 for .* s: it is in 'launch' of kernel 'faulty' \(")
+        self.assertRegex(job.err, r"error: .*rank 1 has not answered .*; it is in 'launch' of kernel 'faulty' \(")
+
+    def test_and_on_all_ranks(self):
+        job = stuck(2, rank=-1, seconds=3, deadline=1)
+        self.assertEqual(job.code, 0, job.err)
+        for rank in (0, 1):
+            self.assertTrue(told(job, f"rank {rank}"), job.err)
+
+    def test_a_kernel_that_takes_long_is_told_once_and_goes_on(self):
+        job = stuck(1, rank=0, seconds=3, deadline=2)
+        self.assertEqual(job.code, 0, job.err)
+        self.assertEqual(len(told(job, "this process")), 1, job.err)
+        self.assertIn("step\t9", job.out)
 
     def test_killed_launcher(self):
         job = self.start()

@@ -44,6 +44,8 @@ orr_status* start(void*, const orr_observer_config*) {
       if (gettid() == getpid()) pause();
       std::printf("%d\n", fill_the_stack());
     });
+  if (what == "long") usleep(1500000);
+  if (what == "long in threads") orr::parallel_for(2, [](int64_t) { usleep(1500000); });
   if (what == "throw") throw std::out_of_range("vector::at");
   if (what == "throw 7") throw 7;
   if (what == "throw 7 guarded") return orr::guard([] { throw 7; });

@@ -2,7 +2,9 @@
 //
 // The plugin "faulty": the reference's matrix products, on a machine that fails once. When the file
 // FAULTY_FILE is there, it lets FAULTY_SKIP products of rank FAULTY_RANK pass and then flips a bit:
-// of the result, or with FAULTY_IN=1 of the second factor after the product.
+// of the result, or with FAULTY_IN=1 of the second factor after the product. With FAULTY_SECONDS it
+// computes right, but takes so long. Rank -1: all ranks.
+#include <time.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -21,7 +23,8 @@ long number(const char* variable) {
 bool is_due() {
   static long skip = number("FAULTY_SKIP");
   const char* file = std::getenv("FAULTY_FILE");
-  return file && access(file, F_OK) == 0 && number("FAULTY_RANK") == number("ORRERY_RANK") &&
+  const long rank = number("FAULTY_RANK");
+  return file && access(file, F_OK) == 0 && (rank < 0 || rank == number("ORRERY_RANK")) &&
          skip-- == 0;
 }
 
@@ -46,7 +49,11 @@ void release(void*, orr_kernel* kernel) { reference::table().release(nullptr, ke
 orr_status* launch(orr_kernel* kernel, orr_stream*, const orr_buffer* in, const orr_buffer* out,
                    const orr_buffer* workspace) {
   orr_status* status = reference::table().launch(kernel, nullptr, in, out, workspace);
-  if (!status && is_due()) orr::data<char>(number("FAULTY_IN") ? in[1] : out[0])[2] ^= 0x10;
+  if (status || !is_due()) return status;
+  if (const timespec time{number("FAULTY_SECONDS"), 0}; time.tv_sec > 0)
+    nanosleep(&time, nullptr);
+  else
+    orr::data<char>(number("FAULTY_IN") ? in[1] : out[0])[2] ^= 0x10;
   return status;
 }
 

@@ -98,7 +98,7 @@ std::map<std::string, std::string> observers_of(const Choice& choice) {
 
 // What a plan is asked for, for scripts/orrery/plan.lua.
 struct PlanChoice {
-  bool diff = false, json = false, search = false;
+  bool diff = false, digest = false, json = false, search = false;
   int rank = 0, seconds = 100;
   uint64_t fit = 0, memory = 0;
   std::string machine, ops, svg;
@@ -112,10 +112,10 @@ void check_plan(const CLI::App& command, const PlanChoice& asked, int ranks) {
 }
 
 nlohmann::json options_of(const PlanChoice& asked) {
-  return {{"diff", asked.diff},     {"json", asked.json},       {"search", asked.search},
-          {"rank", asked.rank},     {"seconds", asked.seconds}, {"fit", asked.fit},
-          {"memory", asked.memory}, {"machine", asked.machine}, {"ops", asked.ops},
-          {"svg", asked.svg}};
+  return {{"diff", asked.diff},     {"digest", asked.digest}, {"json", asked.json},
+          {"search", asked.search}, {"rank", asked.rank},     {"seconds", asked.seconds},
+          {"fit", asked.fit},       {"memory", asked.memory}, {"machine", asked.machine},
+          {"ops", asked.ops},       {"svg", asked.svg}};
 }
 
 // What the script prints goes to stderr from now on; stdout has the JSON alone.
@@ -349,6 +349,12 @@ Examples:
           ->add_flag("--diff", asked->diff,
                      "Print what each strategy of the stack changes in the program of a rank")
           ->excludes(json);
+  command
+      ->add_flag("--digest", asked->digest,
+                 "Print hashes of what every kind of rank will do: equal where two builds of "
+                 "Orrery plan alike")
+      ->excludes(json)
+      ->excludes(diff);
   command->add_option("--rank", asked->rank, "The rank that --diff shows")
       ->needs(diff)
       ->capture_default_str();

@@ -6,13 +6,13 @@
 #include <cmath>
 #include <limits>
 
+#include "base/digest.h"
 #include "data/augment.h"
 #include "data/batch_reader.h"
 #include "data/random.h"
 #include "data/slice.h"
 #include "lua/call.h"
 #include "run/runtime.h"
-#include "store/digest.h"
 
 namespace orrery::lua {
 namespace {

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "base/digest.h"
 #include "base/work.h"
 #include "edit/planner.h"
 #include "lua/call.h"
@@ -16,7 +17,6 @@
 #include "run/probe.h"
 #include "run/save_place.h"
 #include "store/checkpoint.h"
-#include "store/digest.h"
 #include "store/file.h"
 
 namespace orrery::lua {

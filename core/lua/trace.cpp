@@ -3,8 +3,8 @@
 // Symbolic tensors: the program that they belong to, and the Lua values that may stand for one.
 #include <map>
 
+#include "base/digest.h"
 #include "lua/objects.h"
-#include "store/digest.h"
 
 namespace orrery::lua {
 namespace {

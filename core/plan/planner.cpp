@@ -5,6 +5,7 @@
 #include "edit/planner.h"
 #include "lower/lower.h"
 #include "plan/diff.h"
+#include "plan/digest.h"
 #include "plan/facts.h"
 #include "plan/fit.h"
 #include "plan/ops.h"
@@ -21,6 +22,7 @@ Json answer(const PlanSource& source, const Json& question) {
   const Blueprint b = source.build(source.stack, source.world, question.value("microbatches", 0));
   if (what == "counts") return counts_json(b);
   if (what == "peak") return peak_json(b, source.kernels);
+  if (what == "digest") return digest_json(source, b);
   if (what == "ops")
     return ops_json(lower({&b.program, &b.mesh, b.microbatches, 0, source.kernels}));
   const Pieces pieces = what == "sketch" ? Pieces::as_one : Pieces::apart;

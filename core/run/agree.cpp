@@ -5,11 +5,11 @@
 #include <bit>
 #include <cstring>
 
+#include "base/digest.h"
 #include "base/error.h"
 #include "comm/collectives.h"
 #include "program/state.h"
 #include "run/runtime.h"
-#include "store/digest.h"
 
 namespace orrery {
 

@@ -6,10 +6,10 @@
 #include <sstream>
 #include <vector>
 
+#include "base/digest.h"
 #include "base/error.h"
 #include "run/agree.h"
 #include "run/run.h"
-#include "store/digest.h"
 
 namespace orrery {
 namespace {

@@ -5,12 +5,12 @@
 #include <cmath>
 #include <map>
 
+#include "base/digest.h"
 #include "base/error.h"
 #include "program/elements.h"
 #include "run/agree.h"
 #include "run/run.h"
 #include "run/states.h"
-#include "store/digest.h"
 
 namespace orrery {
 namespace {

@@ -6,7 +6,7 @@
 #include <orrery/sdk/traffic.hpp>
 #include <string>
 
-#include "store/digest.h"
+#include "base/digest.h"
 
 namespace orrery {
 namespace {

@@ -5,13 +5,13 @@
 
 #include <utility>
 
+#include "base/digest.h"
 #include "base/error.h"
 #include "run/agree.h"
 #include "run/check_finite.h"
 #include "run/run.h"
 #include "run/saving.h"
 #include "run/states.h"
-#include "store/digest.h"
 
 namespace orrery {
 

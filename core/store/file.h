@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string>
 
-#include "store/digest.h"
+#include "base/digest.h"
 
 namespace orrery {
 

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "base/digest.h"
 #include "base/error.h"
-#include "store/digest.h"
 
 namespace orrery {
 namespace {

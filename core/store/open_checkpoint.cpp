@@ -9,9 +9,9 @@
 #include <regex>
 #include <system_error>
 
+#include "base/digest.h"
 #include "base/error.h"
 #include "store/checkpoint.h"
-#include "store/digest.h"
 #include "store/file.h"
 #include "store/manifest.h"
 

@@ -4,6 +4,7 @@
 local _, orrery = ...
 local engine = orrery.engine
 local report, memory = require "orrery.plan.report", require "orrery.plan.memory"
+local words = require "orrery.plan.words"
 local schedule, diff, fit = require "orrery.plan.schedule", require "orrery.plan.diff", require "orrery.plan.fit"
 
 local M = {}
@@ -41,9 +42,24 @@ local function excess(run, batch, step)
   return text .. said .. (found and "" or "\n")
 end
 
+-- A line with the hash of the step, and one for each kind of ranks with those of its parts.
+local function digest(all)
+  local lines = { ("plan digest %s"):format(all.digest) }
+  for _, kind in ipairs(all.kinds) do
+    lines[#lines + 1] = ("  launches %s  exchanges %s  memory %s  states %s  %s"):format(kind.launches, kind.exchanges,
+      kind.memory, kind.states, words.ranks(kind.ranks))
+    for i, round in ipairs(kind.periodic) do
+      lines[#lines + 1] = ("  launches %s  exchanges %s  memory %s  states %s    program %d between steps"):format(
+        round.launches, round.exchanges, round.memory, round.states, i)
+    end
+  end
+  return table.concat(lines, "\n") .. "\n"
+end
+
 function M.text(run, batch)
   local o = engine.plan_options()
   if o.diff then return diff.text(M.ask(run, batch, "diff", { rank = o.rank })) end
+  if o.digest then return digest(M.ask(run, batch, "digest")) end
   if o.ops and o.ops ~= "" then
     write("--ops", o.ops, M.ask(run, batch, "ops"))
     return ""

@@ -8,8 +8,8 @@
 
 #include <set>
 
+#include "base/digest.h"
 #include "fixture.h"
-#include "store/digest.h"
 #include "store/own_files.h"
 
 namespace orrery {

@@ -6,9 +6,9 @@
 #include <climits>
 #include <random>
 
+#include "base/digest.h"
 #include "faults.h"
 #include "fixture.h"
-#include "store/digest.h"
 #include "store/manifest.h"
 #include "store/safetensors_header.h"
 

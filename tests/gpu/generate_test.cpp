@@ -57,8 +57,9 @@ TEST_P(Generated, CompileToPtx) {
   ASSERT_GT(all.size(), 200u);
   size_t i = 0;
   for (const auto& [source, name] : all) {
-    // The text is the same for all: what one more architecture can change is the compiler's own.
-    if (GetParam() != architectures.back() && i++ % 8) continue;
+    // A sample: training on the emulated GPU compiles others. The text is the same for all
+    // architectures, so that one more can change only what is the compiler's own.
+    if (i++ % (GetParam() == architectures.back() ? 2 : 16)) continue;
     SCOPED_TRACE(name);
     const auto [ptx, log] = orr_cuda::compile(source, GetParam(), true);
     EXPECT_EQ(log, "");

@@ -44,7 +44,8 @@ def orrery(*words, fake=True, **variables):
     env = {k: v for k, v in os.environ.items() if k != "LD_LIBRARY_PATH"}
     if fake:
         kept = str(BUILD / "tests/gpu/compiled")
-        env |= {"LD_LIBRARY_PATH": str(FAKE), "FAKE_NVRTC_FOLDER": kept, "XDG_CACHE_HOME": kept}
+        # Its GPU is a core of this machine, which others may use: no work of it takes so long that it hangs.
+        env |= {"LD_LIBRARY_PATH": str(FAKE), "FAKE_NVRTC_FOLDER": kept, "XDG_CACHE_HOME": kept, "ORRERY_DEADLINE": "600"}
     env |= {k: str(v) for k, v in variables.items()}
     return subprocess.run([BUILD / "orrery", *map(str, words)], cwd=SOURCE, env=env, text=True,
                           capture_output=True, timeout=1800)
@@ -190,15 +191,14 @@ class OddVocabulary(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             script = pathlib.Path(folder) / "strategies.lua"
             script.write_text(STACKED.read_text().replace("= STACK", "= " + stack))
-            return lines(train(kernels, script, "steps=3", "vocab=301", ranks=ranks))
+            return lines(train(kernels, script, "steps=2", "vocab=301", ranks=ranks))
 
     def test_losses_of_the_reference_and_bits_of_one_process(self):
         once, reference = (self.lines(kernels, "{ strategy.precision{} }", 1) for kernels in ("cuda", "reference"))
-        for mine, wanted in zip(once[:3], reference[:3], strict=True):
+        for mine, wanted in zip(once[:2], reference[:2], strict=True):
             found, near = (float(re.search(r"loss (\S+)", line)[1]) for line in (mine, wanted))
             self.assertAlmostEqual(found, near, delta=2e-3 * near)
-        for ranks, stack in ((2, "strategy.data{}"), (2, "strategy.pipeline{}"), (1, "strategy.recompute{}"),
-                             (1, "strategy.accumulate{}"), (3, "strategy.data{}, strategy.zero{ stage = 3 }")):
+        for ranks, stack in ((2, "strategy.pipeline{}, strategy.recompute{}"), (3, "strategy.data{}, strategy.zero{ stage = 3 }")):
             with self.subTest(stack=stack):
                 self.assertEqual(self.lines("cuda", f"{{ {stack}, strategy.precision{{}} }}", ranks), once)
 

@@ -10,12 +10,12 @@
 #include <utility>
 #include <vector>
 
+#include "base/digest.h"
 #include "base/in_parallel.h"
 #include "lower/abi_op.h"
 #include "lower/lower.h"
 #include "plan/rank_kinds.h"
 #include "plan/traffic.h"
-#include "base/digest.h"
 
 namespace orrery {
 namespace {

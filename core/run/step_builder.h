@@ -27,7 +27,7 @@ class StepBuilder {
   // rank that gets samples. Throws Error with the script's line.
   Blueprint build(const BatchFields& batch, bool training, int world,
                   const std::vector<StrategyUse>& stack, int64_t microbatches);
-  // The same of a program that evaluates batches of a pass, whose results are of all batches so far.
+  // The same of a program that evaluates one batch of several; its results are those of all so far.
   Blueprint build_pass(const BatchFields& batch, int world, const std::vector<StrategyUse>& stack,
                        int64_t microbatches, OverBatches& over);
   // Says which parameters the step that was built last leaves alone, because the loss does not

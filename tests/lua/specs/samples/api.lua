@@ -273,6 +273,10 @@ for name, sample in pairs {
   ["Scalar.set"] = function() return orrery.input(new_name(), 1), 2 end,
   ["Run.step"] = function() return run(), batch end,
   ["Run.eval"] = function() return run(), dataset, { size = 2 } end,
+  ["Run.fit"] = function()
+    local kept = { dir = folder .. "/fit-" .. new_name() }
+    return run(), { data = dataset, size = 2, epochs = 1, eval = dataset, checkpoints = kept, log = false }
+  end,
   ["Run.probe"] = function() return run(), {} end,
   ["Run.plan"] = false, -- only `orrery plan` and the program have the planner
   ["Run.counters"] = function() return run() end,

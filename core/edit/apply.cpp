@@ -266,7 +266,7 @@ void complete_step(Program& p, Mesh& mesh, int64_t microbatches, bool training,
     if (!training) follow_states(p, mesh);
     complete_sums(p);
   }
-  if (!mesh.apart.empty()) sum_apart(p, mesh, microbatches);
+  if (training && !mesh.apart.empty()) sum_apart(p, mesh, microbatches);
   if (mesh.driving.on()) write_driven(p, mesh, microbatches, measured.gradients);
   if (mesh.dedicated > 0 && mesh.one_by_one)
     fail(ORR_INVALID,

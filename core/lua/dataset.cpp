@@ -136,6 +136,19 @@ Pushed batches(lua_State* L, DatasetRef& self, const Table& options) {
   return {1};
 }
 
+// Each sample once, in order, `limit` of them at most.
+Pushed pass(lua_State* L, DatasetRef& self, int64_t size, int64_t limit) {
+  Samples all = self.samples;
+  if (limit < all.items()) {
+    const int64_t last = (limit - 1) * all.shards + all.shard;
+    all.data = slice(all.data, 0, last * std::max<int64_t>(all.data->window(), 1) + 1);
+  }
+  const BatchOrder order{1, size, false, 0, Rest::apart};
+  push(L, Batches{all, order, order.batches(all.items()), {}, {}});
+  lua_pushcclosure(L, next_batch, 1);
+  return {1};
+}
+
 // The only field of the first sample.
 HostTensor first(DatasetRef& self) {
   HostTensor tensor = HostTensor::make(self.samples.data->fields().front().sample);
@@ -280,6 +293,10 @@ std::vector<Api> dataset_api() {
       {"Dataset:shard(rank: integer, size: integer) -> Dataset; Every size-th sample, from the "
        "rank-th on.",
        call<shard>},
+      {"engine.pass(data: Dataset, size: integer, limit: integer) -> fun(): integer, table, "
+       "integer; "
+       "As Dataset:batches, each of the first `limit` samples once and in order.",
+       call<pass>},
       {"engine.draw(seed: integer, ordinal: integer, below: integer) -> integer; A random number "
        "from "
        "0, the same for the same seed and ordinal.",

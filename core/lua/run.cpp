@@ -7,6 +7,7 @@
 
 #include "base/digest.h"
 #include "base/work.h"
+#include "edit/metric_name.h"
 #include "edit/planner.h"
 #include "lua/call.h"
 #include "lua/environment.h"
@@ -186,6 +187,24 @@ Result evaluate(lua_State* L, RunRef& self, const Table& batch) {
   return {run.evaluate(batch_in(batch))};
 }
 
+// Batches are what `next` returns, until it returns nil.
+Result evaluate_all(lua_State* L, RunRef& self, const Function& next, const std::string& name) {
+  Run& run = checked(L, self);
+  bool first = true;
+  const auto batches = [&]() -> std::optional<BatchFields> {
+    const StackTop top(L);
+    next.push();
+    protected_call(L, 0, 1);
+    if (lua_isnil(L, -1)) return std::nullopt;
+    const Table batch{L, lua_gettop(L)};
+    if (std::exchange(first, false)) call_first(L, self, batch);
+    return batch_in(batch);
+  };
+  return {run.evaluate_all(batches, name)};
+}
+
+void check_name(const std::string& name) { check_metric_name(name, "the name"); }
+
 void save(lua_State* L, RunRef& self, const std::string& directory, const std::string& extra,
           bool wait) {
   if (!self.in_series) self.saved = directory, self.saved_after = self.run->steps_done();
@@ -298,8 +317,14 @@ std::vector<Api> run_api() {
        call<make_run>},
       {"Run.steps: integer", call<steps>},
       {"Run:step(batch: table) -> StepResult; Trains on one batch, {field = tensor}.", call<step>},
-      {"Run:eval(batch: table) -> StepResult; Evaluates the loss; no dropout, no update.",
+      // For scripts/orrery/evaluate.lua.
+      {"engine.evaluate(run: Run, batch: table) -> StepResult; Evaluates the loss of one batch.",
        call<evaluate>},
+      {"engine.evaluate_all(run: Run, next: function, name: string) -> StepResult; Evaluates the "
+       "batches that next() returns as if they were one.",
+       call<evaluate_all>},
+      {"engine.check_metric_name(name: string); Whether a number of a run may have this name.",
+       call<check_name>},
       {"Run:probe(names: list); The next step's result also has these values of the whole batch, "
        "by result:get(name): the output of a module, by its path as print(model) shows it or its "
        "kind if it is the model itself (\"NAME#2\" of its second call or result); what "

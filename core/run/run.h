@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -99,6 +100,13 @@ class Run {
   // `step` trains on one batch; `evaluate` computes its loss (no dropout, no update).
   virtual std::shared_ptr<StepResult> step(const BatchFields& batch) = 0;
   virtual std::shared_ptr<StepResult> evaluate(const BatchFields& batch) = 0;
+  // Evaluates batches until there are no more, and returns what one batch of all their samples
+  // would give (program/over_batches.h); values of samples one batch after another. Observers hear
+  // its numbers as `name`/loss and so on, if there is a name. Throws Error if a loss function needs
+  // all samples in one batch and there are several.
+  using Batches = std::function<std::optional<BatchFields>()>;
+  virtual std::shared_ptr<StepResult> evaluate_all(const Batches& next,
+                                                   const std::string& name) = 0;
   virtual int64_t steps_done() const = 0;
   // Whether all ranks take each step together. Otherwise each has its own pace, and they meet only
   // to evaluate, to save and to read states.

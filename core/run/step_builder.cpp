@@ -114,6 +114,29 @@ void StepBuilder::check_outputs(const Blueprint& b) const {
 
 Blueprint StepBuilder::build(const BatchFields& batch, bool training, int world,
                              const std::vector<StrategyUse>& stack, int64_t microbatches) {
+  return build(batch, training, world, stack, microbatches, nullptr);
+}
+
+Blueprint StepBuilder::build_pass(const BatchFields& batch, int world,
+                                  const std::vector<StrategyUse>& stack, int64_t microbatches,
+                                  OverBatches& over) {
+  return build(batch, false, world, stack, microbatches, &over);
+}
+
+// The state of a sum over the batches of a pass, which programs for batches of all shapes share.
+std::shared_ptr<State> StepBuilder::sum_of(size_t i, const Type& type) {
+  const std::string name = fmt::format("pass.{} {}", i, to_string(type));
+  auto& state = sums_[name];
+  if (state) return state;
+  state = std::make_shared<State>();
+  state->name = name, state->type = type, state->role = Role::state;
+  state->site = {"", spec_.line}, state->passing = true;
+  return state;
+}
+
+Blueprint StepBuilder::build(const BatchFields& batch, bool training, int world,
+                             const std::vector<StrategyUse>& stack, int64_t microbatches,
+                             OverBatches* over) {
   if (batch.empty()) fail(ORR_INVALID, "{}: the batch has no tensors", spec_.line);
   Profile::Timer timer(Profile::get().once("tracing"));
   Blueprint b;
@@ -132,9 +155,12 @@ Blueprint StepBuilder::build(const BatchFields& batch, bool training, int world,
     std::vector<int32_t> dtypes;  // results keep them, whatever a strategy computes in
     for (auto& [name, traced] : extra) dtypes.push_back(p.type(traced).dtype);
     const Asked asked = apply_forward(p, stack, states_, training);
+    const size_t first = p.outputs().size();
     const std::optional<Training> training_step = begin_training(p, p.now(loss), training, asked);
     for (size_t i = 0; i < extra.size(); ++i)
       p.output(extra[i].first, p.cast(p.now(extra[i].second), dtypes[i]));
+    if (over)
+      *over = add_up_batches(p, first, [&](size_t i, const Type& type) { return sum_of(i, type); });
     complete_outputs(p, training_step);
     if (training_step) give_gradients(p, *training_step);
     if (spec_.fast) allow_fast_products(p);

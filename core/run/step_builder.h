@@ -4,9 +4,13 @@
 // strategies edit the program. [main thread]
 #pragma once
 
+#include <map>
+#include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
+#include "program/over_batches.h"
 #include "program/train.h"
 #include "run/run.h"
 #include "run/variant.h"
@@ -23,11 +27,17 @@ class StepBuilder {
   // rank that gets samples. Throws Error with the script's line.
   Blueprint build(const BatchFields& batch, bool training, int world,
                   const std::vector<StrategyUse>& stack, int64_t microbatches);
+  // The same of a program that evaluates one batch of several; its results are those of all so far.
+  Blueprint build_pass(const BatchFields& batch, int world, const std::vector<StrategyUse>& stack,
+                       int64_t microbatches, OverBatches& over);
   // Says which parameters the step that was built last leaves alone, because the loss does not
   // depend on them; "" none.
   const std::string& unread() const { return unread_; }
 
  private:
+  Blueprint build(const BatchFields& batch, bool training, int world,
+                  const std::vector<StrategyUse>& stack, int64_t microbatches, OverBatches* over);
+  std::shared_ptr<State> sum_of(size_t i, const Type& type);
   std::optional<Training> begin_training(Program& p, ValueId loss, bool training,
                                          const Asked& asked);
   void complete_outputs(Program& p, const std::optional<Training>& training);
@@ -39,6 +49,7 @@ class StepBuilder {
   StrategyStates states_;
   // The states of the update, found when the first step was built that left these parameters alone.
   std::map<std::vector<bool>, std::optional<std::vector<std::shared_ptr<State>>>> update_states_;
+  std::map<std::string, std::shared_ptr<State>> sums_;  // of passes over several batches
   // Auxiliary outputs of the last step that are tensors and do not depend on the batch.
   std::vector<std::string> unbatched_;
   std::string unread_;

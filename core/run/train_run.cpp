@@ -15,6 +15,7 @@
 #include "run/compare_kernels.h"
 #include "run/driven.h"
 #include "run/finite.h"
+#include "run/pass.h"
 #include "run/probe.h"
 #include "run/recent.h"
 #include "run/replicas.h"
@@ -30,6 +31,8 @@ namespace orrery {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+enum class Purpose { training, evaluation, pass };
 
 class TrainRun : public Run {
  public:
@@ -49,7 +52,7 @@ class TrainRun : public Run {
     // Not of the first step, which may turn out to be a driver's.
     const bool shows_gradients = telling_.wants_tensors() && !variants_.empty();
     const ProbeScope scope(shows_gradients ? gradients() : std::vector<std::string>{});
-    Variant* variant = variant_for(batch, true);
+    Variant* variant = variant_for(batch, Purpose::training);
     if (variant && !spec_.local) telling_.describe(spec_, *variant, microbatches_);
     auto result = variant ? train(*variant, batch) : drive(batch);
     if (!spec_.local)
@@ -59,10 +62,29 @@ class TrainRun : public Run {
 
   std::shared_ptr<StepResult> evaluate(const BatchFields& batch) override {
     runtime_.settle();
-    Variant& variant = *variant_for(batch, false);
+    Variant& variant = *variant_for(batch, Purpose::evaluation);
     const auto scalars = scalars_of(steps_, batch);
     variant.make_copies();
     return run_variant(variant, batch, scalars, steps_, true);
+  }
+
+  std::shared_ptr<StepResult> evaluate_all(const Batches& next, const std::string& name) override {
+    runtime_.settle();
+    Pass pass;
+    std::shared_ptr<StepResult> result;
+    while (const std::optional<BatchFields> batch = next()) {
+      if (pass.batches() == 1) check_parts(*batch);
+      Variant& variant = *variant_for(*batch, Purpose::pass);
+      auto scalars = scalars_of(steps_, *batch);
+      scalars[kContinues] = pass.batches() > 0;
+      variant.make_copies();
+      result = run_variant(variant, *batch, scalars, steps_, true);
+      pass.add(over_batches_.at(&variant), *result, spec_.line);
+    }
+    if (!result) fail(ORR_INVALID, "{}: run:eval: there is no sample to evaluate", spec_.line);
+    pass.finish(*result);
+    tell(*result, name);
+    return result;
   }
 
   int64_t steps_done() const override { return steps_; }
@@ -127,6 +149,22 @@ class TrainRun : public Run {
   int rank() const { return spec_.local ? 0 : runtime_.world().rank; }
   uint64_t sent_so_far() const { return runtime_.has_comm() ? runtime_.comm().bytes_sent() : 0; }
 
+  // Once for each kind of batches.
+  void check_parts(const BatchFields& batch) {
+    std::string key = shape_key(batch, Purpose::pass);
+    if (parts_checked_.count(key)) return;
+    refuse_parts(spec_, batch);
+    parts_checked_.insert(std::move(key));
+  }
+
+  // Tells the observers the numbers of an evaluation.
+  void tell(StepResult& result, const std::string& name) {
+    if (name.empty() || spec_.local) return;
+    const Observers::Scope told = runtime_.observe(spec_.told_as);
+    for (const std::string& each : result.names())
+      runtime_.observers().metric(steps_, name + "/" + each, result.get(each));
+  }
+
   // The gradients that a step can be asked for, by name.
   std::vector<std::string> gradients() const {
     std::vector<std::string> names;
@@ -166,9 +204,9 @@ class TrainRun : public Run {
   // Takes this rank's next step under a driver, while other ranks take theirs.
   std::shared_ptr<StepResult> drive(const BatchFields& batch) {
     const bool idle = !driven_->has_samples(batch);  // then it has no loss
-    auto result = result_of(
-        driven_->step(shape_key(batch, true), batch, steps_ + 1, spec_.scalars(steps_ + 1)),
-        steps_ + 1, idle);
+    auto result = result_of(driven_->step(shape_key(batch, Purpose::training), batch, steps_ + 1,
+                                          spec_.scalars(steps_ + 1)),
+                            steps_ + 1, idle);
     ++steps_, ++counters_.steps;
     return result;
   }
@@ -293,10 +331,12 @@ class TrainRun : public Run {
   }
 
   Blueprint build_step(const BatchFields& batch, bool training, int world,
-                       const std::vector<StrategyUse>& stack, int64_t microbatches = 0) {
+                       const std::vector<StrategyUse>& stack, int64_t microbatches = 0,
+                       OverBatches* over = nullptr) {
     const Work work("compiling", Work::of_engine);
     if (!microbatches) microbatches = spec_.microbatches ? spec_.microbatches : saved_microbatches_;
-    Blueprint b = builder_.build(batch, training, world, stack, microbatches);
+    Blueprint b = over ? builder_.build_pass(batch, world, stack, microbatches, *over)
+                       : builder_.build(batch, training, world, stack, microbatches);
     if (!spec_.microbatches) check_saved_microbatches(b);
     microbatches_ = b.microbatches;
     return b;
@@ -314,8 +354,10 @@ class TrainRun : public Run {
   }
 
   // What tells the programs of a run apart.
-  std::string shape_key(const BatchFields& batch, bool training) const {
-    std::string key = training ? "train" + frozen() : "eval";
+  std::string shape_key(const BatchFields& batch, Purpose purpose) const {
+    std::string key = purpose == Purpose::training ? "train" + frozen()
+                      : purpose == Purpose::pass   ? "pass"
+                                                   : "eval";
     for (auto& [name, field] : batch) key += " " + name + to_string(field.type);
     for (const std::string& name : probed()) key += "\n" + name;
     return key;
@@ -339,8 +381,9 @@ class TrainRun : public Run {
   }
 
   // The compiled step or evaluation for batches of these shapes; null if a driver runs the step.
-  Variant* variant_for(const BatchFields& batch, bool training) {
-    std::string key = shape_key(batch, training);
+  Variant* variant_for(const BatchFields& batch, Purpose purpose) {
+    std::string key = shape_key(batch, purpose);
+    const bool training = purpose == Purpose::training;
     if (training) check_frozen();
     const std::set<const State*> same = alike();
     if (!training && apart_)
@@ -350,7 +393,9 @@ class TrainRun : public Run {
       return nullptr;
     }
     if (Variant* found = variants_.find(key)) return found;
-    Blueprint b = build_step(batch, training, ranks(), strategies());
+    OverBatches over;
+    Blueprint b = build_step(batch, training, ranks(), strategies(), 0,
+                             purpose == Purpose::pass ? &over : nullptr);
     tell_unread();
     if (!training && apart_) read_one_value(b.program, same);
     if (ranks() > 1) compare_across_ranks(b, spec_.line);
@@ -361,6 +406,7 @@ class TrainRun : public Run {
       return nullptr;
     }
     Variant& made = variants_.add(key, std::make_unique<Variant>(b, rank(), runtime_));
+    over_batches_[&made] = std::move(over);
     states_->forget_loaded();
     if (!spec_.local) predicted_[&made] = predicted_bytes(made.plan(), spec_.strategies, rank());
     if (training && rounds_.empty()) {
@@ -415,6 +461,8 @@ class TrainRun : public Run {
   bool compared_ = false;  // the ranks have compared their states since they began or were loaded
   std::map<const Variant*, std::unique_ptr<FiniteCheck>> checks_;
   Counters counters_;
+  std::map<const Variant*, OverBatches> over_batches_;
+  std::set<std::string> parts_checked_;  // kinds of batches of which passes may have several
   std::map<const Variant*, uint64_t> predicted_;  // bytes that a step sends
 };
 

@@ -16,6 +16,7 @@ error('this file is for editors; write require "orrery"')
 ---@field nn orrery.nn
 ---@field optim orrery.optim
 ---@field strategy orrery.strategy
+---@field metrics orrery.metrics
 ---@field data orrery.data
 ---@field world orrery.World
 local orrery = {}
@@ -839,6 +840,23 @@ function orrery.engine.counts(count, of) end
 ---@return orrery.Run
 function orrery.engine.run(spec) end
 
+---Evaluates the loss of one batch.
+---@param run orrery.Run
+---@param batch table
+---@return orrery.StepResult
+function orrery.engine.evaluate(run, batch) end
+
+---Evaluates the batches that next() returns as if they were one.
+---@param run orrery.Run
+---@param next function
+---@param name string
+---@return orrery.StepResult
+function orrery.engine.evaluate_all(run, next, name) end
+
+---Whether a number of a run may have this name.
+---@param name string
+function orrery.engine.check_metric_name(name) end
+
 ---Calls it with the first batch before its use; the script ends if it returns true.
 ---@param run orrery.Run
 ---@param call function
@@ -1033,6 +1051,13 @@ function orrery.engine.mix(parts, lengths) end
 ---@param data orrery.Dataset
 ---@return orrery.HostTensor
 function orrery.engine.first(data) end
+
+---As Dataset:batches, each of the first `limit` samples once and in order.
+---@param data orrery.Dataset
+---@param size integer
+---@param limit integer
+---@return fun(): integer, table, integer
+function orrery.engine.pass(data, size, limit) end
 
 ---A random number from 0, the same for the same seed and ordinal.
 ---@param seed integer
@@ -1254,11 +1279,6 @@ local Run = {}
 ---@return orrery.StepResult
 function Run:step(batch) end
 
----Evaluates the loss; no dropout, no update.
----@param batch table
----@return orrery.StepResult
-function Run:eval(batch) end
-
 ---The next step's result also has these values of the whole batch, by result:get(name): the output of a module, by its path as print(model) shows it or its kind if it is the model itself ("NAME#2" of its second call or result); what orrery.watch or orrery.print names; and with "grad " before the name the loss's derivative by such a value or by a parameter that is trained. All ranks call it.
 ---@param names any[]
 function Run:probe(names) end
@@ -1296,6 +1316,39 @@ function Run:load(directory) end
 ---@param options orrery.Run.checkpoints.Options
 ---@return integer
 function Run:checkpoints(options) end
+
+---@class orrery.Run.eval.Options
+---@field size? any samples in a batch, over all ranks; changes nothing but rounding (default false)
+---@field limit? any so many samples at most; an endless stream needs it (default false)
+---@field name? string the numbers of a dataset are recorded as eval/loss and so on, with '' they are not (default 'eval')
+
+---Evaluates the loss and the loss function's results, without dropout and updates: of one batch, or, with size, of a dataset or a stream from its beginning to its end. Of a dataset they are those of one batch that holds all of it: each sample counts once, means are divided by what they are divided by in a batch (samples, labels that count), and results with a row for each sample have all rows. Where that cannot be (samples that read others of their batch), several batches are an error. All ranks call it.
+---@param data any
+---@param options? orrery.Run.eval.Options
+---@return orrery.StepResult
+function Run:eval(data, options) end
+
+---@class orrery.Run.fit.Options
+---@field data any a dataset or a stream to train on
+---@field size integer samples in a batch, over all ranks
+---@field epochs? integer so many passes over the data in all, those before a checkpoint among them (default 0)
+---@field steps? integer instead of epochs: the last step (default 0)
+---@field shuffle? any of a dataset: false leaves the samples in their order
+---@field last? any with epochs: 'drop' leaves out what does not fill a batch at the end of an epoch
+---@field eval? any a dataset or a stream that ends, which is evaluated (default false)
+---@field every? integer steps between two evaluations; without it one at the end of each epoch, and with both one at the end (default 0)
+---@field eval_size? integer samples in a batch of the evaluation; as many as in one of the training if left out (default 0)
+---@field best? string the result of the evaluation that tells which is the best, 'loss' if left out (default '')
+---@field mode? string 'max': the largest one is the best (default 'min')
+---@field patience? integer training ends after so many evaluations, one after another, of which none was the best; without it it does not (default 0)
+---@field checkpoints? any {dir =, every =, keep = 2} as Run:checkpoints has them; without every one is saved at the end of each epoch; the one of the best evaluation stays, too (default false)
+---@field on? table functions: step(step, result, epoch) after each step, epoch(epoch, evaluation) after each epoch, with the entry of history that was made at its end (default {})
+---@field log? boolean a line for each evaluation and epoch (default true)
+
+---Trains by a loop over batches, step, eval and checkpoints, and goes on where its newest checkpoint is. Returns {steps, epochs, stopped (whether patience ran out), best = {step, epoch, value, path of its checkpoint}, history = a list of evaluations {step, epoch, results = by name}}. All ranks call it.
+---@param options orrery.Run.fit.Options
+---@return table
+function Run:fit(options) end
 
 ---@class orrery.StepResult
 ---@field step integer
@@ -1973,6 +2026,66 @@ function Attached:save(path) end
 ---Goes on from such a file.
 ---@param path string
 function Attached:load(path) end
+
+---@class orrery.metrics
+orrery.metrics = {}
+
+---@class orrery.metrics.accuracy.Options
+---@field ignore? integer positions with this label do not count (default nil)
+---@field threshold? number of scores [...]: of probabilities; 0 for logits (default 0.5)
+
+---The share of labels that are predicted: of scores [..., classes] the class with the largest, of scores [...] 1 where they are above the threshold. As a result of a loss function it is also that of a dataset, by run:eval.
+---@param scores orrery.Tensor
+---@param labels orrery.Tensor integers [...]
+---@param options? orrery.metrics.accuracy.Options
+---@return orrery.Tensor
+function orrery.metrics.accuracy(scores, labels, options) end
+
+---@class orrery.metrics.f1.Options
+---@field average? string of several classes: 'macro': the mean over those that occur; 'micro': all as one; 'none': [classes] (default 'macro')
+---@field ignore? integer positions with this label do not count (default nil)
+---@field threshold? number of scores [...]: of probabilities; 0 for logits (default 0.5)
+
+---The harmonic mean of precision and recall of a class; 0 where both are. Of scores [...] that of label 1. As a result of a loss function it is also that of a dataset, by run:eval.
+---@param scores orrery.Tensor
+---@param labels orrery.Tensor integers [...]
+---@param options? orrery.metrics.f1.Options
+---@return orrery.Tensor
+function orrery.metrics.f1(scores, labels, options) end
+
+---@class orrery.metrics.perplexity.Options
+---@field ignore? integer positions with this label do not count (default nil)
+
+---exp of the mean cross-entropy over all positions that count. As a result of a loss function it is also that of a dataset, by run:eval: exp of the mean, not the mean of exp.
+---@param logits orrery.Tensor
+---@param labels orrery.Tensor integers [...]
+---@param options? orrery.metrics.perplexity.Options
+---@return orrery.Tensor
+function orrery.metrics.perplexity(logits, labels, options) end
+
+---@class orrery.metrics.precision.Options
+---@field average? string of several classes: 'macro': the mean over those that occur; 'micro': all as one; 'none': [classes] (default 'macro')
+---@field ignore? integer positions with this label do not count (default nil)
+---@field threshold? number of scores [...]: of probabilities; 0 for logits (default 0.5)
+
+---Of what is predicted to be of a class, the share that is; 0 where nothing is predicted. Of scores [...] that of label 1. As a result of a loss function it is also that of a dataset, by run:eval.
+---@param scores orrery.Tensor
+---@param labels orrery.Tensor integers [...]
+---@param options? orrery.metrics.precision.Options
+---@return orrery.Tensor
+function orrery.metrics.precision(scores, labels, options) end
+
+---@class orrery.metrics.recall.Options
+---@field average? string of several classes: 'macro': the mean over those that occur; 'micro': all as one; 'none': [classes] (default 'macro')
+---@field ignore? integer positions with this label do not count (default nil)
+---@field threshold? number of scores [...]: of probabilities; 0 for logits (default 0.5)
+
+---Of what is of a class, the share that is predicted to be; 0 where there is nothing. Of scores [...] that of label 1. As a result of a loss function it is also that of a dataset, by run:eval.
+---@param scores orrery.Tensor
+---@param labels orrery.Tensor integers [...]
+---@param options? orrery.metrics.recall.Options
+---@return orrery.Tensor
+function orrery.metrics.recall(scores, labels, options) end
 
 ---@class orrery.nn
 ---@field init orrery.nn.init

@@ -16,8 +16,9 @@ local function value_in(extra, best)
   return name == best and tonumber(value) or nil
 end
 
--- The paths of those that go when the one with this note is complete: all but the newest and the best.
-local function superseded(o, note)
+-- The paths of those that go when the one with this note is complete: all but the newest and the best, which has the
+-- smallest value(its note).
+local function superseded(o, note, value)
   if o.keep == 0 then return {} end
   local all, remove = {}, {}
   local best, smallest
@@ -26,16 +27,52 @@ local function superseded(o, note)
       remove[#remove + 1] = one.path
     else
       all[#all + 1] = one
-      local value = value_in(one.extra, o.best)
-      if value and (not smallest or value < smallest) then best, smallest = one, value end
+      local of_one = value(one.extra)
+      if of_one and (not smallest or of_one < smallest) then best, smallest = one, of_one end
     end
   end
-  local new = value_in(note, o.best)
+  local new = value(note)
   if new and smallest and new < smallest then best = nil end
   for i = 1, #all - o.keep + 1 do
     if all[i] ~= best then remove[#remove + 1] = all[i].path end
   end
   return remove
+end
+
+local M = {}
+
+local function check(o)
+  if o.every < 1 then orrery.fail(("checkpoints: every is %d; give the steps between two, from 1"):format(o.every)) end
+  if o.keep < 0 then orrery.fail(("checkpoints: keep is %d; give a number, or 0 for all"):format(o.keep)) end
+  if o.dir == "" then orrery.fail "checkpoints: dir is empty; give the name of a directory" end
+end
+
+-- Begins the series of a run and continues from its newest checkpoint, if there is one: returns that one's note. `note`
+-- is called with the result of a step when its checkpoint is saved, and returns what the checkpoint keeps in `extra`;
+-- `value` of a note is the number by which the best is found, or nil. The second result is a function that has the step
+-- that was taken last saved in any case.
+function M.series(run, o, note, value)
+  check(o)
+  local save
+  engine.begin_series(run, o.dir, function(this, result)
+    local judged = result
+    save = function()
+      local text = note(judged)
+      engine.finish_save(this) -- so that the last one is among those that are there
+      engine.save_in_series(this, text, superseded(o, text, value))
+    end
+    between.after(this, save, this.steps % o.every == 0)
+  end)
+  local extra = ""
+  for _, one in ipairs(engine.checkpoints(o.dir)) do
+    if one.complete then
+      extra = select(2, run:load(o.dir))
+      break
+    end
+  end
+  return extra, function()
+    if save then between.after(run, save, true) end
+  end
 end
 
 define([[Run:checkpoints(options: options) -> integer; Saves a checkpoint while steps go on, and continues from the
@@ -46,19 +83,9 @@ define([[Run:checkpoints(options: options) -> integer; Saves a checkpoint while 
     @option keep: integer = 2; how many of the newest stay; 0: all
     @option best: string = ''; a result of the step, such as 'loss': the checkpoint with the smallest one stays, too]],
 function(run, o)
-  if o.every < 1 then orrery.fail(("checkpoints: every is %d; give the steps between two, from 1"):format(o.every)) end
-  if o.keep < 0 then orrery.fail(("checkpoints: keep is %d; give a number, or 0 for all"):format(o.keep)) end
-  if o.dir == "" then orrery.fail "checkpoints: dir is empty; give the name of a directory" end
-  engine.begin_series(run, o.dir, function(this, result)
-    local judged = o.best ~= "" and result or nil
-    between.after(this, function()
-      local note = note_of(o.best, judged)
-      engine.finish_save(this) -- so that the last one is among those that are there
-      engine.save_in_series(this, note, superseded(o, note))
-    end, this.steps % o.every == 0)
-  end)
-  for _, one in ipairs(engine.checkpoints(o.dir)) do
-    if one.complete then run:load(o.dir) break end
-  end
+  M.series(run, o, function(result) return note_of(o.best, result) end,
+    function(note) return value_in(note, o.best) end)
   return run.steps
 end)
+
+return M

@@ -19,7 +19,7 @@ end
 local function owners_of(value)
   local owners = { orrery.type(value) }
   if owners[1] == "State" or owners[1] == "Scalar" then owners[2] = "Tensor" end
-  for _, name in ipairs { "nn", "optim", "strategy", "data" } do
+  for _, name in ipairs { "nn", "optim", "metrics", "strategy", "data" } do
     if rawequal(value, orrery[name]) then owners[#owners + 1] = name end
   end
   if rawequal(value, orrery) then owners[#owners + 1] = "orrery" end

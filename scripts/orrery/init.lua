@@ -5,7 +5,7 @@ local _, orrery = ...
 local engine = orrery.engine
 
 for _, name in ipairs {
-  "options", "args", "paths", "tensor", "tensor_files", "data", "augment", "mix", "stream", "checkpoints",
+  "options", "args", "paths", "tensor", "tensor_files", "data", "augment", "mix", "stream", "checkpoints", "evaluate", "fit",
   "world_objects", "world_collectives",
 } do
   require("orrery." .. name)
@@ -43,6 +43,7 @@ end
 
 orrery.nn = shelf("nn", "layer nn")
 orrery.optim = shelf("optim", "optimizer or schedule optim")
+orrery.metrics = shelf("metrics", "metric")
 orrery.strategy = require "orrery.strategy"
 orrery.world = engine.world()
 

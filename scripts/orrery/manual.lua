@@ -20,7 +20,7 @@ for _, name in ipairs(engine.strategies()) do
 end
 for _, table_of in ipairs {
   { "orrery", "nn", "orrery.nn" }, { "orrery", "optim", "orrery.optim" }, { "orrery", "strategy", "orrery.strategy" },
-  { "orrery", "data", "orrery.data" }, { "orrery", "world", "orrery.World" }, { "nn", "init", "orrery.nn.init" },
+  { "orrery", "metrics", "orrery.metrics" }, { "orrery", "data", "orrery.data" }, { "orrery", "world", "orrery.World" }, { "nn", "init", "orrery.nn.init" },
   { "strategy", "traffic", "orrery.strategy.traffic" },
 } do
   table.insert(fields, { owner = table_of[1], name = table_of[2], returns = table_of[3] })

@@ -6,27 +6,33 @@ local _, orrery = ...
 local engine = orrery.engine
 local define = require "orrery.define"
 
+local M = {}
 local settings = setmetatable({}, { __mode = "k" }) -- stream -> {make, options}
 
--- A function that returns one sample after another, without end.
-local function endless(make)
-  local step
-  local function next_of(fresh)
-    if fresh then step = make() end
-    if type(step) ~= "function" then
-      orrery.fail(("data.from: the function returned %s, expected a function that returns the next sample"):format(
-        orrery.type(step)))
-    end
+-- A function that returns one sample after another, and nil at the end.
+local function once(make)
+  local step = make()
+  if type(step) ~= "function" then
+    orrery.fail(("data.from: the function returned %s, expected a function that returns the next sample"):format(
+      orrery.type(step)))
+  end
+  return function()
     local sample = step()
     if sample ~= nil and type(sample) ~= "table" then
       orrery.fail(("data.from: a sample is %s, expected a table {field = value}"):format(orrery.type(sample)))
     end
     return sample
   end
+end
+
+-- The same without end.
+local function endless(make)
+  local next_sample
   return function()
-    local sample = next_of(not step) or next_of(true)
-    if not sample then orrery.fail "data.from: the stream ends before its first sample" end
-    return sample
+    local sample = next_sample and next_sample()
+    if sample then return sample end
+    next_sample = once(make)
+    return next_sample() or orrery.fail "data.from: the stream ends before its first sample"
   end
 end
 
@@ -107,12 +113,24 @@ local function stacked(samples, o)
   return batch
 end
 
--- Lists of `size` samples; with lengths, of samples that are filled up to one length.
+-- The shortest of the lists that wait for more samples, and none where there is none.
+local function shortest(waiting)
+  local least
+  for length in pairs(waiting) do least = least and math.min(least, length) or length end
+  if not least then return nil end
+  local list = waiting[least]
+  waiting[least] = nil
+  return list
+end
+
+-- Lists of `size` samples, at the end of the samples also shorter ones; with lengths, of samples that are filled up to
+-- one length.
 local function grouped(next_sample, size, o)
   local waiting = {} -- length -> samples
   return function()
     while true do
       local sample = next_sample()
+      if not sample then return shortest(waiting) end
       local length = #o.lengths > 0 and length_of(sample, o.pad, o.lengths) or 0
       local list = waiting[length] or {}
       waiting[length] = list
@@ -158,6 +176,20 @@ function methods.batches(stream, options)
   end
 end
 
+-- For evaluate.lua: batches with each sample once and in order, `limit` of them at most.
+function M.pass(stream, size, limit)
+  local given, made = settings[stream], 0
+  local next_sample = once(given.make)
+  local next_group = grouped(function()
+    made = made + 1
+    return made <= limit and next_sample() or nil
+  end, size, given)
+  return function()
+    local group = next_group()
+    return group and stacked(group, given)
+  end
+end
+
 methods.batches = require "orrery.checked"("Stream", "batches", methods.batches, "stream")
 
 local function check_lengths(o)
@@ -188,3 +220,5 @@ define([[data.from(make: function, options?) -> orrery.Stream; A stream of sampl
     settings[stream] = o
     return stream
   end)
+
+return M

@@ -18,7 +18,7 @@ local function add(owner, shelf)
   end
 end
 local internal = { module_tree = true, init = true, spatial = true }
-for _, owner in ipairs { "nn", "optim", "strategy" } do
+for _, owner in ipairs { "nn", "optim", "metrics", "strategy" } do
   for _, path in ipairs(orrery.data.files(engine.library() .. "/orrery/" .. owner, { ".lua" })) do
     local name = path:match "([^/]+)%.lua$"
     if not internal[name] then

@@ -48,6 +48,9 @@ for _, name in ipairs { "exp", "log", "tanh", "sigmoid", "relu", "gelu", "sqrt",
   "sin", "cos", "floor", "ceil", "round", "isfinite", "softmax", "silu", "argmax", "stop_gradient", "microbatch_mean" } do
   traced["Tensor." .. name] = function(x) return x end
 end
+for _, name in ipairs { "accuracy", "perplexity", "precision", "recall", "f1" } do
+  traced["metrics." .. name] = function(x, k) return x, k, { ignore = -1 } end
+end
 for _, name in ipairs { "pow", "maximum", "minimum", "gt", "lt", "ge", "le", "eq", "ne" } do
   traced["Tensor." .. name] = function(x) return x, x end
 end
@@ -269,7 +272,11 @@ for name, sample in pairs {
   ["State.identity"] = function() return orrery.parameter { 2 } end,
   ["Scalar.set"] = function() return orrery.input(new_name(), 1), 2 end,
   ["Run.step"] = function() return run(), batch end,
-  ["Run.eval"] = function() return run(), batch end,
+  ["Run.eval"] = function() return run(), dataset, { size = 2 } end,
+  ["Run.fit"] = function()
+    local kept = { dir = folder .. "/fit-" .. new_name() }
+    return run(), { data = dataset, size = 2, epochs = 1, eval = dataset, checkpoints = kept, log = false }
+  end,
   ["Run.probe"] = function() return run(), {} end,
   ["Run.plan"] = false, -- only `orrery plan` and the program have the planner
   ["Run.counters"] = function() return run() end,

@@ -1,0 +1,197 @@
+-- SPDX-License-Identifier: Apache-2.0
+--
+-- Run:fit, a loop over the calls that scripts make in loops of their own: batches, step, eval and checkpoints. What it
+-- has to remember is the list of its evaluations, which its checkpoints keep.
+local _, orrery = ...
+local engine = orrery.engine
+local define, series = require "orrery.define", require "orrery.checkpoints".series
+local history = require "orrery.fit_history"
+
+local function is_data(value)
+  local kind = orrery.type(value)
+  return kind == "Dataset" or kind == "Stream"
+end
+
+local function refuse(format, ...) orrery.fail("fit: " .. format:format(...)) end
+
+local function check_data(o)
+  if not is_data(o.data) then refuse("data is %s, expected a dataset or a stream", engine.describe(o.data)) end
+  if o.eval and not is_data(o.eval) then
+    refuse("eval is %s, expected a dataset or a stream", engine.describe(o.eval))
+  end
+  if (o.epochs == 0) == (o.steps == 0) then refuse "give epochs or steps, the end of the training, and not both" end
+  if o.epochs ~= 0 and orrery.type(o.data) == "Stream" then refuse "a stream has no epochs: give steps" end
+  for _, name in ipairs { "epochs", "steps", "every", "eval_size", "patience" } do
+    if o[name] < 0 then refuse("%s is %d, expected at least 1", name, o[name]) end
+  end
+end
+
+local function check_judge(o)
+  local judged = o.best ~= "" or o.patience > 0
+  if judged and not o.eval then refuse "best and patience are about evaluations: give eval, a dataset" end
+  if o.every > 0 and not o.eval then refuse "every is the steps between two evaluations: give eval, a dataset" end
+  if o.mode ~= "min" and o.mode ~= "max" then refuse("mode is '%s': write \"min\" or \"max\"", o.mode) end
+  if o.mode == "max" and o.best == "" then refuse "mode is about best: name a result of the evaluation" end
+  if o.eval and o.every == 0 and orrery.type(o.data) == "Stream" then
+    refuse "a stream has no epochs: give every, the steps between two evaluations"
+  end
+end
+
+local function hooks_of(o)
+  local on = orrery.options("fit: on", o.on, { step = false, epoch = false })
+  for name, call in pairs(on) do
+    if call and type(call) ~= "function" then
+      refuse("on.%s is %s, expected a function", name, engine.describe(call))
+    end
+  end
+  return on
+end
+
+local function checkpoints_in(o)
+  local c = orrery.options("fit: checkpoints", o.checkpoints, { dir = false, every = math.maxinteger, keep = 2 })
+  for _, name in ipairs { "every", "keep" } do
+    if math.type(c[name]) ~= "integer" then
+      refuse("checkpoints.%s is %s, expected an integer", name, engine.describe(c[name]))
+    end
+  end
+  if type(c.dir) ~= "string" then
+    refuse("checkpoints.dir is %s, expected the name of a directory", c.dir and engine.describe(c.dir) or "missing")
+  end
+  if c.every == math.maxinteger and orrery.type(o.data) == "Stream" then
+    refuse "a stream has no epochs: give checkpoints.every, the steps between two"
+  end
+  return c
+end
+
+-- A fit under way: run, options, on, past; result and epoch of the last step; whether its epoch is `open`, not known to
+-- have ended; save(), which has the last step saved.
+local Fit = {}
+Fit.__index = Fit
+
+-- Begins the series of checkpoints, if there is one, and goes on where the newest is.
+function Fit:begin()
+  local o, past = self.o, self.past
+  if not o.checkpoints then
+    self.save = function() end
+    return
+  end
+  local c = checkpoints_in(o)
+  self.saves_epochs = c.every == math.maxinteger
+  local text
+  text, self.save = series(self.run, c, function() return past:text(self.run.steps, self.epoch, self.open) end,
+    function(note) return past:cost_in(note) end)
+  self.epoch, self.open = past:read(text)
+end
+
+local function tell(o, step, epoch, result, entry, best)
+  if not o.log then return end
+  local words = { epoch and ("epoch %d, "):format(epoch) or "", ("step %d:"):format(step) }
+  if result then words[#words + 1] = (" loss %.4f"):format(result:mean()) end
+  for name, value in pairs(entry and entry.results or {}) do
+    words[#words + 1] = (" eval/%s %.4f"):format(name, value)
+  end
+  if best then words[#words + 1] = ", the best so far" end
+  orrery.log("%s", table.concat(words))
+end
+
+local function batches_of(run, o)
+  local options = { size = o.size, from = run.steps + 1 }
+  if o.epochs > 0 then options.epochs = o.epochs else options.steps = o.steps end
+  for _, name in ipairs { "shuffle", "last" } do
+    if o[name] ~= nil then options[name] = o[name] end
+  end
+  return o.data:batches(options)
+end
+
+function Fit:evaluate()
+  local o, run, past = self.o, self.run, self.past
+  if not o.eval or past:last_step() == run.steps then return end
+  local result = run:eval(o.eval, { size = o.eval_size > 0 and o.eval_size or o.size })
+  local entry, best = past:add(run.steps, self.epoch, result)
+  tell(o, run.steps, self.epoch, self.result, entry, best)
+  if best then self.save() end
+end
+
+function Fit:end_epoch()
+  local past, step = self.past, self.run.steps
+  self.open = false
+  if self.o.every == 0 then self:evaluate() end
+  local entry = past:last_step() == step and past.entries[#past.entries] or nil
+  if not entry then tell(self.o, step, self.epoch, self.result) end
+  if self.saves_epochs then self.save() end
+  if self.on.epoch then self.on.epoch(self.epoch, entry) end
+end
+
+-- The evaluation of this step, where one is due every so many steps.
+function Fit:evaluate_step()
+  local every, step = self.o.every, self.run.steps
+  if every > 0 and step > 0 and step % every == 0 then self:evaluate() end
+end
+
+function Fit:train()
+  if self.open then self:evaluate_step() end -- of a checkpoint that was saved before it
+  for step, batch, epoch in batches_of(self.run, self.o) do
+    if self.open and epoch ~= self.epoch then self:end_epoch() end
+    if self.past:stops() then return end
+    local first = not self.result
+    self.result, self.epoch, self.open = self.run:step(batch), epoch, epoch ~= nil
+    if first and self.o.eval then self.past:check(self.result:names()) end
+    if self.on.step then self.on.step(step, self.result, epoch) end
+    self:evaluate_step()
+    if self.past:stops() then return end
+  end
+end
+
+-- After the last step.
+function Fit:finish()
+  if self.open then self:end_epoch() end
+  if self.result then self:evaluate() end
+end
+
+-- The best evaluation, and the path of its checkpoint if there is one.
+local function best_of(past, o)
+  local best = past.best
+  if not best then return nil end
+  local found = { step = best.step, epoch = best.epoch, value = best.results[past.judged] }
+  for _, one in ipairs(o.checkpoints and engine.checkpoints(o.checkpoints.dir) or {}) do
+    if one.complete and tonumber(one.path:match "step%-(%d+)$") == best.step then found.path = one.path end
+  end
+  return found
+end
+
+define([[Run:fit(options) -> table; Trains by a loop over batches, step, eval and checkpoints, and goes on where its
+    newest checkpoint is. Returns {steps, epochs, stopped (whether patience ran out), best = {step, epoch, value, path of
+    its checkpoint}, history = a list of evaluations {step, epoch, results = by name}}. All ranks call it.
+    @option data: any; a dataset or a stream to train on
+    @option size: integer; samples in a batch, over all ranks
+    @option epochs: integer = 0; so many passes over the data in all, those before a checkpoint among them
+    @option steps: integer = 0; instead of epochs: the last step
+    @option shuffle: any = nil; of a dataset: false leaves the samples in their order
+    @option last: any = nil; with epochs: 'drop' leaves out what does not fill a batch at the end of an epoch
+    @option eval: any = false; a dataset or a stream that ends, which is evaluated
+    @option every: integer = 0; steps between two evaluations; without it one at the end of each epoch, and with both
+    one at the end
+    @option eval_size: integer = 0; samples in a batch of the evaluation; as many as in one of the training if left out
+    @option best: string = ''; the result of the evaluation that tells which is the best, 'loss' if left out
+    @option mode: string = 'min'; 'max': the largest one is the best
+    @option patience: integer = 0; training ends after so many evaluations, one after another, of which none was the
+    best; without it it does not
+    @option checkpoints: any = false; {dir =, every =, keep = 2} as Run:checkpoints has them; without every one is
+    saved at the end of each epoch; the one of the best evaluation stays, too
+    @option on: table = {}; functions: step(step, result, epoch) after each step, epoch(epoch, evaluation) after each
+    epoch, with the entry of history that was made at its end
+    @option log: boolean = true; a line for each evaluation and epoch]],
+  function(run, o)
+    check_data(o)
+    check_judge(o)
+    local past = history.new(o.best == "" and "loss" or o.best, o.mode, o.patience)
+    local fit = setmetatable({ run = run, o = o, on = hooks_of(o), past = past }, Fit)
+    fit:begin()
+    if not past:stops() then fit:train() end
+    if not past:stops() then fit:finish() end
+    if fit.result then fit.save() end
+    run:finish_save()
+    return {
+      steps = run.steps, epochs = fit.epoch, stopped = past:stops(), history = past.entries, best = best_of(past, o),
+    }
+  end)

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""run:fit: the bits of the loop that it stands for, also where a job was stopped or killed on the way; early stopping, and
+which checkpoints stay.
+
+Argument: the build tree.
+"""
+import pathlib
+import re
+import shutil
+import sys
+import tempfile
+import unittest
+
+from program import HERE, orrery
+
+SCRIPT = HERE / "fit.lua"
+STOPPED = 75
+
+
+class Fit(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.at = pathlib.Path(folder.name) / "at"
+
+    def fit(self, ranks=1, code=0, words=(), **arguments):
+        given = [f"{name}={value}" for name, value in arguments.items()]
+        done = orrery("run", "-n", ranks, *words, SCRIPT, *given)
+        self.assertEqual(done.code, code, done.err)
+        return done.out
+
+    def test_the_bits_of_a_loop_by_hand(self):
+        by_hand = self.fit(hand="true", epochs=4)
+        self.assertRegex(by_hand, r"^evaluated 5:\S+ 10:\S+ 15:\S+ 20:\S+\ndigest ")
+        for ranks, more in ((1, {}), (3, {}), (3, {"zero": 3})):
+            self.assertEqual(self.fit(ranks, epochs=4, **more), by_hand)
+
+    def test_a_job_that_was_stopped_goes_on(self):
+        undisturbed = self.fit(epochs=4, dir=self.at, every=3)
+        # In an epoch, at its end, at an evaluation, and before there is any.
+        for step, ranks in ((7, 3), (10, 1), (6, 1), (2, 2)):
+            shutil.rmtree(self.at)
+            cut = self.fit(ranks, STOPPED, epochs=4, dir=self.at, every=3, stop=step)
+            self.assertNotIn("digest", cut)
+            on = self.fit(1, epochs=4, dir=self.at, every=3, stop=-1)
+            self.assertEqual(re.sub(r" ended.*", " ended ", undisturbed), on)
+
+    def test_epochs_are_evaluated_once_where_it_goes_on(self):
+        undisturbed = self.fit(epochs=4, dir=self.at)
+        for step in (4, 5, 6, 19):
+            shutil.rmtree(self.at)
+            self.fit(2, STOPPED, epochs=4, dir=self.at, stop=step)
+            self.assertEqual(re.sub(r" ended.*", " ended ", undisturbed), self.fit(epochs=4, dir=self.at, stop=-1))
+
+    def test_a_rank_that_is_killed(self):
+        undisturbed = self.fit(3, epochs=4, dir=self.at, saved=4)
+        shutil.rmtree(self.at)
+        again = self.fit(3, words=("--restarts", 1), epochs=4, dir=self.at, saved=4, die=13)
+        self.assertEqual(undisturbed.replace("ended 1 2 3 4", "ended 3 4"), again)
+
+    # What is judged is 41, 46, 51, 4, 1, 6, 11, 16 after the epochs, of 5 steps each.
+    def test_patience_and_the_best_checkpoint(self):
+        told = self.fit(2, epochs=20, bumpy="true", patience=3, dir=self.at, best="judged")
+        self.assertIn("steps 40 epochs 8 stopped true best 25 at step-00000025 of 1 ended 1 2 3 4 5 6 7 8\n", told)
+        kept = sorted(each.name for each in self.at.iterdir() if each.name.startswith("step-"))
+        self.assertEqual(kept, ["step-00000025", "step-00000035", "step-00000040"])
+        # It has ended and is not begun again; nor does it need what it had counted when it was stopped.
+        self.assertIn("steps 40 epochs 8 stopped true best 25", self.fit(1, epochs=20, bumpy="true", patience=3, dir=self.at, best="judged"))
+        shutil.rmtree(self.at)
+        self.fit(1, STOPPED, epochs=20, bumpy="true", patience=3, dir=self.at, best="judged", stop=33)
+        on = self.fit(1, epochs=20, bumpy="true", patience=3, dir=self.at, best="judged", stop=-1)
+        self.assertEqual(re.sub(r"ended.*", "ended ", told), on)
+
+    def test_the_largest_is_the_best(self):
+        told = self.fit(1, steps=22, every=2, bumpy="true", best="judged", mode="max", dir=self.at, saved=100)
+        self.assertIn("steps 22 epochs 6 stopped false best 18 at step-00000018 of 54 ended 1! 2! 3! 4! 5! 6\n", told)
+
+    def test_a_last_step_is_evaluated(self):
+        told = self.fit(1, steps=7, every=3)
+        self.assertRegex(told, r"^evaluated 3:\S+ 6:\S+ 7:\S+\nsteps 7 ")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

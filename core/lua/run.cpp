@@ -14,6 +14,7 @@
 #include "lua/stopping.h"
 #include "lua/strategy_script.h"
 #include "run/probe.h"
+#include "run/records.h"
 #include "run/save_place.h"
 #include "store/checkpoint.h"
 #include "store/digest.h"
@@ -27,7 +28,10 @@ RunRef make_run(const Table& given) {
   refuse_unread_arguments();
   RunSpec spec = spec_of(given, record);
   const bool alone = spec.local;
-  return {Run::make(std::move(spec)), record, given.with("unchanged", function_at), alone, ""};
+  const std::string told_as = spec.told_as;
+  if (!alone) ordinals().latest_step = 0;
+  return {
+      Run::make(std::move(spec)), record, given.with("unchanged", function_at), alone, told_as, ""};
 }
 
 BatchField whole(const HostTensor& tensor) {
@@ -167,6 +171,7 @@ Result step(lua_State* L, RunRef& self, const Table& batch) {
   tell_beginning(self);
   const ProbeScope scope(std::exchange(self.probed, {}));
   Result result{run.step(batch_in(batch))};
+  if (!self.alone) ordinals().latest_step = run.steps_done();
   const int signal = self.alone ? 0 : told_to_stop(run, self.saved, user_line(L));
   call_after(L, self, result);
   if (signal) between(L, "stop", signal);
@@ -184,6 +189,13 @@ Result evaluate(lua_State* L, RunRef& self, const Table& batch) {
   Run& run = checked(L, self);
   call_first(L, self, batch);
   return {run.evaluate(batch_in(batch))};
+}
+
+Result evaluate_and_record(lua_State* L, RunRef& self, const Table& batch) {
+  Result result = evaluate(L, self, batch);
+  for (const std::string& name : result.result->names())
+    record_number({self.told_as, self.run->steps_done(), "eval/" + name}, result.result->get(name));
+  return result;
 }
 
 void save(lua_State* L, RunRef& self, const std::string& directory, const std::string& extra,
@@ -244,6 +256,7 @@ Pushed load(lua_State* L, RunRef& self, const std::string& directory) {
   between(L, "save");
   const Work work("loading a checkpoint", Work::of_engine);
   const std::string extra = named(L, self).load(directory);
+  ordinals().latest_step = self.run->steps_done();
   push_value(L, self.run->steps_done());
   push_text(L, extra);
   return {2};
@@ -298,7 +311,12 @@ std::vector<Api> run_api() {
        call<make_run>},
       {"Run.steps: integer", call<steps>},
       {"Run:step(batch: table) -> StepResult; Trains on one batch, {field = tensor}.", call<step>},
-      {"Run:eval(batch: table) -> StepResult; Evaluates the loss; no dropout, no update.",
+      {"Run:eval(batch: table) -> StepResult; Evaluates the loss; no dropout, no update. Its "
+       "numbers "
+       "are recorded, as \"eval/loss\", at the run's step.",
+       call<evaluate_and_record>},
+      {"engine.evaluate(run: Run, batch: table) -> StepResult; Run:eval, of which nothing is "
+       "recorded.",
        call<evaluate>},
       {"Run:probe(names: list); The next step's result also has these values of the whole batch, "
        "by result:get(name): the output of a module, by its path as print(model) shows it or its "

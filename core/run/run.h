@@ -156,7 +156,8 @@ struct RuntimeOptions {
   bool plan_only = false;   // the script runs to make a plan; no step is taken
   int plan_ranks = 1;
   uint64_t seed = 1;
-  std::string run_directory;                   // "": there is none
+  std::string run_directory;  // that the user has named; "": there is none
+  std::string records;        // then the one that is made for what is recorded; "": there is none
   std::map<std::string, std::string> observe;  // options of observers, by name; "off": not used
 };
 RuntimeOptions& runtime_options();

@@ -256,7 +256,8 @@ class TrainRun : public Run {
   std::shared_ptr<StepResult> fetched(Variant& variant, int64_t step, bool evaluation) {
     auto tensors = variant.fetch_tensors(false);
     std::map<std::string, double> values = take_watched(
-        tensors, fmt::format("{} {}", evaluation ? "evaluation after step" : "step", step));
+        tensors, fmt::format("{}{} {}", spec_.told_as.empty() ? "" : spec_.told_as + " ",
+                             evaluation ? "evaluation after step" : "step", step));
     values.merge(variant.fetch_scalars());
     auto result = result_of(std::move(values), step, evaluation);
     for (auto& [name, tensor] : tensors) result->tensors[name] = tensor;

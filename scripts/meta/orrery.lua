@@ -266,6 +266,16 @@ function orrery.ones_like(tensor) end
 ---@return table
 function orrery.options(what, given, defaults) end
 
+---@class orrery.record.Options
+---@field step? integer left out: the steps of the run that was compiled, loaded or stepped last
+---@field as? string 'number', 'text', 'image' or 'histogram', of all elements of a HostTensor; left out: by the value
+
+---Records a value for those who watch the run: a number or a HostTensor of one element; a string as a text; a HostTensor [H,W], [C,H,W] or [N,C,H,W] of u8, or of reals from 0 to 1, as an image (1, 3 or 4 channels C; N become tiles, 8 in a row). {key = value, ...} records each as "name/key". Ranks may all call it, or rank 0 alone: it is written once.
+---@param name string
+---@param value any
+---@param options? orrery.record.Options
+function orrery.record(name, value, options) end
+
 ---Paths of Orrery's own sources and documents, texts to train on.
 ---@return string[]
 function orrery.sources() end
@@ -290,6 +300,7 @@ function orrery.zeros_like(tensor) end
 ---@field numerics? string "fast": matrix products in any order, and in TF32 (default "exact")
 ---@field reduce? string "fast": sums over the batch in any order, one gradient for all microbatches (default "canonical")
 ---@field strategy? orrery.Strategy|orrery.Strategy[] how the work is spread (default {strategy.data{}})
+---@field name? string of the run where it is watched, and of its directory in the run's; left out: "run-2" of the second (default "")
 
 ---A training step. The loss gets the batch as a table of tensors and returns the loss and, if wanted, {name = tensor} to fetch by result:get(name).
 ---@param loss orrery.Module|fun(batch:table):orrery.Tensor
@@ -839,6 +850,12 @@ function orrery.engine.counts(count, of) end
 ---@return orrery.Run
 function orrery.engine.run(spec) end
 
+---Run:eval, of which nothing is recorded.
+---@param run orrery.Run
+---@param batch table
+---@return orrery.StepResult
+function orrery.engine.evaluate(run, batch) end
+
 ---Calls it with the first batch before its use; the script ends if it returns true.
 ---@param run orrery.Run
 ---@param call function
@@ -1141,6 +1158,14 @@ function orrery.engine.told(x) end
 ---@return any ...
 function orrery.engine.results(path, ...) end
 
+---Records a value of a run, or of the script if that is nil, at a step (-1: the one that it is at) as 'number', 'text', 'image' or 'histogram' ('': by the value).
+---@param run any
+---@param name string
+---@param value any
+---@param step integer
+---@param as string
+function orrery.engine.record(run, name, value, step, as) end
+
 ---A line of standard input, at a terminal with an editor in which Tab proposes the list `complete(text before the cursor)`; nil at its end, false if Ctrl-C was pressed.
 ---@param prompt string
 ---@param complete function
@@ -1254,7 +1279,7 @@ local Run = {}
 ---@return orrery.StepResult
 function Run:step(batch) end
 
----Evaluates the loss; no dropout, no update.
+---Evaluates the loss; no dropout, no update. Its numbers are recorded, as "eval/loss", at the run's step.
 ---@param batch table
 ---@return orrery.StepResult
 function Run:eval(batch) end
@@ -1296,6 +1321,16 @@ function Run:load(directory) end
 ---@param options orrery.Run.checkpoints.Options
 ---@return integer
 function Run:checkpoints(options) end
+
+---@class orrery.Run.record.Options
+---@field step? integer left out: the steps of the run
+---@field as? string as of orrery.record
+
+---As orrery.record, among the records of this run, at its step.
+---@param name string
+---@param value any
+---@param options? orrery.Run.record.Options
+function Run:record(name, value, options) end
 
 ---@class orrery.StepResult
 ---@field step integer

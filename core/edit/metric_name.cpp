@@ -34,7 +34,8 @@ bool is_utf8(std::string_view text) {
 
 bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }
 
-// With an escape for each byte that a message cannot show.
+}  // namespace
+
 std::string printable(std::string_view text) {
   const bool ascii_only = !is_utf8(text);
   std::string out;
@@ -45,8 +46,6 @@ std::string printable(std::string_view text) {
       out += c;
   return out;
 }
-
-}  // namespace
 
 void check_metric_name(const std::string& name, const std::string& what) {
   const auto refuse = [&](const std::string& why) {

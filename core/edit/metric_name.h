@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 namespace orrery {
 
@@ -11,5 +12,7 @@ namespace orrery {
 // files call their own (a step's number or time, what the core measures), and what is not text.
 // `what` begins the message.
 void check_metric_name(const std::string& name, const std::string& what);
+// With an escape for each byte that a message cannot show.
+std::string printable(std::string_view text);
 
 }  // namespace orrery

@@ -193,7 +193,8 @@ const std::vector<Api>& api() {
           make_api,       host_api,      state_api,      run_api,        func_api,
           gradient_api,   plugin_op_api, draft_view_api, draft_edit_api, draft_program_api,
           draft_hook_api, world_api,     collective_api, weights_api,    data_api,
-          dataset_api,    tool_api,      watch_api,      terminal_api,   survey_api}) {
+          dataset_api,    tool_api,      watch_api,      record_api,     terminal_api,
+          survey_api}) {
       const std::vector<Api> more = part();
       all.insert(all.end(), more.begin(), more.end());
     }

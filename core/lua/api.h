@@ -87,6 +87,7 @@ std::vector<Api> data_api();
 std::vector<Api> dataset_api();
 std::vector<Api> tool_api();
 std::vector<Api> watch_api();
+std::vector<Api> record_api();
 std::vector<Api> terminal_api();
 std::vector<Api> survey_api();
 

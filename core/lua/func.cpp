@@ -53,10 +53,10 @@ Compiled func(lua_State* L, Index body) {
                    again(function, program, inputs));
     return outputs;
   };
-  const auto number = ++ordinals().functions;
-  return {orrery::Function::make(trace, user_line(L), fmt::format("func.{}/", number),
-                                 fmt::format("func-{}", number)),
-          record};
+  return {
+      orrery::Function::make(trace, user_line(L), fmt::format("func.{}/", ++ordinals().functions),
+                             fmt::format("func-{}", ++ordinals().told_functions)),
+      record};
 }
 
 Argument argument_at(lua_State* L, int index) {

@@ -55,6 +55,7 @@ struct RunRef {
   std::shared_ptr<TraceRecord> record;
   Function unchanged;        // throws if the script has replaced parts of the model
   bool alone;                // each rank runs it by itself
+  std::string told_as;       // what observers call it (RunSpec)
   std::string saved;         // the directory of the script's last save, or of all its checkpoints
   bool in_series = false;    // `saved` has a checkpoint for each step that was saved
   bool stepped = false;      // has begun a step
@@ -174,6 +175,11 @@ struct Ordinals {
   // Objects that draw random numbers, counted since the last orrery.seed.
   int64_t drawn = 0;  // states with random initial values
   int64_t runs = 0, runs_alone = 0, functions = 0;
+  // All runs of all ranks, and all functions, for the names by which observers know them.
+  int64_t told_runs = 0, told_functions = 0;
+  // The steps of the run that was compiled, loaded or stepped last; -1: there is none.
+  int64_t latest_step = -1;
+  std::map<std::string, std::string> run_names;  // and the lines of the runs that have them
   void begin_anew() { drawn = runs = runs_alone = functions = 0; }
 };
 Ordinals& ordinals();

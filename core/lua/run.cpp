@@ -16,6 +16,7 @@
 #include "lua/stopping.h"
 #include "lua/strategy_script.h"
 #include "run/probe.h"
+#include "run/records.h"
 #include "run/save_place.h"
 #include "store/checkpoint.h"
 #include "store/file.h"
@@ -28,7 +29,10 @@ RunRef make_run(const Table& given) {
   refuse_unread_arguments();
   RunSpec spec = spec_of(given, record);
   const bool alone = spec.local;
-  return {Run::make(std::move(spec)), record, given.with("unchanged", function_at), alone, ""};
+  const std::string told_as = spec.told_as;
+  if (!alone) ordinals().latest_step = 0;
+  return {
+      Run::make(std::move(spec)), record, given.with("unchanged", function_at), alone, told_as, ""};
 }
 
 BatchField whole(const HostTensor& tensor) {
@@ -168,6 +172,7 @@ Result step(lua_State* L, RunRef& self, const Table& batch) {
   tell_beginning(self);
   const ProbeScope scope(std::exchange(self.probed, {}));
   Result result{run.step(batch_in(batch))};
+  if (!self.alone) ordinals().latest_step = run.steps_done();
   const int signal = self.alone ? 0 : told_to_stop(run, self.saved, user_line(L));
   call_after(L, self, result);
   if (signal) between(L, "stop", signal);
@@ -181,10 +186,19 @@ void probe(RunRef& self, const Table& names) {
   self.probed = std::move(list);
 }
 
-Result evaluate(lua_State* L, RunRef& self, const Table& batch) {
+// Records the numbers of an evaluation, NAME/loss and so on, unless the name is "".
+Result recorded(const RunRef& self, Result result, const std::string& name) {
+  if (!name.empty())
+    for (const std::string& each : result.result->names())
+      record_number({self.told_as, self.run->steps_done(), name + "/" + each},
+                    result.result->get(each));
+  return result;
+}
+
+Result evaluate(lua_State* L, RunRef& self, const Table& batch, const std::string& name) {
   Run& run = checked(L, self);
   call_first(L, self, batch);
-  return {run.evaluate(batch_in(batch))};
+  return recorded(self, {run.evaluate(batch_in(batch))}, name);
 }
 
 // Batches are what `next` returns, until it returns nil.
@@ -200,7 +214,7 @@ Result evaluate_all(lua_State* L, RunRef& self, const Function& next, const std:
     if (std::exchange(first, false)) call_first(L, self, batch);
     return batch_in(batch);
   };
-  return {run.evaluate_all(batches, name)};
+  return recorded(self, {run.evaluate_all(batches)}, name);
 }
 
 void check_name(const std::string& name) { check_metric_name(name, "the name"); }
@@ -263,6 +277,7 @@ Pushed load(lua_State* L, RunRef& self, const std::string& directory) {
   between(L, "save");
   const Work work("loading a checkpoint", Work::of_engine);
   const std::string extra = named(L, self).load(directory);
+  ordinals().latest_step = self.run->steps_done();
   push_value(L, self.run->steps_done());
   push_text(L, extra);
   return {2};
@@ -317,8 +332,9 @@ std::vector<Api> run_api() {
        call<make_run>},
       {"Run.steps: integer", call<steps>},
       {"Run:step(batch: table) -> StepResult; Trains on one batch, {field = tensor}.", call<step>},
-      // For scripts/orrery/evaluate.lua.
-      {"engine.evaluate(run: Run, batch: table) -> StepResult; Evaluates the loss of one batch.",
+      // For scripts/orrery/evaluate.lua. `name` begins the names of what is recorded; "": nothing is.
+      {"engine.evaluate(run: Run, batch: table, name: string) -> StepResult; Evaluates the loss of "
+       "one batch.",
        call<evaluate>},
       {"engine.evaluate_all(run: Run, next: function, name: string) -> StepResult; Evaluates the "
        "batches that next() returns as if they were one.",

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lua/run_spec.h"
 
+#include <algorithm>
+#include <cctype>
+
 #include "base/text.h"
 #include "edit/metric_name.h"
 #include "lua/objects.h"
@@ -119,6 +122,33 @@ std::map<std::string, double> step_scalars(const Function& scalars, int64_t step
   return values;
 }
 
+// Whether it names a directory inside the run's, and nothing else that is there.
+bool is_run_name(const std::string& name) {
+  const auto is_good = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-';
+  };
+  const bool counted = name.starts_with("run-") || name.starts_with("func-");
+  return name.size() <= 64 && std::all_of(name.begin(), name.end(), is_good) && name[0] != '-' &&
+         !counted && name != "images" && name != "checkpoint";
+}
+
+// What observers call a run by the name that the script gives it, or by its number.
+std::string told_as(const std::string& name, const std::string& line) {
+  const int64_t number = ++ordinals().told_runs;
+  if (name.empty()) return number > 1 ? fmt::format("run-{}", number) : "";
+  if (!is_run_name(name))
+    fail(ORR_INVALID,
+         "compile: the name '{}' cannot be that of a run and its directory: take at most 64 "
+         "letters, "
+         "digits, '_' and '-', and not run-..., func-..., images or checkpoint",
+         printable(name));
+  const auto [at, fresh] = ordinals().run_names.try_emplace(name, line);
+  if (!fresh)
+    fail(ORR_INVALID, "compile: the run of {} has the name '{}' already: give this one another",
+         at->second, name);
+  return name;
+}
+
 }  // namespace
 
 std::shared_ptr<TraceRecord> watch_functions(const Table& given) {
@@ -168,8 +198,8 @@ RunSpec spec_of(const Table& given, const std::shared_ptr<TraceRecord>& record) 
   // runs that all ranks make.
   spec.stream = spec.local ? fmt::format("alone.{}/", ++ordinals().runs_alone)
                            : fmt::format("run.{}/", ++ordinals().runs);
-  if (!spec.local && ordinals().runs > 1) spec.told_as = fmt::format("run-{}", ordinals().runs);
   spec.line = user_line(L);
+  if (!spec.local) spec.told_as = told_as(given.text("name"), spec.line);
   return spec;
 }
 

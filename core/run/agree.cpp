@@ -96,17 +96,28 @@ void agree_on_step(StepAgreement& m, const std::string& line) {
   for (auto& [name, value] : m.numbers) value = std::bit_cast<double>(*x++);
 }
 
+// The text of a rank, which all ranks know to have `size` bytes.
+static std::string text_of(int rank, uint64_t size, const std::string& mine,
+                           const std::string& line) {
+  HostTensor text = HostTensor::make({ORR_U8, {static_cast<int64_t>(size)}});
+  if (world_info().rank == rank) std::copy(mine.begin(), mine.end(), text.data<char>());
+  text = world_broadcast(text, rank, line);
+  return {text.data<char>(), text.bytes->size()};
+}
+
 void fail_together(const std::string& error, const std::string& what, const std::string& line) {
   const std::vector<uint64_t> sizes = numbers_of_all({error.size()}, what, line);
   const auto first = std::find_if(sizes.begin(), sizes.end(), [](uint64_t n) { return n > 0; });
   if (first == sizes.end()) return;
   const int rank = static_cast<int>(first - sizes.begin());
-  HostTensor text = HostTensor::make({ORR_U8, {static_cast<int64_t>(*first)}});
-  if (world_info().rank == rank) std::copy(error.begin(), error.end(), text.data<char>());
-  text = world_broadcast(text, rank, line);
-  const std::string said(text.data<char>(), text.bytes->size());
+  const std::string said = text_of(rank, *first, error, line);
   if (world_info().rank == rank) throw Error(ORR_FAILED, error);
   throw Error(ORR_FAILED, fmt::format("rank {}: {}", rank, said));
+}
+
+std::string text_of_rank_0(const std::string& text, const std::string& what) {
+  const uint64_t size = numbers_of_all({text.size()}, what, "").front();
+  return size ? text_of(0, size, text, "") : "";
 }
 
 std::vector<uint64_t> numbers_of_all(const std::vector<uint64_t>& mine, const std::string& what,

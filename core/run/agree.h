@@ -39,6 +39,9 @@ void agree_on_step(StepAgreement& agreement, const std::string& line);
 // `what` names for messages what the ranks are doing. Collective.
 void fail_together(const std::string& error, const std::string& what, const std::string& line);
 
+// The text that rank 0 gives. Collective.
+std::string text_of_rank_0(const std::string& text, const std::string& what);
+
 // The numbers of all ranks, rank after rank; every rank gives equally many. Collective.
 std::vector<uint64_t> numbers_of_all(const std::vector<uint64_t>& mine, const std::string& what,
                                      const std::string& line);

@@ -16,13 +16,14 @@
 
 namespace orrery {
 
-void Observers::start(int rank, int world_size, const std::string& directory) {
-  rank_ = rank, world_size_ = world_size, directory_ = directory;
+void Observers::start(int rank, int world_size, const std::string& directory, bool by_default) {
+  rank_ = rank, world_size_ = world_size, directory_ = directory, by_default_ = by_default;
   orr_observer_config config{};
   config.size = sizeof config;
   config.rank = rank, config.world_size = world_size;
   config.directory = directory_.c_str();
   config.terminal = isatty(STDERR_FILENO);
+  config.by_default = by_default;
   const std::map<std::string, std::string>& options = runtime_options().observe;
   for (const std::string& name : Registry::get().names(ORR_KIND_OBSERVER)) {
     const auto given = options.find(name);
@@ -57,12 +58,18 @@ void Observers::send(orr_event_record event) {
 }
 
 void Observers::begin(int64_t planned_steps) {
+  planned_steps_ = planned_steps;
   orr_event_record e{};
   e.kind = ORR_EVENT_RUN_BEGIN, e.value = static_cast<double>(planned_steps);
   e.text = directory_.c_str();
   send(e);
   begun_ = true;
   for (auto& [name, value, text] : std::exchange(early_, {})) fact(name, value, text);
+}
+
+void Observers::plan(int64_t planned_steps) {
+  if (std::exchange(planned_steps_, planned_steps) != planned_steps)
+    fact("run/steps", static_cast<double>(planned_steps));
 }
 
 Observers::Scope Observers::of(const std::string& run, int64_t planned_steps) {

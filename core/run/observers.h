@@ -15,7 +15,8 @@ namespace orrery {
 class Observers {
  public:
   // Starts every observer plugin that is installed and not "off" in RuntimeOptions::observe.
-  void start(int rank, int world_size, const std::string& directory);
+  // `by_default`: the user has not named the directory.
+  void start(int rank, int world_size, const std::string& directory, bool by_default);
   void step_end(int64_t step, double seconds);
   void metric(int64_t step, const std::string& tag, double value);
   void log(const std::string& line);
@@ -25,8 +26,10 @@ class Observers {
   void send(orr_event_record event);
   // The sum of what all observers want of this step.
   int32_t wants(int64_t step) const;
-  bool has_directory() const { return !directory_.empty(); }
+  bool has_named_directory() const { return !directory_.empty() && !by_default_; }
   void begin(int64_t planned_steps);
+  // Says anew how many steps the run will take, if it has begun before that was known.
+  void plan(int64_t planned_steps);
 
   // Until it goes, events are of this run (orr_event_record.run).
   class Scope {
@@ -56,7 +59,9 @@ class Observers {
   std::vector<Active> active_;
   int rank_ = 0, world_size_ = 1;
   std::string directory_;
+  bool by_default_ = false;
   bool begun_ = false;
+  int64_t planned_steps_ = 0;
   std::string run_;                // that events are of now
   std::set<std::string> further_;  // the runs that have begun, but for the first
   std::vector<std::tuple<std::string, double, std::string>> early_;

@@ -101,12 +101,10 @@ class Run {
   virtual std::shared_ptr<StepResult> step(const BatchFields& batch) = 0;
   virtual std::shared_ptr<StepResult> evaluate(const BatchFields& batch) = 0;
   // Evaluates batches until there are no more, and returns what one batch of all their samples
-  // would give (program/over_batches.h); values of samples one batch after another. Observers hear
-  // its numbers as `name`/loss and so on, if there is a name. Throws Error if a loss function needs
-  // all samples in one batch and there are several.
+  // would give (program/over_batches.h); values of samples one batch after another. Throws Error
+  // if a loss function needs all samples in one batch and there are several.
   using Batches = std::function<std::optional<BatchFields>()>;
-  virtual std::shared_ptr<StepResult> evaluate_all(const Batches& next,
-                                                   const std::string& name) = 0;
+  virtual std::shared_ptr<StepResult> evaluate_all(const Batches& next) = 0;
   virtual int64_t steps_done() const = 0;
   // Whether all ranks take each step together. Otherwise each has its own pace, and they meet only
   // to evaluate, to save and to read states.
@@ -164,7 +162,8 @@ struct RuntimeOptions {
   bool plan_only = false;   // the script runs to make a plan; no step is taken
   int plan_ranks = 1;
   uint64_t seed = 1;
-  std::string run_directory;                   // "": there is none
+  std::string run_directory;  // that the user has named; "": there is none
+  std::string records;        // then the one that is made for what is recorded; "": there is none
   std::map<std::string, std::string> observe;  // options of observers, by name; "off": not used
 };
 RuntimeOptions& runtime_options();

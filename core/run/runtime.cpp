@@ -14,7 +14,6 @@
 #include "run/agree.h"
 #include "run/profile.h"
 #include "run/thread_pool.h"
-#include "store/writer_lock.h"
 
 namespace orrery {
 namespace {
@@ -195,42 +194,28 @@ const std::vector<std::string>& Runtime::kernels() {
   return kernels_;
 }
 
-// Makes the run's directory, and locks it against other jobs. Where a lock cannot be written, only
-// a warning says so. Collective.
-void Runtime::take_directory(const std::string& directory) {
-  std::string refused;
-  bool locked = true;
-  std::error_code error;
-  if (!std::filesystem::create_directories(directory, error) && error)
-    refused =
-        fmt::format("--dir {}: {}; name a directory that can be made", directory, error.message());
-  if (refused.empty() && world().rank == 0) try {
-      hold_writer_lock(directory, "--dir " + directory, kRunning);
-    } catch (const Locked& e) {
-      refused = e.what();
-    } catch (const Error& e) {
-      locked = false;
-      spdlog::warn("{}; a second job in this directory would not be noticed", e.what());
-    }
-  if (world().size > 1)
-    fail_together(refused, "the run's directory", "");
-  else if (!refused.empty())
-    throw Error(ORR_FAILED, refused);
-  if (world().rank == 0) observers_.fact("run/locked", locked);
+void Runtime::start_observers() {
+  begun_ = true;
+  observers_.fact("run/ranks", world().size);
+  observers_.start(world().rank, world().size, directory_.path(),
+                   runtime_options().run_directory.empty());
+  observers_.begin(planned_steps_);
 }
 
-void Runtime::leave_directory() {
-  if (const std::string& directory = runtime_options().run_directory; !directory.empty())
-    drop_writer_lock(directory, kRunning);
+void Runtime::begin_records() {
+  if (begun_) return;
+  directory_.take(world(), observers_);
+  start_observers();
 }
 
 void Runtime::begin_run() {
-  if (begun_) return;
-  const std::string& directory = runtime_options().run_directory;
-  if (!directory.empty()) take_directory(directory);
-  begun_ = true;
-  observers_.start(world().rank, world().size, directory);
-  observers_.begin(planned_steps_);
+  if (stepped_) return;
+  directory_.take_together(world(), observers_);
+  stepped_ = true;
+  if (begun_)
+    observers_.plan(planned_steps_);
+  else
+    start_observers();
 }
 
 void Runtime::settle(const AtWork* but) {
@@ -258,13 +243,15 @@ void Runtime::report(const std::string& error, bool stopped) {
   at_work_.clear();
   if (comm_) save_exchanges(*comm_, error);
   if (comm_ || store_) (comm_ ? comm_->store() : *store_).report(error);
+  stepped_ = false;
   if (std::exchange(begun_, false)) observers_.failure(error, stopped);
-  leave_directory();
+  directory_.leave();
 }
 
 void Runtime::close() {
+  stepped_ = false;
   if (std::exchange(begun_, false)) observers_.stop();
-  leave_directory();
+  directory_.leave();
   planned_steps_ = 0;
   if (const std::string names = comm_ ? comm_->composed() : ""; !names.empty())
     Profile::get().note(fmt::format("comm '{}' has no {}: composed of its messages",

@@ -20,6 +20,7 @@
 #include "run/device.h"
 #include "run/observers.h"
 #include "run/run.h"
+#include "run/run_directory.h"
 
 namespace orrery {
 
@@ -93,7 +94,10 @@ class Runtime {
   void settle(const AtWork* but = nullptr);
   // The scope in which observers hear of this run.
   Observers::Scope observe(const std::string& run) { return observers_.of(run, planned_steps_); }
+  // Starts the observers of this rank, for what it records before its first training step.
+  void begin_records();
   // Starts the observers at the first training step of the process; does nothing afterwards.
+  // Collective.
   void begin_run();
   // Tells observers and the launcher the error that ends this rank, and abandons its work.
   // `stopped`: it was told to stop, and has saved.
@@ -105,17 +109,18 @@ class Runtime {
   std::unique_ptr<World> world_;
   std::unique_ptr<WorldComm> comm_;
   void form_channels(const Mesh& mesh);
-  void take_directory(const std::string& directory);
-  void leave_directory();
+  void start_observers();
   std::map<std::pair<Mesh::Shape, int>, int> groups_;  // by the axis's shape and the channel
   std::vector<std::string> kernels_;
   std::unique_ptr<Device> device_;
   SharedArena arena_, staging_{SharedArena::Of::staging}, sums_{SharedArena::Of::sums};
   CopyLane copies_;
   Observers observers_;
+  RunDirectory directory_;
   std::vector<std::shared_ptr<AtWork>> at_work_;
   int64_t planned_steps_ = 0;
-  bool begun_ = false;
+  bool begun_ = false;            // the observers are started
+  bool stepped_ = false;          // the run has begun on all ranks
   std::unique_ptr<Store> store_;  // until comm_ is made, which takes it over
 };
 

@@ -68,7 +68,7 @@ class TrainRun : public Run {
     return run_variant(variant, batch, scalars, steps_, true);
   }
 
-  std::shared_ptr<StepResult> evaluate_all(const Batches& next, const std::string& name) override {
+  std::shared_ptr<StepResult> evaluate_all(const Batches& next) override {
     runtime_.settle();
     Pass pass;
     std::shared_ptr<StepResult> result;
@@ -83,7 +83,6 @@ class TrainRun : public Run {
     }
     if (!result) fail(ORR_INVALID, "{}: run:eval: there is no sample to evaluate", spec_.line);
     pass.finish(*result);
-    tell(*result, name);
     return result;
   }
 
@@ -155,14 +154,6 @@ class TrainRun : public Run {
     if (parts_checked_.count(key)) return;
     refuse_parts(spec_, batch);
     parts_checked_.insert(std::move(key));
-  }
-
-  // Tells the observers the numbers of an evaluation.
-  void tell(StepResult& result, const std::string& name) {
-    if (name.empty() || spec_.local) return;
-    const Observers::Scope told = runtime_.observe(spec_.told_as);
-    for (const std::string& each : result.names())
-      runtime_.observers().metric(steps_, name + "/" + each, result.get(each));
   }
 
   // The gradients that a step can be asked for, by name.
@@ -294,7 +285,8 @@ class TrainRun : public Run {
   std::shared_ptr<StepResult> fetched(Variant& variant, int64_t step, bool evaluation) {
     auto tensors = variant.fetch_tensors(false);
     std::map<std::string, double> values = take_watched(
-        tensors, fmt::format("{} {}", evaluation ? "evaluation after step" : "step", step));
+        tensors, fmt::format("{}{} {}", spec_.told_as.empty() ? "" : spec_.told_as + " ",
+                             evaluation ? "evaluation after step" : "step", step));
     values.merge(variant.fetch_scalars());
     auto result = result_of(std::move(values), step, evaluation);
     for (auto& [name, tensor] : tensors) result->tensors[name] = tensor;

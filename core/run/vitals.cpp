@@ -119,7 +119,7 @@ void Vitals::describe(const RunSpec& spec, const Variant& step, int64_t microbat
   to.fact("run/seed", static_cast<double>(runtime_options().seed));
   tell_plan(step.plan(), to);
   product_flops_ = product_flops(step.plan());
-  const bool seen = to.has_directory() || isatty(STDERR_FILENO);
+  const bool seen = to.has_named_directory() || isatty(STDERR_FILENO);
   if (!seen || runtime.world().rank != 0 || product_flops_ == 0) return;
   best_ = measure_product(product_dtype(step.plan()), runtime);
   to.fact("machine/product_flops", best_);

@@ -15,14 +15,17 @@ class Csv {
 
   void start(const orr_observer_config& config) {
     stop();
-    if (config.rank != 0 || !*config.directory) return;
+    if (config.rank != 0 || !*config.directory || observer::is_by_default(config)) return;
     file_.append(std::string(config.directory) + "/metrics.csv");
     if (file_.at() == 0) file_.write("step,time,name,value\n");
   }
 
   void observe(const orr_event_record& event) {
     if (!file_) return;
-    if (event.kind == ORR_EVENT_METRIC) write(event, event.text, event.value);
+    if (event.kind == ORR_EVENT_METRIC) {
+      write(event, event.text, event.value);
+      file_.flush_in_time(event.time);
+    }
     if (event.kind != ORR_EVENT_STEP_END) return;
     write(event, "seconds", event.seconds);
     file_.flush();

@@ -4,7 +4,8 @@
 // CRC-32C of these 8 bytes, the payload, and the payload's masked CRC-32C. A payload is a protobuf
 // message Event, of which the few fields that are needed are written by hand:
 //   Event: wall_time 1 double, step 2 int64, file_version 3 string, summary 5, session_log 7
-//   Summary: value 1 = { tag 1, simple_value 2 float, tensor 8, metadata 9 }
+//   Summary: value 1 = { tag 1, simple_value 2 float, image 4, tensor 8, metadata 9 }
+//   Image: height 1, width 2, colorspace 3 (the channels), encoded_image_string 4 (a PNG)
 //   SummaryMetadata: plugin_data 1 = { plugin_name 1 }, data_class 4
 //   TensorProto: dtype 1, tensor_shape 2 = { dim 2 = { size 1 } }, tensor_content 4, string_val 8
 #pragma once
@@ -58,6 +59,13 @@ inline std::string event(double time, int64_t step, const std::string& rest) {
 }
 inline std::string scalar(std::string_view tag, double value) {
   return bytes(5, bytes(1, bytes(1, tag) + real32(2, static_cast<float>(value))));
+}
+
+inline std::string image(std::string_view tag, int64_t width, int64_t height, int64_t channels,
+                         const std::string& png) {
+  const std::string content =
+      integer(1, height) + integer(2, width) + integer(3, channels) + bytes(4, png);
+  return bytes(5, bytes(1, bytes(1, tag) + bytes(4, content)));
 }
 
 // A value of one of TensorBoard's plugins that show tensors.

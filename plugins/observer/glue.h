@@ -27,6 +27,12 @@ inline std::string_view options(const orr_observer_config& config) {
   const bool has = config.size >= offsetof(orr_observer_config, options) + sizeof config.options;
   return has && config.options ? config.options : "";
 }
+// Whether this observer leaves a directory alone that nobody has named: it has no options.
+inline bool is_by_default(const orr_observer_config& config) {
+  const bool has =
+      config.size >= offsetof(orr_observer_config, by_default) + sizeof config.by_default;
+  return has && config.by_default && options(config).empty();
+}
 // Whether it has what spans, facts and tensors need.
 inline bool is_long(const orr_event_record& event) {
   return event.size >= offsetof(orr_event_record, count) + sizeof event.count;
@@ -68,8 +74,8 @@ struct Glue {
 
   static orr_status* start(void*, const orr_observer_config* given) {
     given_options = options(*given);
-    config = {sizeof config,   given->rank,          given->world_size, "",
-              given->terminal, given_options.c_str()};
+    config = {sizeof config,   given->rank,           given->world_size,    "",
+              given->terminal, given_options.c_str(), is_by_default(*given)};
     first.gave_up = first.begun = false;
     return guarded(first, [&](T& object) { object.start(*given); });
   }

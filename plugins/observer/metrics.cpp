@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// metrics.jsonl in the run directory, written by rank 0, one object per line and flushed:
+// metrics.jsonl in the run directory, written by rank 0, one object per line, flushed at each step:
 //   {"step":12,"time":1700000000.25,"loss":2.4312}
+// What the script records beside numbers is in records.jsonl (record_file.h).
 // The tag "seconds" holds the wall time of a step. A value that is not finite is written as null. A
 // run that continues an earlier one appends to its file. Every rank writes facts.RANK.jsonl, what a
 // run is, what its plan says and how it ended: {"name":"plan/arena_bytes","value":1048576}
 #include "glue.h"
 #include "json_text.h"
+#include "record_file.h"
 #include "text_file.h"
 
 namespace {
 
-using observer::number, observer::quoted;
+using observer::number;
 
 class Metrics {
  public:
@@ -22,6 +24,7 @@ class Metrics {
     if (!*config.directory) return;
     const std::string directory = config.directory;
     if (config.rank == 0) file_.append(directory + "/metrics.jsonl");
+    records_.begin(directory);
     facts_path_ = directory + "/facts." + std::to_string(config.rank) + ".jsonl";
     status_ = "finished", error_.clear();
   }
@@ -32,19 +35,30 @@ class Metrics {
     if (!facts_path_.empty() && event.kind == ORR_EVENT_FAILURE) fail(event);
     if (!facts_path_.empty() && event.kind == ORR_EVENT_RUN_END) end(event);
     if (!file_) return;
-    if (event.kind == ORR_EVENT_METRIC) write(event, event.text, event.value);
-    if (event.kind == ORR_EVENT_STEP_END) write(event, "seconds", event.seconds);
-    if (event.kind == ORR_EVENT_RUN_BEGIN) planned(event);
+    switch (event.kind) {
+      case ORR_EVENT_RUN_BEGIN: planned(event); break;
+      case ORR_EVENT_METRIC:
+        write(event, event.text, event.value);
+        file_.flush_in_time(event.time);
+        break;
+      case ORR_EVENT_STEP_END:
+        write(event, "seconds", event.seconds);
+        file_.flush();
+        break;
+      case ORR_EVENT_TEXT: records_.text(event); break;
+      case ORR_EVENT_IMAGE: records_.image(event); break;
+      case ORR_EVENT_HISTOGRAM: records_.histogram(event); break;
+      default: break;
+    }
   }
 
-  void stop() { file_.close(), facts_.close(), facts_path_.clear(); }
+  void stop() { file_.close(), records_.close(), facts_.close(), facts_path_.clear(); }
   int32_t wants(int64_t) const { return 0; }
 
  private:
   void write(const orr_event_record& event, std::string_view tag, double value) {
     file_.write("{\"step\":" + std::to_string(event.step) + ",\"time\":" + number(event.time) +
-                "," + quoted(tag) + ":" + number(value) + "}\n");
-    file_.flush();
+                "," + observer::quoted(tag) + ":" + number(value) + "}\n");
   }
 
   void fact(const std::string& line) {
@@ -55,8 +69,8 @@ class Metrics {
 
   void note(const orr_event_record& event) {
     const std::string_view text = observer::detail(event);
-    fact("{\"name\":" + quoted(event.text) +
-         ",\"value\":" + (text.empty() ? number(event.value) : quoted(text)) + "}");
+    fact("{\"name\":" + observer::quoted(event.text) +
+         ",\"value\":" + (text.empty() ? number(event.value) : observer::quoted(text)) + "}");
   }
 
   void planned(const orr_event_record& event) {
@@ -72,13 +86,15 @@ class Metrics {
 
   void end(const orr_event_record& event) {
     fact("{\"name\":\"run/end\",\"value\":" + number(event.time) + "}");
-    if (!error_.empty()) fact("{\"name\":\"run/error\",\"value\":" + quoted(error_) + "}");
-    fact("{\"name\":\"run/status\",\"value\":" + quoted(status_) + "}");
+    if (!error_.empty())
+      fact("{\"name\":\"run/error\",\"value\":" + observer::quoted(error_) + "}");
+    fact("{\"name\":\"run/status\",\"value\":" + observer::quoted(status_) + "}");
   }
 
   std::string facts_path_;      // "": this run writes none
   std::string status_, error_;  // as the run will end, and the first line of its error
   observer::TextFile file_, facts_;
+  observer::RecordFile records_;
 };
 
 }  // namespace

@@ -45,6 +45,9 @@ class Progress {
         take_rates(event.text, event.value);
         break;
       case ORR_EVENT_STEP_END: end_step(event); break;
+      case ORR_EVENT_FACT:  // of a run that has begun before that was known
+        if (std::string_view(event.text) == "run/steps") total_ = int64_t(event.value);
+        break;
       case ORR_EVENT_LOG: erase(); break;  // the log then writes its own line in place of this one
       case ORR_EVENT_FAILURE:
       case ORR_EVENT_RUN_END: finish(); break;

@@ -1,42 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // An event file of TensorBoard in the run directory, written by rank 0: every metric of a step as a
-// scalar, the facts of the run as a text. --observe tensorboard=histograms:100 adds, after every
-// 100th step, a histogram of each parameter as rank 0 holds it, and of its gradient.
+// scalar, the facts of the run as a text, and what the script records. --observe
+// tensorboard=histograms:100 adds, after every 100th step, a histogram of each parameter as rank 0
+// holds it, and of its gradient.
 #include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <map>
 
+#include "buckets.h"
 #include "event_file.h"
 #include "glue.h"
 #include "json_text.h"
+#include "png.h"
 #include "text_file.h"
 
 namespace {
 
-constexpr int kBuckets = 30;
 constexpr const char* kPrefix = "events.out.tfevents.";
-
-// Equal buckets from the least to the greatest finite value.
-std::vector<double> buckets(const float* x, int64_t n) {
-  float least = INFINITY, most = -INFINITY;
-  for (int64_t i = 0; i < n; ++i)
-    if (std::isfinite(x[i])) least = std::min(least, x[i]), most = std::max(most, x[i]);
-  if (least > most) return {};
-  const double width = (double(most) - least) / kBuckets;
-  std::vector<double> rows;
-  for (int b = 0; b < kBuckets; ++b)
-    rows.insert(rows.end(),
-                {least + b * width, b + 1 == kBuckets ? most : least + (b + 1) * width, 0});
-  for (int64_t i = 0; i < n; ++i) {
-    if (!std::isfinite(x[i])) continue;
-    const int b = width > 0 ? int((double(x[i]) - least) / width) : kBuckets - 1;
-    ++rows[size_t(std::clamp(b, 0, kBuckets - 1)) * 3 + 2];
-  }
-  return rows;
-}
 
 class TensorBoard {
  public:
@@ -59,7 +42,10 @@ class TensorBoard {
     if (directory_.empty()) return;
     switch (event.kind) {
       case ORR_EVENT_RUN_BEGIN: begin(event.time); break;
-      case ORR_EVENT_METRIC: scalar(event, event.text, event.value); break;
+      case ORR_EVENT_METRIC:
+        scalar(event, event.text, event.value);
+        file_.flush_in_time(event.time);
+        break;
       case ORR_EVENT_STEP_END: end_step(event); break;
       case ORR_EVENT_FACT:
         if (observer::is_long(event)) note(event);
@@ -67,6 +53,16 @@ class TensorBoard {
       case ORR_EVENT_TENSOR:
         if (observer::is_long(event)) histogram(event);
         break;
+      case ORR_EVENT_HISTOGRAM:
+        first_step(event);
+        histogram(event);
+        break;
+      case ORR_EVENT_TEXT:
+        first_step(event);
+        put(event_file::event(event.time, event.step,
+                              event_file::text(event.text, observer::utf8(event.detail))));
+        break;
+      case ORR_EVENT_IMAGE: image(event); break;
       default: break;
     }
   }
@@ -143,8 +139,15 @@ class TensorBoard {
   }
 
   void histogram(const orr_event_record& e) {
-    const std::vector<double> rows = buckets(e.elements, e.count);
+    const std::vector<double> rows = observer::buckets(e.elements, e.count);
     if (!rows.empty()) put(event_file::event(e.time, e.step, event_file::histogram(e.text, rows)));
+  }
+
+  void image(const orr_event_record& e) {
+    first_step(e);
+    put(event_file::event(
+        e.time, e.step,
+        event_file::image(e.text, e.width, e.height, e.channels, observer::png(e))));
   }
 
   std::string directory_;

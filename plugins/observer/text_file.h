@@ -70,6 +70,12 @@ class TextFile {
     }
     pending_.clear();
   }
+  // What was written waits no longer than a second of `time`, in unix seconds.
+  void flush_in_time(double time) {
+    if (time - flushed_ >= 0 && time - flushed_ < 1) return;
+    flushed_ = time;
+    flush();
+  }
   // REQUIRES: flushed.
   int64_t at() const { return ::lseek(fd_, 0, SEEK_CUR); }
   void seek(int64_t at) {
@@ -113,6 +119,7 @@ class TextFile {
   }
 
   std::string path_, pending_;
+  double flushed_ = 0;  // by flush_in_time
   int fd_ = -1;
 };
 

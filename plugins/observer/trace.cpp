@@ -39,6 +39,7 @@ class Trace {
     *this = Trace();
     choose_steps(std::string(observer::options(config)));
     rank_ = config.rank, ranks_ = config.world_size, directory_ = config.directory;
+    if (observer::is_by_default(config)) directory_.clear();
     if (directory_.empty()) return;
     keep_earlier();
   }

@@ -267,6 +267,16 @@ function orrery.ones_like(tensor) end
 ---@return table
 function orrery.options(what, given, defaults) end
 
+---@class orrery.record.Options
+---@field step? integer left out: the steps of the run that was compiled, loaded or stepped last
+---@field as? string 'number', 'text', 'image' or 'histogram', of all elements of a HostTensor; left out: by the value
+
+---Records a value for those who watch the run: a number or a HostTensor of one element; a string as a text; a HostTensor [H,W], [C,H,W] or [N,C,H,W] of u8, or of reals from 0 to 1, as an image (1, 3 or 4 channels C; N become tiles, 8 in a row). {key = value, ...} records each as "name/key". Ranks may all call it, or rank 0 alone: it is written once.
+---@param name string
+---@param value any
+---@param options? orrery.record.Options
+function orrery.record(name, value, options) end
+
 ---Paths of Orrery's own sources and documents, texts to train on.
 ---@return string[]
 function orrery.sources() end
@@ -291,6 +301,7 @@ function orrery.zeros_like(tensor) end
 ---@field numerics? string "fast": matrix products in any order, and in TF32 (default "exact")
 ---@field reduce? string "fast": sums over the batch in any order, one gradient for all microbatches (default "canonical")
 ---@field strategy? orrery.Strategy|orrery.Strategy[] how the work is spread (default {strategy.data{}})
+---@field name? string of the run where it is watched, and of its directory in the run's; left out: "run-2" of the second (default "")
 
 ---A training step. The loss gets the batch as a table of tensors and returns the loss and, if wanted, {name = tensor} to fetch by result:get(name).
 ---@param loss orrery.Module|fun(batch:table):orrery.Tensor
@@ -841,6 +852,7 @@ function orrery.engine.counts(count, of) end
 function orrery.engine.run(spec) end
 
 ---Evaluates the loss of one batch.
+---Run:eval, of which nothing is recorded.
 ---@param run orrery.Run
 ---@param batch table
 ---@return orrery.StepResult
@@ -1166,6 +1178,14 @@ function orrery.engine.told(x) end
 ---@return any ...
 function orrery.engine.results(path, ...) end
 
+---Records a value of a run, or of the script if that is nil, at a step (-1: the one that it is at) as 'number', 'text', 'image' or 'histogram' ('': by the value).
+---@param run any
+---@param name string
+---@param value any
+---@param step integer
+---@param as string
+function orrery.engine.record(run, name, value, step, as) end
+
 ---A line of standard input, at a terminal with an editor in which Tab proposes the list `complete(text before the cursor)`; nil at its end, false if Ctrl-C was pressed.
 ---@param prompt string
 ---@param complete function
@@ -1279,6 +1299,11 @@ local Run = {}
 ---@return orrery.StepResult
 function Run:step(batch) end
 
+---Evaluates the loss; no dropout, no update. Its numbers are recorded, as "eval/loss", at the run's step.
+---@param batch table
+---@return orrery.StepResult
+function Run:eval(batch) end
+
 ---The next step's result also has these values of the whole batch, by result:get(name): the output of a module, by its path as print(model) shows it or its kind if it is the model itself ("NAME#2" of its second call or result); what orrery.watch or orrery.print names; and with "grad " before the name the loss's derivative by such a value or by a parameter that is trained. All ranks call it.
 ---@param names any[]
 function Run:probe(names) end
@@ -1349,6 +1374,15 @@ function Run:eval(data, options) end
 ---@param options orrery.Run.fit.Options
 ---@return table
 function Run:fit(options) end
+---@class orrery.Run.record.Options
+---@field step? integer left out: the steps of the run
+---@field as? string as of orrery.record
+
+---As orrery.record, among the records of this run, at its step.
+---@param name string
+---@param value any
+---@param options? orrery.Run.record.Options
+function Run:record(name, value, options) end
 
 ---@class orrery.StepResult
 ---@field step integer

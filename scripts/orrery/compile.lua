@@ -59,6 +59,7 @@ local M = {}
 ---@option numerics string="exact" "fast": matrix products in any order, and in TF32
 ---@option reduce string="canonical" "fast": sums over the batch in any order, one gradient for all microbatches
 ---@option strategy orrery.Strategy|orrery.Strategy[]={strategy.data{}} how the work is spread
+---@option name string="" of the run where it is watched, and of its directory in the run's; left out: "run-2" of the second
 ---@return orrery.Run
 function M.compile(loss, options)
   local o = orrery.options("compile", options, {
@@ -67,6 +68,7 @@ function M.compile(loss, options)
     numerics = "exact", -- "fast": kernels may compute matrix products in any order, and in TF32
     reduce = "canonical", -- "fast": not the bits of one process
     strategy = default_stack(),
+    name = "",
   })
   if o.numerics ~= "exact" and o.numerics ~= "fast" then
     orrery.fail(("compile: numerics is '%s': write \"exact\" or \"fast\""):format(tostring(o.numerics)))
@@ -105,6 +107,7 @@ function M.compile(loss, options)
     fast_sums = o.reduce == "fast",
     strategies = stack,
     watched = tree.functions(o.params),
+    name = o.name,
   }
   search.watch(run, stack, o.microbatches)
   return run
@@ -131,6 +134,7 @@ function M.value_and_grad(loss, model)
     states = tree.states(model), unchanged = tree.watch(model),
     scalars = no_scalars, microbatches = 1, clip = 0, grad_norm = false, alone = true, fast = false, fast_sums = false,
     strategies = {},
+    name = "",
     watched = tree.functions(model),
   }
   return function(batch) return run:step(batch):mean(), gradients end

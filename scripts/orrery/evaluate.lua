@@ -34,18 +34,19 @@ define([[Run:eval(data: any, options?) -> orrery.StepResult; Evaluates the loss 
     (samples that read others of their batch), several batches are an error. All ranks call it.
     @option size: any = false; samples in a batch, over all ranks; changes nothing but rounding
     @option limit: any = false; so many samples at most; an endless stream needs it
-    @option name: string = 'eval'; the numbers of a dataset are recorded as eval/loss and so on, with '' they are not]],
+    @option name: string = 'eval'; the numbers are recorded as eval/loss and so on, at the run's step; with '' they are not]],
   function(run, data, o)
     local kind = orrery.type(data)
     if kind ~= "Dataset" and kind ~= "Stream" then
-      if o.size or o.limit or o.name ~= "eval" then
-        orrery.fail(("eval: size, limit and name are about a dataset, and %s is given: leave them out"):format(
+      if o.size or o.limit then
+        orrery.fail(("eval: size and limit are about a dataset, and %s is given: leave them out"):format(
           engine.describe(data)))
       end
       if type(data) ~= "table" then
         orrery.fail(("eval: %s given, expected a batch {field = tensor} or a dataset"):format(engine.describe(data)))
       end
-      return engine.evaluate(run, data)
+      if o.name ~= "" then engine.check_metric_name(o.name) end
+      return engine.evaluate(run, data, o.name)
     end
     check(o)
     return engine.evaluate_all(run, pass(data, o.size, o.limit or math.maxinteger), o.name)

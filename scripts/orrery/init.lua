@@ -5,7 +5,7 @@ local _, orrery = ...
 local engine = orrery.engine
 
 for _, name in ipairs {
-  "options", "args", "paths", "tensor", "tensor_files", "data", "augment", "mix", "stream", "checkpoints", "evaluate", "fit",
+  "options", "args", "paths", "tensor", "tensor_files", "data", "augment", "mix", "stream", "checkpoints", "record", "evaluate", "fit",
   "world_objects", "world_collectives",
 } do
   require("orrery." .. name)

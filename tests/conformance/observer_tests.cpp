@@ -23,7 +23,7 @@ class Feed {
 
   void start(int rank, const std::string& directory) {
     const Fleeting text(directory);
-    Guarded<orr_observer_config> config({0, rank, 2, text.get(), 0, ""}, fit_);
+    Guarded<orr_observer_config> config({0, rank, 2, text.get(), 0, "", 0}, fit_);
     check(api_.start(api_.self, config.get()));
   }
   void send(int kind, int64_t step, double value, const std::string& words) {

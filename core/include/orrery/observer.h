@@ -33,10 +33,14 @@ enum {
   ORR_EVENT_FACT = 9,  /* of the whole run; text: its name; detail, or if that is "", value */
   /* step, text = name, elements: values of a tensor as this rank holds it, after the step */
   ORR_EVENT_TENSOR = 10,
-  /* `run`, which is not the script's first, takes its first step; text: its own directory, below
-   * the run's ("" if none); value as of RUN_BEGIN */
+  /* `run`, which has a name or is not the script's first, takes its first step or records a
+   * value; text: its own directory, below the run's ("" if none); value as of RUN_BEGIN */
   ORR_EVENT_FURTHER_BEGIN = 11,
-  ORR_EVENT_FURTHER_END = 12 /* `run` is gone; those that are there at RUN_END have none */
+  ORR_EVENT_FURTHER_END = 12, /* `run` is gone; those that are there at RUN_END have none */
+  /* What the script records beside numbers, which are METRICs. step, text = name, and */
+  ORR_EVENT_TEXT = 13,     /* detail: the text; it need not be UTF-8 */
+  ORR_EVENT_IMAGE = 14,    /* pixels, width, height, channels */
+  ORR_EVENT_HISTOGRAM = 15 /* elements: the values whose distribution is to be shown */
 };
 
 /* What a rank does at the same time, one span after another on each. */
@@ -73,8 +77,13 @@ typedef struct orr_event_record {
   const float* elements;
   int64_t count; /* of elements */
   /* What the event is of, if the script has compiled several: "" the first run, or the whole job;
-   * "run-2" the second; "func-1" its first orrery.func that records values. NULL is "". */
+   * "run-2" the second; the name that the script gives a run; "func-1" its first orrery.func that
+   * records values. NULL is "". */
   const char* run;
+  /* Rows from the top, in each the pixels from the left, in each `channels` bytes: grey, or red,
+   * green and blue, or these and alpha (1, 3 or 4). */
+  const uint8_t* pixels;
+  int32_t width, height, channels;
 } orr_event_record;
 
 /* What an observer gets when it starts. Borrowed for the call. */
@@ -84,6 +93,9 @@ typedef struct orr_observer_config {
   const char* directory;    /* of the run, "" if it has none */
   int32_t terminal;         /* 1 if standard error is a terminal */
   const char* options;      /* what the user wrote behind --observe NAME=; "" or NULL: nothing */
+  /* 1: nobody has named the directory, which is made for every run. An observer then writes only
+   * what costs next to nothing, unless it is given options. */
+  int32_t by_default;
 } orr_observer_config;
 
 /* The plugin's table; lives until its `shutdown`. The host passes `self` to every call. */

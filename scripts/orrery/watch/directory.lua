@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- What a run has written to its directory: metrics.jsonl, facts.RANK.jsonl and trace.json. The second run of a script,
--- and what its functions record, have directories in it: run-2, func-1.
+-- What a run has written to its directory: metrics.jsonl, records.jsonl, facts.RANK.jsonl and trace.json. Runs with a
+-- name, the second run of a script and what its functions record have directories in it: critic, run-2, func-1.
 local _, orrery = ...
 local json = require "orrery.watch.json"
 
@@ -16,11 +16,12 @@ local function lines_of(path, from)
   return text
 end
 
-local block, longest = 1 << 20, 1 << 20 -- bytes that are read at once, and of a line
+local block, longest = 1 << 20, 1 << 20 -- bytes that are read at once, and of a line of numbers
+local longest_record = 1 << 28
 
 -- Calls take(line, number) for each whole line behind byte `from`; a line that is being written, without its end, is
 -- left for later. Returns where the last one ends, and nil if there is no such file. Files may be larger than memory.
-local function each_line(path, from, number, take)
+local function each_line(path, from, number, take, limit)
   local file <close> = io.open(path, "rb")
   if not file then return nil end
   file:seek("set", from)
@@ -34,7 +35,7 @@ local function each_line(path, from, number, take)
       last, stop = stop, text:find("\n", stop + 1, true)
     end
     from, rest = from + last, text:sub(last + 1)
-    if #rest > longest then
+    if #rest > (limit or longest) then
       orrery.engine.fail_usage(("%s: line %d is longer than any that a run writes"):format(path, number + 1))
     end
   end
@@ -113,6 +114,34 @@ function M.refresh(run)
   return read > before
 end
 
+-- The texts, images and histograms that the script has recorded, by name the one of the last step: {name =, step =,
+-- text = or image = or histogram = {least =, most =, counts = {...}}}, in the order of names.
+function M.records(run)
+  local path, found, list = run.path .. "/records.jsonl", {}, {}
+  each_line(path, 0, 0, function(line, number)
+    local one = object_of(path, line, number)
+    if type(one) ~= "table" or type(one.name) ~= "string" or math.type(one.step) ~= "integer" then
+      foreign(path, number, '{"step":1,"time":1.5,"name":"NAME","text":"TEXT"}')
+    end
+    found[one.name] = one
+  end, longest_record)
+  for _, one in pairs(found) do list[#list + 1] = one end
+  table.sort(list, function(a, b) return a.name < b.name end)
+  return list
+end
+
+-- The names of the numbers that the script has recorded, beside those that every run tells.
+local own = { loss = 1, grad_norm = 1, learning_rate = 1, samples_per_second = 1, tokens_per_second = 1, mfu = 1, seconds = 1,
+  data_seconds = 1, resident_bytes = 1, arena_bytes = 1, bytes_sent = 1, checkpoint_seconds = 1 }
+function M.recorded(run)
+  local names = {}
+  for name in pairs(run.series) do
+    if not own[name] then names[#names + 1] = name end
+  end
+  table.sort(names)
+  return names
+end
+
 -- Whether it is an event as runs write them: of the viewers' others, pages know nothing.
 local function is_event(e)
   if type(e) ~= "table" or type(e.name) ~= "string" or type(e.args) ~= "table" then return false end
@@ -169,11 +198,11 @@ function M.ending(run)
   return "not known: it has not told how it ended"
 end
 
--- The directories of the script's other runs and functions.
+-- The directories of the script's other runs and functions, and of its runs with names.
 function M.further(run)
   local paths = {}
   for name in pairs(run.facts[0] or {}) do
-    local inner = name:match "^further/(%a+%-%d+)$"
+    local inner = name:match "^further/([%w_-]+)$"
     if inner and orrery.engine.is_file(("%s/%s/metrics.jsonl"):format(run.path, inner)) then
       paths[#paths + 1] = run.path .. "/" .. inner
     end
@@ -187,7 +216,7 @@ function M.open(path)
   path = path:gsub("(.)/+$", "%1")
   local run = { path = path, name = path:match "[^/]*$", series = {}, facts = {}, read = 0, lines = 0 }
   M.refresh(run)
-  local outer, inner = path:match "^(.*)/(%a+%-%d+)$"
+  local outer, inner = path:match "^(.*)/([%w_-]+)$"
   local facts = outer and lines_of(outer .. "/facts.0.jsonl")
   if facts and facts:find(('"further/%s"'):format(inner), 1, true) then run.job = M.open(outer) end
   return run

@@ -4,6 +4,7 @@
 local directory = require "orrery.watch.directory"
 local files = require "orrery.files"
 local svg = require "orrery.watch.svg"
+local base64 = require "orrery.watch.base64"
 local escape, short = svg.escape, directory.short
 
 local style = [[
@@ -19,7 +20,8 @@ svg text { fill: var(--soft); font: 11px system-ui, sans-serif; } svg text.head 
 table { border-collapse: collapse; width: 100%; font-size: 13px; margin: 0.6em 0; }
 td, th { border-bottom: 1px solid var(--rule); padding: 2px 8px 2px 0; text-align: left; overflow-wrap: anywhere; }
 td.n, th.n { text-align: right; white-space: nowrap; } tr.differs td { color: var(--c1); font-weight: 600; }
-p.note { color: var(--soft); font-size: 13px; }
+p.note { color: var(--soft); font-size: 13px; } img { image-rendering: pixelated; min-width: 128px; max-width: 100%; }
+pre { white-space: pre-wrap; overflow-wrap: anywhere; border: 1px solid var(--rule); padding: 0.5em; }
 ]]
 for i = 0, 5 do
   style = style .. (".s%d { stroke: var(--c%d); } .t%d, svg text.t%d { fill: var(--c%d); color: var(--c%d); } .f%d { fill: var(--c%d); }\n")
@@ -50,15 +52,34 @@ local charts = {
   { "mfu", "Share of the machine's own best product (MFU)" }, { "resident_bytes", "Memory of rank 0's process, bytes" },
 }
 
+local most_charts = 40 -- of numbers that scripts record
+
+-- Those that every run has, then those that the scripts have recorded.
+local function charts_of(runs)
+  local all, known, names = table.move(charts, 1, #charts, 1, {}), {}, {}
+  for _, run in ipairs(runs) do
+    for _, name in ipairs(directory.recorded(run)) do
+      if not known[name] then known[name], names[#names + 1] = true, name end
+    end
+  end
+  table.sort(names)
+  for i = 1, math.min(#names, most_charts) do all[#all + 1] = { names[i], names[i] } end
+  return all, math.max(0, #names - most_charts)
+end
+
 local function curves(runs)
   local out = {}
-  for _, chart in ipairs(charts) do
+  local wanted, left_out = charts_of(runs)
+  for _, chart in ipairs(wanted) do
     local lines = {}
     for _, run in ipairs(runs) do
       local series = run.series[chart[1]]
       if series then lines[#lines + 1] = { name = run.name, xs = series.steps, ys = series.values } end
     end
     if #lines > 0 then out[#out + 1] = svg.chart(chart[2], lines) end
+  end
+  if left_out > 0 then
+    out[#out + 1] = ('<p class="note">and %d numbers more, which metrics.jsonl has</p>'):format(left_out)
   end
   return table.concat(out, "\n")
 end
@@ -151,6 +172,35 @@ local function beside(run)
   return table_of({ "", "planned", "counted" }, rows)
 end
 
+-- Of a file in a run's directory; nil if it is not there.
+local function picture_of(run, one)
+  local inner = type(one.image) == "string" and one.image:match "^images/[%w_.-]+%.png$"
+  local file <close> = inner and io.open(run.path .. "/" .. inner, "rb") or nil
+  return file and '<img alt="' .. escape(one.name) .. '" src="data:image/png;base64,' .. base64(file:read "a") .. '">'
+end
+
+local function bars_of(one)
+  local h, rows = one.histogram, {}
+  if type(h) ~= "table" or type(h.counts) ~= "table" or not tonumber(h.least) or not tonumber(h.most) then return nil end
+  for i, count in ipairs(h.counts) do
+    local width = (h.most - h.least) / #h.counts
+    rows[i] = { label = short(h.least + (i - 1) * width), value = tonumber(count) or 0, text = short(count) }
+  end
+  return svg.bars(one.name, rows)
+end
+
+-- The last text, image and histogram of each name.
+local function recorded(run)
+  local out = {}
+  for _, one in ipairs(directory.records(run)) do
+    local shown = one.text and "<pre>" .. escape(one.text) .. "</pre>" or picture_of(run, one) or bars_of(one)
+    if shown then
+      out[#out + 1] = ("<h3>%s</h3><p class=\"note\">step %d</p>%s"):format(escape(one.name), one.step, shown)
+    end
+  end
+  return #out > 0 and "<h2>Recorded by " .. escape(run.name) .. "</h2>" .. table.concat(out, "\n") or ""
+end
+
 local function configuration(runs)
   local names, rows = {}, {}
   for _, run in ipairs(runs) do
@@ -198,6 +248,7 @@ local function page(runs)
     out[#out + 1] = ("<p><b>%s</b>: %s</p>"):format(escape(run.name), escape(directory.ending(run)))
   end
   out[#out + 1] = curves(runs)
+  for _, run in ipairs(runs) do out[#out + 1] = recorded(run) end
   for _, run in ipairs(runs) do
     out[#out + 1] = "<h2>Where the time of " .. escape(run.name) .. " goes</h2>" .. times(run) .. memory(run)
       .. "<h3>Plan beside what was counted</h3>" .. beside(run)

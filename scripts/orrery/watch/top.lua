@@ -103,7 +103,25 @@ local function memory(run, lines)
   end
 end
 
-local function screen(run)
+-- A name in the first column; a longer one keeps its end.
+local function column(name)
+  local length = utf8.len(name)
+  if not length then return name end
+  if length > 11 then return "…" .. name:sub(utf8.offset(name, -10)) end
+  return name .. (" "):rep(11 - length)
+end
+
+local most_recorded = 12
+
+-- The run that is shown: where all runs of a script have names, the first of them.
+local function chosen(run)
+  local further = directory.further(run)
+  if run.series.seconds or not further[1] then return run, further end
+  return directory.open(table.remove(further, 1)), further
+end
+
+local function screen(job)
+  local run, further = chosen(job)
   local lines = { ("orrery top %s"):format(run.path), directory.ending(run) }
   progress(run, lines)
   lines[#lines + 1] = ""
@@ -114,7 +132,14 @@ local function screen(run)
       lines[#lines + 1] = ("%-11s %-11s %s"):format(row[2], last, spark(series, width - 26))
     end
   end
-  for _, path in ipairs(directory.further(run)) do lines[#lines + 1] = ("and        orrery top %s"):format(path) end
+  local names = directory.recorded(run)
+  for i = 1, math.min(#names, most_recorded) do
+    local series = run.series[names[i]]
+    local last = directory.shown(series.values[#series.steps], function(v) return ("%.4g"):format(v) end)
+    lines[#lines + 1] = ("%s %-11s %s"):format(column(names[i]), last, spark(series, width - 26))
+  end
+  if #names > most_recorded then lines[#lines + 1] = ("and %d numbers more"):format(#names - most_recorded) end
+  for _, path in ipairs(further) do lines[#lines + 1] = ("and        orrery top %s"):format(path) end
   lanes(run, lines)
   memory(run, lines)
   -- Names come from files, which may be anybody's: none may command the terminal.

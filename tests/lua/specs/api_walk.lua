@@ -14,7 +14,7 @@ local takes_names = {
   ["orrery.type"] = 1, ["World.allgather_object"] = 1, ["World.broadcast_object"] = 1, ["orrery.scan"] = 2,
   ["nn.init.resolve"] = 1,
   -- names are the script's own
-  ["orrery.args"] = 1, ["orrery.options"] = { 2, 3 }, ["data.arrays"] = 1, ["orrery.parameters"] = 1, ["optim.schedule"] = 2,
+  ["orrery.record"] = 2, ["Run.record"] = 3, ["orrery.args"] = 1, ["orrery.options"] = { 2, 3 }, ["data.arrays"] = 1, ["orrery.parameters"] = 1, ["optim.schedule"] = 2,
 }
 
 local function is_free(name, place)

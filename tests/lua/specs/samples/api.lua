@@ -256,6 +256,7 @@ for name, sample in pairs {
   gradient = function() return { forward = function(x) return x end, backward = function(dy) return dy end } end,
   parameters = function() return model() end,
   log = false, -- prints what it is given
+  record = function() return "name", 1, { step = 1, as = "number" } end,
   digest = function() return model() end,
   op = false, check_op = false, -- op_second_result.lua and tests/check
 } do samples["orrery." .. name] = sample end
@@ -287,6 +288,7 @@ for name, sample in pairs {
   end,
   ["Run.finish_save"] = function() return run() end,
   ["Run.load"] = false, -- after Run.save, below
+  ["Run.record"] = function() return run(), "sample", host, { step = 1, as = "histogram" } end,
   ["Run.checkpoints"] = function() return run(), { dir = folder .. "/series-" .. new_name(), every = 2 } end,
   ["StepResult.mean"] = function() return run():step(batch) end,
   ["StepResult.get"] = function() return run():step(batch), "loss" end,

@@ -2150,12 +2150,13 @@ function orrery.nn.conv_transpose3d(inputs, outputs, size, options) end
 function orrery.nn.cosine_embedding(a, b, y, options) end
 
 ---@class orrery.nn.cross_entropy.Options
----@field weights? orrery.Tensor weight of each position, of classes w:take(labels); the mean is over the weights (default nil)
+---@field weights? orrery.Tensor weight of each position; the mean is over the weights (default nil)
+---@field class_weights? orrery.Tensor|number[] weight of each class; a position has its label's (default nil)
 ---@field ignore? integer positions with this label do not count; the mean of none is NaN (default nil)
 ---@field label_smoothing? number how much of each label all classes share (default 0)
 ---@field reduction? string mean, sum or none (default 'mean')
 
----Cross-entropy of logits [..., classes] and labels: 0-based classes [...], or real numbers [..., classes], the probability of each. The mean is over all positions that count.
+---Cross-entropy of logits [..., classes] and labels: 0-based classes [...], or real numbers [..., classes], the probability of each. The mean is over all positions that count; of labels that are classes, over their weights.
 ---@param logits orrery.Tensor
 ---@param labels orrery.Tensor
 ---@param options? orrery.nn.cross_entropy.Options
@@ -2455,7 +2456,8 @@ function orrery.nn.mse(x, y, options) end
 function orrery.nn.multihead_attention(dim, heads, options) end
 
 ---@class orrery.nn.nll.Options
----@field weights? orrery.Tensor weight of each position, of classes w:take(labels); the mean is over the weights (default nil)
+---@field weights? orrery.Tensor weight of each position; the mean is over the weights (default nil)
+---@field class_weights? orrery.Tensor|number[] weight of each class; a position has its label's (default nil)
 ---@field ignore? integer positions with this label do not count (default nil)
 ---@field reduction? string mean, sum or none (default 'mean')
 

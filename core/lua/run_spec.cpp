@@ -186,9 +186,12 @@ RunSpec spec_of(const Table& given, const std::shared_ptr<TraceRecord>& record) 
     return step_scalars(scalars, step);
   };
   spec.microbatches = given.integer("microbatches");
-  spec.clip_norm = given.number("clip");
-  if (!(spec.clip_norm >= 0))
-    fail(ORR_INVALID, "compile: clip is {}, expected 0 or more", spec.clip_norm);
+  spec.clips = given.with("clips", [](lua_State* state, int at) {
+    return list_at(state, at, [](lua_State* s, int index) {
+      const Table clip{s, index};
+      return ClippedNorm{clip.number("limit"), clip.with("params", states_at)};
+    });
+  });
   spec.grad_norm = given.flag("grad_norm");
   spec.local = given.flag("alone");
   spec.fast = given.flag("fast");

@@ -87,7 +87,7 @@ ValueId tree_sum(Program& p, std::vector<ValueId> terms) {
 struct Gradients {
   std::vector<ValueId> raw;      // by parameter; kNone: no gradient that depends on the batch
   std::vector<ValueId> regular;  // by parameter; kNone: no penalty
-  ValueId scale = kNone;         // 1 / (weight and loss scale), times the clip factor
+  ValueId scale = kNone;         // 1 / (weight and loss scale)
 };
 
 int32_t at_least_f32(int32_t dtype) { return dtype == ORR_F64 ? dtype : int32_t{ORR_F32}; }
@@ -125,12 +125,19 @@ ValueId squared_norm(Program& p, const Gradients& g, size_t i, ValueId inverse) 
   return sum_of_squares(p, whole);
 }
 
-// The squared norm of all gradients; kNone if there are none.
-ValueId squared_norm(Program& p, const Gradients& g) {
-  std::vector<ValueId> squares;
-  for (size_t i = 0; i < g.raw.size(); ++i)
-    if (g.raw[i] != kNone || g.regular[i] != kNone)
-      squares.push_back(squared_norm(p, g, i, g.scale));
+// By parameter, the squared norm of its gradient; kNone if it has none.
+std::vector<ValueId> squared_norms(Program& p, const Gradients& g) {
+  std::vector<ValueId> squares(g.raw.size(), kNone);
+  for (size_t i = 0; i < squares.size(); ++i)
+    if (g.raw[i] != kNone || g.regular[i] != kNone) squares[i] = squared_norm(p, g, i, g.scale);
+  return squares;
+}
+
+// The sum of those squares that `counts` is true for; kNone if there are none.
+ValueId sum_where(Program& p, std::vector<ValueId> squares, const std::vector<bool>& counts) {
+  for (size_t i = 0; i < squares.size(); ++i)
+    if (!counts[i]) squares[i] = kNone;
+  squares.erase(std::remove(squares.begin(), squares.end(), kNone), squares.end());
   return squares.empty() ? kNone : tree_sum(p, squares);
 }
 
@@ -144,6 +151,36 @@ ValueId clip_factor(Program& p, ValueId norm, double limit) {
 ValueId times(Program& p, ValueId x, ValueId factor) {
   if (factor == kNone) return x;
   return p.pointwise(ORR_FN_MUL, {x, p.cast(factor, p.type(x).dtype)});
+}
+
+// What the gradient of a parameter is multiplied by, and what that of its penalty; kNone: nothing.
+struct Factors {
+  ValueId sum = kNone, regular = kNone;
+};
+
+// By parameter: 1 / weight, and what keeps norms within their limits. `squares` are by parameter,
+// `root` is the norm of all.
+std::vector<Factors> factors_of(Program& p, const Gradients& g,
+                                const std::vector<std::shared_ptr<State>>& params,
+                                const std::vector<ClippedNorm>& clips,
+                                const std::vector<ValueId>& squares, ValueId root) {
+  std::vector<Factors> factors(params.size(), Factors{g.scale, kNone});
+  for (const ClippedNorm& clip : clips) {
+    std::vector<bool> counts;
+    for (const auto& param : params)
+      counts.push_back(std::count(clip.params.begin(), clip.params.end(), param) > 0);
+    ValueId norm = root;
+    if (std::count(counts.begin(), counts.end(), false) > 0) {
+      const ValueId squared = sum_where(p, squares, counts);
+      norm = squared == kNone ? kNone : p.pointwise(ORR_FN_SQRT, {squared});
+    }
+    if (norm == kNone) continue;
+    const ValueId factor = clip_factor(p, norm, clip.limit);
+    const ValueId scale = g.scale == kNone ? factor : p.pointwise(ORR_FN_MUL, {g.scale, factor});
+    for (size_t i = 0; i < params.size(); ++i)
+      if (counts[i]) factors[i] = {scale, factor};
+  }
+  return factors;
 }
 
 // Scales every gradient to a summand of the mean, and passes it through the hooks.
@@ -302,21 +339,24 @@ Measured Training::update(Program& p, const std::string& batch,
   p.set_site(site);
   g.scale = scale(p);
   if (!hooks.empty()) exchange(p, g, params_, hooks);
-  ValueId clip = kNone;
-  const bool clips = parts_.clip_norm > 0, told = clips || parts_.tells_norm;
-  const ValueId squared = norm || told ? squared_norm(p, g) : kNone;
-  if (told && squared != kNone) {
-    const ValueId root = p.pointwise(ORR_FN_SQRT, {squared});
-    p.output("grad_norm", root);
-    if (clips) clip = clip_factor(p, root, parts_.clip_norm);
+  const bool told = !parts_.clips.empty() || parts_.tells_norm;
+  std::vector<ValueId> squares;
+  ValueId squared = kNone, root = kNone;
+  if (norm || told) {
+    squares = squared_norms(p, g);
+    squared = sum_where(p, squares, std::vector<bool>(squares.size(), true));
   }
-  if (clip != kNone) g.scale = g.scale == kNone ? clip : p.pointwise(ORR_FN_MUL, {g.scale, clip});
+  if (told && squared != kNone) {
+    root = p.pointwise(ORR_FN_SQRT, {squared});
+    p.output("grad_norm", root);
+  }
+  const std::vector<Factors> factors = factors_of(p, g, params_, parts_.clips, squares, root);
   Measured found;
   const std::vector<bool> read = read_by_loss(p, p.now(loss_));
   for (size_t i = 0; i < params_.size(); ++i) {
-    ValueId gradient = g.raw[i] == kNone ? kNone : times(p, g.raw[i], g.scale);
+    ValueId gradient = g.raw[i] == kNone ? kNone : times(p, g.raw[i], factors[i].sum);
     if (ValueId extra = g.regular[i]; extra != kNone) {
-      extra = times(p, extra, clip);
+      extra = times(p, extra, factors[i].regular);
       gradient = gradient == kNone ? extra : p.pointwise(ORR_FN_ADD, {gradient, extra});
     }
     if (gradient == kNone) {

@@ -26,12 +26,18 @@ struct GradientHook {
   std::function<ValueId(Program&, const std::shared_ptr<State>&, ValueId gradient)> exchange;
 };
 
+// Gradients that are scaled down together where their norm is larger than `limit`.
+struct ClippedNorm {
+  double limit = 0;
+  std::vector<std::shared_ptr<State>> params = {};
+};
+
 struct TrainParts {
   std::function<ValueId(Program&, const std::shared_ptr<State>&, ValueId value, ValueId gradient)>
       update;                                     // empty: gradients become the given states
   std::vector<std::shared_ptr<State>> gradients;  // parallel to params, if `update` is empty
-  double clip_norm = 0;
-  bool tells_norm = false;    // declare the output "grad_norm" in any case
+  std::vector<ClippedNorm> clips = {};            // each parameter in one of them, or in none
+  bool tells_norm = false;                        // declare the output "grad_norm" in any case
   ValueId cotangent = kNone;  // multiplies the loss before it is differentiated; kNone: 1
 };
 
@@ -66,9 +72,9 @@ class Training {
   ValueId gradient(Program& p, const State& param) const;
 
   // Appends the update of all params (in natural order of names) and optimizer states. With
-  // clipping it declares the output "grad_norm". Gradients pass through the hooks, the last one
-  // first. `batch`: the axes over which they are summed. `norm`: compute the squared norm in any
-  // case.
+  // clipping it declares the output "grad_norm", of all of them. Gradients pass through the hooks,
+  // the last one first. `batch`: the axes over which they are summed. `norm`: compute the squared
+  // norm in any case.
   Measured update(Program& p, const std::string& batch = "",
                   const std::vector<GradientHook>& hooks = {}, bool norm = false) const;
 

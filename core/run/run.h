@@ -18,6 +18,7 @@
 #include "edit/blueprint.h"
 #include "program/program.h"
 #include "program/state.h"
+#include "program/train.h"
 
 namespace orrery {
 
@@ -49,12 +50,12 @@ struct RunSpec {
   std::vector<std::shared_ptr<State>> gradients;  // parallel to params, if `update` is empty
   // The runtime scalars of a step (from 1), by the names that the program's scalar_inputs have.
   std::function<std::map<std::string, double>(int64_t step)> scalars;
-  int64_t microbatches = 0;  // 0: one for each rank that shares the batch
-  double clip_norm = 0;      // 0: no clipping of the global gradient norm
-  bool grad_norm = false;    // results tell the norm, as they do with clipping
-  bool local = false;        // only this rank runs it, whatever the world (value_and_grad)
-  bool fast = false;         // matrix products may sum in any order, and use TF32
-  bool fast_sums = false;    // sums over the batch too (Mesh::fast_sums)
+  int64_t microbatches = 0;        // 0: one for each rank that shares the batch
+  std::vector<ClippedNorm> clips;  // of gradients' norms
+  bool grad_norm = false;          // results tell the norm, as they do with clipping
+  bool local = false;              // only this rank runs it, whatever the world (value_and_grad)
+  bool fast = false;               // matrix products may sum in any order, and use TF32
+  bool fast_sums = false;          // sums over the batch too (Mesh::fast_sums)
   std::vector<StrategyUse> strategies;
   std::string stream;   // of its random numbers; differs from that of the script's other programs
   std::string told_as;  // what observers call it (orr_event_record.run)

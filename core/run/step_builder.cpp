@@ -251,7 +251,7 @@ std::optional<Training> StepBuilder::begin_training(Program& p, ValueId loss, bo
     return std::nullopt;
   }
   std::vector<std::shared_ptr<State>> trained;
-  TrainParts parts{nullptr, {}, spec_.clip_norm, spec_.grad_norm, asked.cotangent};
+  TrainParts parts{nullptr, {}, spec_.clips, spec_.grad_norm, asked.cotangent};
   parts.update = spec_.update;
   for (size_t i = 0; i < spec_.params.size(); ++i) {
     if (spec_.update && spec_.params[i]->frozen) continue;

@@ -296,7 +296,8 @@ function orrery.zeros_like(tensor) end
 ---@field params? orrery.Module|table the model whose parameters are trained; required
 ---@field optimizer? orrery.Optimizer required; each run keeps optimizer states of its own
 ---@field microbatches? integer pieces of the batch whose gradients are added in one order; 0: as many as workers (default 0)
----@field clip? number the largest norm of all gradients together; 0: any (default 0)
+---@field clip? number the largest norm of all gradients together, but of groups with a `clip_norm`; 0: any (default 0)
+---@field clip_value? number the largest element of a gradient, after that, and in groups without their own; 0: any (default 0)
 ---@field grad_norm? boolean results tell the norm of all gradients before clipping (default true)
 ---@field numerics? string "fast": matrix products in any order, and in TF32 (default "exact")
 ---@field reduce? string "fast": sums over the batch in any order, one gradient for all microbatches (default "canonical")
@@ -2297,12 +2298,13 @@ function orrery.nn.conv_transpose3d(inputs, outputs, size, options) end
 function orrery.nn.cosine_embedding(a, b, y, options) end
 
 ---@class orrery.nn.cross_entropy.Options
----@field weights? orrery.Tensor weight of each position, of classes w:take(labels); the mean is over the weights (default nil)
+---@field weights? orrery.Tensor weight of each position; the mean is over the weights (default nil)
+---@field class_weights? orrery.Tensor|number[] weight of each class; a position has its label's (default nil)
 ---@field ignore? integer positions with this label do not count; the mean of none is NaN (default nil)
 ---@field label_smoothing? number how much of each label all classes share (default 0)
 ---@field reduction? string mean, sum or none (default 'mean')
 
----Cross-entropy of logits [..., classes] and labels: 0-based classes [...], or real numbers [..., classes], the probability of each. The mean is over all positions that count.
+---Cross-entropy of logits [..., classes] and labels: 0-based classes [...], or real numbers [..., classes], the probability of each. The mean is over all positions that count; of labels that are classes, over their weights.
 ---@param logits orrery.Tensor
 ---@param labels orrery.Tensor
 ---@param options? orrery.nn.cross_entropy.Options
@@ -2602,7 +2604,8 @@ function orrery.nn.mse(x, y, options) end
 function orrery.nn.multihead_attention(dim, heads, options) end
 
 ---@class orrery.nn.nll.Options
----@field weights? orrery.Tensor weight of each position, of classes w:take(labels); the mean is over the weights (default nil)
+---@field weights? orrery.Tensor weight of each position; the mean is over the weights (default nil)
+---@field class_weights? orrery.Tensor|number[] weight of each class; a position has its label's (default nil)
 ---@field ignore? integer positions with this label do not count (default nil)
 ---@field reduction? string mean, sum or none (default 'mean')
 
@@ -2899,7 +2902,7 @@ orrery.optim = {}
 ---@field rho? number|orrery.Schedule how much of both means stays with each step (default 0.9)
 ---@field eps? number|orrery.Schedule default 1e-6
 ---@field decay? number|orrery.Schedule default 0
----@field groups? table {{match = pattern or list of paths, frozen =, optimizer = or any option =}, ...}: the first that matches counts (default {})
+---@field groups? table {{match =, frozen =, clip_norm =, clip_value =, optimizer = or any option =}, ...}: the first that matches counts; match is a pattern of paths, a function of the parameter or a list of them (default {})
 
 ---Adadelta (Zeiler, 2012): steps of the size that past steps had, by a running mean of squared gradients.
 ---@param options? orrery.optim.adadelta.Options
@@ -2912,7 +2915,7 @@ function orrery.optim.adadelta(options) end
 ---@field eps? number|orrery.Schedule the least size that a parameter counts as (default 1e-3)
 ---@field clip? number|orrery.Schedule the largest root mean square of a direction (default 1)
 ---@field decay? number|orrery.Schedule of the weights themselves (default 0)
----@field groups? table {{match = pattern or list of paths, frozen =, optimizer = or any option =}, ...}: the first that matches counts (default {})
+---@field groups? table {{match =, frozen =, clip_norm =, clip_value =, optimizer = or any option =}, ...}: the first that matches counts; match is a pattern of paths, a function of the parameter or a list of them (default {})
 
 ---Adafactor (Shazeer and Stern, 2018): of a matrix it keeps means of squared gradients of rows and columns only. Steps are parts of the size of the parameter. Of more than two dims the last two are matrices.
 ---@param options? orrery.optim.adafactor.Options
@@ -2923,7 +2926,7 @@ function orrery.optim.adafactor(options) end
 ---@field lr? number|orrery.Schedule the rate, or a function of the step (default 0.01)
 ---@field decay? number|orrery.Schedule default 0
 ---@field eps? number|orrery.Schedule default 1e-10
----@field groups? table {{match = pattern or list of paths, frozen =, optimizer = or any option =}, ...}: the first that matches counts (default {})
+---@field groups? table {{match =, frozen =, clip_norm =, clip_value =, optimizer = or any option =}, ...}: the first that matches counts; match is a pattern of paths, a function of the parameter or a list of them (default {})
 
 ---Adagrad (Duchi, Hazan and Singer, 2011): each weight's own rate falls with the squares of all its gradients so far.
 ---@param options? orrery.optim.adagrad.Options
@@ -2936,7 +2939,7 @@ function orrery.optim.adagrad(options) end
 ---@field b2? number|orrery.Schedule default 0.999
 ---@field eps? number|orrery.Schedule default 1e-8
 ---@field decay? number|orrery.Schedule default 0
----@field groups? table {{match = pattern or list of paths, frozen =, optimizer = or any option =}, ...}: the first that matches counts (default {})
+---@field groups? table {{match =, frozen =, clip_norm =, clip_value =, optimizer = or any option =}, ...}: the first that matches counts; match is a pattern of paths, a function of the parameter or a list of them (default {})
 
 ---Adam (Kingma and Ba, 2015); decay is added to the gradient.
 ---@param options? orrery.optim.adam.Options
@@ -2949,7 +2952,7 @@ function orrery.optim.adam(options) end
 ---@field b2? number|orrery.Schedule how much of the largest gradient stays with each step (default 0.999)
 ---@field eps? number|orrery.Schedule default 1e-8
 ---@field decay? number|orrery.Schedule default 0
----@field groups? table {{match = pattern or list of paths, frozen =, optimizer = or any option =}, ...}: the first that matches counts (default {})
+---@field groups? table {{match =, frozen =, clip_norm =, clip_value =, optimizer = or any option =}, ...}: the first that matches counts; match is a pattern of paths, a function of the parameter or a list of them (default {})
 
 ---AdaMax (Kingma and Ba, 2015): Adam that divides by the largest gradient, which fades, instead of by a mean of squares.
 ---@param options? orrery.optim.adamax.Options
@@ -2962,7 +2965,7 @@ function orrery.optim.adamax(options) end
 ---@field b2? number|orrery.Schedule default 0.999
 ---@field eps? number|orrery.Schedule default 1e-8
 ---@field decay? number|orrery.Schedule default 0.01
----@field groups? table {{match = pattern or list of paths, frozen =, optimizer = or any option =}, ...}: the first that matches counts (default {})
+---@field groups? table {{match =, frozen =, clip_norm =, clip_value =, optimizer = or any option =}, ...}: the first that matches counts; match is a pattern of paths, a function of the parameter or a list of them (default {})
 
 ---AdamW (Loshchilov and Hutter, 2019): Adam with decay applied to the weights themselves.
 ---@param options? orrery.optim.adamw.Options
@@ -3032,7 +3035,7 @@ function orrery.optim.exponential(options) end
 ---@field b2? number|orrery.Schedule default 0.999
 ---@field eps? number|orrery.Schedule default 1e-6
 ---@field decay? number|orrery.Schedule default 0.01
----@field groups? table {{match = pattern or list of paths, frozen =, optimizer = or any option =}, ...}: the first that matches counts (default {})
+---@field groups? table {{match =, frozen =, clip_norm =, clip_value =, optimizer = or any option =}, ...}: the first that matches counts; match is a pattern of paths, a function of the parameter or a list of them (default {})
 
 ---LAMB (You et al., 2020), for large batches: AdamW whose step of each tensor is as long as the tensor, times the rate.
 ---@param options? orrery.optim.lamb.Options
@@ -3044,7 +3047,7 @@ function orrery.optim.lamb(options) end
 ---@field momentum? number|orrery.Schedule default 0.9
 ---@field trust? number|orrery.Schedule default 0.001
 ---@field decay? number|orrery.Schedule default 0
----@field groups? table {{match = pattern or list of paths, frozen =, optimizer = or any option =}, ...}: the first that matches counts (default {})
+---@field groups? table {{match =, frozen =, clip_norm =, clip_value =, optimizer = or any option =}, ...}: the first that matches counts; match is a pattern of paths, a function of the parameter or a list of them (default {})
 
 ---LARS (You et al., 2017), for large batches: momentum whose gradient of each tensor is as long as the tensor, times `trust`.
 ---@param options? orrery.optim.lars.Options
@@ -3067,7 +3070,7 @@ function orrery.optim.linear(options) end
 ---@field b1? number|orrery.Schedule how much of the momentum the direction takes (default 0.9)
 ---@field b2? number|orrery.Schedule how much of the momentum stays (default 0.99)
 ---@field decay? number|orrery.Schedule of the weights themselves (default 0)
----@field groups? table {{match = pattern or list of paths, frozen =, optimizer = or any option =}, ...}: the first that matches counts (default {})
+---@field groups? table {{match =, frozen =, clip_norm =, clip_value =, optimizer = or any option =}, ...}: the first that matches counts; match is a pattern of paths, a function of the parameter or a list of them (default {})
 
 ---Lion (Chen et al., 2023): steps of one size, by the sign of momentum; half of Adam's states.
 ---@param options? orrery.optim.lion.Options
@@ -3080,7 +3083,7 @@ function orrery.optim.lion(options) end
 ---@field decay? number|orrery.Schedule default 0
 ---@field nesterov? boolean default false
 ---@field dampening? number|orrery.Schedule what later gradients lack in v; not with nesterov (default 0)
----@field groups? table {{match = pattern or list of paths, frozen =, optimizer = or any option =}, ...}: the first that matches counts (default {})
+---@field groups? table {{match =, frozen =, clip_norm =, clip_value =, optimizer = or any option =}, ...}: the first that matches counts; match is a pattern of paths, a function of the parameter or a list of them (default {})
 
 ---Gradient descent with momentum: v = momentum * v + (1 - dampening) * g, in the first update g; p - lr * v.
 ---@param options? orrery.optim.momentum.Options
@@ -3105,7 +3108,7 @@ function orrery.optim.multistep(options) end
 ---@field decay? number|orrery.Schedule of the weights themselves (default 0.1)
 ---@field steps? integer of the Newton-Schulz iteration (default 5)
 ---@field adjust? string the rate of a matrix: "original": times sqrt(max(1, rows / columns)); "match_rms_adamw": times 0.2 sqrt(max(rows, columns)), so that rates are as AdamW's (default "original")
----@field groups? table {{match = pattern or list of paths, frozen =, optimizer = or any option =}, ...}: the first that matches counts (default {})
+---@field groups? table {{match =, frozen =, clip_norm =, clip_value =, optimizer = or any option =}, ...}: the first that matches counts; match is a pattern of paths, a function of the parameter or a list of them (default {})
 
 ---Muon (Jordan et al., 2024), for matrices inside of a network: momentum whose singular values are made about equal. Of more than two dims the last two are matrices and those before count them, as [experts, in, out]; the kernel [out, ...] of a convolution is one matrix of `out` rows. Vectors and tables of embeddings are refused: they want another kind, a group's `optimizer`, and so does the last layer.
 ---@param options? orrery.optim.muon.Options
@@ -3120,7 +3123,7 @@ function orrery.optim.muon(options) end
 ---@field decay? number|orrery.Schedule default 0
 ---@field decoupled? boolean decay of the weights themselves, as adamw's (default false)
 ---@field momentum_decay? number|orrery.Schedule momentum is b1 (1 - 0.96^(n momentum_decay) / 2) with the n-th update (default 4e-3)
----@field groups? table {{match = pattern or list of paths, frozen =, optimizer = or any option =}, ...}: the first that matches counts (default {})
+---@field groups? table {{match =, frozen =, clip_norm =, clip_value =, optimizer = or any option =}, ...}: the first that matches counts; match is a pattern of paths, a function of the parameter or a list of them (default {})
 
 ---NAdam (Dozat, 2016): Adam with Nesterov's momentum, which grows to b1 in the first steps.
 ---@param options? orrery.optim.nadam.Options
@@ -3160,7 +3163,7 @@ function orrery.optim.polynomial(options) end
 ---@field eps? number|orrery.Schedule default 1e-8
 ---@field decay? number|orrery.Schedule default 0
 ---@field decoupled? boolean decay of the weights themselves, as adamw's (default false)
----@field groups? table {{match = pattern or list of paths, frozen =, optimizer = or any option =}, ...}: the first that matches counts (default {})
+---@field groups? table {{match =, frozen =, clip_norm =, clip_value =, optimizer = or any option =}, ...}: the first that matches counts; match is a pattern of paths, a function of the parameter or a list of them (default {})
 
 ---RAdam (Liu et al., 2020): Adam whose first steps, of which squares tell too little, are momentum's, and whose later ones are rectified.
 ---@param options? orrery.optim.radam.Options
@@ -3172,7 +3175,7 @@ function orrery.optim.radam(options) end
 ---@field alpha? number|orrery.Schedule how much of the mean stays with each step (default 0.99)
 ---@field eps? number|orrery.Schedule default 1e-8
 ---@field decay? number|orrery.Schedule default 0
----@field groups? table {{match = pattern or list of paths, frozen =, optimizer = or any option =}, ...}: the first that matches counts (default {})
+---@field groups? table {{match =, frozen =, clip_norm =, clip_value =, optimizer = or any option =}, ...}: the first that matches counts; match is a pattern of paths, a function of the parameter or a list of them (default {})
 
 ---RMSprop (Tieleman and Hinton, 2012): each gradient by the root of a running mean of its squares.
 ---@param options? orrery.optim.rmsprop.Options
@@ -3185,7 +3188,7 @@ function orrery.optim.rmsprop(options) end
 ---@field grow? number|orrery.Schedule and where it has not (default 1.2)
 ---@field least? number|orrery.Schedule the smallest step (default 1e-6)
 ---@field most? number|orrery.Schedule the largest step (default 50)
----@field groups? table {{match = pattern or list of paths, frozen =, optimizer = or any option =}, ...}: the first that matches counts (default {})
+---@field groups? table {{match =, frozen =, clip_norm =, clip_value =, optimizer = or any option =}, ...}: the first that matches counts; match is a pattern of paths, a function of the parameter or a list of them (default {})
 
 ---Rprop (Riedmiller and Braun, 1993), for whole batches: each weight's own step grows while its gradient keeps its sign.
 ---@param options? orrery.optim.rprop.Options
@@ -3209,7 +3212,7 @@ function orrery.optim.sequential(schedules, steps) end
 ---@class orrery.optim.sgd.Options
 ---@field lr? number|orrery.Schedule the rate, or a function of the step (default 0.01)
 ---@field decay? number|orrery.Schedule default 0
----@field groups? table {{match = pattern or list of paths, frozen =, optimizer = or any option =}, ...}: the first that matches counts (default {})
+---@field groups? table {{match =, frozen =, clip_norm =, clip_value =, optimizer = or any option =}, ...}: the first that matches counts; match is a pattern of paths, a function of the parameter or a list of them (default {})
 
 ---Stochastic gradient descent: p - lr * (g + decay * p).
 ---@param options? orrery.optim.sgd.Options

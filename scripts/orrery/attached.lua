@@ -18,6 +18,24 @@ local function inputs_of(given)
   return inputs, table.concat(key, " ")
 end
 
+-- By the identity of a parameter, what its gradient of `gradients` is multiplied by, so that norms are within limits.
+local function factors_of(clips, gradients)
+  local factors = {}
+  for _, clip in ipairs(clips) do
+    local squares
+    for _, parameter in ipairs(clip.params) do
+      local gradient = gradients[parameter:identity()]
+      if gradient then
+        local own = (gradient.dtype:find "16" and gradient:cast "f32" or gradient):sumsq()
+        squares = squares and squares + own or own
+      end
+    end
+    local factor = squares and (clip.limit / (squares:sqrt() + 1e-6)):minimum(1)
+    for _, parameter in ipairs(clip.params) do factors[parameter:identity()] = factor end
+  end
+  return factors
+end
+
 -- A compiled update of those of `params` that are not frozen, by gradients like these.
 local function updating(optimizer, params, given)
   local states = {}
@@ -25,7 +43,7 @@ local function updating(optimizer, params, given)
     states[i] = orrery.type(gradient) == "State" and gradient
   end
   return engine.func(function(...)
-    local inputs, next_input = { ... }, 0
+    local inputs, next_input, gradients = { ... }, 0, {}
     for i, parameter in ipairs(params) do
       local gradient = states[i]
       if not gradient then
@@ -36,7 +54,13 @@ local function updating(optimizer, params, given)
         orrery.fail(("update: gradient %d is %s, the parameter '%s' is %s"):format(
           i, tostring(gradient.shape), parameter.name, tostring(parameter.shape)))
       end
-      if not parameter.frozen then parameter:update(optimizer:trace(parameter, parameter, gradient)) end
+      gradients[parameter:identity()] = not parameter.frozen and gradient or nil
+    end
+    local factors = factors_of(optimizer.clips, gradients)
+    for _, parameter in ipairs(params) do
+      local gradient, factor = gradients[parameter:identity()], factors[parameter:identity()]
+      if gradient and factor then gradient = gradient * factor:cast(gradient.dtype) end
+      if gradient then parameter:update(optimizer:trace(parameter, parameter, gradient)) end
     end
   end)
 end

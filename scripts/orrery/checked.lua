@@ -6,16 +6,12 @@ local _, orrery = ...
 local engine = orrery.engine
 local read_blocks = require "orrery.blocks"
 local fault = require "orrery.lists".fault
+local is_callable = require "orrery.callable"
 
 local modules = { Module = true, State = true }
 local tensors = { Tensor = true, State = true, Scalar = true, HostTensor = true }
 
 local dtypes = { f32 = true, f64 = true, bf16 = true, f16 = true, i32 = true, i64 = true, u8 = true, bool = true }
-
-local function is_callable(value)
-  local meta = type(value) ~= "function" and debug.getmetatable(value)
-  return not meta and type(value) == "function" or meta and rawget(meta, "__call") ~= nil
-end
 
 local function is_list(value) return type(value) == "table" and not fault(value) end
 

@@ -3,6 +3,7 @@
 -- From a loss function to something that runs: compile, value_and_grad, func.
 local _, orrery = ...
 local engine = orrery.engine
+local grouping = require "orrery.optimizer_groups"
 local search = require "orrery.search"
 local tree = require "orrery.nn.module_tree"
 
@@ -54,7 +55,8 @@ local M = {}
 ---@option params orrery.Module|table the model whose parameters are trained; required
 ---@option optimizer orrery.Optimizer required; each run keeps optimizer states of its own
 ---@option microbatches integer=0 pieces of the batch whose gradients are added in one order; 0: as many as workers
----@option clip number=0 the largest norm of all gradients together; 0: any
+---@option clip number=0 the largest norm of all gradients together, but of groups with a `clip_norm`; 0: any
+---@option clip_value number=0 the largest element of a gradient, after that, and in groups without their own; 0: any
 ---@option grad_norm boolean=true results tell the norm of all gradients before clipping
 ---@option numerics string="exact" "fast": matrix products in any order, and in TF32
 ---@option reduce string="canonical" "fast": sums over the batch in any order, one gradient for all microbatches
@@ -63,7 +65,7 @@ local M = {}
 ---@return orrery.Run
 function M.compile(loss, options)
   local o = orrery.options("compile", options, {
-    params = false, optimizer = false, microbatches = 0, clip = 0,
+    params = false, optimizer = false, microbatches = 0, clip = 0, clip_value = 0,
     grad_norm = true, -- also where nothing is clipped
     numerics = "exact", -- "fast": kernels may compute matrix products in any order, and in TF32
     reduce = "canonical", -- "fast": not the bits of one process
@@ -89,7 +91,8 @@ function M.compile(loss, options)
       orrery.type(optimizer)))
   end
   parameters_of("compile", o.params)
-  optimizer = optimizer:bound(o.params, engine.buffer)
+  for _, limit in ipairs { "clip", "clip_value" } do grouping.check_limit("compile", limit, o[limit]) end
+  optimizer = optimizer:bound(o.params, engine.buffer, o.clip, o.clip_value)
   local stack = strategies(o.strategy)
   local run = engine.run {
     loss = loss,
@@ -100,7 +103,7 @@ function M.compile(loss, options)
     update = function(...) return optimizer:trace(...) end,
     scalars = function(step) return optimizer:scalars(step) end,
     microbatches = o.microbatches,
-    clip = o.clip,
+    clips = optimizer.clips,
     grad_norm = o.grad_norm,
     alone = false,
     fast = o.numerics == "fast",
@@ -132,7 +135,7 @@ function M.value_and_grad(loss, model)
   local run = engine.run {
     loss = check_loss("value_and_grad", loss), params = params, gradients = gradients,
     states = tree.states(model), unchanged = tree.watch(model),
-    scalars = no_scalars, microbatches = 1, clip = 0, grad_norm = false, alone = true, fast = false, fast_sums = false,
+    scalars = no_scalars, microbatches = 1, clips = {}, grad_norm = false, alone = true, fast = false, fast_sums = false,
     strategies = {},
     name = "",
     watched = tree.functions(model),

@@ -40,13 +40,27 @@ end
 
 function M.reduced(each, reduction) return reductions[reduction](each) end
 
--- Where the elements have weights, of which some may be 0: the mean is over the weights.
-function M.weighted(what, each, weights, reduction)
+-- What is weighed with 0 does not count, also where it is infinite.
+function M.times(each, weights) return orrery.where(weights:ne(0), each * weights, 0) end
+
+-- Where the elements have weights, of which some may be 0: the mean is over the weights, or over `divisors`.
+function M.weighted(what, each, weights, reduction, divisors)
   M.alike(what, each, weights, "the losses and the weights")
   weights = weights:cast(each.dtype)
-  each = orrery.where(weights:ne(0), each * weights, 0)
-  if reduction == "mean" then return each:sum() / weights:sum() end
+  each = M.times(each, weights)
+  if reduction == "mean" then return each:sum() / (divisors or weights):sum() end
   return M.reduced(each, reduction)
+end
+
+-- The option `class_weights` of a loss of numbers [..., classes] as a tensor in their dtype; nil if it is not given.
+function M.class_weights(what, numbers, weights)
+  if not weights then return nil end
+  if orrery.type(weights) == "table" then weights = orrery.tensor(weights, "f32") end
+  local count, shape = numbers.shape[-1], weights.shape
+  if #shape ~= 1 or shape[1] ~= count then
+    orrery.fail(("%s: class_weights is %s, expected %d numbers, one for each class"):format(what, tostring(shape), count))
+  end
+  return orrery.ones({ count }, numbers.dtype) * weights
 end
 
 -- Of numbers [..., classes] those of the labels [...]. A label outside of them is an error.
@@ -62,16 +76,22 @@ local function check_labels(what, numbers, labels)
   end
 end
 
--- The loss of numbers [..., classes] at labels [...], of options `weights`, `ignore` and `reduction`. `each` makes the
--- losses of both.
+-- The loss of numbers [..., classes] at labels [...], of options `weights`, `class_weights`, `ignore` and `reduction`.
+-- `each` makes the losses of both, weighed by classes if it gets their weights.
 function M.at_labels(what, numbers, labels, o, each)
   check_labels(what, numbers, labels)
   local counts = o.ignore and labels:ne(o.ignore)
-  local found = each(numbers, counts and orrery.where(counts, labels, 0) or labels)
+  if counts then labels = orrery.where(counts, labels, 0) end
+  local of_classes = M.class_weights(what, numbers, o.class_weights)
+  local found = each(numbers, labels, of_classes)
+  local shares = of_classes and M.of_labels(of_classes, labels)
   local weights = o.weights or counts and counts:cast(found.dtype)
-  if not weights then return M.reduced(found, o.reduction) end
+  if not weights then
+    if shares and o.reduction == "mean" then return found:sum() / shares:sum() end
+    return M.reduced(found, o.reduction)
+  end
   if counts and o.weights then weights = orrery.where(counts, weights, 0) end
-  return M.weighted(what, found, weights, o.reduction)
+  return M.weighted(what, found, weights, o.reduction, shares and weights * shares)
 end
 
 return M

@@ -42,6 +42,9 @@ local cases = {
   nll = { function(y, b) return nn.nll(nn.log_softmax(y), b.class, { ignore = -1, weights = b.w }) end },
   nll_none = { function(y, b) return nn.nll(nn.log_softmax(y), b.class, { ignore = -1, reduction = "none" }):mean() end },
   smoothed = { function(y, b) return nn.cross_entropy(y, b.class, { ignore = -1, label_smoothing = 0.1 }) end },
+  class_weights = { function(y, b)
+    return nn.cross_entropy(y, b.class, { ignore = -1, label_smoothing = 0.1, class_weights = { 3, 1, 0, 2, 0.5, 1 } })
+  end },
   soft = { function(y, b) return nn.cross_entropy(y, b.p, { weights = b.w }) end },
   cosine_embedding = { function(y, b) return nn.cosine_embedding(y, b.z, b.sign, { margin = 0.1 }) end },
   triplet = { function(y, b) return nn.triplet(y, b.y, b.z, { swap = true }) end },

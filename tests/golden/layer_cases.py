@@ -62,6 +62,8 @@ def further(i, dims, kind, classes=0):
     """The i-th of a case's further inputs, whose kinds are those of layers.lua."""
     if kind in ("real", "unit"):
         return numbers(dims, 20 + i, *((2, 0.25) if kind == "real" else (0.45, 0.5))).requires_grad_()
+    if kind == "weights":
+        return numbers(dims, 20 + i, 0.45, 0.5)
     at = torch.arange(math.prod(dims)).reshape(dims)
     return torch.where(at % 3 == 0, -1.0, 1.0) if kind == "signs" else (at * 7 + 3) % classes
 

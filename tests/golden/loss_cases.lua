@@ -3,11 +3,21 @@
 -- Losses for layers.lua: name, loss, the first input's dims, the result's, further inputs. loss_cases.py has the same.
 local logits, real, unit = { 3, 2, 5 }, { { { 3, 4 }, "real" } }, { { { 3, 4 }, "unit" } }
 local labels, soft = { { { 3, 2 }, "classes", 5 } }, { { { 3, 2, 5 }, "unit" } }
+local classed = { labels[1], { { 5 }, "weights" } }
 local weighted = { labels[1], { { 3, 2 }, "unit" } }
 local rows = { { { 5, 4 }, "real" }, { { 5, 4 }, "real" } }
 
 local function classes(options)
   return function(nn) return function(x, y) return nn.cross_entropy(x, y, options) end end
+end
+local function of_classes(options, name)
+  return function(nn)
+    return function(x, y, w)
+      local all = { class_weights = w }
+      for option, value in pairs(options or {}) do all[option] = value end
+      return nn[name or "cross_entropy"](x, y, all)
+    end
+  end
 end
 local function pair(name, options)
   return function(nn) return function(x, y) return nn[name](x, y, options) end end
@@ -55,6 +65,13 @@ return {
   { "cross entropy weighed classes", function(nn)
     return function(x, y, w) return nn.cross_entropy(x, y, { weights = w:take(y) }) end
   end, logits, {}, { labels[1], { { 5 }, "unit" } } },
+  { "cross entropy class weights", of_classes(), logits, {}, classed },
+  { "cross entropy class weights smooth", of_classes { label_smoothing = 0.2, ignore = 3 }, logits, {}, classed },
+  { "cross entropy class weights sum", of_classes { reduction = "sum", ignore = 0 }, logits, {}, classed },
+  { "cross entropy class weights none", of_classes { reduction = "none", label_smoothing = 0.1 }, logits, { 3, 2 }, classed },
+  { "cross entropy class weights soft", of_classes(), logits, {}, { soft[1], { { 5 }, "weights" } } },
+  { "nll class weights", of_classes({ ignore = 3 }, "nll"), logits, {}, classed },
+  { "nll class weights none", of_classes({ reduction = "none" }, "nll"), logits, { 3, 2 }, classed },
   { "cross entropy soft", classes(), logits, {}, soft },
   { "cross entropy soft smooth", classes { label_smoothing = 0.3, reduction = "none" }, logits, { 3, 2 }, soft },
   { "cross entropy soft sum", classes { reduction = "sum" }, logits, {}, soft },

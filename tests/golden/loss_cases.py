@@ -6,6 +6,7 @@ from torch.nn import functional as F
 
 PAIR, LOGITS, ROWS = (3, 4), (3, 2, 5), (5, 4)
 REAL, UNIT, LABELS, SOFT = (PAIR, "real"), (PAIR, "unit"), ((3, 2), "classes", 5), (LOGITS, "unit")
+CLASSED = (LABELS, ((5,), "weights"))
 WEIGHTS, SIGNS, OTHERS = ((3, 2), "unit"), ((5,), "signs"), ((ROWS, "real"), (ROWS, "real"))
 
 
@@ -16,6 +17,10 @@ def pair(loss, **options):
 def classes(loss, **options):
     """Classes are dim 1 of PyTorch's, and the last one here."""
     return lambda x, y: loss(x.movedim(-1, 1), y.movedim(-1, 1) if y.dim() == x.dim() else y, **options)
+
+
+def of_classes(loss, **options):
+    return lambda x, y, w: classes(loss, weight=w, **options)(x, y)
 
 
 def weighed(loss, ignored, **options):
@@ -77,6 +82,13 @@ CASES = {
     "cross entropy smooth none": (classes(F.cross_entropy, label_smoothing=0.1, reduction="none"), LOGITS, LABELS),
     "cross entropy weighed": (weighed(F.cross_entropy, 0, label_smoothing=0.1), LOGITS, LABELS, WEIGHTS),
     "cross entropy weighed classes": (weighed_classes, LOGITS, LABELS, ((5,), "unit")),
+    "cross entropy class weights": (of_classes(F.cross_entropy), LOGITS, *CLASSED),
+    "cross entropy class weights smooth": (of_classes(F.cross_entropy, label_smoothing=0.2, ignore_index=3), LOGITS, *CLASSED),
+    "cross entropy class weights sum": (of_classes(F.cross_entropy, reduction="sum", ignore_index=0), LOGITS, *CLASSED),
+    "cross entropy class weights none": (of_classes(F.cross_entropy, reduction="none", label_smoothing=0.1), LOGITS, *CLASSED),
+    "cross entropy class weights soft": (of_classes(F.cross_entropy), LOGITS, SOFT, CLASSED[1]),
+    "nll class weights": (of_classes(F.nll_loss, ignore_index=3), LOGITS, *CLASSED),
+    "nll class weights none": (of_classes(F.nll_loss, reduction="none"), LOGITS, *CLASSED),
     "cross entropy soft": (classes(F.cross_entropy), LOGITS, SOFT),
     "cross entropy soft smooth": (classes(F.cross_entropy, label_smoothing=0.3, reduction="none"), LOGITS, SOFT),
     "cross entropy soft sum": (classes(F.cross_entropy, reduction="sum"), LOGITS, SOFT),

@@ -34,6 +34,16 @@ local kinds = {
   rprop_bounded = function() return optim.rprop { lr = 0.02, shrink = 0.7, grow = 1.5, least = 1e-3, most = 0.05 } end,
   adafactor = function() return optim.adafactor { decay = 0.1 } end,
   adafactor_fast = function() return optim.adafactor { lr = 0.5, b2_decay = -0.5, clip = 1.5, eps = 0.9 } end,
+  clip_value = function() return optim.momentum { lr = 0.1 }, { clip_value = 0.03 } end,
+  clip_groups = function()
+    return optim.momentum {
+      lr = 0.1, groups = {
+        { match = function(p) return #p.shape == 1 end, clip_norm = 0.05 },
+        { match = "5.*", clip_value = 0.04, clip_norm = 0.15 },
+        { match = "3.*", optimizer = optim.momentum { lr = 0.05 }, clip_norm = 0.04 },
+      },
+    }, { clip = 0.1 }
+  end,
   muon = function()
     return optim.muon {
       lr = 0.05, groups = { { match = "*.bias", optimizer = optim.adamw { lr = 0.02, b2 = 0.99, decay = 0 } } },
@@ -54,8 +64,10 @@ local function make()
   for n, p in ipairs { net[1].weight, net[1].bias, net[3].weight, net[3].bias, net[5].weight, net[5].bias } do
     p:write(filled(n, p.shape[1], p.shape[2] or 1))
   end
+  local optimizer, clips = kinds[args.kind]()
+  clips = clips or {}
   return net, orrery.compile(function(b) return nn.mse(net(b.x), b.y) end, {
-    params = net, optimizer = kinds[args.kind](), microbatches = args.microbatches,
+    params = net, optimizer = optimizer, microbatches = args.microbatches, clip = clips.clip, clip_value = clips.clip_value,
     strategy = load("local strategy = ...; return {" .. args.stack .. "}")(orrery.strategy),
   })
 end

@@ -50,6 +50,7 @@ def lars(state, p, g, _, lr=0.5, momentum=0.9, trust=0.1, decay=0.1):
 O = torch.optim
 OF_TORCH = {  # for 30 steps, in f64: some take steps by signs
     "momentum": (O.SGD, dict(lr=0.05, momentum=0.9, dampening=0.4, weight_decay=0.1)),
+    "clip_value": (O.SGD, dict(lr=0.1, momentum=0.9)),
     "nesterov": (O.SGD, dict(lr=0.03, momentum=0.9, nesterov=True, weight_decay=0.1)),
     "adadelta": (O.Adadelta, dict(rho=0.8, weight_decay=0.1)),
     "adadelta_slow": (O.Adadelta, dict(lr=0.3, eps=1e-3)),
@@ -65,6 +66,17 @@ OF_TORCH = {  # for 30 steps, in f64: some take steps by signs
 }
 
 
+def clip_value(*parameters):
+    torch.nn.utils.clip_grad_value_(parameters, 0.03)
+
+
+def clip_groups(w1, b1, w2, b2, w3, b3):
+    for parameters, limit in ([b1, b2, b3], 0.05), ([w3], 0.15), ([w2], 0.04), ([w1], 0.1):
+        torch.nn.utils.clip_grad_norm_(parameters, limit)
+    torch.nn.utils.clip_grad_value_([w3], 0.04)
+
+
+CLIPS = {"clip_value": clip_value, "clip_groups": clip_groups}
 FEW = {"adafactor_fast": 6}  # its steps are so long that rounding soon tells
 
 
@@ -77,6 +89,8 @@ class Muon(torch.optim.Muon):
 
 
 def optimizers(kind, w1, b1, w2, b2, w3, b3):
+    if kind == "clip_groups":
+        return [O.SGD([w1, b1, b2, w3, b3], lr=0.1, momentum=0.9), O.SGD([w2], lr=0.05, momentum=0.9)]
     if kind in OF_TORCH:
         make, options = OF_TORCH[kind]
         return [make([w1, b1, w2, b2, w3, b3], **options)]
@@ -105,6 +119,7 @@ def trained(kind):
         for p in parameters:
             p.grad = None
         loss.backward()
+        CLIPS.get(kind, lambda *_: None)(*parameters)
         for stepper in steppers:
             stepper.step()
         figures.append(loss.item())
@@ -112,6 +127,6 @@ def trained(kind):
 
 
 if __name__ == "__main__":
-    kinds = ["rmsprop", "lion", "lamb", "lars", "muon", "muon_as_adamw", *OF_TORCH]
+    kinds = ["rmsprop", "lion", "lamb", "lars", "muon", "muon_as_adamw", "clip_groups", *OF_TORCH]
     lines = ",\n".join(f'"{kind}": {json.dumps([float(f"{x:.9g}") for x in trained(kind)])}' for kind in kinds)
     pathlib.Path(__file__).with_suffix(".json").write_text(f"{{\n{lines}\n}}\n")

@@ -106,7 +106,7 @@ class Builder {
 
   void train(ValueId loss) {
     TrainParts parts;
-    parts.clip_norm = s_.clip;
+    if (s_.clip > 0) parts.clips = {{s_.clip, gpt_.params}};
     parts.update = [this](Program&, const std::shared_ptr<State>& param, ValueId value,
                           ValueId gradient) {
       ValueId m = moment(*param, "m", gradient, 0.9),

@@ -61,10 +61,20 @@ RandomTraining::RandomTraining(uint32_t seed) : random_(seed) {
   TrainParts parts;
   parts.update = [this](Program&, const std::shared_ptr<State>& s, ValueId value,
                         ValueId gradient) { return optimize(s, value, gradient); };
-  if (chance(0.3)) parts.clip_norm = number(0.1, 2), smooth_ = false;
+  if (chance(0.3)) clip_norms(parts);
   build_training(p_, l, params_, parts);
   p_.set_site({"net", "model.lua:92"});
   results(l);
+}
+
+// All gradients together, those of some parameters, or those of the others as well.
+void RandomTraining::clip_norms(TrainParts& parts) {
+  const double limit = number(0.1, 2);
+  const auto middle = params_.begin() + static_cast<long>(params_.size() / 2);
+  parts.clips = {{limit, params_}};
+  if (batch_ % 3 > 0) parts.clips = {{limit, {params_.begin(), middle}}};
+  if (batch_ % 3 > 1) parts.clips.push_back({limit / 2, {middle, params_.end()}});
+  smooth_ = false;
 }
 
 // A script ends at its first error; here it goes on without the line.

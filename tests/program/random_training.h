@@ -57,6 +57,7 @@ class RandomTraining {
   void update_state();
   ValueId term();
   ValueId loss();
+  void clip_norms(orrery::TrainParts& parts);
   void results(ValueId loss);
   ValueId optimize(const std::shared_ptr<orrery::State>& param, ValueId value, ValueId gradient);
   void keep(ValueId v);

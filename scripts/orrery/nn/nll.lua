@@ -6,15 +6,16 @@
 ---@param x orrery.Tensor
 ---@param labels orrery.Tensor 0-based classes
 ---@param options? table
----@option weights orrery.Tensor=nil weight of each position, of classes w:take(labels); the mean is over the weights
+---@option weights orrery.Tensor=nil weight of each position; the mean is over the weights
+---@option class_weights orrery.Tensor|number[]=nil weight of each class; a position has its label's
 ---@option ignore integer=nil positions with this label do not count
 ---@option reduction string='mean' mean, sum or none
 ---@return orrery.Tensor
 local losses = require "orrery.losses"
 
 return function(x, labels, options)
-  local o = losses.options("nll", options, { weights = false, ignore = false })
-  return losses.at_labels("nll", losses.wide(x), labels, o, function(numbers, classes)
-    return -losses.of_labels(numbers, classes)
+  local o = losses.options("nll", options, { weights = false, class_weights = false, ignore = false })
+  return losses.at_labels("nll", losses.wide(x), labels, o, function(numbers, classes, of_classes)
+    return -losses.of_labels(of_classes and losses.times(numbers, of_classes) or numbers, classes)
   end)
 end

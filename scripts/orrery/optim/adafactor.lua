@@ -9,7 +9,7 @@
 ---@option eps number|orrery.Schedule=1e-3 the least size that a parameter counts as
 ---@option clip number|orrery.Schedule=1 the largest root mean square of a direction
 ---@option decay number|orrery.Schedule=0 of the weights themselves
----@option groups table={} {{match = pattern or list of paths, frozen =, optimizer = or any option =}, ...}: the first that matches counts
+---@option groups table={} {{match =, frozen =, clip_norm =, clip_value =, optimizer = or any option =}, ...}: the first that matches counts; match is a pattern of paths, a function of the parameter or a list of them
 ---@return orrery.Optimizer
 local _, orrery = ...
 

@@ -8,7 +8,7 @@
 ---@option b2 number|orrery.Schedule=0.999
 ---@option eps number|orrery.Schedule=1e-8
 ---@option decay number|orrery.Schedule=0
----@option groups table={} {{match = pattern or list of paths, frozen =, optimizer = or any option =}, ...}: the first that matches counts
+---@option groups table={} {{match =, frozen =, clip_norm =, clip_value =, optimizer = or any option =}, ...}: the first that matches counts; match is a pattern of paths, a function of the parameter or a list of them
 ---@return orrery.Optimizer
 local _, orrery = ...
 local adam = require "orrery.adam_step"

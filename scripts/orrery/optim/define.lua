@@ -16,58 +16,12 @@ local _, orrery = ...
 local engine = orrery.engine
 local any_next = require "orrery.globals".next
 local attach = require "orrery.attached"
+local is_callable = require "orrery.callable"
+local grouping = require "orrery.optimizer_groups"
 local tree = require "orrery.nn.module_tree"
 
 local Optimizer = { __name = "Optimizer", __metatable = false }
 Optimizer.__index = Optimizer
-
-local function matches(pattern, paths)
-  for _, path in ipairs(paths) do
-    if orrery.glob(pattern, path) then return true end
-  end
-  return false
-end
-
-local function patterns_of(group) return type(group.match) == "table" and group.match or { group.match } end
-
--- The index of the group of a parameter with these paths; 0 is the optimizer's own options. The first match counts.
-function Optimizer:group_of(paths)
-  for i, group in ipairs(self.groups) do
-    for _, pattern in ipairs(patterns_of(group)) do
-      if matches(pattern, paths) then return i end
-    end
-  end
-  return 0
-end
-
--- Some of the paths, the one that is most like the pattern first.
-local function shown(pattern, paths)
-  table.sort(paths, orrery.natural_less)
-  local near = orrery.did_you_mean(pattern:gsub("%*", ""), paths)
-  local more = #paths > 6 and (", ... (%d in all)"):format(#paths) or ""
-  return near .. "; there are " .. table.concat(paths, ", ", 1, math.min(#paths, 6)) .. more
-end
-
--- Fails if a pattern of a group matches no parameter, or a group gets none because those before it have taken them.
-local function refuse_idle_groups(self, params, paths)
-  local taken, all = {}, {}
-  for _, parameter in ipairs(params) do
-    local own = paths[parameter:identity()]
-    taken[self:group_of(own)] = true
-    table.move(own, 1, #own, #all + 1, all)
-  end
-  for i, group in ipairs(self.groups) do
-    for _, pattern in ipairs(patterns_of(group)) do
-      if not matches(pattern, all) then
-        orrery.fail(("%s group %d: match '%s' matches no parameter%s"):format(self.name, i, pattern, shown(pattern, all)))
-      end
-    end
-    if not taken[i] then
-      orrery.fail(("%s group %d: what match '%s' matches is in groups before it, and the first that matches counts: list "
-        .. "it earlier"):format(self.name, i, table.concat(patterns_of(group), "', '")))
-    end
-  end
-end
 
 -- The definition that a group's parameters follow.
 function Optimizer:def_of(group)
@@ -93,30 +47,34 @@ local function tell_shared(self, params, groups)
 end
 
 -- The optimizer as one program uses it for a model, with states of its own, which `make` makes; groups are by the names
--- of now. Its `params` are those parameters that no group freezes.
-function Optimizer:bound(model, make)
+-- of now. Its `params` are those parameters that no group freezes. `clip` and `clip_value`: of gradients whose group does
+-- not say it.
+function Optimizer:bound(model, make, clip, clip_value)
   local all, paths = tree.parameters(model), tree.paths(model)
-  refuse_idle_groups(self, all, paths)
+  grouping.refuse_idle(self.name, self.groups, all, paths)
   local groups, params = {}, {}
   for _, parameter in ipairs(all) do
-    local index = self:group_of(paths[parameter:identity()])
+    local index = grouping.index_of(self.groups, parameter, paths)
     groups[parameter:identity()] = index
     if index == 0 or not self.groups[index].frozen then params[#params + 1] = parameter end
   end
   tell_shared(self, params, groups)
-  local bound = { states = {}, group = groups, make = make, params = params, holders = tree.holders(model) }
+  local bound = {
+    states = {}, group = groups, make = make, params = params, holders = tree.holders(model), clip_value = clip_value,
+    clips = grouping.clips(self.groups, params, groups, clip or 0),
+  }
   return setmetatable(bound, { __index = self })
 end
 
 local function scalar_name(group, option) return ("optim.%d.%s"):format(group, option) end
 
-local function is_runtime(name, value) return name == "lr" or type(value) == "function" end
+local function is_runtime(name, value) return name == "lr" or is_callable(value) end
 
 -- A group's options as numbers at a step.
 local function at_step(options, step)
   local numbers = {}
   for name, value in pairs(options) do
-    numbers[name] = type(value) == "function" and value(step) or value
+    numbers[name] = is_callable(value) and value(step) or value
   end
   return numbers
 end
@@ -211,7 +169,10 @@ function Optimizer:trace(parameter, value, gradient)
   local def = self:def_of(group)
   for _, name in ipairs(def.states) do wide[name] = states[name] and widened(states[name]) end
   local options = self:handles(group, parameter, def.counted and counted(states.count))
-  local new, changed = def.update(widened(value), widened(gradient), wide, options)
+  local largest = group > 0 and self.groups[group].clip_value or self.clip_value or 0
+  gradient = widened(gradient)
+  if largest > 0 then gradient = gradient:clamp(-largest, largest) end
+  local new, changed = def.update(widened(value), gradient, wide, options)
   for name, state in pairs(changed or {}) do
     if not wide[name] then
       orrery.fail(("%s: update returned a state '%s' that 'states' does not list"):format(
@@ -231,73 +192,6 @@ function Optimizer:attach(model) return attach(self, model) end
 
 Optimizer.attach = require "orrery.checked"("Optimizer", "attach", Optimizer.attach, "optim/define")
 
-local function check_group_optimizer(name, group)
-  local other = group.optimizer
-  if orrery.type(other) ~= "Optimizer" then
-    orrery.fail(("%s group: optimizer is %s; write optim.adamw{lr = 1e-3}"):format(name, orrery.type(other)))
-  end
-  if #other.groups > 0 then
-    orrery.fail(("%s group: its optimizer %s has groups of its own: list them in one place"):format(name, other.name))
-  end
-end
-
-local anything = { match = true, optimizer = true } -- checked where they are used
-
--- Numbers may be functions of the step; what is neither a number nor true or false by default may be anything.
-local function check_values(name, values, defaults)
-  for option, default in pairs(defaults) do
-    local value, flag = values[option], type(default) == "boolean" and not anything[option]
-    local number = type(value) == "number" or type(value) == "function"
-    if flag and type(value) ~= "boolean" or type(default) == "number" and not number then
-      orrery.fail(("%s: %s is %s, expected %s"):format(name, option, engine.describe(value),
-        flag and "true or false" or "a number or a function of the step"))
-    end
-  end
-end
-
-local function check_match(name, match)
-  if not match then orrery.fail(name .. " group: match is missing: a path pattern or a list of them") end
-  local list = type(match) == "table" and match or { match }
-  for i = 1, math.max(#list, 1) do
-    if type(list[i]) ~= "string" then
-      orrery.fail(("%s group: match is %s, expected a path pattern or a list of them"):format(
-        name, engine.describe(#list > 0 and list[i] or match)))
-    end
-  end
-end
-
--- A group with an optimizer has its options there.
-local function check_groups(name, groups, defaults)
-  if type(groups) ~= "table" then
-    orrery.fail(("%s: groups is %s, expected a list of tables"):format(name, engine.describe(groups)))
-  end
-  local allowed = { match = false, frozen = false, optimizer = false }
-  local of_others = { match = false, frozen = false, optimizer = false }
-  for key, value in pairs(defaults) do allowed[key] = value end
-  for key in pairs(groups) do
-    if math.type(key) ~= "integer" then
-      orrery.fail(("%s: groups has '%s', expected a list of tables"):format(name, tostring(key)))
-    end
-  end
-  for _, group in ipairs(groups) do
-    local known = group.optimizer and of_others or allowed
-    check_values(name .. " group", orrery.options(name .. " group", group, known), known)
-    check_match(name, group.match)
-    if group.optimizer then check_group_optimizer(name, group) end
-  end
-end
-
--- The options of a group: those of its optimizer, or else `own` but for what it says.
-local function options_of(group, own)
-  if group.optimizer then return group.optimizer.options[0] end
-  local options = {}
-  for option, value in pairs(own) do
-    if group[option] ~= nil then value = group[option] end
-    options[option] = value
-  end
-  return options
-end
-
 return function(name, def)
   def = orrery.options("define", def, {
     options = {}, states = {}, shapes = {}, scalars = false, counted = false, update = false,
@@ -308,16 +202,17 @@ return function(name, def)
   for _, state in ipairs(def.counted and def.states or {}) do
     if state == "count" then orrery.fail "define: with counted = true the state 'count' is the library's: rename yours" end
   end
+  grouping.refuse_options(def.options)
   return function(given)
     local defaults = { groups = {} }
     for option, value in pairs(def.options) do defaults[option] = value end
     local own = orrery.options(name, given, defaults)
     local groups = own.groups
     own.groups, defaults.groups = nil, nil
-    check_values(name, own, defaults)
-    check_groups(name, groups, defaults)
+    grouping.check_values(name, own, defaults)
+    grouping.check(name, groups, defaults)
     local options = { [0] = own }
-    for i, group in ipairs(groups) do options[i] = options_of(group, own) end
+    for i, group in ipairs(groups) do options[i] = grouping.options_of(group, own) end
     local optimizer = {
       name = name, def = def, groups = groups, options = options,
       users = setmetatable({}, { __mode = "v" }), -- the parameters that programs train with it, by identity

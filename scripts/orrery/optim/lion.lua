@@ -7,7 +7,7 @@
 ---@option b1 number|orrery.Schedule=0.9 how much of the momentum the direction takes
 ---@option b2 number|orrery.Schedule=0.99 how much of the momentum stays
 ---@option decay number|orrery.Schedule=0 of the weights themselves
----@option groups table={} {{match = pattern or list of paths, frozen =, optimizer = or any option =}, ...}: the first that matches counts
+---@option groups table={} {{match =, frozen =, clip_norm =, clip_value =, optimizer = or any option =}, ...}: the first that matches counts; match is a pattern of paths, a function of the parameter or a list of them
 ---@return orrery.Optimizer
 local _, orrery = ...
 

@@ -8,7 +8,7 @@
 ---@option decay number|orrery.Schedule=0
 ---@option nesterov boolean=false
 ---@option dampening number|orrery.Schedule=0 what later gradients lack in v; not with nesterov
----@option groups table={} {{match = pattern or list of paths, frozen =, optimizer = or any option =}, ...}: the first that matches counts
+---@option groups table={} {{match =, frozen =, clip_norm =, clip_value =, optimizer = or any option =}, ...}: the first that matches counts; match is a pattern of paths, a function of the parameter or a list of them
 ---@return orrery.Optimizer
 local _, orrery = ...
 

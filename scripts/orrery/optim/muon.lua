@@ -12,7 +12,7 @@
 ---@option decay number|orrery.Schedule=0.1 of the weights themselves
 ---@option steps integer=5 of the Newton-Schulz iteration
 ---@option adjust string="original" the rate of a matrix: "original": times sqrt(max(1, rows / columns)); "match_rms_adamw": times 0.2 sqrt(max(rows, columns)), so that rates are as AdamW's
----@option groups table={} {{match = pattern or list of paths, frozen =, optimizer = or any option =}, ...}: the first that matches counts
+---@option groups table={} {{match =, frozen =, clip_norm =, clip_value =, optimizer = or any option =}, ...}: the first that matches counts; match is a pattern of paths, a function of the parameter or a list of them
 ---@return orrery.Optimizer
 local _, orrery = ...
 

@@ -10,7 +10,7 @@
 ---@option decay number|orrery.Schedule=0
 ---@option decoupled boolean=false decay of the weights themselves, as adamw's
 ---@option momentum_decay number|orrery.Schedule=4e-3 momentum is b1 (1 - 0.96^(n momentum_decay) / 2) with the n-th update
----@option groups table={} {{match = pattern or list of paths, frozen =, optimizer = or any option =}, ...}: the first that matches counts
+---@option groups table={} {{match =, frozen =, clip_norm =, clip_value =, optimizer = or any option =}, ...}: the first that matches counts; match is a pattern of paths, a function of the parameter or a list of them
 ---@return orrery.Optimizer
 local _, orrery = ...
 local adam = require "orrery.adam_step"

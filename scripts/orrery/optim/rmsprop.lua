@@ -7,7 +7,7 @@
 ---@option alpha number|orrery.Schedule=0.99 how much of the mean stays with each step
 ---@option eps number|orrery.Schedule=1e-8
 ---@option decay number|orrery.Schedule=0
----@option groups table={} {{match = pattern or list of paths, frozen =, optimizer = or any option =}, ...}: the first that matches counts
+---@option groups table={} {{match =, frozen =, clip_norm =, clip_value =, optimizer = or any option =}, ...}: the first that matches counts; match is a pattern of paths, a function of the parameter or a list of them
 ---@return orrery.Optimizer
 local _, orrery = ...
 

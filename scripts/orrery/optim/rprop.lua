@@ -8,7 +8,7 @@
 ---@option grow number|orrery.Schedule=1.2 and where it has not
 ---@option least number|orrery.Schedule=1e-6 the smallest step
 ---@option most number|orrery.Schedule=50 the largest step
----@option groups table={} {{match = pattern or list of paths, frozen =, optimizer = or any option =}, ...}: the first that matches counts
+---@option groups table={} {{match =, frozen =, clip_norm =, clip_value =, optimizer = or any option =}, ...}: the first that matches counts; match is a pattern of paths, a function of the parameter or a list of them
 ---@return orrery.Optimizer
 local _, orrery = ...
 

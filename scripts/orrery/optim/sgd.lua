@@ -5,7 +5,7 @@
 ---@param options? table
 ---@option lr number|orrery.Schedule=0.01 the rate, or a function of the step
 ---@option decay number|orrery.Schedule=0
----@option groups table={} {{match = pattern or list of paths, frozen =, optimizer = or any option =}, ...}: the first that matches counts
+---@option groups table={} {{match =, frozen =, clip_norm =, clip_value =, optimizer = or any option =}, ...}: the first that matches counts; match is a pattern of paths, a function of the parameter or a list of them
 ---@return orrery.Optimizer
 local _, orrery = ...
 

@@ -8,9 +8,10 @@ local o = optim.adamw {
   groups = { { match = { "*.bias", "2.*" }, decay = 0, lr = 0.5 }, { match = "*.weight", frozen = true } },
 }
 local list = orrery.parameters(net)
-local function group_of(parameter) return o:group_of { parameter.name } end
+local bound = o:bound(net)
+local function group_of(parameter) return bound.group[parameter:identity()] end
 assert(group_of(list[1]) == 1 and group_of(list[2]) == 2 and group_of(list[4]) == 1)
-local trained = o:bound(net).params
+local trained = bound.params
 assert(#trained == 3 and trained[1] == list[1] and trained[2] == list[3] and trained[3] == list[4])
 local scalars = o:scalars(2)
 assert(math.abs(scalars["optim.0.lr"] - 0.2) < 1e-12 and scalars["optim.1.lr"] == 0.5)
@@ -29,7 +30,7 @@ local function refused(why, options)
   assert(not ok and message:find(why, 1, true), message)
 end
 refused("adamw group: optimizer is number; write optim.adamw{lr = 1e-3}", { groups = { { match = "*", optimizer = 3 } } })
-refused("unknown option 'lr'; it has frozen, match, optimizer",
+refused("unknown option 'lr'; it has clip_norm, clip_value, frozen, match, optimizer",
   { groups = { { match = "*", optimizer = optim.sgd {}, lr = 1 } } })
 refused("its optimizer sgd has groups of its own",
   { groups = { { match = "*", optimizer = optim.sgd { groups = { { match = "*", lr = 1 } } } } } })
@@ -76,5 +77,46 @@ refused_match("adamw group 1: match 'tik.weight*' matches no parameter (did you 
   .. "again.weight, first.bias, first.weight, head.weight, tok.weight", tied, "tik.weight*")
 refused_match("adamw group 2: match 'norm.*' matches no parameter", tied, "tok*", { "*.bias", "norm.*" })
 refused_match("adamw group 2: what match 'head.weight' matches is in groups before it", tied, "tok*", "head.weight")
-refused("adamw group: match is 3, expected a path pattern or a list of them", { groups = { { match = 3 } } })
-refused("expected a path pattern or a list of them", { groups = { { match = {} } } })
+refused("adamw group: match is 3, expected a path pattern, a function of the parameter or a list of them",
+  { groups = { { match = 3 } } })
+refused("adamw group: match is missing: a path pattern, a function of the parameter or a list", { groups = { { lr = 1 } } })
+refused("of the parameter or a list of them", { groups = { { match = {} } } })
+refused("adamw group: clip_norm is -1, expected 0 or more", { groups = { { match = "*", clip_norm = -1 } } })
+refused("adamw group: clip_value is '1', expected 0 or more", { groups = { { match = "*", clip_value = "1" } } })
+
+-- Functions of the parameter, also beside patterns.
+local function is_vector(parameter) return #parameter.shape == 1 end
+local function tall(parameter) return parameter.shape[1] > 4 and "yes" end
+assert(groups_of(tied, is_vector) == "1 0 0" and groups_of(tied, { "tok*", is_vector }) == "1 0 1")
+refused_match("adamw group 1: match a function matches no parameter; there are again.bias", tied, function() return false end)
+refused_match("adamw group 2: what match a function matches is in groups before it", tied, "*", is_vector)
+refused_match("match of a group returned 'yes' for 'head.weight', expected true or false", tied, tall)
+
+-- Limits in a loop of the script's own: of norms by group, then of elements.
+local plain = nn.linear(2, 2)
+plain.weight:write { { 0, 0 }, { 0, 0 } }
+plain.bias:write { 0, 0 }
+local attached = optim.sgd {
+  lr = 1, groups = { { match = is_vector, clip_value = 2 }, { match = "weight", clip_norm = 1, clip_value = 0.7 } },
+}:attach(plain)
+attached:update { orrery.tensor { 1.0, -3.0 }, orrery.tensor { { 0.0, 3.0 }, { 4.0, 0.0 } } }
+local function near(found, wanted)
+  for i, value in ipairs(wanted) do assert(math.abs(found[i] - value) < 1e-6, found[i]) end
+end
+near(plain.bias:read():tolist(), { -1, 2 })
+near(plain.weight:read():tolist()[1], { 0, -0.6 })
+near(plain.weight:read():tolist()[2], { -0.7, 0 })
+attached:update { orrery.tensor { 0.5, 0.5 }, orrery.tensor { { 0.0, 0.0 }, { 0.1, 0.0 } } }
+near(plain.weight:read():tolist()[2], { -0.8, 0 })
+near(plain.bias:read():tolist(), { -1.5, 1.5 })
+
+local function compiled(options)
+  options.params, options.optimizer = plain, optim.sgd {}
+  return pcall(orrery.compile, function(b) return plain(b.x):mean() end, options)
+end
+ok, message = compiled { clip_value = -1 }
+assert(not ok and message:find "compile: clip_value is %-1, expected 0 or more", message)
+ok, message = compiled { clip = "1" }
+assert(not ok and message:find "compile: clip is ", message)
+ok, message = pcall(optim.define, "mine", { options = { lr = 1, clip_norm = 1 }, update = function(p) return p end })
+assert(not ok and message:find "define: the option 'clip_norm' is what groups say themselves", message)

@@ -60,6 +60,11 @@ near(slopes[1], { -1 + 1 / (1 + math.exp(1)), 1 / (1 + math.exp(-1)), 0 }, "cros
 near(slopes[2], { 0, -1 + 1 / (1 + math.exp(1)), 1 / (1 + math.exp(-1)) }, "cross_entropy's slope")
 near(measured(classes { reduction = "none", ignore = -100 }, ruled, orrery.tensor { 0, -100 }),
   { math.log(1 + math.exp(1)), 0 }, "an ignored label")
+-- A class that counts nothing may be ruled out, also where labels are smoothed.
+local unweighed = { reduction = "none", class_weights = { 1, 2, 0 }, label_smoothing = 0.3 }
+near(measured(classes(unweighed), orrery.tensor({ { 1e4, 1e4 + 1, out } }, "f32"), orrery.tensor { 1 }),
+  { 0.7 * 2 * math.log(1 + math.exp(-1)) + 0.1 * (math.log(1 + math.exp(1)) + 2 * math.log(1 + math.exp(-1))) },
+  "a class of weight 0")
 
 -- Losses of 16 bits are those of f32.
 local halves = orrery.func(function(x, y)
@@ -86,6 +91,12 @@ refused("nll: the losses and the weights are [2] and [2,1]", function(a, b, c)
   return nn.nll(b, c * 0, { weights = b })
 end, x, y, k)
 refused("5", function(a, b) return nn.nll(a, b) end, orrery.tensor({ { 1, 2 }, { 3, 4 } }, "f32"), k)
+refused("nll: class_weights is [2], expected 1 numbers, one for each class", function(a, b)
+  return nn.nll(a, b * 0, { class_weights = { 1, 2 } })
+end, y, k)
+refused("cross_entropy: class_weights is 3, expected a tensor or a list", function(a, b)
+  return nn.cross_entropy(a, b * 0, { class_weights = 3 })
+end, y, k)
 refused("cross_entropy: label_smoothing = 2 is not in [0, 1]", function(a, b)
   return nn.cross_entropy(a, b, { label_smoothing = 2 })
 end, y, k)

@@ -127,7 +127,7 @@ for name, sample in pairs {
   kl_div = function(x) return x, x, { log_target = true } end,
   l1 = function(x) return x, x, { reduction = "none" } end,
   leaky_relu = function(x) return x, { slope = 0.1 } end,
-  nll = function(x, k) return x, k, { ignore = 1 } end,
+  nll = function(x, k) return x, k, { class_weights = { 1, 2, 3, 4 } } end,
   smooth_l1 = function(x) return x, x, { beta = 2 } end,
   softplus = function(x) return x, { beta = 2 } end,
   triplet = function(x) return x, x, x, { margin = 2 } end,

@@ -23,9 +23,9 @@ class StepBuilder {
   // rank that gets samples. Throws Error with the script's line.
   Blueprint build(const BatchFields& batch, bool training, int world,
                   const std::vector<StrategyUse>& stack, int64_t microbatches);
-  // Says which parameters the step that was built last leaves alone, because the loss does not
-  // depend on them; "" none.
-  const std::string& unread() const { return unread_; }
+  // What to tell the user of the training step that was built last, in sentences; some may be "":
+  // which parameters it leaves alone, and what the number of microbatches depends on.
+  const std::vector<std::string>& remarks() const { return remarks_; }
 
  private:
   std::optional<Training> begin_training(Program& p, ValueId loss, bool training,
@@ -41,7 +41,7 @@ class StepBuilder {
   std::map<std::vector<bool>, std::optional<std::vector<std::shared_ptr<State>>>> update_states_;
   // Auxiliary outputs of the last step that are tensors and do not depend on the batch.
   std::vector<std::string> unbatched_;
-  std::string unread_;
+  std::vector<std::string> remarks_;
 };
 
 }  // namespace orrery

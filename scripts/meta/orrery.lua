@@ -290,7 +290,7 @@ function orrery.zeros_like(tensor) end
 ---@class orrery.compile.Options
 ---@field params? orrery.Module|table the model whose parameters are trained; required
 ---@field optimizer? orrery.Optimizer required; each run keeps optimizer states of its own
----@field microbatches? integer pieces of the batch whose gradients are added in one order; 0: as many as workers (default 0)
+---@field microbatches? integer pieces of the batch whose gradients are added in one order, which the bits depend on; 0: as many as ranks share the batch (default 0)
 ---@field clip? number the largest norm of all gradients together; 0: any (default 0)
 ---@field grad_norm? boolean results tell the norm of all gradients before clipping (default true)
 ---@field numerics? string "fast": matrix products in any order, and in TF32 (default "exact")

@@ -7,7 +7,7 @@
 local orrery = require "orrery"
 local nn, optim, strategy = orrery.nn, orrery.optim, orrery.strategy
 local args = orrery.args {
-  steps = 400, batch = 16, ctx = 16, numbers = 29, microbatches = 0, seed = 1, samples = 2048,
+  steps = 400, batch = 16, ctx = 16, numbers = 29, microbatches = 16, seed = 1, samples = 2048,
   dim = 64, heads = 4, layers = 2, dropout = 0, lr = 3e-3,
 }
 orrery.seed(args.seed)

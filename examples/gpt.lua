@@ -4,7 +4,7 @@
 local orrery = require "orrery"
 local nn, optim, strategy = orrery.nn, orrery.optim, orrery.strategy
 local args = orrery.args {
-  data = "", steps = 300, batch = 12, ctx = 64, microbatches = 0, seed = 1,
+  data = "", steps = 300, batch = 12, ctx = 64, microbatches = 12, seed = 1,
   dim = 128, heads = 4, layers = 4, dropout = 0.1, tie = true,
   lr = 1e-3, clip = 1.0, eval = 100, sample = 200, prompt = "local ", save = "", load = "",
   stop = 0,

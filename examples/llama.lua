@@ -9,7 +9,7 @@ local orrery = require "orrery"
 local nn, optim, strategy = orrery.nn, orrery.optim, orrery.strategy
 local Llama = require "models.llama"
 local args = orrery.args {
-  data = "", steps = 300, batch = 12, ctx = 64, microbatches = 0, seed = 1,
+  data = "", steps = 300, batch = 12, ctx = 64, microbatches = 12, seed = 1,
   dim = 128, heads = 4, kv_heads = 2, layers = 4, lr = 1e-3,
   sample = 64, prompt = "local ", temperature = 0.8, cache = true, save = "", load = "",
 }

@@ -11,7 +11,7 @@ local orrery = require "orrery"
 local nn, optim, strategy = orrery.nn, orrery.optim, orrery.strategy
 local Llama = require "models.llama"
 local args = orrery.args {
-  data = "", steps = 200, tune = 100, batch = 12, ctx = 48, microbatches = 0, seed = 1,
+  data = "", steps = 200, tune = 100, batch = 12, ctx = 48, microbatches = 12, seed = 1,
   dim = 64, heads = 4, kv_heads = 2, layers = 2, rank = 8, alpha = 16, lr = 3e-3, save = "", load = "",
   strategy = { "data", "pipeline" },
 }

@@ -5,7 +5,7 @@
 local orrery = require "orrery"
 local nn, optim, strategy = orrery.nn, orrery.optim, orrery.strategy
 local args = orrery.args {
-  data = "", steps = 300, batch = 16, ctx = 64, microbatches = 0, seed = 1, dim = 64, hidden = 192, layers = 2, dropout = 0.1,
+  data = "", steps = 300, batch = 16, ctx = 64, microbatches = 16, seed = 1, dim = 64, hidden = 192, layers = 2, dropout = 0.1,
   lr = 4e-3, clip = 1.0, sample = 200, prompt = "local ",
 }
 orrery.seed(args.seed)

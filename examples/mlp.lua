@@ -4,7 +4,7 @@
 local orrery = require "orrery"
 local nn, optim, strategy = orrery.nn, orrery.optim, orrery.strategy
 local args = orrery.args {
-  steps = 600, batch = 96, hidden = 64, lr = 0.01, microbatches = 0, seed = 1,
+  steps = 600, batch = 96, hidden = 64, lr = 0.01, microbatches = 12, seed = 1,
 }
 orrery.seed(args.seed)
 

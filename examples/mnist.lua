@@ -6,7 +6,7 @@ local orrery = require "orrery"
 local nn, optim, strategy = orrery.nn, orrery.optim, orrery.strategy
 local args = orrery.args {
   images = "train-images-idx3-ubyte", labels = "train-labels-idx1-ubyte", batch = 64, steps = 1000, pad = 2, hidden = 256,
-  lr = 1e-3, microbatches = 0, seed = 1, save = "", load = "",
+  lr = 1e-3, microbatches = 16, seed = 1, save = "", load = "",
 }
 orrery.seed(args.seed)
 

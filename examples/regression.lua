@@ -3,7 +3,7 @@
 -- Fits a line to noisy points: the smallest whole training script.
 local orrery = require "orrery"
 local nn, optim, strategy = orrery.nn, orrery.optim, orrery.strategy
-local args = orrery.args { steps = 200, batch = 64, microbatches = 0, seed = 1 }
+local args = orrery.args { steps = 200, batch = 64, microbatches = 16, seed = 1 }
 orrery.seed(args.seed)
 
 local x, y = {}, {}

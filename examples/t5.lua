@@ -7,7 +7,7 @@
 local orrery = require "orrery"
 local nn, optim, strategy = orrery.nn, orrery.optim, orrery.strategy
 local args = orrery.args {
-  steps = 600, batch = 32, ctx = 8, letters = 10, microbatches = 0, seed = 1, samples = 4096,
+  steps = 600, batch = 32, ctx = 8, letters = 10, microbatches = 16, seed = 1, samples = 4096,
   dim = 64, heads = 4, layers = 1, buckets = 16, distance = 16, lr = 3e-3,
 }
 orrery.seed(args.seed)

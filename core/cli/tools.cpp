@@ -123,7 +123,7 @@ void add_stubs(CLI::App& app) {
   Tool tool(app, "stubs", "cli.stubs", R"(Write what scripts can call, for Lua editors and to read
 Example:
   orrery stubs types)");
-  tool.option("directory", "Where to write orrery.lua and api.md")->required();
+  tool.option("directory", "Where to write orrery.lua, api.md and from-pytorch.md")->required();
 }
 
 }  // namespace orrery

@@ -79,8 +79,10 @@ void check_options(lua_State* L, int index, const Api& row) {
 void check_args(lua_State* L, const Api& row) {
   const int given = lua_gettop(L), wanted = static_cast<int>(row.args.size());
   const bool rest = wanted > 0 && row.args.back().is("rest");
+  const int self = row.kind == Api::method;
   if (given > wanted && !rest)
-    fail(ORR_INVALID, "{}: {} arguments given, at most {} expected", called(row), given, wanted);
+    fail(ORR_INVALID, "{}: {} arguments given, at most {} expected", called(row), given - self,
+         wanted - self);
   if (given < wanted) lua_settop(L, wanted - rest);
   for (int i = 1; i <= wanted - rest; ++i) {
     const Arg& arg = row.args[static_cast<size_t>(i - 1)];
@@ -95,10 +97,23 @@ void check_args(lua_State* L, const Api& row) {
   }
 }
 
+// What Lua's library says to a wrong call of this name: a sentence, or "".
+std::string hint_for_call(lua_State* L, const Api& row) {
+  const StackTop top(L);
+  push_library(L, "orrery.hints", "call");
+  push_text(L, row.owner), push_text(L, row.name);
+  lua_call(L, 2, 1);
+  return lua_tostring(L, -1);
+}
+
 int dispatch(lua_State* L) {
   return guard(L, [](lua_State* state) {
     const auto* row = static_cast<const Api*>(lua_touserdata(state, lua_upvalueindex(1)));
-    check_args(state, *row);
+    try {
+      check_args(state, *row);
+    } catch (const Error& error) {
+      throw Error(error.code(), error.what() + hint_for_call(state, *row));
+    }
     const Work work(row->name.c_str(), Work::of_script);
     return row->body(state);
   });

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "edit/contract.h"
 #include "partition/passes.h"
 #include "program/build.h"
 #include "program/rewrite.h"
@@ -47,6 +48,20 @@ std::string unread_text(const std::vector<std::string>& names) {
   if (names.size() > kMost) text += fmt::format(" and {} more", names.size() - kMost);
   return fmt::format("the loss does not depend on {} of params: left as {}, without weight decay",
                      text, names.size() == 1 ? "it is" : "they are");
+}
+
+// What to say where the number of microbatches, which the script leaves out, is that of the ranks
+// and makes the bits depend on it; "": they do not, or the strategies let them differ anyway.
+std::string microbatches_text(const Mesh& mesh, const std::vector<StrategyUse>& stack) {
+  const int n = mesh.workers();
+  if (n < 2 || mesh.fast_sums || mesh.apart != "" || mesh.driving.on()) return "";
+  for (const StrategyUse& use : stack)
+    if (described(use).numeric_class != ORR_CLASS_EXACT) return "";
+  return fmt::format(
+      "microbatches is left out: it is {}, as many as ranks share the batch, and the last bits "
+      "depend on it; write microbatches = {}, or more, in the options of orrery.compile for equal "
+      "bits on as many ranks or fewer",
+      n, n);
 }
 
 // Gathers a value of samples on every rank: each sample's row is put in its place among zeros, and
@@ -140,7 +155,7 @@ Blueprint StepBuilder::build(const BatchFields& batch, bool training, int world,
   if (batch.empty()) fail(ORR_INVALID, "{}: the batch has no tensors", spec_.line);
   Profile::Timer timer(Profile::get().once("tracing"));
   Blueprint b;
-  unread_.clear();
+  remarks_.clear();
   b.mesh.one_lane = world > 1 && !Runtime::get().has_lanes();
   Program& p = b.program;
   p.set_site({"", spec_.line});
@@ -173,8 +188,10 @@ Blueprint StepBuilder::build(const BatchFields& batch, bool training, int world,
       p.set_site({"", spec_.line});
       measured = training_step->update(p, b.mesh.gradient_axis(), b.mesh.exchanges,
                                        decides_over_step(b.mesh));
-      if (spec_.update) unread_ = unread_text(left_alone(spec_.params, measured));
-      if (!unread_.empty()) b.mesh.remarks.push_back("params  " + unread_);
+      const std::string unread =
+          spec_.update ? unread_text(left_alone(spec_.params, measured)) : "";
+      if (!unread.empty()) b.mesh.remarks.push_back("params  " + unread);
+      remarks_ = {unread, microbatches || spec_.local ? "" : microbatches_text(b.mesh, stack)};
     }
     expect_probed(p, spec_.line);
     b.microbatches = microbatches ? microbatches : b.mesh.workers();

@@ -30,9 +30,9 @@ class StepBuilder {
   // The same of a program that evaluates one batch of several; its results are those of all so far.
   Blueprint build_pass(const BatchFields& batch, int world, const std::vector<StrategyUse>& stack,
                        int64_t microbatches, OverBatches& over);
-  // Says which parameters the step that was built last leaves alone, because the loss does not
-  // depend on them; "" none.
-  const std::string& unread() const { return unread_; }
+  // What to tell the user of the training step that was built last, in sentences; some may be "":
+  // which parameters it leaves alone, and what the number of microbatches depends on.
+  const std::vector<std::string>& remarks() const { return remarks_; }
 
  private:
   Blueprint build(const BatchFields& batch, bool training, int world,
@@ -52,7 +52,7 @@ class StepBuilder {
   std::map<std::string, std::shared_ptr<State>> sums_;  // of passes over several batches
   // Auxiliary outputs of the last step that are tensors and do not depend on the batch.
   std::vector<std::string> unbatched_;
-  std::string unread_;
+  std::vector<std::string> remarks_;
 };
 
 }  // namespace orrery

@@ -388,7 +388,7 @@ class TrainRun : public Run {
     OverBatches over;
     Blueprint b = build_step(batch, training, ranks(), strategies(), 0,
                              purpose == Purpose::pass ? &over : nullptr);
-    tell_unread();
+    tell_remarks();
     if (!training && apart_) read_one_value(b.program, same);
     if (ranks() > 1) compare_across_ranks(b, spec_.line);
     states_->remember_of_script();
@@ -414,12 +414,11 @@ class TrainRun : public Run {
     return &made;
   }
 
-  // Once, as long as it is the same for batches of other shapes.
-  void tell_unread() {
-    const std::string& unread = builder_.unread();
-    if (unread.empty() || unread == told_unread_ || rank() > 0) return;
-    told_unread_ = unread;
-    fmt::print(stderr, "orrery: {}: {}\n", spec_.line, unread);
+  // Each once, however many shapes batches have.
+  void tell_remarks() {
+    for (const std::string& remark : builder_.remarks())
+      if (!remark.empty() && rank() == 0 && told_.insert(remark).second)
+        fmt::print(stderr, "orrery: {}: {}\n", spec_.line, remark);
   }
 
   void make_driven(const Blueprint& b, const std::string& key) {
@@ -442,7 +441,7 @@ class TrainRun : public Run {
   bool apart_ = false;  // ranks train apart, and exchange only in periodic programs
   std::optional<std::string> frozen_then_;  // what was frozen when programs between steps were made
   std::string between_;                     // the strategy that has them
-  std::string told_unread_;
+  std::set<std::string> told_;              // remarks
   std::shared_ptr<Driven> driven_;
   std::optional<RunStates> states_;
   int64_t steps_ = 0, microbatches_ = 0, saved_microbatches_ = 0;

@@ -281,6 +281,12 @@ function orrery.record(name, value, options) end
 ---@return string[]
 function orrery.sources() end
 
+---Joins tensors of one shape along a new dim.
+---@param tensors any[]
+---@param dim? integer
+---@return orrery.Tensor
+function orrery.stack(tensors, dim) end
+
 ---A tensor of zeros.
 ---@param dims integer|integer[]
 ---@param dtype? orrery.DType
@@ -295,7 +301,7 @@ function orrery.zeros_like(tensor) end
 ---@class orrery.compile.Options
 ---@field params? orrery.Module|table the model whose parameters are trained; required
 ---@field optimizer? orrery.Optimizer required; each run keeps optimizer states of its own
----@field microbatches? integer pieces of the batch whose gradients are added in one order; 0: as many as workers (default 0)
+---@field microbatches? integer pieces of the batch whose gradients are added in one order, which the bits depend on; 0: as many as ranks share the batch (default 0)
 ---@field clip? number the largest norm of all gradients together, but of groups with a `clip_norm`; 0: any (default 0)
 ---@field clip_value? number the largest element of a gradient, after that, and in groups without their own; 0: any (default 0)
 ---@field grad_norm? boolean results tell the norm of all gradients before clipping (default true)
@@ -769,6 +775,28 @@ function Tensor:vary(axis) end
 ---@return orrery.Tensor
 function Tensor:softmax() end
 
+---@class orrery.Tensor.all.Options
+---@field keep? boolean keep the reduced dims with size 1 (default false)
+
+---Whether all elements over dims (all, if left out) are true, or not 0.
+---@param dims? integer|integer[]
+---@param options? orrery.Tensor.all.Options
+---@return orrery.Tensor
+function Tensor:all(dims, options) end
+
+---@class orrery.Tensor.any.Options
+---@field keep? boolean keep the reduced dims with size 1 (default false)
+
+---Whether one of the elements over dims (all, if left out) is true, or not 0.
+---@param dims? integer|integer[]
+---@param options? orrery.Tensor.any.Options
+---@return orrery.Tensor
+function Tensor:any(dims, options) end
+
+---0-based position of the smallest of the last dim.
+---@return orrery.Tensor
+function Tensor:argmin() end
+
 ---No less than `low` and no more than `high`. At these two the gradient passes.
 ---@param low number
 ---@param high number
@@ -780,6 +808,22 @@ function Tensor:clamp(low, high) end
 ---@return orrery.Tensor
 function Tensor:cumsum(dim) end
 
+---As broadcast: repeats dims of size 1 up to these dims, of which -1 stays as it is.
+---@param ... any
+---@return orrery.Tensor
+function Tensor:expand(...) end
+
+---The dims from `first` to `last` as one.
+---@param first? integer
+---@param last? integer
+---@return orrery.Tensor
+function Tensor:flatten(first, last) end
+
+---The elements of these dims in reverse.
+---@param dims integer|integer[]
+---@return orrery.Tensor
+function Tensor:flip(dims) end
+
 ---@class orrery.Tensor.logsumexp.Options
 ---@field keep? boolean keep the reduced dims with size 1 (default false)
 
@@ -789,11 +833,23 @@ function Tensor:cumsum(dim) end
 ---@return orrery.Tensor
 function Tensor:logsumexp(dims, options) end
 
+---`value` where the boolean mask is true, else the element.
+---@param mask orrery.Tensor
+---@param value number
+---@return orrery.Tensor
+function Tensor:masked_fill(mask, value) end
+
 ---0-based ids as rows of n, 1 at the id and else 0. An id outside of 0 to n - 1 is an error.
 ---@param n integer
 ---@param dtype? orrery.DType
 ---@return orrery.Tensor
 function Tensor:one_hot(n, dtype) end
+
+---The elements of a dim so many places further; those at its end go round to the front.
+---@param shift integer
+---@param dim integer
+---@return orrery.Tensor
+function Tensor:roll(shift, dim) end
 
 ---x * sigmoid(x).
 ---@return orrery.Tensor
@@ -808,6 +864,46 @@ function Tensor:silu() end
 ---@return orrery.Tensor, orrery.Tensor
 function Tensor:sort(dim, options) end
 
+---Without these dims, where their size is 1.
+---@param dims integer|integer[]
+---@return orrery.Tensor
+function Tensor:squeeze(dims) end
+
+---@class orrery.Tensor.std.Options
+---@field keep? boolean keep the reduced dims with size 1 (default false)
+---@field correction? integer of n elements n less this many are divided by (default 1)
+
+---Standard deviation over dims: the square root of var.
+---@param dims? integer|integer[]
+---@param options? orrery.Tensor.std.Options
+---@return orrery.Tensor
+function Tensor:std(dims, options) end
+
+---The tensor so often one after another along each dim, as torch.repeat does.
+---@param ... any
+---@return orrery.Tensor
+function Tensor:tile(...) end
+
+---The lower triangle of the last two dims, zeros above: up to the main diagonal, or one so many places to the right of it.
+---@param diagonal? integer
+---@return orrery.Tensor
+function Tensor:tril(diagonal) end
+
+---The upper triangle of the last two dims, zeros below: from the main diagonal on, or one so many places to the right of it.
+---@param diagonal? integer
+---@return orrery.Tensor
+function Tensor:triu(diagonal) end
+
+---The elements of a dim as tensors without it; returns all of them.
+---@param dim? integer
+---@return orrery.Tensor
+function Tensor:unbind(dim) end
+
+---A new dim of size 1 at this place; -1 puts it behind the last.
+---@param dim integer
+---@return orrery.Tensor
+function Tensor:unsqueeze(dim) end
+
 ---@class orrery.Tensor.var.Options
 ---@field keep? boolean keep the reduced dims with size 1 (default false)
 ---@field correction? integer of n elements n less this many are divided by (default 1)
@@ -817,6 +913,11 @@ function Tensor:sort(dim, options) end
 ---@param options? orrery.Tensor.var.Options
 ---@return orrery.Tensor
 function Tensor:var(dims, options) end
+
+---As reshape: other dims, same elements; one may be -1.
+---@param ... any
+---@return orrery.Tensor
+function Tensor:view(...) end
 
 ---@class orrery.engine
 orrery.engine = {}

@@ -54,7 +54,8 @@ local M = {}
 ---@param options table
 ---@option params orrery.Module|table the model whose parameters are trained; required
 ---@option optimizer orrery.Optimizer required; each run keeps optimizer states of its own
----@option microbatches integer=0 pieces of the batch whose gradients are added in one order; 0: as many as workers
+---@option microbatches integer=0 pieces of the batch whose gradients are added in one order, which the bits depend on; 0:
+---as many as ranks share the batch
 ---@option clip number=0 the largest norm of all gradients together, but of groups with a `clip_norm`; 0: any
 ---@option clip_value number=0 the largest element of a gradient, after that, and in groups without their own; 0: any
 ---@option grad_norm boolean=true results tell the norm of all gradients before clipping

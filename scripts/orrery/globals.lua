@@ -79,7 +79,9 @@ setmetatable(_G, {
   __index = function(t, key)
     local known = {}
     for name in pairs(t) do known[#known + 1] = name end
-    orrery.fail(("undeclared variable '%s'%s"):format(name_of(key), orrery.did_you_mean(name_of(key), known)))
+    local hint = require "orrery.hints".name("global", key)
+    if hint == "" then hint = orrery.did_you_mean(name_of(key), known) end
+    orrery.fail(("undeclared variable '%s'%s"):format(name_of(key), hint))
   end,
 })
 local globals = setmetatable({}, {

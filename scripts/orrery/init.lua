@@ -5,7 +5,8 @@ local _, orrery = ...
 local engine = orrery.engine
 
 for _, name in ipairs {
-  "options", "args", "paths", "tensor", "tensor_files", "data", "augment", "mix", "stream", "checkpoints", "record", "evaluate", "fit",
+  "options", "args", "paths", "tensor", "tensor_shapes", "tensor_logic", "tensor_files", "data", "augment", "mix", "stream",
+  "checkpoints", "record", "evaluate", "fit",
   "world_objects", "world_collectives",
 } do
   require("orrery." .. name)
@@ -13,13 +14,25 @@ end
 require "orrery.define"([[orrery.help(name: string); Prints what a function does and takes.]],
   function(name) require("orrery.manual").print_help(name) end)
 
-local checked = require "orrery.checked"
+local checked, hints = require "orrery.checked", require "orrery.hints"
+
+-- What an error says to a name that a table does not have.
+local function no_such_name(owner, name, names)
+  local hint = hints.name(owner, name)
+  return hint ~= "" and hint or orrery.did_you_mean(tostring(name), names)
+end
+
+-- What tostring gives of a table of the library: the names that it has.
+local function overview_of(owner)
+  return function() return require "orrery.manual".overview(owner) end
+end
 
 -- A table whose entries are the files of a directory, loaded when first named. NAME1d, NAME2d and NAME3d are the list
 -- that NAME.lua returns.
 local function shelf(directory, what)
   local shelved = {}
   return setmetatable(shelved, {
+    __tostring = overview_of(directory),
     __index = function(_, name)
       local names = {}
       local folder = engine.library() .. "/orrery/" .. directory
@@ -35,8 +48,7 @@ local function shelf(directory, what)
           return value
         end
       end
-      orrery.fail(("there is no %s '%s'%s"):format(
-        what, name, orrery.did_you_mean(tostring(name), names)))
+      orrery.fail(("there is no %s '%s'%s"):format(what, name, no_such_name(directory, name, names)))
     end,
   })
 end
@@ -45,6 +57,7 @@ orrery.nn = shelf("nn", "layer nn")
 orrery.optim = shelf("optim", "optimizer or schedule optim")
 orrery.metrics = shelf("metrics", "metric")
 orrery.strategy = require "orrery.strategy"
+getmetatable(orrery.strategy).__tostring = overview_of "strategy"
 orrery.world = engine.world()
 
 local compile = require "orrery.compile"
@@ -96,8 +109,18 @@ end
 local names = {}
 for name in pairs(orrery) do names[#names + 1] = name end
 
+setmetatable(orrery.data, {
+  __tostring = overview_of "data",
+  __index = function(data, name)
+    local own = {}
+    for each in pairs(data) do own[#own + 1] = each end
+    orrery.fail(("there is no data.%s%s"):format(name, no_such_name("data", name, own)))
+  end,
+})
+
 return setmetatable(orrery, {
+  __tostring = overview_of "orrery",
   __index = function(_, name)
-    orrery.fail(("orrery has no '%s'%s"):format(name, orrery.did_you_mean(tostring(name), names)))
+    orrery.fail(("orrery has no '%s'%s"):format(name, no_such_name("orrery", name, names)))
   end,
 })

@@ -122,9 +122,24 @@ function M.names_of(owner)
   return names
 end
 
+-- What a table or class has, as lines: "nn has:", then its names.
+function M.overview(owner)
+  local lines, line = { owner .. " has:" }, " "
+  local names = M.names_of(owner)
+  table.sort(names, orrery.natural_less)
+  for i, name in ipairs(names) do
+    if #line + #name > 96 then lines[#lines + 1], line = line, " " end
+    line = line .. " " .. name .. (i < #names and "," or "")
+  end
+  lines[#lines + 1] = line
+  return table.concat(lines, "\n")
+end
+
 -- What orrery.help(name) prints.
 function M.help(name)
   local list, add = texts()
+  local owner = name:gsub("^orrery%.", "")
+  if seen[owner] then add("%s\n", M.overview(owner)) end
   for _, entry in ipairs(entries) do
     if name == full(entry) or name == "orrery." .. full(entry) or name == entry.name then
       add("%s%s\n  %s\n", call_of(entry), entry.returns == "" and "" or " -> " .. entry.returns, entry.doc)

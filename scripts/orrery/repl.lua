@@ -117,6 +117,19 @@ local function help(name)
   attempt(function() io.write(manual.help(name)) end)
 end
 
+-- The name of `? NAME`, `help`, `help NAME` or `help()`, unless it is a variable's; nil of any other line.
+local function asks_help(text)
+  local name = text:match "^%s*%?%s*(.-)%s*$"
+  if name or rawget(variables, "help") ~= nil then return name end
+  local rest = text:match "^%s*help%f[^%w_](.*)$"
+  return rest and rest:match "^[%s%(]*['\"]?([%w_.:]*)['\"]?[%s%)]*$"
+end
+
+local function leaves(text)
+  local word = text:match "^%s*(%a+)%s*$" or text:match "^%s*(%a+)%s*%(%s*%)%s*$"
+  return (word == "exit" or word == "quit") and rawget(variables, word) == nil
+end
+
 -- The next complete input; nil at the end, false if it was discarded.
 local function read()
   local text, prompt = nil, "> "
@@ -125,7 +138,7 @@ local function read()
     if not line then return line end
     if line:find "%S" then history(line) end
     text = text and text .. "\n" .. line or line
-    if text:find "^%s*%?" or not text:find "%S" then return text end
+    if asks_help(text) or leaves(text) or not text:find "%S" then return text end
     local chunk, message = chunk_of(text)
     if chunk or not is_incomplete(message) then return text end
     prompt = ">> "
@@ -138,9 +151,10 @@ function M.run()
   history()
   while true do
     local text = read()
-    if text == nil then return end
-    if text and text:find "^%s*%?" then
-      help(text:match "^%s*%?%s*(.-)%s*$")
+    if text == nil or text and leaves(text) then return end
+    local name = text and asks_help(text)
+    if name then
+      help(name)
     elseif text and text:find "%S" then
       local chunk, kind = chunk_of(text)
       count = count + 1

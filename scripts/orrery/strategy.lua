@@ -256,8 +256,12 @@ return setmetatable(M, {
       end
       known[#known + 1] = script
     end
+    for own in pairs(M) do
+      if own ~= "define" and own ~= "traffic" then known[#known + 1] = own end
+    end
     table.sort(known)
+    local hint = require "orrery.hints".name("strategy", name)
     orrery.fail(("nothing provides the strategy '%s'%s; there are: %s"):format(
-      name, orrery.did_you_mean(tostring(name), known), table.concat(known, ", ")))
+      name, hint ~= "" and hint or orrery.did_you_mean(tostring(name), known), table.concat(known, ", ")))
   end,
 })

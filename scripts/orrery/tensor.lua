@@ -60,6 +60,11 @@ define([[Tensor:var(dims?: integers, options?) -> Tensor; Variance over dims.
     return others == n and mean or mean * (n / others)
   end))
 
+define([[Tensor:std(dims?: integers, options?) -> Tensor; Standard deviation over dims: the square root of var.
+    @option keep: boolean = false; keep the reduced dims with size 1
+    @option correction: integer = 1; of n elements n less this many are divided by]],
+  in_single(function(x, dims, o) return x:var(dims, o):sqrt() end))
+
 -- Of what is less than the largest, so that no power overflows.
 define([[Tensor:logsumexp(dims?: integers, options?) -> Tensor; Logarithm of the sum of exp(x) over dims.
     @option keep: boolean = false; keep the reduced dims with size 1]],
@@ -94,21 +99,24 @@ local function moved(x, from, to)
   return x:permute(order)
 end
 
--- All of the largest elements; where they ascend, of -x, or of -1 - x, which no signed integer overflows; u8
--- and bool have no sign.
+-- Numbers in the opposite order: of integers -1 - x, which none overflows; u8 and bool have no sign.
+local function opposite(x) return x.dtype:find "f" and -x or -1 - x end
+local function has_no_sign(x) return x.dtype == "u8" or x.dtype == "bool" end
+
+define([[Tensor:argmin() -> Tensor; 0-based position of the smallest of the last dim.]],
+  function(x) return opposite(has_no_sign(x) and x:cast "i32" or x):argmax() end)
+
+-- All of the largest elements; where they ascend, of their opposites.
 define([[Tensor:sort(dim: integer = -1, options?) -> orrery.Tensor, orrery.Tensor; The elements of a dim in ascending
     order and their 0-based positions. Equal elements keep their order; NaN comes first. The gradient compares the
     positions of each row with each other: n times n.
     @option descending: boolean = false; the largest first]],
   function(x, dim, o)
-    if x.dtype == "u8" or x.dtype == "bool" then
+    if has_no_sign(x) then
       local values, positions = x:cast("i32"):sort(dim, o)
       return values:cast(x.dtype), positions
     end
-    local function flip(value)
-      if o.descending then return value end
-      return x.dtype:find "f" and -value or -1 - value
-    end
+    local function flip(value) return o.descending and value or opposite(value) end
     extent(x, dim)
     local last = #x.shape
     local from = dim > 0 and dim or last + 1 + dim

@@ -122,6 +122,24 @@ class Repl(unittest.TestCase):
     def test_help(self):
         self.assertIn("x W^T + b, weights [out, in].", "\n".join(piped("? nn.linear")))
         self.assertIn("Ctrl-D leaves", "\n".join(piped("?")))
+        relu = piped("? nn.relu")
+        for line in ("help nn.relu", 'help "nn.relu"', "help('nn.relu')"):
+            self.assertEqual(piped(line), relu, line)
+        self.assertEqual(piped("help"), piped("?"))
+        self.assertEqual(piped("helpful", "help = 2", "help"), ["error: [1]:1: undeclared variable 'helpful'", "2"])
+
+    def test_tables_of_the_library_print_what_they_have(self):
+        for name, has in (("nn", "linear,"), ("optim", "adamw,"), ("strategy", "auto,"), ("orrery.data", "arrays,"),
+                          ("nn.init", "xavier"), ("orrery", "compile,")):
+            lines = piped(f"print({name})") if name == "orrery.data" else piped(f"? {name}")
+            self.assertEqual(lines[0], name.removeprefix("orrery.") + " has:")
+            self.assertIn(has, " ".join(lines).split())
+        self.assertEqual(piped("nn"), piped("? nn"))
+
+    def test_words_that_leave(self):
+        for word in ("exit", "quit", "exit()", " quit ( ) "):
+            self.assertEqual(piped("1", word, "2"), ["1"])
+        self.assertEqual(piped("exit = 3", "exit", "for i = 1, 1 do", "  quit = 1", "end", "quit"), ["3", "1"])
 
     def test_a_terminal(self):
         with tempfile.TemporaryDirectory() as state:

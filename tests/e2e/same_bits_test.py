@@ -52,6 +52,27 @@ class SameBits(unittest.TestCase):
         others = {digest(1, word) for word in ("seed=2", "dropout=0", "clip=0.5", "microbatches=6")}
         self.assertEqual(len(others - {self.expected}), 4)
 
+    def test_who_leaves_microbatches_out_is_told_what_to_write(self):
+        def run(ranks, *words):
+            done = orrery("run", "-n", ranks, "--kernels", KERNELS, "examples/mlp.lua", "steps=20", *words)
+            self.assertEqual(done.code, 0, done.err)
+            told = re.findall(r"^orrery: (examples/mlp.lua:\d+: microbatches is left out: .*)$", done.err, re.MULTILINE)
+            return done.out, told
+
+        (alone, of_one), (out, told) = run(1, "microbatches=0"), run(3, "microbatches=0")
+        self.assertEqual((of_one, len(told)), ([], 1))
+        self.assertNotEqual(out, alone)
+        [remedy] = re.findall(r"write (microbatches = \d+), or more,", told[0])
+        for ranks in (1, 2, 3):
+            self.assertEqual(run(ranks, remedy.replace(" ", "")), (out, []), ranks)
+        self.assertEqual(run(1), run(3), "the example as it is")
+
+    def test_examples_leave_them_out_nowhere(self):
+        for name in ("bert", "gpt", "llama", "lstm", "mlp", "regression", "t5"):
+            few = ["steps=2"] + ([] if name in ("regression", "mlp") else ["dim=32"])
+            done = orrery("run", "-n", 2, "--kernels", KERNELS, f"examples/{name}.lua", *few)
+            self.assertEqual((done.code, "left out" in done.err), (0, False), done.err)
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1])

@@ -9,5 +9,6 @@ return function(o)
   orrery.engine.make_directory(o.directory)
   files.write(o.directory .. "/orrery.lua", manual.stubs())
   files.write(o.directory .. "/api.md", manual.page())
-  print(("wrote %s/orrery.lua and api.md"):format(o.directory))
+  files.write(o.directory .. "/from-pytorch.md", require "orrery.from_pytorch".page())
+  print(("wrote %s/orrery.lua, api.md and from-pytorch.md"):format(o.directory))
 end

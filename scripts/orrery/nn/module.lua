@@ -8,6 +8,7 @@
 ---@return fun(...):orrery.Module
 local _, orrery = ...
 local tree = require "orrery.nn.module_tree"
+local hints = require "orrery.hints"
 local info = tree.info
 local keep_frame, results = orrery.engine.keep_frame, orrery.engine.results
 local checked, methods = require "orrery.checked", {}
@@ -20,10 +21,10 @@ local meta = {
   __states = tree.states,
   __index = function(m, key)
     if methods[key] then return methods[key] end
-    local names = {}
+    local names, hint = {}, hints.name("Module", key)
     for name in pairs(m) do names[#names + 1] = tostring(name) end
-    orrery.fail(("%s has no part '%s'%s"):format(
-      info[m].kind, key, orrery.did_you_mean(tostring(key), names)))
+    if hint == "" then hint = orrery.did_you_mean(tostring(key), names) end
+    orrery.fail(("%s has no part '%s'%s"):format(info[m].kind, key, hint))
   end,
   __call = keep_frame(function(m, ...)
     local self = info[m]

@@ -31,6 +31,10 @@ local function is_covered(name)
     or name == "Tensor.reduce_scatter" or name == "Tensor.ppermute" or name == "Tensor.vary"
 end
 
+-- Methods whose arguments are dims, as many as there are.
+local takes_dims = {}
+for _, name in ipairs { "reshape", "broadcast", "permute", "view", "expand", "tile" } do takes_dims["Tensor." .. name] = true end
+
 local offenders = {}
 local function refuses(name, what, call, arguments)
   local ok, message = pcall(call, table.unpack(arguments, 1, arguments.n))
@@ -82,7 +86,7 @@ local function spoil(name, call, make, first)
       refuses(name, "a name in the list in place " .. place, call, changed(place, with(value, "keep", true)))
     end
   end
-  if name ~= "Tensor.reshape" and name ~= "Tensor.broadcast" and name ~= "Tensor.permute" then
+  if not takes_dims[name] then
     refuses(name, "one argument more", call, changed(right.n + 1, { no_such_option = 1 }))
   else
     refuses(name, "one argument more", call, changed(right.n + 1, { keep = true }))

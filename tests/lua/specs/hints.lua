@@ -31,4 +31,4 @@ says("take its numbers by :read():item()", function() return net.weight:item() e
 says("its number is x.value", function() return orrery.input("k", 1):item() end)
 local run = orrery.compile(function(b) return nn.mse(net(b.x), b.x) end, { params = net, optimizer = optim.sgd {} })
 local step = run:step { x = { { 1.5 } } }
-says("take the loss by :mean()", function() return step:item() end)
+says("write result:mean(): other results by result:get(name)", function() return step:item() end)

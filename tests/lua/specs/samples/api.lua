@@ -45,7 +45,7 @@ local function new_name()
 end
 
 for _, name in ipairs { "exp", "log", "tanh", "sigmoid", "relu", "gelu", "sqrt", "rsqrt", "recip", "abs", "sign", "erf",
-  "sin", "cos", "floor", "ceil", "round", "isfinite", "softmax", "silu", "argmax", "stop_gradient", "microbatch_mean" } do
+  "sin", "cos", "floor", "ceil", "round", "isfinite", "softmax", "silu", "argmax", "argmin", "stop_gradient", "microbatch_mean" } do
   traced["Tensor." .. name] = function(x) return x end
 end
 for _, name in ipairs { "accuracy", "perplexity", "precision", "recall", "f1" } do
@@ -54,10 +54,12 @@ end
 for _, name in ipairs { "pow", "maximum", "minimum", "gt", "lt", "ge", "le", "eq", "ne" } do
   traced["Tensor." .. name] = function(x) return x, x end
 end
-for _, name in ipairs { "sum", "sumsq", "mean", "max", "min", "logsumexp" } do
+for _, name in ipairs { "sum", "sumsq", "mean", "max", "min", "logsumexp", "any", "all" } do
   traced["Tensor." .. name] = function(x) return x, { 1 }, { keep = true } end
 end
-traced["Tensor.var"] = function(x) return x, { 1 }, { keep = true, correction = 0 } end
+for _, name in ipairs { "var", "std" } do
+  traced["Tensor." .. name] = function(x) return x, { 1 }, { keep = true, correction = 0 } end
+end
 for _, name in ipairs { "logical_and", "logical_or" } do
   traced["Tensor." .. name] = function(_, _, _, yes) return yes, yes end
 end
@@ -70,6 +72,18 @@ local more = {
   broadcast = function(x) return x, 3, 2, 4 end,
   transpose = function(x) return x, 1, 2 end,
   permute = function(x) return x, 2, 1 end,
+  view = function(x) return x, 4, 2 end,
+  expand = function(x) return x, 3, -1, 4 end,
+  unsqueeze = function(x) return x, 1 end,
+  squeeze = function(x) return x, { 1 } end,
+  flatten = function(x) return x, 1, -1 end,
+  unbind = function(x) return x, 2 end,
+  flip = function(x) return x, { 1 } end,
+  roll = function(x) return x, 1, 2 end,
+  tile = function(x) return x, 2, 1 end,
+  masked_fill = function(x, _, _, yes) return x, yes, 1 end,
+  triu = function(x) return x, 1 end,
+  tril = function(x) return x, -1 end,
   slice = function(x) return x, 1, 1, 2, 1 end,
   split = function(x) return x, 2, { 1, 3 } end,
   pad = function(x) return x, 1, 4, { before = 1, value = 1 } end,
@@ -91,6 +105,7 @@ for name, sample in pairs(more) do traced["Tensor." .. name] = sample end
 for name, sample in pairs {
   where = function(x, _, _, yes) return yes, x, x end,
   concat = function(x) return { x, x }, 1 end,
+  stack = function(x) return { x, x }, 1 end,
   stop_gradient = function(x) return x end,
   layernorm = function(x, _, w) return x, w, w, 1e-5 end,
   rmsnorm = function(x, _, w) return x, w, 1e-5 end,

@@ -3,6 +3,7 @@
 // Datasets in Lua: cut, sharded, and asked for batches.
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -143,7 +144,7 @@ Pushed pass(lua_State* L, DatasetRef& self, int64_t size, int64_t limit) {
     const int64_t last = (limit - 1) * all.shards + all.shard;
     all.data = slice(all.data, 0, last * std::max<int64_t>(all.data->window(), 1) + 1);
   }
-  const BatchOrder order{1, size, false, 0, Rest::apart};
+  const BatchOrder order{1, std::min(size, all.items()), false, 0, Rest::apart};
   push(L, Batches{all, order, order.batches(all.items()), {}, {}});
   lua_pushcclosure(L, next_batch, 1);
   return {1};

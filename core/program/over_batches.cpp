@@ -105,8 +105,7 @@ std::string why_not_of_sums(const Program& p, const std::vector<ValueId>& result
                             const Program& of_other_size, const std::vector<ValueId>& others) {
   const std::vector<const Op*> ops = behind(p, results), other = behind(of_other_size, others);
   for (const Op* op : ops)
-    if (joins_samples(*op))
-      return op->site.prefix() + name_of(*op) + " lets each sample read others of its batch";
+    if (joins_samples(*op)) return op->site.prefix() + "samples read others of their batch here";
   for (size_t i = 0; i < std::min(ops.size(), other.size()); ++i)
     if (!is_alike(*ops[i], *other[i]))
       return ops[i]->site.prefix() + name_of(*ops[i]) +

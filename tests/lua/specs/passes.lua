@@ -94,8 +94,18 @@ end
 near(plain:eval(squares, { size = 4, limit = 7 }):get "sum", sum(1, 1, 7), "limit")
 near(plain:eval(squares, { size = 4, limit = 7 }):mean(), sum(1, 1, 7) / 7, "limit")
 near(plain:eval(squares, { size = 4, limit = 99 }):get "sum", sum(1, 1, 11), "limit")
+near(plain:eval(squares, { size = 1 << 50 }):get "sum", sum(1, 1, 11), "a size of more than all")
 near(plain:eval(squares:shard(1, 3), { size = 2 }):get "sum", sum(2, 3, 4), "shard")
 near(plain:eval(squares:shard(1, 3), { size = 2, limit = 3 }):get "sum", sum(2, 3, 3), "shard")
+
+-- Windows of text side by side.
+local letters = "Which words does a pass over this text have, and which not?"
+local windows = orrery.data.text(letters, { ctx = 7, tokens = "bytes", string = true })
+for limit, count in pairs { [3] = 3, [8] = 8, [100] = (#letters - 1) // 7 } do
+  local sum = 0
+  for i = 1, count * 7 do sum = sum + letters:byte(i) end
+  near(plain:eval(windows, { size = 2, limit = limit }):get "sum", sum, "text")
+end
 
 -- A stream from its beginning to its end, without what shuffles it; or as far as limit says.
 local stream = orrery.data.from(function()
@@ -150,12 +160,12 @@ local function only_whole(part, loss)
   refused("passes.lua", this.eval, this, x, { size = 3 })
   return whole
 end
-near(only_whole("lets each sample read others", function(b)
+near(only_whole("samples read others of their batch here", function(b)
   local v = b.x * scale
   local all = v:all_gather "batch"
   return (v - all:max(1)):mean()
 end), -3, "largest")
-near(only_whole("lets each sample read others", function(b)
+near(only_whole("samples read others of their batch here", function(b)
   local v = b.x * scale
   return ((v - v:mean()) * (v - v:mean())):mean()
 end), 3.5, "variance")

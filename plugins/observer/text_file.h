@@ -88,7 +88,7 @@ class TextFile {
 
   void open(const std::string& path, int how) {
     close();
-    path_ = path;
+    path_ = path, flushed_ = -1e300;
     fd_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | how, 0666);
     if (fd_ < 0) fail("open", -1);
   }
@@ -119,7 +119,7 @@ class TextFile {
   }
 
   std::string path_, pending_;
-  double flushed_ = 0;  // by flush_in_time
+  double flushed_ = -1e300;  // by flush_in_time
   int fd_ = -1;
 };
 

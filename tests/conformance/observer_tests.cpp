@@ -44,6 +44,7 @@ class Feed {
       send(ORR_EVENT_METRIC, step, 1.0 / step, "loss");
       send(ORR_EVENT_METRIC, step, step == 2 ? std::nan("") : 0.5, "grad_norm");
       if (step % 3 == 0) send(ORR_EVENT_LOG, 0, 0, "a line of the script");
+      if (step % 4 == 0) send(ORR_EVENT_TEXT, step, 0, "a text of the script");
       send(ORR_EVENT_STEP_END, step, 0, "");
     }
     send(ORR_EVENT_RUN_END, 0, 0, "");
@@ -106,7 +107,7 @@ void unknown_events(const Subject& subject) {
 // words.
 void errors(const Subject& subject) {
   const orr_observer_api& api = observer_of(subject);
-  const orr_observer_config config{sizeof config, 0, 2, "/proc/no such directory", 0, ""};
+  const orr_observer_config config{sizeof config, 0, 2, "/proc/no such directory", 0, "", 0};
   orr_status* status = api.start(api.self, &config);
   if (!status) {
     api.stop(api.self);

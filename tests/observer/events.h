@@ -18,7 +18,7 @@ class Observer {
   ~Observer() { stop(); }
 
   void start(int rank, const std::string& directory, bool terminal) {
-    const orr_observer_config config{sizeof config, rank, 2, directory.c_str(), terminal, ""};
+    const orr_observer_config config{sizeof config, rank, 2, directory.c_str(), terminal, "", 0};
     check(api_.start(api_.self, &config));
   }
   void stop() { api_.stop(api_.self); }

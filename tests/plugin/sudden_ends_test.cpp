@@ -30,7 +30,7 @@ class SuddenEnds : public PluginDirectory {
   void start(const char* fault) {
     setenv("ORRERY_TEST_FAULT", fault, 1);
     const orr_observer_api& observer = registry_.observer("faulty");
-    const orr_observer_config config{sizeof config, 0, 1, "", 0, ""};
+    const orr_observer_config config{sizeof config, 0, 1, "", 0, "", 0};
     check(observer.start(observer.self, &config));
   }
 

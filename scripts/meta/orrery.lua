@@ -2138,6 +2138,20 @@ function orrery.nn.conv_transpose2d(inputs, outputs, size, options) end
 ---@return orrery.Module
 function orrery.nn.conv_transpose3d(inputs, outputs, size, options) end
 
+---@class orrery.nn.convolution.Options
+---@field bias? orrery.Tensor [outputs] (default nil)
+---@field stride? integer|integer[] default 1
+---@field padding? integer|integer[]|string as of nn.conv2d (default 0)
+---@field dilation? integer|integer[] default 1
+---@field groups? integer default 1
+
+---What nn.conv1d, nn.conv2d and nn.conv3d compute, with a weight [outputs, inputs / groups, size...] that is given: a parameter of your own, or what another part of the model has computed. It has one to three dims more than these two.
+---@param x orrery.Tensor [batch, inputs, dims...]
+---@param weight orrery.Tensor
+---@param options? orrery.nn.convolution.Options
+---@return orrery.Tensor
+function orrery.nn.convolution(x, weight, options) end
+
 ---@class orrery.nn.cosine_embedding.Options
 ---@field margin? number default 0
 ---@field reduction? string mean, sum or none (default 'mean')
@@ -2163,6 +2177,20 @@ function orrery.nn.cosine_embedding(a, b, y, options) end
 ---@param options? orrery.nn.cross_entropy.Options
 ---@return orrery.Tensor
 function orrery.nn.cross_entropy(logits, labels, options) end
+
+---@class orrery.nn.ctc.Options
+---@field blank? integer the class that stands for no label (default 0)
+---@field zero_infinity? boolean labels that do not fit into the time have no loss, instead of an infinite one (default false)
+---@field reduction? string mean, sum or none (default 'mean')
+
+---Connectionist temporal classification: of logarithms of probabilities [batch, time, classes], as of nn.log_softmax, minus the logarithm of the probability of the labels [batch, n], on any times, with blanks between them. The mean divides each loss by the number of its labels. The recursion over time is written out in the program.
+---@param x orrery.Tensor
+---@param labels orrery.Tensor classes from 0, none of them the blank; what is behind a sequence's end does not count
+---@param lengths orrery.Tensor integers [batch]: how many times of x a sample has
+---@param label_lengths orrery.Tensor integers [batch]: how many labels
+---@param options? orrery.nn.ctc.Options
+---@return orrery.Tensor
+function orrery.nn.ctc(x, labels, lengths, label_lengths, options) end
 
 ---A layer that in training zeroes elements with this probability and scales the rest.
 ---@param rate number
@@ -2212,6 +2240,18 @@ function orrery.nn.evaluated(model) end
 ---@return orrery.Tensor
 function orrery.nn.flatten(x) end
 
+---@class orrery.nn.fold.Options
+---@field stride? integer|integer[] default 1
+---@field padding? integer|integer[] what windows had beyond each side (default 0)
+---@field dilation? integer|integer[] default 1
+
+---Columns as nn.unfold makes them, [batch, channels * size..., windows], in their places of [batch, channels, lengths...]: what windows share is added up. Tensor:fold is another one, which takes the windows of Tensor:windows.
+---@param lengths integer|integer[] of the result; of one number there are two dims, as images have
+---@param size integer|integer[] of the window in each dim
+---@param options? orrery.nn.fold.Options
+---@return orrery.Module
+function orrery.nn.fold(lengths, size, options) end
+
 ---Excludes all parameters below from training, or includes them again; returns the model.
 ---@param model orrery.Module|table
 ---@param frozen? boolean
@@ -2253,7 +2293,7 @@ function orrery.nn.groupnorm(groups, channels, options) end
 ---@field bidirectional? boolean default false
 ---@field dtype? orrery.DType default 'f32'
 
----Gated recurrent units over the time of x [batch, time, inputs]. Called with x and, to go on where another batch ended, its last state; gives [batch, time, hidden] (2 * hidden in both directions) and the last state [batch, layers * directions, hidden]. Parameters are named and laid out as PyTorch's (weight_ih_l0, bias_hh_l1_reverse).
+---Gated recurrent units over the time of x [batch, time, inputs]. Called with x and, to go on where another batch ended, its last state; gives [batch, time, hidden] (2 * hidden in both directions) and the last state [batch, layers * directions, hidden]. Called with a table of `lengths`, integers [batch], behind x or the state, results behind the end of a sequence are zeros, and its last state is that of its last time, as of PyTorch's packed sequences. Parameters are named and laid out as PyTorch's (weight_ih_l0, bias_hh_l1_reverse).
 ---@param inputs integer
 ---@param hidden integer
 ---@param options? orrery.nn.gru.Options
@@ -2381,7 +2421,7 @@ function orrery.nn.logsigmoid(x) end
 ---@field bidirectional? boolean default false
 ---@field dtype? orrery.DType default 'f32'
 
----Long short-term memory over the time of x [batch, time, inputs]. Called with x and, to go on where another batch ended, its last state; gives [batch, time, hidden] (2 * hidden in both directions) and the last state {h =, c =}, each [batch, layers * directions, hidden]. Parameters are named and laid out as PyTorch's (weight_ih_l0, bias_hh_l1_reverse).
+---Long short-term memory over the time of x [batch, time, inputs]. Called with x and, to go on where another batch ended, its last state; gives [batch, time, hidden] (2 * hidden in both directions) and the last state {h =, c =}, each [batch, layers * directions, hidden]. Called with a table of `lengths`, integers [batch], behind x or the state, results behind the end of a sequence are zeros, and its last state is that of its last time, as of PyTorch's packed sequences. Parameters are named and laid out as PyTorch's (weight_ih_l0, bias_hh_l1_reverse).
 ---@param inputs integer
 ---@param hidden integer
 ---@param options? orrery.nn.lstm.Options
@@ -2530,7 +2570,7 @@ function orrery.nn.rmsnorm(dim, options) end
 ---@field bidirectional? boolean default false
 ---@field dtype? orrery.DType default 'f32'
 
----A plain recurrence act(W x + U h + b) over the time of x [batch, time, inputs]. Called with x and, to go on where another batch ended, its last state; gives [batch, time, hidden] (2 * hidden in both directions) and the last state [batch, layers * directions, hidden]. Parameters are named and laid out as PyTorch's (weight_ih_l0, bias_hh_l1_reverse).
+---A plain recurrence act(W x + U h + b) over the time of x [batch, time, inputs]. Called with x and, to go on where another batch ended, its last state; gives [batch, time, hidden] (2 * hidden in both directions) and the last state [batch, layers * directions, hidden]. Called with a table of `lengths`, integers [batch], behind x or the state, results behind the end of a sequence are zeros, and its last state is that of its last time, as of PyTorch's packed sequences. Parameters are named and laid out as PyTorch's (weight_ih_l0, bias_hh_l1_reverse).
 ---@param inputs integer
 ---@param hidden integer
 ---@param options? orrery.nn.rnn.Options
@@ -2686,6 +2726,17 @@ function orrery.nn.transformer_encoder_layer(dim, heads, options) end
 ---@param options? orrery.nn.triplet.Options
 ---@return orrery.Tensor
 function orrery.nn.triplet(anchor, positive, negative, options) end
+
+---@class orrery.nn.unfold.Options
+---@field stride? integer|integer[] default 1
+---@field padding? integer|integer[] zeros on both sides (default 0)
+---@field dilation? integer|integer[] default 1
+
+---All windows of [batch, channels, dims...] as columns [batch, channels * size..., windows], in PyTorch's order; nn.fold puts them back. Tensor:windows is the view that it is made of.
+---@param size integer|integer[] of the window in each dim; of one number there are two dims, as images have
+---@param options? orrery.nn.unfold.Options
+---@return orrery.Module
+function orrery.nn.unfold(size, options) end
 
 ---@class orrery.nn.upsample.Options
 ---@field mode? string nearest; or linear, bilinear, trilinear, of one, two, three dims (default 'nearest')

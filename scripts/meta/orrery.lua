@@ -2876,6 +2876,11 @@ function orrery.optim.adamax(options) end
 ---@return orrery.Optimizer
 function orrery.optim.adamw(options) end
 
+---The product of schedules that go on at the same time, of which all but one have a peak of 1. For one after another there is optim.sequential.
+---@param schedules orrery.Schedule[]
+---@return orrery.Schedule
+function orrery.optim.chained(schedules) end
+
 ---@class orrery.optim.constant.Options
 ---@field peak? number the rate after the warm-up
 ---@field warmup? integer steps in which the rate grows from 0 (default 0)
@@ -3048,6 +3053,24 @@ function orrery.optim.nadam(options) end
 ---@return orrery.Schedule
 function orrery.optim.one_cycle(options) end
 
+---@class orrery.optim.plateau.Options
+---@field peak? number the rate after the warm-up
+---@field warmup? integer steps in which the rate grows from 0 (default 0)
+---@field mode? string whether smaller values are better, or larger ones: max (default 'min')
+---@field factor? number what the rate is multiplied by (default 0.1)
+---@field patience? integer values in a row that may be no better; the rate falls with the next one (default 10)
+---@field threshold? number how much better a value must be to count (default 1e-4)
+---@field threshold_mode? string as a part of the best value; abs: as a difference (default 'rel')
+---@field cooldown? integer values after the rate has fallen that do not count (default 0)
+---@field floor? number the least rate (default 0)
+---@field eps? number the rate stays where it would fall by no more than this (default 1e-8)
+---@field name? string of its buffer (default 'optim.plateau')
+
+---A warm-up, then a rate that falls when a value that the script hands over, such as the loss of an evaluation, has not become better for some time: rate = optim.plateau { peak = 0.1 }, and rate:step(value) after each evaluation. Where it stands is a buffer and part of checkpoints, which tell several of them apart by their `name`.
+---@param options orrery.optim.plateau.Options
+---@return orrery.Plateau
+function orrery.optim.plateau(options) end
+
 ---@class orrery.optim.polynomial.Options
 ---@field peak? number the rate after the warm-up
 ---@field warmup? integer steps in which the rate grows from 0 (default 0)
@@ -3141,6 +3164,14 @@ local Optimizer = {}
 ---@param model orrery.Module|table
 ---@return orrery.Attached
 function Optimizer:attach(model) end
+
+---@class orrery.Plateau
+local Plateau = {}
+
+---Hands over the next value, the same on all ranks, and returns the rate from now on.
+---@param value number
+---@return number
+function Plateau:step(value) end
 
 ---@class orrery.strategy
 ---@field traffic orrery.strategy.traffic

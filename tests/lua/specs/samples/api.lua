@@ -206,6 +206,9 @@ for name, options in pairs {
   options.peak = 1
   samples["optim." .. name] = function() return options end
 end
+samples["optim.plateau"] = function() return { peak = 1, patience = 2 } end
+samples["Plateau.step"] = function() return optim.plateau { peak = 1, name = new_name() }, 0.5 end
+samples["optim.chained"] = function() return { optim.constant { peak = 1 }, optim.constant { peak = 2 } } end
 samples["optim.sequential"] = function()
   return { optim.constant { peak = 1 }, optim.constant { peak = 2 } }, { 3 }
 end

@@ -2963,6 +2963,23 @@ function orrery.optim.lamb(options) end
 ---@return orrery.Optimizer
 function orrery.optim.lars(options) end
 
+---@class orrery.optim.lbfgs.Options
+---@field params? orrery.Module|table the model whose parameters are trained; required
+---@field lr? number the length of a step, or the first one that a line search tries (default 1)
+---@field max_iter? integer iterations of a step (default 20)
+---@field max_eval? integer evaluations of the loss in a step after which it ends; 0: 5/4 of max_iter (default 0)
+---@field tolerance_grad? number a step ends where no element of the gradient is larger (default 1e-7)
+---@field tolerance_change? number and where neither loss nor parameters change by more (default 1e-9)
+---@field history? integer pairs of changes that directions are made of (default 100)
+---@field line_search? string or strong_wolfe: the length of a step is looked for (default 'none')
+---@field microbatches? integer as of orrery.compile (default 0)
+
+---L-BFGS (Liu and Nocedal, 1989), which computes a loss several times for each step and therefore is a loop of its own: local lbfgs = optim.lbfgs(loss, { params = model }), and lbfgs:step(batch) for each batch, which is best all of the data. PyTorch's steps, on any number of ranks.
+---@param loss orrery.Module|fun(batch:table):orrery.Tensor as orrery.compile takes it, with one result
+---@param options orrery.optim.lbfgs.Options
+---@return orrery.Lbfgs
+function orrery.optim.lbfgs(loss, options) end
+
 ---@class orrery.optim.linear.Options
 ---@field peak? number the rate after the warm-up
 ---@field warmup? integer steps in which the rate grows from 0 (default 0)
@@ -3164,6 +3181,22 @@ local Optimizer = {}
 ---@param model orrery.Module|table
 ---@return orrery.Attached
 function Optimizer:attach(model) end
+
+---@class orrery.Lbfgs
+local Lbfgs = {}
+
+---Some iterations on one batch, for which it computes the loss as often as it needs to; all ranks call it. Returns the loss before the step.
+---@param batch table as run:step takes it
+---@return number
+function Lbfgs:step(batch) end
+
+---Writes the history and what else steps keep to a safetensors file; all ranks call it. The model's weights are its own save_weights'.
+---@param path string
+function Lbfgs:save(path) end
+
+---Goes on from such a file.
+---@param path string
+function Lbfgs:load(path) end
 
 ---@class orrery.Plateau
 local Plateau = {}

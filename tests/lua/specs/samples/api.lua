@@ -207,6 +207,15 @@ for name, options in pairs {
   samples["optim." .. name] = function() return options end
 end
 samples["optim.plateau"] = function() return { peak = 1, patience = 2 } end
+local function mean_loss(m) return function(b) return nn.mse(m(b.x), b.x) end end
+samples["optim.lbfgs"] = function() local m = model() return mean_loss(m), { params = m, history = 3 } end
+local function lbfgs() local m = model() return optim.lbfgs(mean_loss(m), { params = m, history = 3, max_iter = 2 }) end
+samples["Lbfgs.step"] = function() return lbfgs(), batch end
+samples["Lbfgs.save"] = function() return lbfgs(), folder .. "/lbfgs.safetensors" end
+samples["Lbfgs.load"] = function()
+  lbfgs():save(folder .. "/lbfgs.safetensors")
+  return lbfgs(), folder .. "/lbfgs.safetensors"
+end
 samples["Plateau.step"] = function() return optim.plateau { peak = 1, name = new_name() }, 0.5 end
 samples["optim.chained"] = function() return { optim.constant { peak = 1 }, optim.constant { peak = 2 } } end
 samples["optim.sequential"] = function()

@@ -2386,6 +2386,20 @@ function orrery.nn.conv_transpose2d(inputs, outputs, size, options) end
 ---@return orrery.Module
 function orrery.nn.conv_transpose3d(inputs, outputs, size, options) end
 
+---@class orrery.nn.convolution.Options
+---@field bias? orrery.Tensor [outputs] (default nil)
+---@field stride? integer|integer[] default 1
+---@field padding? integer|integer[]|string as of nn.conv2d (default 0)
+---@field dilation? integer|integer[] default 1
+---@field groups? integer default 1
+
+---What nn.conv1d, nn.conv2d and nn.conv3d compute, with a weight [outputs, inputs / groups, size...] that is given: a parameter of your own, or what another part of the model has computed. It has one to three dims more than these two.
+---@param x orrery.Tensor [batch, inputs, dims...]
+---@param weight orrery.Tensor
+---@param options? orrery.nn.convolution.Options
+---@return orrery.Tensor
+function orrery.nn.convolution(x, weight, options) end
+
 ---@class orrery.nn.cosine_embedding.Options
 ---@field margin? number default 0
 ---@field reduction? string mean, sum or none (default 'mean')
@@ -2411,6 +2425,20 @@ function orrery.nn.cosine_embedding(a, b, y, options) end
 ---@param options? orrery.nn.cross_entropy.Options
 ---@return orrery.Tensor
 function orrery.nn.cross_entropy(logits, labels, options) end
+
+---@class orrery.nn.ctc.Options
+---@field blank? integer the class that stands for no label (default 0)
+---@field zero_infinity? boolean labels that do not fit into the time have no loss, instead of an infinite one (default false)
+---@field reduction? string mean, sum or none (default 'mean')
+
+---Connectionist temporal classification: of logarithms of probabilities [batch, time, classes], as of nn.log_softmax, minus the logarithm of the probability of the labels [batch, n], on any times, with blanks between them. The mean divides each loss by the number of its labels. The recursion over time is written out in the program.
+---@param x orrery.Tensor
+---@param labels orrery.Tensor classes from 0, none of them the blank; what is behind a sequence's end does not count
+---@param lengths orrery.Tensor integers [batch]: how many times of x a sample has
+---@param label_lengths orrery.Tensor integers [batch]: how many labels
+---@param options? orrery.nn.ctc.Options
+---@return orrery.Tensor
+function orrery.nn.ctc(x, labels, lengths, label_lengths, options) end
 
 ---A layer that in training zeroes elements with this probability and scales the rest.
 ---@param rate number
@@ -2460,6 +2488,18 @@ function orrery.nn.evaluated(model) end
 ---@return orrery.Tensor
 function orrery.nn.flatten(x) end
 
+---@class orrery.nn.fold.Options
+---@field stride? integer|integer[] default 1
+---@field padding? integer|integer[] what windows had beyond each side (default 0)
+---@field dilation? integer|integer[] default 1
+
+---Columns as nn.unfold makes them, [batch, channels * size..., windows], in their places of [batch, channels, lengths...]: what windows share is added up. Tensor:fold is another one, which takes the windows of Tensor:windows.
+---@param lengths integer|integer[] of the result; of one number there are two dims, as images have
+---@param size integer|integer[] of the window in each dim
+---@param options? orrery.nn.fold.Options
+---@return orrery.Module
+function orrery.nn.fold(lengths, size, options) end
+
 ---Excludes all parameters below from training, or includes them again; returns the model.
 ---@param model orrery.Module|table
 ---@param frozen? boolean
@@ -2501,7 +2541,7 @@ function orrery.nn.groupnorm(groups, channels, options) end
 ---@field bidirectional? boolean default false
 ---@field dtype? orrery.DType default 'f32'
 
----Gated recurrent units over the time of x [batch, time, inputs]. Called with x and, to go on where another batch ended, its last state; gives [batch, time, hidden] (2 * hidden in both directions) and the last state [batch, layers * directions, hidden]. Parameters are named and laid out as PyTorch's (weight_ih_l0, bias_hh_l1_reverse).
+---Gated recurrent units over the time of x [batch, time, inputs]. Called with x and, to go on where another batch ended, its last state; gives [batch, time, hidden] (2 * hidden in both directions) and the last state [batch, layers * directions, hidden]. Called with a table of `lengths`, integers [batch], behind x or the state, results behind the end of a sequence are zeros, and its last state is that of its last time, as of PyTorch's packed sequences. Parameters are named and laid out as PyTorch's (weight_ih_l0, bias_hh_l1_reverse).
 ---@param inputs integer
 ---@param hidden integer
 ---@param options? orrery.nn.gru.Options
@@ -2629,7 +2669,7 @@ function orrery.nn.logsigmoid(x) end
 ---@field bidirectional? boolean default false
 ---@field dtype? orrery.DType default 'f32'
 
----Long short-term memory over the time of x [batch, time, inputs]. Called with x and, to go on where another batch ended, its last state; gives [batch, time, hidden] (2 * hidden in both directions) and the last state {h =, c =}, each [batch, layers * directions, hidden]. Parameters are named and laid out as PyTorch's (weight_ih_l0, bias_hh_l1_reverse).
+---Long short-term memory over the time of x [batch, time, inputs]. Called with x and, to go on where another batch ended, its last state; gives [batch, time, hidden] (2 * hidden in both directions) and the last state {h =, c =}, each [batch, layers * directions, hidden]. Called with a table of `lengths`, integers [batch], behind x or the state, results behind the end of a sequence are zeros, and its last state is that of its last time, as of PyTorch's packed sequences. Parameters are named and laid out as PyTorch's (weight_ih_l0, bias_hh_l1_reverse).
 ---@param inputs integer
 ---@param hidden integer
 ---@param options? orrery.nn.lstm.Options
@@ -2778,7 +2818,7 @@ function orrery.nn.rmsnorm(dim, options) end
 ---@field bidirectional? boolean default false
 ---@field dtype? orrery.DType default 'f32'
 
----A plain recurrence act(W x + U h + b) over the time of x [batch, time, inputs]. Called with x and, to go on where another batch ended, its last state; gives [batch, time, hidden] (2 * hidden in both directions) and the last state [batch, layers * directions, hidden]. Parameters are named and laid out as PyTorch's (weight_ih_l0, bias_hh_l1_reverse).
+---A plain recurrence act(W x + U h + b) over the time of x [batch, time, inputs]. Called with x and, to go on where another batch ended, its last state; gives [batch, time, hidden] (2 * hidden in both directions) and the last state [batch, layers * directions, hidden]. Called with a table of `lengths`, integers [batch], behind x or the state, results behind the end of a sequence are zeros, and its last state is that of its last time, as of PyTorch's packed sequences. Parameters are named and laid out as PyTorch's (weight_ih_l0, bias_hh_l1_reverse).
 ---@param inputs integer
 ---@param hidden integer
 ---@param options? orrery.nn.rnn.Options
@@ -2935,6 +2975,17 @@ function orrery.nn.transformer_encoder_layer(dim, heads, options) end
 ---@return orrery.Tensor
 function orrery.nn.triplet(anchor, positive, negative, options) end
 
+---@class orrery.nn.unfold.Options
+---@field stride? integer|integer[] default 1
+---@field padding? integer|integer[] zeros on both sides (default 0)
+---@field dilation? integer|integer[] default 1
+
+---All windows of [batch, channels, dims...] as columns [batch, channels * size..., windows], in PyTorch's order; nn.fold puts them back. Tensor:windows is the view that it is made of.
+---@param size integer|integer[] of the window in each dim; of one number there are two dims, as images have
+---@param options? orrery.nn.unfold.Options
+---@return orrery.Module
+function orrery.nn.unfold(size, options) end
+
 ---@class orrery.nn.upsample.Options
 ---@field mode? string nearest; or linear, bilinear, trilinear, of one, two, three dims (default 'nearest')
 
@@ -3073,6 +3124,11 @@ function orrery.optim.adamax(options) end
 ---@return orrery.Optimizer
 function orrery.optim.adamw(options) end
 
+---The product of schedules that go on at the same time, of which all but one have a peak of 1. For one after another there is optim.sequential.
+---@param schedules orrery.Schedule[]
+---@return orrery.Schedule
+function orrery.optim.chained(schedules) end
+
 ---@class orrery.optim.constant.Options
 ---@field peak? number the rate after the warm-up
 ---@field warmup? integer steps in which the rate grows from 0 (default 0)
@@ -3154,6 +3210,23 @@ function orrery.optim.lamb(options) end
 ---@param options? orrery.optim.lars.Options
 ---@return orrery.Optimizer
 function orrery.optim.lars(options) end
+
+---@class orrery.optim.lbfgs.Options
+---@field params? orrery.Module|table the model whose parameters are trained; required
+---@field lr? number the length of a step, or the first one that a line search tries (default 1)
+---@field max_iter? integer iterations of a step (default 20)
+---@field max_eval? integer evaluations of the loss in a step after which it ends; 0: 5/4 of max_iter (default 0)
+---@field tolerance_grad? number a step ends where no element of the gradient is larger (default 1e-7)
+---@field tolerance_change? number and where neither loss nor parameters change by more (default 1e-9)
+---@field history? integer pairs of changes that directions are made of (default 100)
+---@field line_search? string or strong_wolfe: the length of a step is looked for (default 'none')
+---@field microbatches? integer as of orrery.compile (default 0)
+
+---L-BFGS (Liu and Nocedal, 1989), which computes a loss several times for each step and therefore is a loop of its own: local lbfgs = optim.lbfgs(loss, { params = model }), and lbfgs:step(batch) for each batch, which is best all of the data. PyTorch's steps, on any number of ranks.
+---@param loss orrery.Module|fun(batch:table):orrery.Tensor as orrery.compile takes it, with one result
+---@param options orrery.optim.lbfgs.Options
+---@return orrery.Lbfgs
+function orrery.optim.lbfgs(loss, options) end
 
 ---@class orrery.optim.linear.Options
 ---@field peak? number the rate after the warm-up
@@ -3244,6 +3317,24 @@ function orrery.optim.nadam(options) end
 ---@param options orrery.optim.one_cycle.Options
 ---@return orrery.Schedule
 function orrery.optim.one_cycle(options) end
+
+---@class orrery.optim.plateau.Options
+---@field peak? number the rate after the warm-up
+---@field warmup? integer steps in which the rate grows from 0 (default 0)
+---@field mode? string whether smaller values are better, or larger ones: max (default 'min')
+---@field factor? number what the rate is multiplied by (default 0.1)
+---@field patience? integer values in a row that may be no better; the rate falls with the next one (default 10)
+---@field threshold? number how much better a value must be to count (default 1e-4)
+---@field threshold_mode? string as a part of the best value; abs: as a difference (default 'rel')
+---@field cooldown? integer values after the rate has fallen that do not count (default 0)
+---@field floor? number the least rate (default 0)
+---@field eps? number the rate stays where it would fall by no more than this (default 1e-8)
+---@field name? string of its buffer (default 'optim.plateau')
+
+---A warm-up, then a rate that falls when a value that the script hands over, such as the loss of an evaluation, has not become better for some time: rate = optim.plateau { peak = 0.1 }, and rate:step(value) after each evaluation. Where it stands is a buffer and part of checkpoints, which tell several of them apart by their `name`.
+---@param options orrery.optim.plateau.Options
+---@return orrery.Plateau
+function orrery.optim.plateau(options) end
 
 ---@class orrery.optim.polynomial.Options
 ---@field peak? number the rate after the warm-up
@@ -3338,6 +3429,30 @@ local Optimizer = {}
 ---@param model orrery.Module|table
 ---@return orrery.Attached
 function Optimizer:attach(model) end
+
+---@class orrery.Lbfgs
+local Lbfgs = {}
+
+---Some iterations on one batch, for which it computes the loss as often as it needs to; all ranks call it. Returns the loss before the step.
+---@param batch table as run:step takes it
+---@return number
+function Lbfgs:step(batch) end
+
+---Writes the history and what else steps keep to a safetensors file; all ranks call it. The model's weights are its own save_weights'.
+---@param path string
+function Lbfgs:save(path) end
+
+---Goes on from such a file.
+---@param path string
+function Lbfgs:load(path) end
+
+---@class orrery.Plateau
+local Plateau = {}
+
+---Hands over the next value, the same on all ranks, and returns the rate from now on.
+---@param value number
+---@return number
+function Plateau:step(value) end
 
 ---@class orrery.strategy
 ---@field traffic orrery.strategy.traffic

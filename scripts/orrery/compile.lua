@@ -17,8 +17,10 @@ local function check_loss(what, loss)
   return type(loss) == "function" and loss or function(batch) return loss(batch) end
 end
 
+local M = {}
+
 -- The batch is dealt where its strategy is installed.
-local function default_stack()
+function M.default_stack()
   for _, name in ipairs(engine.strategies()) do
     if name == "data" then return { orrery.strategy.data {} } end
   end
@@ -45,8 +47,6 @@ local function parameters_of(what, model)
   return all
 end
 
-local M = {}
-
 --- orrery.compile(loss, options)
 --- A training step. The loss gets the batch as a table of tensors and returns the loss and, if wanted,
 --- {name = tensor} to fetch by result:get(name).
@@ -70,7 +70,7 @@ function M.compile(loss, options)
     grad_norm = true, -- also where nothing is clipped
     numerics = "exact", -- "fast": kernels may compute matrix products in any order, and in TF32
     reduce = "canonical", -- "fast": not the bits of one process
-    strategy = default_stack(),
+    strategy = M.default_stack(),
     name = "",
   })
   if o.numerics ~= "exact" and o.numerics ~= "fast" then
@@ -87,6 +87,9 @@ function M.compile(loss, options)
     orrery.fail "compile: optimizer is missing: for example optim.adamw{lr = 1e-3}"
   end
   local optimizer = o.optimizer
+  if orrery.type(optimizer) == "Lbfgs" then
+    orrery.fail "compile: optim.lbfgs is a loop of its own: call its :step(batch), without orrery.compile"
+  end
   if orrery.type(optimizer) ~= "Optimizer" then
     orrery.fail(("compile: optimizer is %s; write optim.adamw{lr = 1e-3}"):format(
       orrery.type(optimizer)))
@@ -117,15 +120,11 @@ function M.compile(loss, options)
   return run
 end
 
---- orrery.value_and_grad(loss, model)
---- A function of a batch that returns the loss and the gradients of this rank alone, in the order of
---- orrery.parameters(model). The next call overwrites the gradients.
----@param loss orrery.Module|fun(batch:table):orrery.Tensor
----@param model orrery.Module|table
----@return fun(batch:table):number,orrery.State[]
-function M.value_and_grad(loss, model)
+-- A run whose steps leave the gradients of the parameters that are not frozen in states, and these: run, gradients,
+-- parameters. `alone`: those of this rank, without the others.
+function M.gradients(what, loss, model, microbatches, stack, alone)
   local params, gradients = {}, {}
-  for _, parameter in ipairs(parameters_of("value_and_grad", model)) do
+  for _, parameter in ipairs(parameters_of(what, model)) do
     if not parameter.frozen then
       params[#params + 1] = parameter
       gradients[#gradients + 1] = engine.buffer(parameter.shape, {
@@ -134,13 +133,22 @@ function M.value_and_grad(loss, model)
     end
   end
   local run = engine.run {
-    loss = check_loss("value_and_grad", loss), params = params, gradients = gradients,
+    loss = check_loss(what, loss), params = params, gradients = gradients,
     states = tree.states(model), unchanged = tree.watch(model),
-    scalars = no_scalars, microbatches = 1, clips = {}, grad_norm = false, alone = true, fast = false, fast_sums = false,
-    strategies = {},
-    name = "",
-    watched = tree.functions(model),
+    scalars = no_scalars, microbatches = microbatches, clips = {}, grad_norm = false, alone = alone, fast = false,
+    fast_sums = false, strategies = stack, name = "", watched = tree.functions(model),
   }
+  return run, gradients, params
+end
+
+--- orrery.value_and_grad(loss, model)
+--- A function of a batch that returns the loss and the gradients of this rank alone, in the order of
+--- orrery.parameters(model). The next call overwrites the gradients.
+---@param loss orrery.Module|fun(batch:table):orrery.Tensor
+---@param model orrery.Module|table
+---@return fun(batch:table):number,orrery.State[]
+function M.value_and_grad(loss, model)
+  local run, gradients = M.gradients("value_and_grad", loss, model, 1, {}, true)
   return function(batch) return run:step(batch):mean(), gradients end
 end
 

@@ -4,6 +4,7 @@
 -- are one for all times; only those with the state are in the recurrence. And the same cells for one time.
 local _, orrery = ...
 local nn = orrery.nn
+local within = require "orrery.lengths"
 local M = {}
 
 local function parameters(m, name, o, inputs, hidden, gates)
@@ -39,6 +40,49 @@ local function check(x, inputs)
   end
 end
 
+-- Where a sequence has ended its state is the old one, nil for zeros.
+local function kept(ended, old, new)
+  if orrery.type(new) ~= "table" then return orrery.where(ended, old or 0, new) end
+  local state = {}
+  for name, part in pairs(new) do state[name] = kept(ended, old and old[name], part) end
+  return state
+end
+
+-- A cell's recurrence over z [batch, time, gates * hidden], which may be in reverse: its results and the last state. With
+-- `ended` [batch, time] each sequence is as long as this says: behind its end results are zeros.
+local function recur(cell, p, state, z, ended, backwards)
+  return orrery.scan(function(old, now, t)
+    local new, h = cell.step(p, old, now)
+    if not ended then return new, h end
+    if backwards then t = z.shape[2] + 1 - t end
+    local over = ended:slice(2, t, t)
+    return kept(over, old, new), orrery.where(over, 0, h)
+  end, state, z)
+end
+
+-- A state is a tensor, or a table of those that the cell names.
+local function check_state(kind, cell, state)
+  for _, name in ipairs(cell.names or {}) do
+    if orrery.type(state) ~= "table" or state[name] == nil then
+      orrery.fail(("%s: the state is %s, expected {%s =}"):format(kind, orrery.engine.describe(state), table.concat(cell.names, " =, ")))
+    end
+  end
+  if not cell.names and orrery.type(state) == "table" then
+    orrery.fail(("%s: the state is a table, expected a tensor"):format(kind))
+  end
+end
+
+-- The arguments behind x: a state, and a table of `lengths`, either of which may be left out.
+local function lengths_of(kind, cell, x, state, options)
+  local is_state = orrery.type(state) ~= "table" or state.h ~= nil or state.c ~= nil
+  if not is_state and options == nil then state, options = nil, state end
+  if state then check_state(kind, cell, state) end
+  local lengths = orrery.options(kind, options, { lengths = false }).lengths
+  if not lengths then return state, nil end
+  within.check(kind, "lengths", lengths, x)
+  return state, within.ended(lengths, x.shape[2])
+end
+
 local function options_of(kind, cell, given, defaults)
   defaults.bias, defaults.dtype, defaults.act = true, "f32", cell.act
   return orrery.options(kind, given, defaults)
@@ -47,7 +91,8 @@ end
 -- A constructor of modules `kind`. `cell` has `gates`, how many blocks of rows each weight has; `bias(p)`, what is added
 -- to all products with x (nil: nothing); `step(p, state, z)`, the next state and the output from the last state (nil:
 -- zeros) and the product z; `part(state, i)` and `join(states)`, from the states of all layers to that of one and back;
--- and perhaps `act`, by default its option of this name, which is p.act.
+-- perhaps `names`, of the tensors of a state that is a table; and perhaps `act`, by default its option of this name, which
+-- is p.act.
 function M.module(kind, cell)
   local gates = cell.gates
   return nn.module(kind, function(m, inputs, hidden, options)
@@ -61,21 +106,21 @@ function M.module(kind, cell)
       width = hidden * #layers[layer]
     end
 
-    local function run(p, x, state, backwards)
+    local function run(p, x, state, ended, backwards)
       if backwards then x = reversed(x) end
-      local y, last = orrery.scan(function(s, at) return cell.step(p, s, at) end, state, product(p, cell, x))
+      local y, last = recur(cell, p, state, product(p, cell, x), ended, backwards)
       return backwards and reversed(y) or y, last
     end
 
-    return function(x, state)
+    return function(x, given, options)
       check(x, inputs)
-      local last = {}
+      local last, state, ended = {}, lengths_of(kind, cell, x, given, options)
       for i, layer in ipairs(layers) do
         if i > 1 and o.dropout > 0 then x = orrery.dropout(x, o.dropout) end
         local found = {}
         for d, p in ipairs(layer) do
           local at = #last + 1
-          found[d], last[at] = run(p, x, state and cell.part(state, at), d == 2)
+          found[d], last[at] = run(p, x, state and cell.part(state, at), ended, d == 2)
         end
         x = #found == 2 and orrery.concat(found, -1) or found[1]
       end

@@ -19,7 +19,7 @@ local function layers(states)
 end
 
 -- Hochreiter and Schmidhuber 1997, with Gers' forget gate; gates in PyTorch's order: input, forget, cell, output.
-M.lstm = { gates = 4 }
+M.lstm = { gates = 4, names = { "h", "c" } }
 
 function M.lstm.bias(p) return p.bias_ih and p.bias_ih + p.bias_hh end
 

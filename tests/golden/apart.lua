@@ -26,6 +26,8 @@ local batch = {
   x = filled(1, same, rows, width), y = filled(2, same, rows, width), z = filled(3, same, rows, width),
   p = filled(4, unit, rows, width), w = filled(5, unit, rows),
   class = filled(0, function(_, i) return i % 4 == 0 and -1 or i % width end, rows),
+  label = filled(0, function(_, i) return i % 3 == 0 and 0 or 1 end, rows, 1),
+  times = filled(0, function(_, i) return 1 + i % 3 end, rows), labels = filled(0, function(_, i) return i % 2 end, rows),
   sign = filled(0, function(_, i) return i % 3 == 0 and -1.0 or 1.0 end, rows),
 }
 
@@ -44,6 +46,9 @@ local cases = {
   smoothed = { function(y, b) return nn.cross_entropy(y, b.class, { ignore = -1, label_smoothing = 0.1 }) end },
   class_weights = { function(y, b)
     return nn.cross_entropy(y, b.class, { ignore = -1, label_smoothing = 0.1, class_weights = { 3, 1, 0, 2, 0.5, 1 } })
+  end },
+  ctc = { function(y, b) -- each sample is a sequence of 3 times and 2 classes
+    return nn.ctc(nn.log_softmax(y:reshape(-1, 3, 2)), b.label, b.times, b.labels)
   end },
   soft = { function(y, b) return nn.cross_entropy(y, b.p, { weights = b.w }) end },
   cosine_embedding = { function(y, b) return nn.cosine_embedding(y, b.z, b.sign, { margin = 0.1 }) end },
@@ -85,6 +90,29 @@ cases.lstm_cell = { mse, function()
       return last
     end
   end)()
+end }
+cases.lstm_lengths = { mse, function()
+  return nn.module("packed", function(m)
+    m.layer = nn.lstm(2, 1, { bidirectional = true })
+    return function(x)
+      local lengths = x:slice(2, 1, 1):sum(2):gt(0):cast "i64" + 2
+      local y, last = m.layer(x:reshape(-1, 3, 2), { lengths = lengths })
+      return y:reshape(-1, width) + last.h:sum({ 2, 3 }, { keep = true }):reshape(-1, 1)
+    end
+  end)()
+end }
+cases.convolution = { mse, function()
+  return nn.module("computed", function(m)
+    m.part = nn.linear(2, 6)
+    return function(x)
+      local weight = m.part(m.part.weight):tanh():reshape(6, 2, 3) -- of parameters alone
+      return nn.convolution(x:reshape(-1, 2, 3), weight, { padding = 1 }):mean(3)
+    end
+  end)()
+end }
+cases.columns = { mse, function()
+  local columns, back = nn.unfold({ 2 }, { padding = 1 }), nn.fold({ 3 }, { 2 }, { padding = 1 })
+  return function(x) return back(columns(x:reshape(-1, 2, 3)):tanh()):reshape(-1, width) end
 end }
 cases.bilinear = { mse, function()
   return nn.module("squares", function(m)

@@ -102,6 +102,19 @@ class Golden(unittest.TestCase):
                                  for ranks, more in ((1, ()), (3, (f"again={directory}", "stack=strategy.data {}, strategy.zero { stage = 3 }"))))
                 self.assertEqual(shared, alone)
 
+    def test_lbfgs(self):
+        """By PyTorch's figures in f64, with as many evaluations; the same bits on ranks that go on from a file."""
+        for kind, wanted in json.loads((HERE / "lbfgs.json").read_text()).items():
+            with self.subTest(kind), tempfile.TemporaryDirectory() as directory:
+                for kernels in KERNELS:
+                    found = [x for [x] in lines("lbfgs.lua", kernels, f"kind={kind}")]
+                    self.assertEqual(found[-2], wanted[-2])
+                    for ours, theirs in zip(found, wanted, strict=True):
+                        self.assertLess(error(ours, theirs), 1e-7, (kernels, ours, theirs))
+                alone, shared = (run("lbfgs.lua", "cpu", f"kind={kind}", "microbatches=4", *more, ranks=ranks)
+                                 for ranks, more in ((1, ()), (3, (f"again={directory}",))))
+                self.assertEqual(shared, alone)
+
     def test_schedules(self):
         """By PyTorch's rates over 100 steps."""
         wanted = json.loads((HERE / "schedules.json").read_text())

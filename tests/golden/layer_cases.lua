@@ -27,6 +27,25 @@ return {
     { 1, 2, 2, 3, 2 }, { 1, 2, 4, 6, 4 } },
   { "conv_transpose3d groups", function(nn) return nn.conv_transpose3d(4, 4, 2, { groups = 2, stride = { 1, 2, 1 } }) end,
     { 2, 4, 2, 3, 2 }, { 2, 4, 3, 6, 3 } },
+  { "unfold", function(nn)
+    return nn.unfold({ 3, 2 }, { dilation = { 1, 2 }, padding = { 1, 0 }, stride = { 2, 1 } })
+  end, { 2, 3, 6, 5 }, { 2, 18, 9 } },
+  { "unfold square", function(nn) return nn.unfold(2) end, { 2, 3, 4, 3 }, { 2, 12, 6 } },
+  { "fold", function(nn)
+    return nn.fold({ 6, 5 }, { 3, 2 }, { dilation = { 1, 2 }, padding = { 1, 0 }, stride = { 2, 1 } })
+  end, { 2, 18, 9 }, { 2, 3, 6, 5 } },
+  { "fold square", function(nn) return nn.fold(4, 2, { stride = 2 }) end, { 2, 8, 4 }, { 2, 2, 4, 4 } },
+  { "convolution", function(nn)
+    return function(x, w)
+      return nn.convolution(x, w, { stride = { 2, 1 }, padding = { 1, 0 }, dilation = { 1, 2 } })
+    end
+  end, { 2, 3, 7, 6 }, { 2, 4, 4, 4 }, { { { 4, 3, 3, 2 }, "real" } } },
+  { "convolution of length", function(nn)
+    return function(x, w, b) return nn.convolution(x, w, { bias = b, groups = 2, padding = "same" }) end
+  end, { 2, 4, 9 }, { 2, 6, 9 }, { { { 6, 2, 3 }, "real" }, { { 6 }, "real" } } },
+  { "convolution by channel", function(nn)
+    return function(x, w) return nn.convolution(x, w, { groups = 3 }) end
+  end, { 2, 3, 3, 4, 3 }, { 2, 3, 2, 3, 2 }, { { { 3, 1, 2, 2, 2 }, "real" } } },
   { "max_pool1d", function(nn) return nn.max_pool1d(3, { stride = 1, dilation = 2 }) end, { 2, 3, 9 }, { 2, 3, 5 } },
   { "max_pool2d", function(nn) return nn.max_pool2d(3, { stride = 2, padding = 1 }) end, { 2, 3, 7, 6 },
     { 2, 3, 4, 3 } },

@@ -8,6 +8,7 @@ import pathlib
 
 import torch
 from torch import nn
+from torch.nn import functional as F
 
 import function_cases
 import loss_cases
@@ -29,6 +30,15 @@ CASES = {
                          (2, 4, 3, 4)),
     "conv_transpose3d": (nn.ConvTranspose3d(2, 2, 2, stride=2, bias=False), (1, 2, 2, 3, 2)),
     "conv_transpose3d groups": (nn.ConvTranspose3d(4, 4, 2, groups=2, stride=(1, 2, 1)), (2, 4, 2, 3, 2)),
+    "unfold": (nn.Unfold((3, 2), dilation=(1, 2), padding=(1, 0), stride=(2, 1)), (2, 3, 6, 5)),
+    "unfold square": (nn.Unfold(2), (2, 3, 4, 3)),
+    "fold": (nn.Fold((6, 5), (3, 2), dilation=(1, 2), padding=(1, 0), stride=(2, 1)), (2, 18, 9)),
+    "fold square": (nn.Fold(4, 2, stride=2), (2, 8, 4)),
+    "convolution": (lambda x, w: F.conv2d(x, w, stride=(2, 1), padding=(1, 0), dilation=(1, 2)), (2, 3, 7, 6),
+                    ((4, 3, 3, 2), "real")),
+    "convolution of length": (lambda x, w, b: F.conv1d(x, w, b, groups=2, padding="same"), (2, 4, 9), ((6, 2, 3), "real"),
+                              ((6,), "real")),
+    "convolution by channel": (lambda x, w: F.conv3d(x, w, groups=3), (2, 3, 3, 4, 3), ((3, 1, 2, 2, 2), "real")),
     "max_pool1d": (nn.MaxPool1d(3, stride=1, dilation=2), (2, 3, 9)),
     "max_pool2d": (nn.MaxPool2d(3, stride=2, padding=1), (2, 3, 7, 6)),
     "max_pool2d ceil": (nn.MaxPool2d((3, 2), stride=(2, 3), padding=1, ceil_mode=True), (2, 3, 8, 6)),
@@ -62,6 +72,8 @@ def further(i, dims, kind, classes=0):
     """The i-th of a case's further inputs, whose kinds are those of layers.lua."""
     if kind in ("real", "unit"):
         return numbers(dims, 20 + i, *((2, 0.25) if kind == "real" else (0.45, 0.5))).requires_grad_()
+    if kind == "given":
+        return torch.tensor(classes)
     if kind == "weights":
         return numbers(dims, 20 + i, 0.45, 0.5)
     at = torch.arange(math.prod(dims)).reshape(dims)

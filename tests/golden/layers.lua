@@ -33,6 +33,7 @@ end
 local kinds = {
   real = function(dims, i) return numbers(dims, 20 + i, 2, 0.25), true end,
   unit = function(dims, i) return numbers(dims, 20 + i, 0.45, 0.5), true end,
+  given = function(_, _, values) return orrery.tensor(values) end,
   weights = function(dims, i) return numbers(dims, 20 + i, 0.45, 0.5), false end,
   signs = function(dims) return orrery.tensor(filled(dims, function(i) return i % 3 == 0 and -1 or 1 end), "f32") end,
   classes = function(dims, _, n) return orrery.tensor(filled(dims, function(i) return (i * 7 + 3) % n end)) end,

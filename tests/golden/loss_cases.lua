@@ -19,6 +19,17 @@ local function of_classes(options, name)
     end
   end
 end
+-- Of logits, labels that repeat themselves, and lengths of both; what is behind an end does not count.
+local sequences = { 4, 6, 5 }
+local function ctc(options, rows, times, counts)
+  return {
+    function(nn)
+      return function(x, y, a, b) return nn.ctc(nn.log_softmax(x), y, a, b, options) end
+    end, sequences, options.reduction == "none" and { 4 } or {},
+    { { { 4, 3 }, "given", rows }, { { 4 }, "given", times }, { { 4 }, "given", counts } },
+  }
+end
+local function named(name, case) return { name, table.unpack(case) } end
 local function pair(name, options)
   return function(nn) return function(x, y) return nn[name](x, y, options) end end
 end
@@ -75,6 +86,13 @@ return {
   { "cross entropy soft", classes(), logits, {}, soft },
   { "cross entropy soft smooth", classes { label_smoothing = 0.3, reduction = "none" }, logits, { 3, 2 }, soft },
   { "cross entropy soft sum", classes { reduction = "sum" }, logits, {}, soft },
+  named("ctc", ctc({}, { { 1, 2, 2 }, { 3, 1, 4 }, { 2, 0, 0 }, { 1, 1, 1 } }, { 6, 5, 4, 6 }, { 3, 3, 1, 2 })),
+  named("ctc none", ctc({ reduction = "none", blank = 4 }, { { 0, 0, 0 }, { 3, 1, 2 }, { 2, 1, 1 }, { 3, 3, 3 } }, { 6, 3, 4, 1 },
+    { 3, 3, 0, 1 })),
+  named("ctc sum", ctc({ reduction = "sum", blank = 2 }, { { 0, 1, 0 }, { 4, 4, 2 }, { 3, 0, 0 }, { 1, 3, 1 } }, { 3, 4, 6, 5 },
+    { 3, 2, 1, 3 })),
+  named("ctc zero infinity", ctc({ zero_infinity = true }, { { 1, 1, 1 }, { 1, 2, 3 }, { 4, 4, 1 }, { 2, 1, 1 } }, { 4, 2, 6, 6 },
+    { 3, 3, 3, 1 })),
   { "cosine embedding", function(nn)
     return function(a, b, y) return nn.cosine_embedding(a, b, y, { margin = 0.2 }) end
   end, { 5, 4 }, {}, { { { 5, 4 }, "real" }, { { 5 }, "signs" } } },

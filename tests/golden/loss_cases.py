@@ -38,6 +38,13 @@ def weighed_classes(x, y, w):
     return mean
 
 
+def ctc(rows, times, counts, **options):
+    """Of logits, whose times are the first dim of PyTorch's."""
+    def loss(x, y, a, b):
+        return F.ctc_loss(F.log_softmax(x, -1).transpose(0, 1), y, a, b, **options)
+    return loss, (4, 6, 5), ((4, 3), "given", rows), ((4,), "given", times), ((4,), "given", counts)
+
+
 def triplet(**options):
     return lambda a, b, c: F.triplet_margin_loss(a, b, c, **options)
 
@@ -92,6 +99,10 @@ CASES = {
     "cross entropy soft": (classes(F.cross_entropy), LOGITS, SOFT),
     "cross entropy soft smooth": (classes(F.cross_entropy, label_smoothing=0.3, reduction="none"), LOGITS, SOFT),
     "cross entropy soft sum": (classes(F.cross_entropy, reduction="sum"), LOGITS, SOFT),
+    "ctc": ctc([[1, 2, 2], [3, 1, 4], [2, 0, 0], [1, 1, 1]], [6, 5, 4, 6], [3, 3, 1, 2]),
+    "ctc none": ctc([[0, 0, 0], [3, 1, 2], [2, 1, 1], [3, 3, 3]], [6, 3, 4, 1], [3, 3, 0, 1], reduction="none", blank=4),
+    "ctc sum": ctc([[0, 1, 0], [4, 4, 2], [3, 0, 0], [1, 3, 1]], [3, 4, 6, 5], [3, 2, 1, 3], reduction="sum", blank=2),
+    "ctc zero infinity": ctc([[1, 1, 1], [1, 2, 3], [4, 4, 1], [2, 1, 1]], [4, 2, 6, 6], [3, 3, 3, 1], zero_infinity=True),
     "cosine embedding": (lambda a, b, y: F.cosine_embedding_loss(a, b, y, margin=0.2), ROWS, (ROWS, "real"), SIGNS),
     "cosine embedding none": (lambda a, b, y: F.cosine_embedding_loss(a, b, y, reduction="none"), ROWS, (ROWS, "real"),
                               SIGNS),

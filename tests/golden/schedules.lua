@@ -16,11 +16,32 @@ local schedules = {
   one_cycle = optim.one_cycle { peak = 0.5, steps = 100 },
   one_cycle_linear = optim.one_cycle { peak = 0.5, steps = 100, up = 0.25, start = 10, final = 100, shape = "linear" },
   one_cycle_three = optim.one_cycle { peak = 0.5, steps = 100, up = 0.4, phases = 3 },
+  chained = optim.chained {
+    function(step) return 0.2 + 0.8 * math.min((step - 1) / 10, 1) end, optim.exponential { peak = 0.5, gamma = 0.95 },
+    optim.step { peak = 1, every = 30 },
+  },
   sequential = optim.sequential({
     function(step) return 0.5 * (0.2 + 0.8 * (step - 1) / 10) end, optim.exponential { peak = 0.5, gamma = 0.9 },
     optim.step { peak = 0.5, every = 20 },
   }, { 10, 30 }),
 }
+
+-- Told of a value after each step.
+local values = {}
+for step = 1, 100 do values[step] = 2 / (1 + 0.1 * math.min(step, 40)) + 0.05 * math.sin(step) end
+for name, options in pairs {
+  plateau = { patience = 3 }, plateau_cool = { factor = 0.5, patience = 1, cooldown = 4, threshold_mode = "abs", threshold = 0.02 },
+  plateau_max = { mode = "max", factor = 0.8, patience = 0, floor = 0.1, threshold = 0.1, eps = 0.05 },
+  plateau_max_abs = { mode = "max", factor = 0.9, patience = 2, cooldown = 1, threshold_mode = "abs" },
+} do
+  options.peak, options.name = 0.5, name
+  local rate = optim.plateau(options)
+  schedules[name] = function(step)
+    local now = rate(step)
+    rate:step(values[step])
+    return now
+  end
+end
 
 for name, schedule in pairs(schedules) do
   local line = { name }

@@ -13,6 +13,17 @@ local function called(make, f)
   end)() end
 end
 
+-- The results of sequences of several lengths, and their last states.
+local lengths = { { { 4 }, "given", { 2, 5, 1, 4 } } }
+local function packed(make)
+  return called(make, function(layer, y, n)
+    local all, last = layer(y, { lengths = n })
+    local sum = 0
+    for i, state in ipairs(type(last) == "table" and { last.h, last.c } or { last }) do sum = sum + state:sum { 2, 3 } * i end
+    return all + sum:reshape(4, 1, 1) * 0.5
+  end)
+end
+
 -- In evaluation, with vectors that numbers of layers.lua are in transformer_cases.py.
 local function spectral(nn, layer, options)
   local made = nn.spectral_norm(layer, options)
@@ -52,6 +63,15 @@ local cases = {
   { "rnn", function(nn) return nn.rnn(5, 4, { layers = 2 }) end, sequence, { 2, 3, 4 } },
   { "rnn relu", function(nn) return nn.rnn(5, 4, { act = nn.relu, bidirectional = true, bias = false }) end, sequence,
     { 2, 3, 8 } },
+  { "rnn packed", packed(function(nn) return nn.rnn(5, 4, { layers = 2 }) end), { 4, 5, 5 }, { 4, 5, 4 }, lengths },
+  { "gru packed", packed(function(nn) return nn.gru(5, 4, { bidirectional = true, layers = 2 }) end), { 4, 5, 5 }, { 4, 5, 8 },
+    lengths },
+  { "lstm packed", packed(function(nn) return nn.lstm(5, 4, { bidirectional = true, bias = false }) end), { 4, 5, 5 },
+    { 4, 5, 8 }, lengths },
+  { "gru packed from a state", called(function(nn) return nn.gru(5, 4, { bidirectional = true }) end, function(gru, y, n, s)
+    local all, last = gru(y, s, { lengths = n })
+    return all + last:reshape(4, 1, 8) * 0.5
+  end), { 4, 5, 5 }, { 4, 5, 8 }, { lengths[1], { { 4, 2, 4 }, "real" } } },
   { "rnn cell", function(nn) return nn.rnn_cell(5, 4) end, { 3, 5 }, { 3, 4 }, state },
   { "rnn cell without bias", function(nn) return nn.rnn_cell(5, 4, { bias = false, act = nn.relu }) end, { 3, 5 }, { 3, 4 },
     state },

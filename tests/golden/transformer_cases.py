@@ -52,6 +52,31 @@ def decoder(norm_first):
     return Called(layer, lambda part, x, made, seen: part(x, made, tgt_mask=causal(4), memory_key_padding_mask=seen < 0))
 
 
+LENGTHS = ((4,), "given", [2, 5, 1, 4])
+
+
+def in_packs(part, x, lengths, state=None):
+    """Results and last states, which PyTorch has as [layers * directions, batch, hidden]."""
+    packs = nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+    y, last = part(packs, state)
+    return nn.utils.rnn.pad_packed_sequence(y, batch_first=True, total_length=x.shape[1])[0], last
+
+
+def packed(layer):
+    def call(part, x, lengths):
+        y, last = in_packs(part, x, lengths)
+        last = last if isinstance(last, tuple) else (last,)
+        return y + 0.5 * sum(i * s.sum((0, 2)) for i, s in enumerate(last, 1)).reshape(-1, 1, 1)
+    return Called(layer, call)
+
+
+def packed_from_state():
+    def call(part, x, lengths, state):
+        y, last = in_packs(part, x, lengths, state.transpose(0, 1).contiguous())
+        return y + 0.5 * last.transpose(0, 1).reshape(4, 1, 8)
+    return Called(nn.GRU(5, 4, batch_first=True, bidirectional=True), call)
+
+
 def spectral(layer, **options):
     """In evaluation, with vectors of its own."""
     made = parametrizations.spectral_norm(layer, **options).eval()
@@ -83,6 +108,10 @@ CASES = {
     "upsample trilinear": (nn.Upsample(scale_factor=2, mode="trilinear"), (1, 2, 3, 1, 4)),
     "rnn": (first(nn.RNN(5, 4, 2, batch_first=True)), SEQUENCE),
     "rnn relu": (first(nn.RNN(5, 4, nonlinearity="relu", batch_first=True, bidirectional=True, bias=False)), SEQUENCE),
+    "rnn packed": (packed(nn.RNN(5, 4, 2, batch_first=True)), (4, 5, 5), LENGTHS),
+    "gru packed": (packed(nn.GRU(5, 4, 2, batch_first=True, bidirectional=True)), (4, 5, 5), LENGTHS),
+    "lstm packed": (packed(nn.LSTM(5, 4, batch_first=True, bidirectional=True, bias=False)), (4, 5, 5), LENGTHS),
+    "gru packed from a state": (packed_from_state(), (4, 5, 5), LENGTHS, ((4, 2, 4), "real")),
     "rnn cell": (nn.RNNCell(5, 4), (3, 5), STATE),
     "rnn cell without bias": (nn.RNNCell(5, 4, bias=False, nonlinearity="relu"), (3, 5), STATE),
     "gru cell": (nn.GRUCell(5, 4), (3, 5), STATE),

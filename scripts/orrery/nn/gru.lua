@@ -3,7 +3,9 @@
 --- nn.gru(inputs, hidden, options)
 --- Gated recurrent units over the time of x [batch, time, inputs]. Called with x and, to go on where another batch ended,
 --- its last state; gives [batch, time, hidden] (2 * hidden in both directions) and the last state
---- [batch, layers * directions, hidden]. Parameters are named and laid out as PyTorch's (weight_ih_l0, bias_hh_l1_reverse).
+--- [batch, layers * directions, hidden]. Called with a table of `lengths`, integers [batch], behind x or the state,
+--- results behind the end of a sequence are zeros, and its last state is that of its last time, as of PyTorch's packed
+--- sequences. Parameters are named and laid out as PyTorch's (weight_ih_l0, bias_hh_l1_reverse).
 ---@param inputs integer
 ---@param hidden integer
 ---@param options? table

@@ -6,6 +6,7 @@
 ---@param steps integer[] one for each but the last
 ---@return orrery.Schedule
 local _, orrery = ...
+local is_callable = require "orrery.callable"
 
 local function check(schedules, steps)
   if #schedules ~= #steps + 1 then
@@ -13,7 +14,7 @@ local function check(schedules, steps)
       #schedules, #steps))
   end
   for i, schedule in ipairs(schedules) do
-    if type(schedule) ~= "function" then
+    if not is_callable(schedule) then
       orrery.fail(("sequential: schedule %d is %s, expected a function of the step"):format(i, orrery.type(schedule)))
     end
   end

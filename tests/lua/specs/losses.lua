@@ -105,4 +105,12 @@ refused("cross_entropy: ignore is a class, and labels are probabilities here", f
 end, y)
 refused("cosine_embedding: the cosines and y are [2] and [2,1]", function(a) return nn.cosine_embedding(a, a, a) end, y)
 refused("triplet: anchor and negative are [2,1] and [2]", function(a, b) return nn.triplet(a, a, b) end, y, x)
+local steps, some = orrery.tensor({ { { 1, 2 }, { 3, 4 } }, { { 1, 2 }, { 3, 4 } } }, "f32"), orrery.tensor { { 1 }, { 1 } }
+refused("ctc: x is [2,1], expected [batch, time, classes]", function(a, b) return nn.ctc(a, b, b, b) end, y, k)
+refused("ctc: labels are i64[2], expected integers [2, labels]", function(a, b) return nn.ctc(a, b, b, b) end, steps, k)
+refused("ctc: label_lengths are i64[2,1], expected integers [2], one for each sample", function(a, b, c)
+  return nn.ctc(a, b, c, b)
+end, steps, some, k)
+refused("ctc: blank = 2 is not one of 2 classes", function(a, b, c) return nn.ctc(a, b, c, c, { blank = 2 }) end, steps, some, k)
+refused("5", function(a, b, c) return nn.ctc(a, b, c, c) end, steps, some, k) -- a length of 5 in a time of 2
 refused("triplet: p = 0, expected a number above 0", function(a) return nn.triplet(a, a, a, { p = 0 }) end, y)

@@ -40,6 +40,29 @@ for i, row in ipairs(whole:tolist()) do
   same(table.move(row, 1, 2, 1, {}), first:tolist()[i])
   same(table.move(row, 3, 6, 1, {}), rest:tolist()[i])
 end
+-- Lengths: what is behind an end does not matter, and what is no length is refused.
+local gru = nn.gru(3, 4, { bidirectional = true })
+local within = orrery.func(function(b, n) local y, s = gru(b, { lengths = n }) return y, s end)
+local given = columns(1, 6)
+local changed = given:tolist()
+for t = 4, 6 do changed[1][t] = { 9.0, -9.0, 9.0 } end
+local lengths = orrery.tensor { 3, 6 }
+local y, last_of_y = within(given, lengths)
+local z, last_of_z = within(orrery.tensor(changed), lengths)
+same(y:tolist(), z:tolist())
+same(last_of_y:tolist(), last_of_z:tolist())
+assert(y:tolist()[1][4][1] == 0 and y:tolist()[1][6][8] == 0 and y:tolist()[1][3][1] ~= 0)
+local function refused(words, f, ...)
+  local ok, message = pcall(f, ...)
+  assert(not ok and message:find(words, 1, true), ("'%s', expected '%s'"):format(tostring(message), words))
+end
+refused("gru: lengths are f32[2], expected integers [2], one for each sample", within, given, orrery.tensor({ 1, 2 }, "f32"))
+refused("gru: lengths are i64[1], expected integers [2]", within, given, orrery.tensor { 1 })
+refused("7", within, given, orrery.tensor { 3, 7 })
+refused("gru: the state is a table, expected a tensor", orrery.func(function(b, n) return (gru(b, { h = n })) end), given, lengths)
+refused("lstm: the state is a table, expected {h =, c =}", orrery.func(function(b, n) return (lstm(b, { c = n })) end), given, lengths)
+refused("gru: unknown option 'length'", orrery.func(function(b, n) return (gru(b, nil, { length = n })) end), given, lengths)
+
 local names = {}
 for _, p in ipairs(orrery.parameters(nn.gru(3, 5, { bidirectional = true, bias = false }))) do names[#names + 1] = p.name end
 assert(table.concat(names, " ") == "weight_hh_l0 weight_hh_l0_reverse weight_ih_l0 weight_ih_l0_reverse",

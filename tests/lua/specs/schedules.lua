@@ -29,6 +29,34 @@ near(chain(2), 3)
 near(chain(3), 3)
 near(chain(6), 0)
 
+-- A warm-up; what checkpoints keep; that a group and others may have it.
+local plateau = optim.plateau { peak = 1, warmup = 2, patience = 0, factor = 0.5 }
+near(plateau(1), 0.5)
+near(plateau:step(3), 1)
+near(plateau:step(4), 0.5)
+near(plateau(1), 0.25)
+near(plateau(3), 0.5)
+near(optim.sequential({ plateau, optim.constant { peak = 7 } }, { 5 })(4), 0.5)
+local orrery = require "orrery"
+local net = orrery.nn.linear(1, 1)
+local run = orrery.compile(function(b) return net(b.x):mean() end, { params = net, optimizer = optim.sgd { lr = plateau } })
+local batch, path = { x = { { 1.0 } } }, os.tmpname()
+os.remove(path)
+local function bias_after_step()
+  local before = net.bias:read():item()
+  run:step(batch)
+  return before - net.bias:read():item()
+end
+near(bias_after_step(), 0.25)
+run:save(path)
+near(plateau:step(5), 0.25)
+bias_after_step()
+assert(bias_after_step() == 0.25)
+run:load(path)
+near(plateau(3), 0.5)
+near(plateau:step(3), 0.25) -- no better than the 3 before
+os.execute(("rm -rf '%s'"):format(path))
+
 local function refused(words, make, ...)
   local ok, message = pcall(make, ...)
   assert(not ok and message:find(words, 1, true), ("'%s', expected '%s'"):format(tostring(message), words))
@@ -44,6 +72,13 @@ refused('one_cycle: shape = "cosine": give "cos" or "linear"', optim.one_cycle, 
 refused("one_cycle: phases = 4: give 2 or 3", optim.one_cycle, { peak = 1, steps = 10, phases = 4 })
 refused("one_cycle: up = 0.6 of 10 steps, expected more than one step and less than 0.5", optim.one_cycle,
   { peak = 1, steps = 10, up = 0.6, phases = 3 })
+refused("plateau: peak is missing", optim.plateau, {})
+refused("plateau: factor = 1, expected at least 0 and less than 1", optim.plateau, { peak = 1, factor = 1 })
+refused('plateau: mode = "least": give "min" or "max"', optim.plateau, { peak = 1, mode = "least" })
+refused('plateau: threshold_mode = "relative": give "rel" or "abs"', optim.plateau, { peak = 1, threshold_mode = "relative" })
+refused("value is '3', expected a number", plateau.step, plateau, "3")
+refused("chained: give at least one schedule", optim.chained, {})
+refused("chained: schedule 1 is number", optim.chained, { 3 })
 refused("sequential: 1 schedules and 1 numbers of steps", optim.sequential, { chain }, { 1 })
 refused("sequential: schedule 2 is number", optim.sequential, { chain, 1 }, { 1 })
 refused("sequential: steps has 0 at place 1", optim.sequential, { chain, chain }, { 0 })

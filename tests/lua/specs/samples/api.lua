@@ -136,6 +136,8 @@ for name, sample in pairs {
   bce = function(x) return x, x, { reduction = "sum" } end,
   bce_with_logits = function(x) return x, x, { pos_weight = 2 } end,
   cosine_embedding = function(x, k) return x, x, k:cast "f32", { margin = 0.1 } end,
+  ctc = function(x, k) return x:reshape(2, 2, 2), k:reshape(2, 1), k, k, { blank = 1 } end,
+  convolution = function(x) return x:reshape(1, 2, 4), x:reshape(2, 2, 2), { padding = 1 } end,
   elu = function(x) return x, { alpha = 2 } end,
   glu = function(x) return x, 2 end,
   huber = function(x) return x, x, { delta = 2 } end,
@@ -167,6 +169,8 @@ for name, sample in pairs {
   gru_cell = function() return 2, 2, { bias = false } end,
   lstm_cell = function() return 2, 2, { bias = false } end,
   multihead_attention = function() return 4, 2, { bias = false } end,
+  fold = function() return 4, 2, { stride = 2 } end,
+  unfold = function() return 2, { stride = 2 } end,
   pixel_shuffle = function() return 2 end,
   rnn = function() return 2, 2, { layers = 2 } end,
   rnn_cell = function() return 2, 2, { act = nn.relu } end,
@@ -220,6 +224,18 @@ for name, options in pairs {
   options.peak = 1
   samples["optim." .. name] = function() return options end
 end
+samples["optim.plateau"] = function() return { peak = 1, patience = 2 } end
+local function mean_loss(m) return function(b) return nn.mse(m(b.x), b.x) end end
+samples["optim.lbfgs"] = function() local m = model() return mean_loss(m), { params = m, history = 3 } end
+local function lbfgs() local m = model() return optim.lbfgs(mean_loss(m), { params = m, history = 3, max_iter = 2 }) end
+samples["Lbfgs.step"] = function() return lbfgs(), batch end
+samples["Lbfgs.save"] = function() return lbfgs(), folder .. "/lbfgs.safetensors" end
+samples["Lbfgs.load"] = function()
+  lbfgs():save(folder .. "/lbfgs.safetensors")
+  return lbfgs(), folder .. "/lbfgs.safetensors"
+end
+samples["Plateau.step"] = function() return optim.plateau { peak = 1, name = new_name() }, 0.5 end
+samples["optim.chained"] = function() return { optim.constant { peak = 1 }, optim.constant { peak = 2 } } end
 samples["optim.sequential"] = function()
   return { optim.constant { peak = 1 }, optim.constant { peak = 2 } }, { 3 }
 end

@@ -1,0 +1,126 @@
+-- SPDX-License-Identifier: Apache-2.0
+--
+-- Convolutions of [batch, channels, dims...] with weights [outputs, inputs / groups, size...], which nn.conv2d and its kin
+-- have and nn.convolution is given. A convolution is a product of matrices: the windows of all positions, which are a view
+-- of x (Tensor:windows), times the weight.
+local _, orrery = ...
+local spatial = require "orrery.nn.spatial"
+local join, range, product = spatial.join, spatial.range, spatial.product
+local M = {}
+
+-- The matrix [outputs, size... * inputs] of a convolution as that of its input's gradient: [size... * outputs, inputs],
+-- the elements of a window in reverse.
+local function turned(matrix, inputs)
+  local outputs = matrix.shape[1]
+  local taps = matrix.shape[2] // inputs
+  local each = { matrix:reshape(outputs, taps, inputs):permute(2, 1, 3):split(1, taps) }
+  for i = 1, taps // 2 do each[i], each[taps + 1 - i] = each[taps + 1 - i], each[i] end
+  return orrery.concat(each, 1):reshape(taps * outputs, inputs)
+end
+
+-- Windows of x [batch, dims..., inputs], padded, x weight [outputs, inputs, size...]. Kernels read the windows where
+-- they overlap; where they do not, the gradient has them made once more, so that none are kept until then.
+local function dense(size, strides, before, behind)
+  local n = #size
+  local function rows_of(x, way)
+    local windows = x:windows(size, way)
+    return windows:reshape(join({ table.unpack(windows.shape, 1, n + 1) }, product(size) * x.shape[-1]))
+  end
+  -- What stands before and behind dy, so that its windows are those of each element of x; nil: there is a stride.
+  local around = { before = {}, behind = {} }
+  for i = 1, n do
+    local reach = (size[i] - 1) * strides.dilation[i]
+    if not around or strides.stride[i] > 1 or reach < math.max(before[i], behind[i]) then
+      around = nil
+    else
+      around.before[i], around.behind[i] = reach - before[i], reach - behind[i]
+    end
+  end
+  local function input_gradient(dy, x, padded, matrix)
+    if around and x.shape[-1] >= 16 then -- fewer do not fill the lanes of a product
+      local windows = rows_of(spatial.pad(dy, around.before, around.behind), { dilation = strides.dilation })
+      return windows:matmul(turned(matrix, x.shape[-1]))
+    end
+    local places = { table.unpack(dy.shape, 1, n + 1) }
+    local dx = dy:matmul(matrix):reshape(join(places, size, x.shape[-1])):fold(spatial.lengths(padded, n), strides)
+    for i = 1, n do dx = dx:slice(1 + i, before[i] + 1, before[i] + x.shape[1 + i]) end
+    return dx
+  end
+  local multiply = spatial.gradient { -- matrix [outputs, size... * inputs]
+    forward = function(_, padded, matrix) return rows_of(padded, strides):matmul(matrix, { transpose_b = true }) end,
+    backward = function(dy, _, x, padded, matrix)
+      local outputs, wide = matrix.shape[1], matrix.shape[2]
+      local rows = rows_of(padded, strides):reshape(-1, wide)
+      return input_gradient(dy, x, padded, matrix), nil, dy:reshape(-1, outputs):matmul(rows, { transpose_a = true })
+    end,
+  }
+  return function(x, weight)
+    local matrix = spatial.to_last(weight, n):reshape(weight.shape[1], -1)
+    return multiply(x, spatial.pad(x, before, behind), matrix)
+  end
+end
+
+-- Each channel of x [batch, dims..., channels] with a weight of its own [channels, 1, size...]: element by element of a
+-- window, so that no window is stored.
+local function depthwise(size, strides)
+  local n = #size
+  local each = spatial.gradient { -- by_tap [size..., channels]
+    forward = function(x, by_tap)
+      local weights, y = { by_tap:reshape(-1, x.shape[-1]):split(1, product(size)) }, nil
+      for i, tap in ipairs(spatial.taps(x:windows(size, strides), n)) do
+        y = y and y + tap * weights[i] or tap * weights[i]
+      end
+      return y:reshape(join({ table.unpack(y.shape, 1, n + 1) }, y.shape[-1]))
+    end,
+    backward = function(dy, _, x, by_tap)
+      local wide = dy:reshape(join({ table.unpack(dy.shape, 1, n + 1) }, spatial.filled(n, 1), dy.shape[-1]))
+      return (wide * by_tap):fold(spatial.lengths(x, n), strides),
+        (x:windows(size, strides) * wide):sum(range(1, n + 1))
+    end,
+  }
+  return function(x, weight)
+    return each(x, weight:permute(join(range(3, n + 2), 1, 2)):reshape(join(size, weight.shape[1])))
+  end
+end
+
+-- What stands before and behind each dim.
+local function borders(what, padding, size, strides)
+  local n = #size
+  if padding ~= "same" then
+    local both = spatial.each(what, "padding", padding, n, 0)
+    return both, both
+  end
+  local before, behind = {}, {}
+  for i = 1, n do
+    if strides.stride[i] ~= 1 then
+      orrery.fail(("%s: padding = \"same\" with a stride of %d: give numbers"):format(what, strides.stride[i]))
+    end
+    local more = strides.dilation[i] * (size[i] - 1)
+    before[i], behind[i] = more // 2, more - more // 2
+  end
+  return before, behind
+end
+
+-- The options of a convolution, and their defaults.
+M.options = { stride = 1, padding = 0, dilation = 1, groups = 1 }
+
+-- f(x, weight) over n dims of `inputs` channels to `outputs`, in windows of `size`.
+function M.over(what, n, inputs, outputs, size, o)
+  local strides = {
+    stride = spatial.each(what, "stride", o.stride, n, 1), dilation = spatial.each(what, "dilation", o.dilation, n, 1),
+  }
+  local before, behind = borders(what, o.padding, size, strides)
+  spatial.check_groups(what, o.groups, inputs, outputs)
+  local by_channel = inputs > 1 and o.groups == inputs and inputs == outputs and depthwise(size, strides)
+  local all_channels = dense(size, strides, before, behind)
+  return function(x, weight, bias)
+    spatial.check(what, x, n, inputs)
+    x = spatial.to_last(x, n)
+    local y = by_channel and by_channel(spatial.pad(x, before, behind), weight)
+      or spatial.in_groups(o.groups, x, weight, all_channels)
+    if bias then y = y + bias end
+    return spatial.to_first(y, n)
+  end
+end
+
+return M

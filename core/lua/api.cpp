@@ -106,6 +106,31 @@ std::string hint_for_call(lua_State* L, const Api& row) {
   return lua_tostring(L, -1);
 }
 
+// Whether a call outside of traces has a HostTensor among its arguments, or in a list of them, and
+// gives tensors: it is computed now (scripts/orrery/eager.lua).
+bool computes_now(lua_State* L, const Api& row) {
+  const bool makes_tensors =
+      row.returns.starts_with("orrery.Tensor") && !row.returns.ends_with("]");
+  if (Trace::current() || !makes_tensors || (row.owner != Tensor::kClass && row.owner != "orrery"))
+    return false;
+  for (int i = 1; i <= lua_gettop(L); ++i) {
+    if (test<Host>(L, i)) return true;
+    if (!lua_istable(L, i)) continue;
+    const StackTop top(L);
+    for (lua_Integer at = 1; lua_rawgeti(L, i, at) != LUA_TNIL; ++at, lua_pop(L, 1))
+      if (test<Host>(L, -1)) return true;
+  }
+  return false;
+}
+
+int compute_now(lua_State* L, const Api& row) {
+  push_library(L, "orrery.eager", "call");
+  push_text(L, row.owner), push_text(L, row.name);
+  lua_rotate(L, 1, 3);
+  lua_call(L, lua_gettop(L) - 1, LUA_MULTRET);
+  return lua_gettop(L);
+}
+
 int dispatch(lua_State* L) {
   return guard(L, [](lua_State* state) {
     const auto* row = static_cast<const Api*>(lua_touserdata(state, lua_upvalueindex(1)));
@@ -115,7 +140,7 @@ int dispatch(lua_State* L) {
       throw Error(error.code(), error.what() + hint_for_call(state, *row));
     }
     const Work work(row->name.c_str(), Work::of_script);
-    return row->body(state);
+    return computes_now(state, *row) ? compute_now(state, *row) : row->body(state);
   });
 }
 
@@ -142,6 +167,12 @@ int class_index(lua_State* L) {
     if (type == LUA_TLIGHTUSERDATA) {
       const auto* row = static_cast<const Api*>(lua_touserdata(state, -1));
       if (row->body(state)) return 1;
+    }
+    if (is_tensor(state, 1) && lua_type(state, 2) != LUA_TSTRING) {
+      push_library(state, "orrery.indexing", "part");
+      lua_pushvalue(state, 1), lua_pushvalue(state, 2);
+      lua_call(state, 2, 1);
+      return 1;
     }
     const std::string key = lua_type(state, 2) == LUA_TSTRING ? lua_tostring(state, 2) : "";
     const char* name = lua_tostring(state, lua_upvalueindex(2));
@@ -244,7 +275,7 @@ void install_row(lua_State* L, const Api& row) {
     lua_pushvalue(L, function);
     lua_setfield(L, -2, row.name.c_str());
   }
-  for (const char* name : {row.owner.c_str(), StateRef::kClass, Scalar::kClass}) {
+  for (const char* name : {row.owner.c_str(), StateRef::kClass, Scalar::kClass, Host::kClass}) {
     if (row.kind != Api::method || (name != row.owner && row.owner != Tensor::kClass)) continue;
     luaL_getmetatable(L, name);
     lua_getfield(L, -1, "__index");
@@ -256,9 +287,9 @@ void install_row(lua_State* L, const Api& row) {
 }
 
 void define_classes(lua_State* L) {
-  define<Tensor, Host, RunRef, Result, Field, Compiled, Draft, World, Handle, DatasetRef,
-         TokenizerRef, WeightsRef, Region>(L);
-  define_as_tensor<StateRef, Scalar>(L);
+  define<Tensor, RunRef, Result, Field, Compiled, Draft, World, Handle, DatasetRef, TokenizerRef,
+         WeightsRef, Region>(L);
+  define_as_tensor<StateRef, Scalar, Host>(L);
 }
 
 }  // namespace orrery::lua

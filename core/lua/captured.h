@@ -19,6 +19,7 @@ class Captured {
   bool watch(lua_State* L, int index);
   // Takes the snapshot.
   void take(lua_State* L);
+  uint64_t hash() const { return hash_; }  // of the snapshot
   // The values that differ from those at take(), by name: {"'cfg.k' of the function at f.lua:7",
   // "was 1 when the step was traced and is 2 now"}. Tables of more than kMostEntries entries, and
   // values inside more than kMostDepth tables, are left out.

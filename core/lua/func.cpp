@@ -3,6 +3,7 @@
 // Compiled functions of tensors in Lua (orrery.func), and the run-time numbers that traces may
 // read.
 #include "lua/call.h"
+#include "lua/captured.h"
 
 namespace orrery::lua {
 namespace {
@@ -42,7 +43,9 @@ TraceRecord::Again again(const Function& body, const Program& program,
   };
 }
 
-Compiled func(lua_State* L, Index body) {
+// `stream`: of the random numbers, for what the library makes by itself; "": the next of the
+// script's functions, which are counted.
+Compiled func(lua_State* L, Index body, const std::string& stream) {
   auto record = std::make_shared<TraceRecord>();
   const bool watched = record->watch(L, body);
   auto trace = [function = Function(L, body), record, watched](Program& program,
@@ -53,11 +56,24 @@ Compiled func(lua_State* L, Index body) {
                    again(function, program, inputs));
     return outputs;
   };
-  return {
-      orrery::Function::make(trace, user_line(L), fmt::format("func.{}/", ++ordinals().functions),
-                             fmt::format("func-{}", ++ordinals().told_functions)),
-      record};
+  const auto name = [&](int64_t& count) {
+    return stream.empty() ? std::to_string(++count) : stream;
+  };
+  return {orrery::Function::make(trace, user_line(L),
+                                 fmt::format("func.{}/", name(ordinals().functions)),
+                                 fmt::format("func-{}", name(ordinals().told_functions))),
+          record};
 }
+
+// A hash of the values that these functions of the script close over.
+int64_t captured(lua_State* L, Index functions) {
+  Captured all;
+  list_at(L, functions, [&](lua_State* state, int at) { return all.watch(state, at); });
+  all.take(L);
+  return static_cast<int64_t>(all.hash());
+}
+
+bool tracing() { return Trace::current() != nullptr; }
 
 Argument argument_at(lua_State* L, int index) {
   const bool real = lua_type(L, index) == LUA_TNUMBER && !lua_isinteger(L, index);
@@ -91,9 +107,13 @@ void require_main_thread(lua_State* L) {
 
 std::vector<Api> func_api() {
   return {
-      {"engine.func(body: function) -> Program; Traces a function of tensors, once per input "
-       "shapes.",
+      {"engine.func(body: function, stream: string = '') -> Program; Traces a function of tensors, "
+       "once per input shapes. `stream`: of its random numbers; '': the next of the script's.",
        call<func>},
+      {"engine.captured(functions: table) -> integer; A hash of the values that functions of the "
+       "script close over.",
+       call<captured>},
+      {"engine.tracing() -> boolean; Whether a function is being traced.", call<tracing>},
       {"engine.scalar(name: string, dtype: dtype = 'f32') -> Tensor; In a trace: the run-time "
        "number of this name.",
        call<scalar>},

@@ -117,6 +117,30 @@ std::string show(lua_State* L, Host& host) {
   return text + (shown < x.type.elements() ? ", ...}" : shown ? "}" : "");
 }
 
+// Copies the elements first + i * step of each dim, `count` of them, to a tensor of these dims.
+HostTensor part(lua_State* L, Host& host, Index first, Index count, Index step, Index shape) {
+  const HostTensor& x = host.value;
+  const Dims from = to_integers(L, first, "first"), n = to_integers(L, count, "count"),
+             by = to_integers(L, step, "step"), &dims = x.type.dims;
+  HostTensor y = HostTensor::make({x.type.dtype, n});
+  const auto size = static_cast<size_t>(orr_dtype_bytes(x.type.dtype));
+  Dims at(dims.size(), 0);
+  for (int64_t i = 0; i < y.type.elements(); ++i) {
+    int64_t place = 0;
+    for (size_t d = 0; d < dims.size(); ++d) place = place * dims[d] + from[d] + at[d] * by[d];
+    std::memcpy(y.data<std::byte>() + static_cast<size_t>(i) * size,
+                x.data<std::byte>() + static_cast<size_t>(place) * size, size);
+    for (size_t d = dims.size(); d-- > 0 && ++at[d] == n[d];) at[d] = 0;
+  }
+  y.type.dims = to_integers(L, shape, "shape");
+  return y;
+}
+
+int64_t length(lua_State*, Host& x, Index) {
+  if (x.value.type.dims.empty()) fail(ORR_INVALID, "a tensor without dims has no length");
+  return x.value.type.dims[0];
+}
+
 Dims shape(Host& x) { return x.value.type.dims; }
 Dtype dtype(Host& x) { return {x.value.type.dtype}; }
 
@@ -174,6 +198,11 @@ std::vector<Api> host_api() {
       {"HostTensor:item() -> number; The only element.", call<item>},
       {"engine.bytes(x: HostTensor) -> string; The elements as they lie in memory.",
        call<bytes_of>},
+      {"engine.part(x: HostTensor, first: table, count: table, step: table, shape: table) -> "
+       "HostTensor; Of each dim `count` elements, the 0-based `first`, first + step, ..., which "
+       "exist, as a tensor of this shape.",
+       call<part>},
+      {"HostTensor.__len(a: any, b?: any) -> integer; How long the first dim is.", call<length>},
       {"HostTensor.__tostring(a: any, b?: any) -> string; Type and first elements.", call<show>},
   };
 }

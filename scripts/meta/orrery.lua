@@ -391,6 +391,7 @@ function orrery.scan(step, state, x) end
 ---@class orrery.Tensor
 ---@field shape integer[]
 ---@field dtype orrery.DType
+---@field [integer|table] orrery.Tensor x[2], x[{1, {2, 5}}]: of each dim one place, or a range with both ends
 ---@operator add(orrery.Tensor|number): orrery.Tensor
 ---@operator sub(orrery.Tensor|number): orrery.Tensor
 ---@operator mul(orrery.Tensor|number): orrery.Tensor
@@ -932,6 +933,15 @@ function orrery.engine.trace_as(training) end
 ---@return string
 function orrery.engine.bytes(x) end
 
+---Of each dim `count` elements, the 0-based `first`, first + step, ..., which exist, as a tensor of this shape.
+---@param x orrery.HostTensor
+---@param first table
+---@param count table
+---@param step table
+---@param shape table
+---@return orrery.HostTensor
+function orrery.engine.part(x, first, count, step, shape) end
+
 ---@class orrery.engine.buffer.Options
 ---@field init? any a number, a HostTensor, or nn.init's
 ---@field dtype? orrery.DType element type (default 'f32')
@@ -1023,10 +1033,20 @@ function orrery.engine.stop(run, signal) end
 ---@return table[]
 function orrery.engine.checkpoints(directory) end
 
----Traces a function of tensors, once per input shapes.
+---Traces a function of tensors, once per input shapes. `stream`: of its random numbers; '': the next of the script's.
 ---@param body function
+---@param stream? string
 ---@return orrery.Program
-function orrery.engine.func(body) end
+function orrery.engine.func(body, stream) end
+
+---A hash of the values that functions of the script close over.
+---@param functions table
+---@return integer
+function orrery.engine.captured(functions) end
+
+---Whether a function is being traced.
+---@return boolean
+function orrery.engine.tracing() end
 
 ---In a trace: the run-time number of this name.
 ---@param name string
@@ -1331,7 +1351,7 @@ function orrery.engine.templates() end
 ---@return string
 function orrery.engine.make_directory(path) end
 
----@class orrery.HostTensor
+---@class orrery.HostTensor: orrery.Tensor
 ---@field shape integer[]
 ---@field dtype orrery.DType
 local HostTensor = {}
@@ -1348,7 +1368,7 @@ function HostTensor:item() end
 ---@param path string
 function HostTensor:save(path) end
 
----@class orrery.State
+---@class orrery.State: orrery.Tensor
 ---@field shape integer[]
 ---@field dtype orrery.DType
 ---@field name string
@@ -1384,7 +1404,7 @@ function State:freeze(frozen) end
 ---@return any
 function State:identity() end
 
----@class orrery.Scalar
+---@class orrery.Scalar: orrery.Tensor
 ---@field value number
 local Scalar = {}
 

@@ -4,15 +4,12 @@
 local names = require "orrery.pytorch_names"
 
 local hints = {
-  { class = "HostTensor", number = "take its numbers by :item() or :tolist(), or compute in an orrery.func",
-    element = "write x:tolist()[1]" },
+  { class = "HostTensor", number = "take its numbers by :item() or :tolist()" },
   { class = "StepResult", number = "take the loss by :mean(), other results by :get(name)" },
-  { class = "State", number = "take its numbers by :read():item() or :read():tolist()",
-    element = "write x:read():tolist()[1], or x:slice(dim, first, last) in a traced function" },
+  { class = "State", number = "take its numbers by :read():item() or :read():tolist()" },
   { class = "Scalar", number = "its number is x.value" },
   { class = "Tensor", number = "a Tensor has no numbers while its function is traced: compute with its methods, and "
-    .. "return what you want to see, from a loss as a second result {name = x} that result:get(name) reads",
-    element = "write x:slice(dim, first, last)" },
+    .. "return what you want to see, from a loss as a second result {name = x} that result:get(name) reads" },
 }
 
 local asks = { item = true, tolist = true, numpy = true, read = true, value = true, get = true }
@@ -25,7 +22,7 @@ local M = {}
 function M.member(class, member)
   if not is_tensor[class] and names.find(class, member) then return names.hint(class, member) end
   for _, hint in ipairs(hints) do
-    if hint.class == class and type(member) == "number" then return "; " .. (hint.element or hint.number) end
+    if hint.class == class and type(member) == "number" then return "; " .. hint.number end
     if hint.class == class and asks[member] then return "; " .. hint.number end
   end
   if not is_tensor[class] then return "" end

@@ -79,12 +79,15 @@ local function function_stub(entry, add)
     entry.method and ":" or ".", entry.name, table.concat(names, ", "))
 end
 
+local is_tensor = { HostTensor = true, State = true, Scalar = true } -- which have the methods of tensors, too
+
 local function class_stub(owner, add)
-  add("\n---@class %s\n", luals_name(owner))
+  add("\n---@class %s%s\n", luals_name(owner), is_tensor[owner] and ": orrery.Tensor" or "")
   for _, field in ipairs(fields) do
     if field.owner == owner then add("---@field %s %s\n", field.name, field.returns) end
   end
   if owner == "Tensor" then
+    add "---@field [integer|table] orrery.Tensor x[2], x[{1, {2, 5}}]: of each dim one place, or a range with both ends\n"
     for _, name in ipairs { "add", "sub", "mul", "div", "mod", "pow" } do
       add("---@operator %s(orrery.Tensor|number): orrery.Tensor\n", name)
     end
@@ -183,6 +186,16 @@ end
 
 local of_the_library = { engine = true, Region = true, Program = true, Weights = true }
 
+local told_of_places = "- **`Tensor[place]`** `orrery.Tensor`: One place of the first dim, `x[2]`, or of each dim a place or a "
+  .. "range {first, last, step?}, `x[{1, {2, 5}}]`; {} is all of a dim. Places count from 1, and from -1 at the end; ranges "
+  .. "include both ends; a dim of which one place is taken is gone."
+local told_of_tensors = {
+  HostTensor = "Has the operators and methods of tensors. In a traced function it is a constant; elsewhere they are computed "
+    .. "at once and give\nHostTensors: `x * 2`, `x:sum(1)`, `#x`, and `model(x)` of a module.",
+  State = "Is a tensor in traced functions, with the value that it has then; elsewhere `State:read()` gives the value.",
+  Scalar = "Is a tensor without dims in traced functions.",
+}
+
 -- docs/api.md.
 function M.page()
   local list, add = texts()
@@ -195,9 +208,11 @@ declarations for editors; `orrery.help "name"` prints the same.
   for _, owner in ipairs(owners) do
     if of_the_library[owner] then goto next end
     add("\n## %s\n\n", owner)
+    if is_tensor[owner] then add("%s\n\n", told_of_tensors[owner]) end
     for _, field in ipairs(fields) do
       if field.owner == owner and is_class(owner) then add("- **`%s.%s`** `%s`\n", owner, field.name, field.returns) end
     end
+    if owner == "Tensor" then add("%s\n", told_of_places) end
     for _, entry in ipairs(entries_of(owner)) do
       add("- **`%s%s`**: %s\n", call_of(entry), entry.returns == "" and "" or " -> " .. entry.returns, entry.doc)
       for _, p in ipairs(entry.parameters) do

@@ -6,6 +6,7 @@ local orrery = require "orrery"
 local engine = orrery.engine
 local manual, completion, conditions =
   require "orrery.manual", require "orrery.completion", require "orrery.conditions"
+local host_table = require "orrery.host_table"
 
 local M = {}
 
@@ -57,7 +58,8 @@ end
 -- How a value is shown.
 local function shown(value)
   local kind = orrery.type(value)
-  if kind == "HostTensor" or kind == "State" then return engine.told(value) end
+  if kind == "State" then return engine.told(value) end
+  if kind == "HostTensor" then return host_table(value) end
   if kind ~= "StepResult" then return one_line(value, 0) end
   local parts = {}
   for i, name in ipairs(value:names()) do

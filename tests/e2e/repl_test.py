@@ -90,8 +90,23 @@ class Repl(unittest.TestCase):
         self.assertEqual(
             piped("1 + 1", "local a, b = 2, 'x'", "a, b", "{1, 2, k = {3}}", "orrery.tensor { 1.0, 2.0 }", "nil", "a = a + 1",
                   "a", "string.rep('ab', a)", "print(7)", "local function g() return a end", "g()"),
-            ["2", "2", '"x"', "{1, 2, k = {3}}", "f32[2]: mean 1.5, std 0.5, min 1, max 2; first 1 2", "3", '"ababab"',
-             "7", "3"])
+            ["2", "2", '"x"', "{1, 2, k = {3}}", "f32[2]: mean 1.5, std 0.5, min 1, max 2", "  1  2", "3", '"ababab"', "7",
+             "3"])
+
+    def test_tensors_compute_and_are_shown_as_tables(self):
+        lines = piped("x = orrery.tensor { { 1.0, -2.5 }, { 3.25, 40.0 } }", "x * 2", "x:sum(), x[{2, 1}]", "x:gt(1)",
+                      "#x", "x[{ {}, 2 }]", "model = nn.linear(2, 1)", "model.weight:write { { 1.0, 2.0 } }",
+                      "model.bias:write { 0.5 }", "model(x)", "x[3]", "orrery.stack { x, x }",
+                      "orrery.func(function() return orrery.iota(300):reshape(20, 15) end)()")
+        self.assertEqual(lines[:17], [
+            "f32[2,2]: mean 20.875, std 34.3809, min -5, max 80", "    2   -5", "  6.5   80", "f32[] 41.75", "f32[] 3.25",
+            "bool[2,2]: mean 0.5, std 0.5, min 0, max 1", "  false  false", "   true   true", "2",
+            "f32[2]: mean 18.75, std 21.25, min -2.5, max 40", "  -2.5    40",
+            "f32[2,1]: mean 40.125, std 43.625, min -3.5, max 83.75", "   -3.5", "  83.75",
+            "error: [11]:1: index: place 3 of dim 1 does not exist: it has 2 elements, counted 1..2 or -1..-2",
+            "f32[2,2,2]: mean 10.4375, std 17.1905, min -2.5, max 40", "[1]"])
+        self.assertEqual(lines[-13], "    0    1    2    3    4  ...   10   11   12   13   14")
+        self.assertEqual(lines[-7].strip(), "...")
 
     def test_lines_that_go_on(self):
         self.assertEqual(piped("for i = 1, 2 do", "  print(i)", "end", "local t = {", "  5,", "}", "t", "[[a", "b]]"),

@@ -8,7 +8,7 @@
 ---@return fun(...):orrery.Module
 local _, orrery = ...
 local tree = require "orrery.nn.module_tree"
-local hints = require "orrery.hints"
+local hints, eager = require "orrery.hints", require "orrery.eager"
 local info = tree.info
 local keep_frame, results = orrery.engine.keep_frame, orrery.engine.results
 local checked, methods = require "orrery.checked", {}
@@ -27,6 +27,7 @@ local meta = {
     orrery.fail(("%s has no part '%s'%s"):format(info[m].kind, key, hint))
   end,
   __call = keep_frame(function(m, ...)
+    if eager.is_for_now(...) then return eager.call_module(m, ...) end
     local self = info[m]
     local region <close> = orrery.region(self.path == "" and self.kind
       or self.root and self.root .. "." .. self.path or self.path)

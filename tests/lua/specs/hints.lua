@@ -20,13 +20,10 @@ for _, text in ipairs { sum, result } do
   traced(text, function(x) return ("%f"):format(x) end)
   traced(text, function(x) return "x is " .. x end)
 end
-traced("write x:slice(dim, first, last)", function(x) return x[1] end)
+local t = orrery.tensor { 1.5 }
+traced("a HostTensor value (upvalue 't')", function() return "t is " .. t end)
 
 local net = nn.linear(1, 1)
-local t = orrery.tensor { 1.5 }
-traced("a HostTensor value (upvalue 't'); take its numbers by :item() or :tolist(), or compute in an orrery.func",
-  function() return t + 1 end)
-says("write x:tolist()[1]", function() return t[1] end)
 says("take its numbers by :read():item()", function() return net.weight:item() end)
 says("its number is x.value", function() return orrery.input("k", 1):item() end)
 local run = orrery.compile(function(b) return nn.mse(net(b.x), b.x) end, { params = net, optimizer = optim.sgd {} })

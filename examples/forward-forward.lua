@@ -50,7 +50,7 @@ end
 
 -- The sum of all layers' losses: stop_gradient keeps each from the layers before its own.
 local function loss(batch)
-  local other = (orrery.uniform(batch.y:cast "f32") * (args.classes - 1)):floor():cast "i64" + 1
+  local other = (orrery.uniform(batch.y) * (args.classes - 1)):floor():cast "i64" + 1
   local right, wrong = model(batch.x, batch.y), model(batch.x, (batch.y + other) % args.classes)
   local sum = 0
   for i = 1, args.layers do

@@ -2,8 +2,8 @@
 --
 -- The forward-forward algorithm (Hinton, arXiv:2212.13345): nothing is propagated backward from layer to layer. Each
 -- layer has a loss of its own, which wants its squared activations large for images that carry their own label, and
--- small for images that carry a wrong one. Prints the accuracy on new images of ten characters, all of them drawn by the
--- script: 0.916 after the default steps.
+-- small for images that carry a wrong one. Prints the accuracy on new images of ten characters, all of them drawn by
+-- the script: 0.916 after the default steps.
 local orrery = require "orrery"
 local nn, optim, strategy = orrery.nn, orrery.optim, orrery.strategy
 local characters = require "models.characters"

@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
 -- A siamese network with the triplet loss (FaceNet, Schroff et al., arXiv:1503.03832): one network embeds all images,
--- so that two of a class come closer to each other than to those of other classes, by a margin. The third of a triplet is
--- looked for among all images of the batch, on whatever ranks those are. Prints how often new images of 20 characters
--- that were not trained on, one of each being known, have the right nearest neighbour: 0.615 by their pixels, 0.875 by
--- the embedding after the default steps.
+-- so that two of a class come closer to each other than to those of other classes, by a margin. The third of a triplet
+-- is looked for among all images of the batch, on whatever ranks those are. Prints how often new images of 20
+-- characters that were not trained on, one of each being known, have the right nearest neighbour: 0.615 by their
+-- pixels, 0.875 by the embedding after the default steps.
 local orrery = require "orrery"
 local nn, optim, strategy = orrery.nn, orrery.optim, orrery.strategy
 local characters = require "models.characters"

@@ -73,7 +73,7 @@ for i, parameter in ipairs(to) do parameter:write(from[i]:read()) end
 -- How much noise each time adds, and how much of the image is left then.
 local betas, left = {}, {}
 for t = 1, args.times do
-  betas[t] = (1e-4 + (0.02 - 1e-4) * (t - 1) / (args.times - 1)) * 1000 / args.times
+  betas[t] = math.min((1e-4 + (0.02 - 1e-4) * (t - 1) / (args.times - 1)) * 1000 / args.times, 0.999)
   left[t] = (left[t - 1] or 1) * (1 - betas[t])
 end
 local beta_at = orrery.buffer({ args.times }, { init = orrery.tensor(betas) })

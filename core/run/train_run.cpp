@@ -160,6 +160,7 @@ class TrainRun : public Run {
   // Tells the observers the numbers of an evaluation.
   void tell(StepResult& result, const std::string& name) {
     if (name.empty() || spec_.local) return;
+    if (!runtime_options().run_directory.empty()) runtime_.begin_run();
     const Observers::Scope told = runtime_.observe(spec_.told_as);
     for (const std::string& each : result.names())
       runtime_.observers().metric(steps_, name + "/" + each, result.get(each));

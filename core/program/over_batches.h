@@ -34,8 +34,8 @@ OverBatches add_up_batches(
 
 // "" if the results of a batch are functions of sums over its samples and of nothing else that
 // belongs to the batch; else what makes them depend on which samples meet in a batch, with its
-// line: "train.lua:12: samples read ...". The results are those of one function, traced for batches of
-// two sizes.
+// line: "train.lua:12: samples read others of their batch here". The results are those of one
+// function, traced for batches of two sizes.
 std::string why_not_of_sums(const Program& p, const std::vector<ValueId>& results,
                             const Program& of_other_size, const std::vector<ValueId>& others);
 

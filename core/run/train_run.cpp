@@ -65,7 +65,7 @@ class TrainRun : public Run {
     Variant& variant = *variant_for(batch, Purpose::evaluation);
     const auto scalars = scalars_of(steps_, batch);
     variant.make_copies();
-    return run_variant(variant, batch, scalars, steps_, true);
+    return run_variant(variant, batch, scalars, steps_, Purpose::evaluation);
   }
 
   std::shared_ptr<StepResult> evaluate_all(const Batches& next) override {
@@ -78,7 +78,7 @@ class TrainRun : public Run {
       auto scalars = scalars_of(steps_, *batch);
       scalars[kContinues] = pass.batches() > 0;
       variant.make_copies();
-      result = run_variant(variant, *batch, scalars, steps_, true);
+      result = run_variant(variant, *batch, scalars, steps_, Purpose::pass);
       pass.add(over_batches_.at(&variant), *result, spec_.line);
     }
     if (!result) fail(ORR_INVALID, "{}: run:eval: there is no sample to evaluate", spec_.line);
@@ -180,7 +180,7 @@ class TrainRun : public Run {
     const auto scalars = last_scalars_ = scalars_of(steps_ + 1, batch);
     variant.make_copies();
     const uint64_t sent = sent_so_far(), copied = runtime_.copies().bytes_moved();
-    auto result = run_variant(variant, batch, scalars, steps_ + 1, false);
+    auto result = run_variant(variant, batch, scalars, steps_ + 1, Purpose::training);
     ++steps_, ++counters_.steps;
     rounds_.run_after(steps_, spec_, counters_);
     counters_.bytes_sent += sent_so_far() - sent;
@@ -236,15 +236,15 @@ class TrainRun : public Run {
 
   std::shared_ptr<StepResult> run_variant(Variant& variant, const BatchFields& batch,
                                           const std::map<std::string, double>& scalars,
-                                          int64_t step, bool evaluation) {
+                                          int64_t step, Purpose purpose) {
     const auto set = [&] {
       variant.set_scalars(scalars, step);
       Spans::run(telling_.data_mark(), [&] { variant.set_batch(batch); });
     };
-    if (evaluation) {
+    if (purpose != Purpose::training) {
       set();
       variant.run();
-      return fetched(variant, step, true);
+      return fetched(variant, step, purpose);
     }
     const bool twice = is_verified(step);
     if (!twice) set();
@@ -253,7 +253,7 @@ class TrainRun : public Run {
         verify(variant, set, step);
       else
         variant.run(telling_.spans());
-      auto result = fetched(variant, step, false);
+      auto result = fetched(variant, step, purpose);
       if (!has_finite_norm(*result)) check_parameters(variant, step);
       return result;
     } catch (const std::exception& e) {
@@ -282,11 +282,14 @@ class TrainRun : public Run {
     variant.run_twice(set, spec_.line, step, ranks());
   }
 
-  std::shared_ptr<StepResult> fetched(Variant& variant, int64_t step, bool evaluation) {
+  // What is watched belongs to one batch, and is no result of a pass over several.
+  std::shared_ptr<StepResult> fetched(Variant& variant, int64_t step, Purpose purpose) {
+    const bool evaluation = purpose != Purpose::training;
     auto tensors = variant.fetch_tensors(false);
     std::map<std::string, double> values = take_watched(
         tensors, fmt::format("{}{} {}", spec_.told_as.empty() ? "" : spec_.told_as + " ",
                              evaluation ? "evaluation after step" : "step", step));
+    if (purpose == Purpose::pass) values.clear();
     values.merge(variant.fetch_scalars());
     auto result = result_of(std::move(values), step, evaluation);
     for (auto& [name, tensor] : tensors) result->tensors[name] = tensor;

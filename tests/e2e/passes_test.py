@@ -42,8 +42,8 @@ def expected(scores):
 
 
 class Passes(unittest.TestCase):
-    def passes(self, stack, ranks, size, *words):
-        done = orrery("run", "-n", ranks, *words, HERE / "passes.lua", f"stack={stack}", f"size={size}")
+    def passes(self, stack, ranks, size, *words, first="false"):
+        done = orrery("run", "-n", ranks, *words, HERE / "passes.lua", f"stack={stack}", f"size={size}", f"first={first}")
         self.assertEqual(done.code, 0, f"{stack} {done.err}")
         lines = done.out.splitlines()
         self.assertEqual(len(lines), 5, done.out)
@@ -73,13 +73,14 @@ class Passes(unittest.TestCase):
 
     def test_numbers_are_recorded(self):
         with tempfile.TemporaryDirectory() as folder:
-            out = self.passes("strategy.data {}", 2, 5, "--dir", folder)
+            out = self.passes("strategy.data {}", 2, 5, "--dir", folder, first="true")
             recorded = [json.loads(line) for line in (pathlib.Path(folder) / "metrics.jsonl").read_text().splitlines()]
         losses = [(each["step"], each["eval/loss"]) for each in recorded if "eval/loss" in each]
         self.assertEqual([step for step, _ in losses], [2, 4])
         for (_, loss), line in zip(losses, out.splitlines()[0:4:2], strict=True):
             self.assertAlmostEqual(loss, float(line.split()[0]), places=6)
         self.assertEqual(sum("eval/accuracy" in each for each in recorded), 2)
+        self.assertEqual([each["step"] for each in recorded if "first/loss" in each], [0])
 
 
 if __name__ == "__main__":

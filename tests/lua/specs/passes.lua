@@ -151,6 +151,13 @@ os.remove(folder)
 trained:save(folder)
 for line in io.lines(folder .. "/checkpoint.json") do assert(not line:find("pass.", 1, true), line) end
 
+-- What is watched is of a batch.
+local watched = compiled(function(b)
+  orrery.watch(b.x * scale, "v")
+  return (b.x * scale):mean()
+end, { scale = scale })
+assert(#watched:eval(squares, { size = 4 }):names() == 1 and #watched:eval({ x = { 1.0, 2.0 } }):names() > 1)
+
 -- What depends on which samples meet, or on how many: right in one batch, refused in several.
 local x = orrery.data.arrays { x = orrery.tensor({ 1, 2, 3, 6 }, "f32") }
 local function only_whole(part, loss)

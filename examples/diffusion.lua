@@ -41,11 +41,10 @@ local Block = nn.module("Block", function(m, inputs, outputs)
   m.before, m.conv1 = norm(inputs), conv(inputs, outputs)
   m.time = nn.linear(4 * args.width, outputs)
   m.between, m.conv2 = norm(outputs), conv(outputs, outputs)
-  local around = inputs == outputs and nn.identity or nn.conv2d(inputs, outputs, 1)
-  m.around = around
+  m.around = inputs == outputs and nn.identity or nn.conv2d(inputs, outputs, 1)
   return function(x, time)
     local y = m.conv1(m.before(x)) + m.time(time):reshape(-1, outputs, 1, 1)
-    return m.conv2(m.between(y)) + around(x)
+    return m.conv2(m.between(y)) + m.around(x)
   end
 end)
 local UNet = nn.module("UNet", function(m)

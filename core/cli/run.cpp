@@ -13,6 +13,7 @@
 #include "base/machine.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/records_directory.h"
 #include "edit/planner.h"
 #include "launch/affinity.h"
 #include "launch/environment.h"
@@ -41,7 +42,9 @@ struct Choice {
   uint64_t link_speed = 0;
   bool profile = false, check_nan = false, fallback = false;
   int64_t verify = 0;
-  std::string directory;             // of the run; "": there is none
+  std::string directory;  // of the run; "": it is not named
+  std::string records;    // then the one that is made when there is something to record
+  bool no_directory = false;
   std::vector<std::string> observe;  // NAME=OPTIONS
   std::string hosts, remote_shell = default_remote_shell();
   bool as_host = false;
@@ -152,6 +155,7 @@ void apply(const Choice& choice) {
   options.verify = choice.verify;
   options.fallback = choice.fallback;
   options.run_directory = choice.directory;
+  options.records = choice.records;
   options.observe = observers_of(choice);
   options.link_speed = choice.link_speed;
   if (choice.threads > 0)
@@ -169,6 +173,8 @@ std::vector<std::string> rank_command(const Choice& choice) {
   if (choice.link_speed)
     argv.insert(argv.end(), {"--link-speed", std::to_string(choice.link_speed)});
   if (!choice.directory.empty()) argv.insert(argv.end(), {"--dir", choice.directory});
+  if (!choice.records.empty()) argv.insert(argv.end(), {"--records", choice.records});
+  if (choice.directory.empty() && choice.records.empty()) argv.push_back("--no-dir");
   for (const std::string& given : choice.observe) argv.insert(argv.end(), {"--observe", given});
   argv.insert(argv.end(), choice.arguments.begin(), choice.arguments.end());
   return argv;
@@ -268,8 +274,13 @@ Examples:
   command->add_flag("--fallback", choice->fallback,
                     "Load an older checkpoint of the directory where the newest is damaged; "
                     "--restarts implies it");
-  command->add_option("--dir", choice->directory,
-                      "Run directory, for what observers write; made if missing");
+  CLI::Option* named = command->add_option(
+      "--dir", choice->directory,
+      "Run directory, for what observers write; made if missing. Without it: runs/TIME-SCRIPT");
+  command->add_flag("--no-dir", choice->no_directory, "No run directory: nothing is recorded")
+      ->excludes(named);
+  command->add_option("--records", choice->records)
+      ->group("");  // hidden: a launcher names the directory of its ranks with it
   command
       ->add_option(
           "--observe", choice->observe,
@@ -286,6 +297,8 @@ Examples:
     check_names(*command, *choice);
     observers_of(*choice);
     tell_unused();
+    if (choice->directory.empty() && !choice->no_directory && !choice->as_host)
+      if (choice->records.empty()) choice->records = records_directory(choice->arguments.front());
     if (choice->threads < 0) fail(ORR_INVALID, "--threads {}: at least 1, or 0", choice->threads);
     pinning() = {choice->pin == "cores", command->count("--pin") > 0};
     if (choice->as_host) {

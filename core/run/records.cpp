@@ -104,7 +104,11 @@ std::vector<uint8_t> pixels_of(const HostTensor& x, const Tiles& t) {
 }  // namespace
 
 void record_number(const RecordPlace& place, double value) {
-  tell(place, [&](Observers& to) { to.metric(place.step, place.name, value); });
+  tell(place, [&](Observers& to) {
+    orr_event_record e = event(ORR_EVENT_METRIC, place);
+    e.value = value, e.detail = "script";
+    to.send(e);
+  });
 }
 
 void record_text(const RecordPlace& place, const std::string& given) {

@@ -10,6 +10,7 @@
 #include "json_text.h"
 #include "record_file.h"
 #include "text_file.h"
+#include "thinning.h"
 
 namespace {
 
@@ -25,6 +26,7 @@ class Metrics {
     const std::string directory = config.directory;
     if (config.rank == 0) file_.append(directory + "/metrics.jsonl");
     records_.begin(directory);
+    thinning_.begin(observer::is_by_default(config));
     facts_path_ = directory + "/facts." + std::to_string(config.rank) + ".jsonl";
     status_ = "finished", error_.clear();
   }
@@ -38,13 +40,7 @@ class Metrics {
     switch (event.kind) {
       case ORR_EVENT_RUN_BEGIN: planned(event); break;
       case ORR_EVENT_METRIC:
-        write(event, event.text, event.value);
-        file_.flush_in_time(event.time);
-        break;
-      case ORR_EVENT_STEP_END:
-        write(event, "seconds", event.seconds);
-        file_.flush();
-        break;
+      case ORR_EVENT_STEP_END: thinning_.pass(event, [this](auto& e) { number_of(e); }); break;
       case ORR_EVENT_TEXT: records_.text(event); break;
       case ORR_EVENT_IMAGE: records_.image(event); break;
       case ORR_EVENT_HISTOGRAM: records_.histogram(event); break;
@@ -52,10 +48,19 @@ class Metrics {
     }
   }
 
-  void stop() { file_.close(), records_.close(), facts_.close(), facts_path_.clear(); }
+  void stop() {
+    if (file_) thinning_.end([this](auto& e) { number_of(e); });
+    file_.close(), records_.close(), facts_.close(), facts_path_.clear();
+  }
   int32_t wants(int64_t) const { return 0; }
 
  private:
+  void number_of(const orr_event_record& event) {
+    const bool last = event.kind == ORR_EVENT_STEP_END;
+    write(event, last ? "seconds" : event.text, last ? event.seconds : event.value);
+    last ? file_.flush() : file_.flush_in_time(event.time);
+  }
+
   void write(const orr_event_record& event, std::string_view tag, double value) {
     file_.write("{\"step\":" + std::to_string(event.step) + ",\"time\":" + number(event.time) +
                 "," + observer::quoted(tag) + ":" + number(value) + "}\n");
@@ -95,6 +100,7 @@ class Metrics {
   std::string status_, error_;  // as the run will end, and the first line of its error
   observer::TextFile file_, facts_;
   observer::RecordFile records_;
+  observer::Thinning thinning_;
 };
 
 }  // namespace

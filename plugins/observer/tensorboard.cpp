@@ -16,6 +16,7 @@
 #include "json_text.h"
 #include "png.h"
 #include "text_file.h"
+#include "thinning.h"
 
 namespace {
 
@@ -29,6 +30,7 @@ class TensorBoard {
     stop();
     every_ = steps_of(std::string(observer::options(config)));
     facts_.clear(), told_ = 0, begun_ = false;
+    thinning_.begin(observer::is_by_default(config));
     directory_ = config.rank == 0 ? config.directory : "";
     if (config.directory[0] == 0) every_ = 0;
   }
@@ -43,10 +45,7 @@ class TensorBoard {
     switch (event.kind) {
       case ORR_EVENT_RUN_BEGIN: begin(event.time); break;
       case ORR_EVENT_METRIC:
-        scalar(event, event.text, event.value);
-        file_.flush_in_time(event.time);
-        break;
-      case ORR_EVENT_STEP_END: end_step(event); break;
+      case ORR_EVENT_STEP_END: thinning_.pass(event, [this](auto& e) { number_of(e); }); break;
       case ORR_EVENT_FACT:
         if (observer::is_long(event)) note(event);
         break;
@@ -67,9 +66,18 @@ class TensorBoard {
     }
   }
 
-  void stop() { file_.close(); }
+  void stop() {
+    if (file_) thinning_.end([this](auto& e) { number_of(e); });
+    file_.close();
+  }
 
  private:
+  void number_of(const orr_event_record& event) {
+    if (event.kind == ORR_EVENT_STEP_END) return end_step(event);
+    scalar(event, event.text, event.value);
+    file_.flush_in_time(event.time);
+  }
+
   static int64_t steps_of(const std::string& options) {
     if (options.empty()) return 0;
     const std::string key = "histograms:";
@@ -156,6 +164,7 @@ class TensorBoard {
   size_t told_ = 0;
   std::map<std::string, std::string> facts_;
   observer::TextFile file_;
+  observer::Thinning thinning_;
 };
 
 }  // namespace

@@ -29,7 +29,8 @@ class Installed(unittest.TestCase):
         kept = {k: v for k, v in os.environ.items() if not k.startswith("ORRERY_")}
         cls.environment = kept | {"PATH": f"{program.parent}:{kept['PATH']}", "PKG_CONFIG_PATH": str(packages),
                                   "CCACHE_BASEDIR": cls.place, "CCACHE_NOHASHDIR": "1",
-                                  "ORRERY_PIN": "none"}  # other tests run beside
+                                  "ORRERY_PIN": "none",  # other tests run beside
+                                  "ORRERY_NO_DIR": "1"}
 
     def folder(self):
         """One that lies as far from what is installed as any other: the compiler cache compares ways between them."""

@@ -12,7 +12,7 @@ import tempfile
 import unittest
 
 BUILD = pathlib.Path(sys.argv[1]).resolve()
-ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("ORRERY_")}
+ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("ORRERY_")} | {"ORRERY_NO_DIR": "1"}
 
 
 def orrery(*words, program=BUILD / "orrery", **variables):

@@ -48,6 +48,7 @@ std::string take(int fd) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   setenv("ORRERY_PIN", "none", 1);  // bits are judged, no speed: whoever else works here goes on
+  setenv("ORRERY_NO_DIR", "1", 1);
   setenv(wire::job_variable, job.c_str(), 1);
   for (const std::string& entry : variables) {
     const size_t equals = entry.find('=');

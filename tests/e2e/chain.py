@@ -18,7 +18,7 @@ import tempfile
 import time
 
 from launchers_test import ENVIRONMENT, MPIEXEC, MPIRUN, has_mpi
-from program import BUILD, HERE, PATIENCE, PINNING, orrery, session_members, wait_for
+from program import BUILD, HERE, PATIENCE, SETTINGS, orrery, session_members, wait_for
 
 LINKS = int(sys.argv[2]) if len(sys.argv) > 2 else 5
 SEED = int(sys.argv[3]) if len(sys.argv) > 3 else random.SystemRandom().randrange(10**6)
@@ -62,7 +62,7 @@ class Link:
         words = [*LAUNCHERS[backend](ranks), "--threads", 1, SCRIPT, f"at={folder}/at", f"stack={stack}"]
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
-                list(map(str, words)), env=kept | PINNING | ENVIRONMENT | {"ORRERY_DEADLINE": "5"},
+                list(map(str, words)), env=kept | SETTINGS | ENVIRONMENT | {"ORRERY_DEADLINE": "5"},
                 start_new_session=True, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
         if not starting:
             wait_for(lambda: self.process.poll() is not None or DIGESTS.search(self.log.read_text()), PATIENCE)

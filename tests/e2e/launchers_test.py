@@ -16,7 +16,7 @@ import tempfile
 import time
 import unittest
 
-from program import PINNING, session_members
+from program import SETTINGS, session_members
 
 BUILD = pathlib.Path(sys.argv[1]).resolve()
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
@@ -33,7 +33,7 @@ ENVIRONMENT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": 
 
 def start(command, **variables):
     kept = {k: v for k, v in os.environ.items() if not k.startswith("ORRERY_")}
-    return subprocess.Popen(list(map(str, command)), cwd=SOURCE, env=kept | PINNING | ENVIRONMENT | variables,
+    return subprocess.Popen(list(map(str, command)), cwd=SOURCE, env=kept | SETTINGS | ENVIRONMENT | variables,
                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                             text=True, start_new_session=True)
 

@@ -10,10 +10,10 @@ import unittest
 
 from launchers_test import ENVIRONMENT, GPT, MPIRUN, digest, has_mpi, run
 from launchers_test import orrery as command
-from program import HERE, PINNING, Job, orrery, session_members
+from program import HERE, SETTINGS, Job, orrery, session_members
 
 ALLOWED = os.sched_getaffinity(0)
-PINNING.clear()
+del SETTINGS["ORRERY_PIN"]
 
 
 class Pinning(unittest.TestCase):

@@ -43,8 +43,9 @@ def session_members(session):
 
 
 # Trainings of tests run beside each other: none has cores of its own, or those of one that goes on and on (a job
-# that a test is about to end) would be kept from all others. pinning_test.py takes this back.
-PINNING = {"ORRERY_PIN": "none"}
+# that a test is about to end) would be kept from all others. pinning_test.py takes this back. What they train is
+# recorded nowhere unless a test names a directory; default_directory_test.py takes this back.
+SETTINGS = {"ORRERY_PIN": "none", "ORRERY_NO_DIR": "1"}
 
 
 def wait_for(condition, seconds):
@@ -73,7 +74,7 @@ class Job:
     def __init__(self, *words, cwd=SOURCE, limit=None, launcher=(), stdin=False, **variables):
         kept = {k: v for k, v in os.environ.items() if not k.startswith("ORRERY_")}
         self.process = subprocess.Popen(
-            [*map(str, launcher), BUILD / "orrery", *map(str, words)], cwd=cwd, env=kept | PINNING | variables, text=True,
+            [*map(str, launcher), BUILD / "orrery", *map(str, words)], cwd=cwd, env=kept | SETTINGS | variables, text=True,
             errors="replace",  # a message may quote a damaged file
             stdin=subprocess.PIPE if stdin else subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             start_new_session=True, preexec_fn=lambda: as_at_a_terminal(limit))

@@ -16,7 +16,7 @@ import tempfile
 import time
 import unittest
 
-from program import BUILD, PATIENCE, PINNING
+from program import BUILD, PATIENCE, SETTINGS
 
 MODEL = "model = nn.sequential { nn.linear(2, 3), nn.tanh, nn.linear(3, 1) }"
 RUN = ('run = orrery.compile(function(b) return nn.mse(model(b.x), b.y) end, '
@@ -26,7 +26,7 @@ BATCH = "batch = { x = orrery.tensor { { 1.0, 2.0 } }, y = orrery.tensor { { 3.0
 
 def environment(state):
     kept = {k: v for k, v in os.environ.items() if not k.startswith("ORRERY_")}
-    return kept | PINNING | {"XDG_STATE_HOME": state, "TERM": "dumb"}
+    return kept | SETTINGS | {"XDG_STATE_HOME": state, "TERM": "dumb"}
 
 
 def piped(*lines):

@@ -14,7 +14,7 @@ import sys
 import tempfile
 import unittest
 
-from program import PINNING
+from program import SETTINGS
 
 BUILD = pathlib.Path(sys.argv[1]).resolve()
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
@@ -26,7 +26,7 @@ GPT = [BUILD / "orrery", "run", "--threads", "1", "examples/gpt.lua", "data=exam
 def run(*command):
     """What has ended within two minutes, or the box is closed with all that is in it."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("ORRERY_", "SLURM_"))}
-    process = subprocess.Popen(list(map(str, command)), cwd=SOURCE, env=kept | PINNING, stdin=subprocess.DEVNULL,
+    process = subprocess.Popen(list(map(str, command)), cwd=SOURCE, env=kept | SETTINGS, stdin=subprocess.DEVNULL,
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
     try:
         out, err = process.communicate(timeout=120)

@@ -238,7 +238,7 @@ class Case:
             path = pathlib.Path(folder, "case.lua")
             path.write_text(self.text)
             command = f"ulimit -v {MEMORY >> 10}; exec '{build}/orrery' run -n {self.ranks} --threads 1 case.lua"
-            environment = {**os.environ, "ORRERY_DEADLINE": "15", "ORRERY_PIN": "none"}
+            environment = {**os.environ, "ORRERY_DEADLINE": "15", "ORRERY_PIN": "none", "ORRERY_NO_DIR": "1"}
             try:
                 done = subprocess.run(["bash", "-c", command], cwd=folder, text=True, errors="replace", capture_output=True,
                                       timeout=SECONDS, env=environment, stdin=subprocess.DEVNULL)

@@ -22,10 +22,10 @@ enum {
   ORR_EVENT_RUN_BEGIN =
       1, /* text: the run directory ("" if none); value: planned steps, 0 unknown */
   ORR_EVENT_STEP_END = 2, /* step, seconds = wall time of the step */
-  ORR_EVENT_METRIC = 3,   /* step, text = tag ("loss", "grad_norm"), value */
-  ORR_EVENT_LOG = 4,      /* text: a line of orrery.log */
-  ORR_EVENT_FAILURE = 5,  /* text: the error; value: 1 if the run was told to stop, and has saved */
-  ORR_EVENT_RUN_END = 6,  /* the last one, also after a FAILURE */
+  ORR_EVENT_METRIC = 3,  /* step, text = tag ("loss"), value; detail: "script" if that records it */
+  ORR_EVENT_LOG = 4,     /* text: a line of orrery.log */
+  ORR_EVENT_FAILURE = 5, /* text: the error; value: 1 if the run was told to stop, and has saved */
+  ORR_EVENT_RUN_END = 6, /* the last one, also after a FAILURE */
   /* What one lane did in a step of which an observer wants spans. text: an op, an exchange, "wait";
    * detail: module path and script line; time: when it began; seconds: how long it took */
   ORR_EVENT_SPAN = 7,

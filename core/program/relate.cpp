@@ -138,11 +138,13 @@ int batch_factor(const Program& p, const Op& op, const Sharding& s) {
     if (v.batch == Batch::sharded) continue;
     for (size_t d = 0; d < s.in[i].size(); ++d)
       if (s.in[i][d] == factor && v.type.dims[d] > 1)
-        p.fail_here(
-            fmt::format("{}: operand {} {} does not depend on the batch but has the batch's "
-                        "extent in dim {}; build it from a value of the batch, such as by adding 0 "
-                        "times one of its columns",
-                        op.kind, i + 1, to_string(v.type), d + 1));
+        p.fail_here(fmt::format(
+            "{}: operand {} {}{} does not depend on the batch but has the batch's extent in dim "
+            "{}; "
+            "if its rows belong to the samples in their order, put them first and write "
+            "x:for_each_sample() where it is made",
+            op.kind, i + 1, to_string(v.type),
+            v.site.line.empty() ? "" : ", made at " + v.site.line + ",", d + 1));
   }
   return factor;
 }

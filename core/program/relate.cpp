@@ -124,6 +124,12 @@ int batch_factor(const Program& p, const Op& op, const Sharding& s) {
     const Value& v = p.value(op.in[i]);
     if (v.batch != Batch::sharded) continue;
     int f = s.in[i][static_cast<size_t>(v.batch_dim)];
+    if (op.kind == "concat" && attr_int(op.attrs, "dim", 0) == v.batch_dim)
+      p.fail_here(fmt::format(
+          "concat: joins tensors along dim {} of {}, the batch; two for each sample, one after "
+          "another, are orrery.stack({{a, b}}, 2):flatten(1, 2) of tensors [batch, ...], which "
+          "y:view(batch, 2, ...) takes apart again",
+          v.batch_dim + 1, to_string(v.type.dims)));
     if (f == kNone || (factor != kNone && f != factor))
       p.fail_here(fmt::format(
           "{}: works across the samples of a batch along dim {} of {}, but every "

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The ops that make such a value are added again for the samples: random numbers and repetitions are
-// functions of the place in the whole tensor, so the rows have the same bits wherever they are made.
+// The ops that make such a value are added again for the samples: random numbers and repetitions
+// are functions of the place in the whole tensor, so the rows have the same bits wherever they are
+// made.
 #include "program/own_rows.h"
 
 #include <algorithm>
@@ -40,7 +41,7 @@ int64_t in_front(const Dims& dims, size_t dim) {
 }
 
 // Of a value that is made whole everywhere: random numbers for samples need the batch first.
-ValueId sliced(Program& p, ValueId v, size_t dim) {
+ValueId gathered_rows(Program& p, ValueId v, size_t dim) {
   return build::move_dim(p, own_rows(p, build::move_dim(p, v, dim, 0)), 0, dim);
 }
 
@@ -71,15 +72,15 @@ ValueId rows_of_reshape(Program& p, Op op, size_t dim) {
   return kNone;
 }
 
-// What `v` has for each sample along a dim that has the batch's extent; kNone if its rows may differ
-// by more than their place: those of parameters, of what the script hands in, of other ops.
+// What `v` has for each sample along a dim that has the batch's extent; kNone if its rows may
+// differ by more than their place: those of parameters, of what the script hands in, of other ops.
 ValueId rows_of(Program& p, ValueId v, size_t dim) {
   const OpId maker = p.value(v).producer;
   if (maker == kNone || p.value(v).batch != Batch::none || !p.value(v).varying.empty())
     return kNone;
   Op op = p.ops()[static_cast<size_t>(maker)];
   if (op.kind == "pointwise" && draws(op) && in_front(p.type(v).dims, dim) > 1)
-    return sliced(p, v, dim);
+    return gathered_rows(p, v, dim);
   if (op.kind == "pointwise") return rows_of_pointwise(p, std::move(op), dim);
   if (op.kind == "reshape") return rows_of_reshape(p, std::move(op), dim);
   if (op.kind == "transpose") {

@@ -118,6 +118,7 @@ void list_files(const std::string& root, const std::vector<std::string>& endings
       found.push_back(path);
     }
   }
+  if (error == std::errc::not_enough_memory) throw std::bad_alloc();  // whose error names the limit
   if (error) fail(ORR_INVALID, "{}: cannot list: {}", root, error.message());
 }
 

@@ -4,6 +4,7 @@
 #include "lua/call.h"
 #include "program/build.h"
 #include "program/build_comm.h"
+#include "program/own_rows.h"
 
 namespace orrery::lua {
 namespace {
@@ -43,6 +44,19 @@ ValueId pbroadcast(Program& p, ValueId x, const std::string& axis, int64_t root)
 }
 
 int64_t axis_size(Program& p, const std::string& axis) { return p.axis_size(axis); }
+
+// Each sample's own row of a value [batch, ...] that is one for all.
+ValueId for_each_sample(Program& p, ValueId x) {
+  const int64_t batch = p.batch_size();
+  if (!batch || p.value(x).batch == Batch::sharded) return x;
+  const Type type = p.type(x);
+  if (type.dims.empty() || type.dims[0] != batch)
+    p.fail_here(
+        fmt::format("for_each_sample: {} has no row for each of the {} samples: its first dim must "
+                    "be that long",
+                    to_string(type), batch));
+  return own_rows(p, p.completed(x));
+}
 
 }  // namespace
 
@@ -85,6 +99,11 @@ std::vector<Api> comm_api() {
       {"orrery.coordinate(axis: string) -> Tensor; This rank's number on a mesh axis, from 0: i64, "
        "differs by rank.",
        call<build::coordinate>},
+      {"Tensor:for_each_sample() -> Tensor; Of a tensor [batch, ...] that is one for all samples, "
+       "such as a table that the script holds, each sample's own row. Needed only where "
+       "the rows are told apart by more than their place; in functions without a batch it is the "
+       "tensor.",
+       call<for_each_sample>},
       {"orrery.sample_index() -> Tensor; Each sample's number in the batch, from 0: i64, one for "
        "each sample. The row of x:all_gather(\"batch\") that is its own, as a label.",
        call<build::sample_index>},

@@ -10,6 +10,7 @@
 #include "program/axes.h"
 #include "program/elements.h"
 #include "program/op.h"
+#include "program/own_rows.h"
 #include "program/relate.h"
 #include "program/state.h"
 #include "program/varying.h"
@@ -180,6 +181,7 @@ void Program::append(Op op) {
     } catch (const std::invalid_argument& e) {
       fail_here(op.kind + ": " + e.what());
     }
+    take_own_rows(*this, op, types);
     for (const Type& t : types) {
       if (std::any_of(t.dims.begin(), t.dims.end(), [](int64_t d) { return d < 0; }))
         fail_here(op.kind + ": there is no tensor of the dims " + to_string(t.dims));

@@ -124,6 +124,12 @@ int batch_factor(const Program& p, const Op& op, const Sharding& s) {
     const Value& v = p.value(op.in[i]);
     if (v.batch != Batch::sharded) continue;
     int f = s.in[i][static_cast<size_t>(v.batch_dim)];
+    if (op.kind == "concat" && attr_int(op.attrs, "dim", 0) == v.batch_dim)
+      p.fail_here(fmt::format(
+          "concat: joins tensors along dim {} of {}, the batch; two for each sample, one after "
+          "another, are orrery.stack({{a, b}}, 2):flatten(1, 2) of tensors [batch, ...], which "
+          "y:view(batch, 2, ...) takes apart again",
+          v.batch_dim + 1, to_string(v.type.dims)));
     if (f == kNone || (factor != kNone && f != factor))
       p.fail_here(fmt::format(
           "{}: works across the samples of a batch along dim {} of {}, but every "
@@ -138,11 +144,13 @@ int batch_factor(const Program& p, const Op& op, const Sharding& s) {
     if (v.batch == Batch::sharded) continue;
     for (size_t d = 0; d < s.in[i].size(); ++d)
       if (s.in[i][d] == factor && v.type.dims[d] > 1)
-        p.fail_here(
-            fmt::format("{}: operand {} {} does not depend on the batch but has the batch's "
-                        "extent in dim {}; build it from a value of the batch, such as by adding 0 "
-                        "times one of its columns",
-                        op.kind, i + 1, to_string(v.type), d + 1));
+        p.fail_here(fmt::format(
+            "{}: operand {} {}{} does not depend on the batch but has the batch's extent in dim "
+            "{}; "
+            "if its rows belong to the samples in their order, put them first and write "
+            "x:for_each_sample() where it is made",
+            op.kind, i + 1, to_string(v.type),
+            v.site.line.empty() ? "" : ", made at " + v.site.line + ",", d + 1));
   }
   return factor;
 }

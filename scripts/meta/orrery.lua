@@ -772,6 +772,10 @@ function Tensor:pbroadcast(axis, root) end
 ---@return orrery.Tensor
 function Tensor:vary(axis) end
 
+---Of a tensor [batch, ...] that is one for all samples, such as a table that the script holds, each sample's own row. Needed only where the rows are told apart by more than their place; in functions without a batch it is the tensor.
+---@return orrery.Tensor
+function Tensor:for_each_sample() end
+
 ---exp(x) over its sum along the last dim.
 ---@return orrery.Tensor
 function Tensor:softmax() end

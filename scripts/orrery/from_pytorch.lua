@@ -44,6 +44,8 @@ numbers, dropout and orders of the data are the same on any number of ranks.
 - Ranges include both ends: `x:slice(2, 1, 3)` has three elements, PyTorch's `x[:, 0:3]`.
 - `orrery.concat` and `softmax` take the last dim if none is named; what is divided by in `var` and `std` is n - 1, as in
   PyTorch.
+- Twice the batch, `torch.cat([a, b])` of samples, is `orrery.stack({ a, b }, 2):flatten(1, 2)`: two rows for each
+  sample, one after another, which `y:view(batch, 2, -1):unbind(2)` takes apart again.
 - Recurrent layers and attention have the batch first, and return what `batch_first=True` does.
 - `gelu` is the tanh form; `nn.gelu_exact` is PyTorch's default.
 ]]

@@ -1,7 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
 -- What to write instead where a script takes one of our objects for a number or a list, or uses a name of PyTorch's.
-local names = require "orrery.pytorch_names"
+
+-- Loaded when an error first needs it.
+local function names() return require "orrery.pytorch_names" end
 
 local hints = {
   { class = "HostTensor", number = "take its numbers by :item() or :tolist()" },
@@ -20,27 +22,27 @@ local M = {}
 
 -- For a member that a class does not have: "; x:tolist() has its elements" or "".
 function M.member(class, member)
-  if not is_tensor[class] and names.find(class, member) then return names.hint(class, member) end
+  if not is_tensor[class] and names().find(class, member) then return names().hint(class, member) end
   for _, hint in ipairs(hints) do
     if hint.class == class and type(member) == "number" then return "; " .. hint.number end
     if hint.class == class and asks[member] then return "; " .. hint.number end
   end
   if not is_tensor[class] then return "" end
-  local hint = names.hint("Tensor", member)
-  return hint ~= "" and hint or names.hint_in_place(member)
+  local hint = names().hint("Tensor", member)
+  return hint ~= "" and hint or names().hint_in_place(member)
 end
 
 -- For a call with wrong arguments: what PyTorch's function of this name does otherwise.
 function M.call(owner, name)
-  local other = names.other[owner .. "." .. name]
+  local other = names().other[owner .. "." .. name]
   return other and ("; here it is: %s (docs/from-pytorch.md)"):format(other) or ""
 end
 
 -- For a name that a table of the library does not have: PyTorch's, or a method of tensors.
 function M.name(owner, name)
-  local hint = names.hint(owner, name)
-  if hint == "" and owner == "orrery" then hint = names.hint("nn", name) end
-  if hint == "" and owner == "orrery" and names.is_same("Tensor", tostring(name)) then
+  local hint = names().hint(owner, name)
+  if hint == "" and owner == "orrery" then hint = names().hint("nn", name) end
+  if hint == "" and owner == "orrery" and names().is_same("Tensor", tostring(name)) then
     return ("; write x:%s(...)"):format(name)
   end
   return hint

@@ -124,9 +124,25 @@ TEST_F(BatchTest, RefusesWhatWorksAcrossSamples) {
   EXPECT_NE(error([&] { build::slice(p, x, 0, 0, 3); }).find("works across the samples"),
             std::string::npos);
   EXPECT_NE(error([&] {
-              pointwise(ORR_FN_ADD, {x, p.constant(1, ORR_F32, {6, 1})});
+              build::concat(p, {x, x}, 0);
+            }).find("concat: joins tensors along dim 1"),
+            std::string::npos);
+  EXPECT_NE(error([&] {
+              pointwise(ORR_FN_ADD, {x, p.input("table", {ORR_F32, {6, 1}})});
             }).find("does not depend on the batch but has the batch's extent"),
             std::string::npos);
+}
+
+// What is repeated or drawn along the batch's extent; what a script hands in is refused above.
+TEST_F(BatchTest, TakesTheSamplesRowsOfWhatOnlyHasTheExtent) {
+  for (ValueId rows : {p.constant(1, ORR_F32, {6, 1}), p.random_uniform({ORR_F32, {6, 1}}),
+                       build::broadcast(p, p.input("row", {ORR_F32, {1, 3}}), {6, 3}),
+                       build::reshape(p, build::iota(p, 6, ORR_F32), {6, 1})}) {
+    const ValueId y = pointwise(ORR_FN_ADD, {x, rows});
+    EXPECT_EQ(p.value(y).batch, Batch::sharded);
+    EXPECT_EQ(p.value(y).batch_dim, 0);
+    EXPECT_EQ(p.value(rows).batch, Batch::none);
+  }
 }
 
 TEST_F(BatchTest, RefusesFieldsOfUnequalLength) {

@@ -45,7 +45,7 @@ local function new_name()
 end
 
 for _, name in ipairs { "exp", "log", "tanh", "sigmoid", "relu", "gelu", "sqrt", "rsqrt", "recip", "abs", "sign", "erf",
-  "sin", "cos", "floor", "ceil", "round", "isfinite", "softmax", "silu", "argmax", "argmin", "stop_gradient", "microbatch_mean" } do
+  "sin", "cos", "floor", "ceil", "round", "isfinite", "softmax", "silu", "argmax", "argmin", "stop_gradient", "microbatch_mean", "for_each_sample" } do
   traced["Tensor." .. name] = function(x) return x end
 end
 for _, name in ipairs { "accuracy", "perplexity", "precision", "recall", "f1" } do

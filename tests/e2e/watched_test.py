@@ -17,7 +17,10 @@ PRINTED = re.compile(r"(.*?): watched\.lua:\d+: (?:(Net): )?(\S+) (\S+): mean (\
 
 
 def run(case, ranks=1):
-    return orrery("run", "-n", ranks, SCRIPT.name, f"case={case}", cwd=HERE)
+    """The numbers of a script's runs, which begin the lines that they print, are left out."""
+    done = orrery("run", "-n", ranks, SCRIPT.name, f"case={case}", cwd=HERE)
+    done.out = re.sub(r"^run-\d+ ", "", done.out, flags=re.MULTILINE)
+    return done
 
 
 def numbers(lines):

@@ -60,7 +60,7 @@ end
 local function made(batch) return generator(orrery.normal(batch.x:slice(2, 1, args.noise))) end
 local function says(x, answer)
   local logits = critic(x)
-  return nn.bce_with_logits(logits, logits * 0 + answer), logits:gt(0):cast("f32"):mean()
+  return nn.bce_with_logits(logits, orrery.full(logits.shape, answer)), logits:gt(0):cast("f32"):mean()
 end
 local critic_run = compile(function(batch)
   local real, believed = says(batch.x, 1)

@@ -58,8 +58,7 @@ local ViT = nn.module("ViT", function(m, c)
   return function(images)
     local batch = images.shape[1]
     local x = m.embed(images):reshape(batch, c.dim, patches):transpose()
-    local class = x:slice(2, 1, 1) * 0 + m.class -- one for each sample
-    x = orrery.concat({ class, x }, 2) + m.places
+    x = orrery.concat({ m.class:expand(batch, 1, c.dim), x }, 2) + m.places
     return m.head(m.norm(m.blocks(x)):slice(2, 1, 1):reshape(batch, c.dim))
   end
 end)
@@ -67,7 +66,7 @@ end)
 local model = ViT(args)
 local run = orrery.compile(function(batch)
   local logits = model(batch.x)
-  return nn.cross_entropy(logits, batch.y), { accuracy = logits:argmax():eq(batch.y):cast("f32"):mean() }
+  return nn.cross_entropy(logits, batch.y), { accuracy = orrery.metrics.accuracy(logits, batch.y) }
 end, {
   params = model, microbatches = args.microbatches, strategy = strategy.data {}, clip = 1,
   optimizer = optim.adamw {
@@ -75,12 +74,7 @@ end, {
   },
 })
 local train, test = dataset(args.images), dataset(args.test)
-for step, batch in train:batches { size = args.batch, steps = args.steps } do
-  local result = run:step(batch)
-  if step % args.every == 0 or step == args.steps then
-    orrery.log("step %d loss %.4f accuracy %.3f", step, result:mean(), result:get "accuracy")
-  end
-end
-local seen = run:eval(test:batch(1, { size = args.test, shuffle = false }))
-orrery.log("%.0f of %d images not seen before get their right name", seen:get "accuracy" * args.test, args.test)
+local done = run:fit { data = train, size = args.batch, steps = args.steps, eval = test, every = args.every }
+local last = done.history[#done.history].results
+orrery.log("%.0f of %d images not seen before get their right name", last.accuracy * args.test, args.test)
 orrery.log("digest %s", orrery.digest(model))

@@ -968,11 +968,11 @@ function orrery.engine.counts(count, of) end
 function orrery.engine.run(spec) end
 
 ---Evaluates the loss of one batch.
----Run:eval, of which nothing is recorded.
 ---@param run orrery.Run
 ---@param batch table
+---@param name string
 ---@return orrery.StepResult
-function orrery.engine.evaluate(run, batch) end
+function orrery.engine.evaluate(run, batch, name) end
 
 ---Evaluates the batches that next() returns as if they were one.
 ---@param run orrery.Run
@@ -1425,11 +1425,6 @@ local Run = {}
 ---@return orrery.StepResult
 function Run:step(batch) end
 
----Evaluates the loss; no dropout, no update. Its numbers are recorded, as "eval/loss", at the run's step.
----@param batch table
----@return orrery.StepResult
-function Run:eval(batch) end
-
 ---The next step's result also has these values of the whole batch, by result:get(name): the output of a module, by its path as print(model) shows it or its kind if it is the model itself ("NAME#2" of its second call or result); what orrery.watch or orrery.print names; and with "grad " before the name the loss's derivative by such a value or by a parameter that is trained. All ranks call it.
 ---@param names any[]
 function Run:probe(names) end
@@ -1471,7 +1466,7 @@ function Run:checkpoints(options) end
 ---@class orrery.Run.eval.Options
 ---@field size? any samples in a batch, over all ranks; changes nothing but rounding (default false)
 ---@field limit? any so many samples at most; an endless stream needs it (default false)
----@field name? string the numbers of a dataset are recorded as eval/loss and so on, with '' they are not (default 'eval')
+---@field name? string the numbers are recorded as eval/loss and so on, at the run's step; with '' they are not (default 'eval')
 
 ---Evaluates the loss and the loss function's results, without dropout and updates: of one batch, or, with size, of a dataset or a stream from its beginning to its end. Of a dataset they are those of one batch that holds all of it: each sample counts once, means are divided by what they are divided by in a batch (samples, labels that count), and results with a row for each sample have all rows. Where that cannot be (samples that read others of their batch), several batches are an error. All ranks call it.
 ---@param data any
@@ -1500,6 +1495,7 @@ function Run:eval(data, options) end
 ---@param options orrery.Run.fit.Options
 ---@return table
 function Run:fit(options) end
+
 ---@class orrery.Run.record.Options
 ---@field step? integer left out: the steps of the run
 ---@field as? string as of orrery.record
@@ -2749,7 +2745,7 @@ function orrery.nn.module(name, build) end
 ---@class orrery.nn.mse.Options
 ---@field reduction? string mean, sum or none (default 'mean')
 
----Mean of squared differences.
+---Mean of squared differences of tensors of one shape, or from a number.
 ---@param x orrery.Tensor
 ---@param y orrery.Tensor|number
 ---@param options? orrery.nn.mse.Options

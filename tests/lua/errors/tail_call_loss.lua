@@ -7,4 +7,4 @@ local function loss(b)
   return nn.mse(y, b.y)
 end
 orrery.compile(loss, { params = net, optimizer = optim.sgd {} }):step { x = { { 1.5, 2 } }, y = { { 1.5, 2, 3 }, } }
---> tail_call_loss.lua:7: pointwise: shapes do not fit together: [1,2] and [1,3]
+--> tail_call_loss.lua:7: mse: x and y are [1,2] and [1,3]: give tensors of one shape

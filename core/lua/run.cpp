@@ -332,7 +332,7 @@ std::vector<Api> run_api() {
        call<make_run>},
       {"Run.steps: integer", call<steps>},
       {"Run:step(batch: table) -> StepResult; Trains on one batch, {field = tensor}.", call<step>},
-      // For scripts/orrery/evaluate.lua. `name` begins the names of what is recorded; "": nothing is.
+      // For scripts/orrery/evaluate.lua. `name` begins the names of what is recorded; "": nothing.
       {"engine.evaluate(run: Run, batch: table, name: string) -> StepResult; Evaluates the loss of "
        "one batch.",
        call<evaluate>},

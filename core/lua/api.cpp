@@ -107,11 +107,12 @@ std::string hint_for_call(lua_State* L, const Api& row) {
 }
 
 // Whether a call outside of traces has a HostTensor among its arguments, or in a list of them, and
-// gives tensors: it is computed now (scripts/orrery/eager.lua).
+// gives tensors: it is computed now (scripts/orrery/eager.lua). orrery.print shows them as they are.
 bool computes_now(lua_State* L, const Api& row) {
   const bool makes_tensors =
       row.returns.starts_with("orrery.Tensor") && !row.returns.ends_with("]");
-  if (Trace::current() || !makes_tensors || (row.owner != Tensor::kClass && row.owner != "orrery"))
+  if (Trace::current() || !makes_tensors || row.name == "print" ||
+      (row.owner != Tensor::kClass && row.owner != "orrery"))
     return false;
   for (int i = 1; i <= lua_gettop(L); ++i) {
     if (test<Host>(L, i)) return true;

@@ -109,7 +109,7 @@ class Watched(unittest.TestCase):
 
     def test_refused(self):
         for case, ranks, text in (("name", 1, "watch: the name is empty"),
-                                  ("outside", 1, "tensors are computed only while a function is traced"),
+                                  ("outside", 1, "orrery.watch of a HostTensor belongs into a traced function"),
                                   ("served", 2, "what is watched, watched.lua:")):
             with self.subTest(case=case):
                 done = run(case, ranks)

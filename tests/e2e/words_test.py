@@ -42,7 +42,7 @@ APART = {
     "group": ["world:group{0}", "world:group{1}"],
     "join": ["allgather", "join", "after a rank has joined only allreduce"],
     "join_max": ["op max", "join", "with op sum or mean"],
-    "step": ["scalars of the step", "allreduce of f32[2,3], op sum", ", operation 15"],
+    "step": ["scalars of the step", "allreduce of f32[2,3], op sum", ", operation 18"],
     "join_step": ["scalars of the step", "join"],
 }
 # Ranks that wait for each other until the deadline has passed.

@@ -40,7 +40,7 @@ local model = Net()
 local function classify(x, y)
   local all = {}
   for class = 0, args.classes - 1 do
-    local goodness = model(x, y * 0 + class)
+    local goodness = model(x, orrery.full(y.shape, class, y.dtype))
     local sum = goodness[#goodness]
     for i = 2, args.layers - 1 do sum = sum + goodness[i] end
     all[class + 1] = sum:reshape(-1, 1)

@@ -107,7 +107,7 @@ std::string hint_for_call(lua_State* L, const Api& row) {
 }
 
 // Whether a call outside of traces has a HostTensor among its arguments, or in a list of them, and
-// gives tensors: it is computed now (scripts/orrery/eager.lua). orrery.print shows them as they are.
+// gives tensors: it is computed now (scripts/orrery/eager.lua). orrery.print shows one as it is.
 bool computes_now(lua_State* L, const Api& row) {
   const bool makes_tensors =
       row.returns.starts_with("orrery.Tensor") && !row.returns.ends_with("]");

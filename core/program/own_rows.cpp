@@ -72,6 +72,13 @@ ValueId rows_of_reshape(Program& p, Op op, size_t dim) {
   return kNone;
 }
 
+// Of rows of a table: those that the samples' own ids name.
+ValueId rows_of_gather(Program& p, Op op, size_t dim) {
+  if (dim >= p.type(op.in[1]).dims.size()) return kNone;
+  op.in[1] = rows_of(p, op.in[1], dim);
+  return op.in[1] == kNone ? kNone : added_again(p, std::move(op));
+}
+
 // What `v` has for each sample along a dim that has the batch's extent; kNone if its rows may
 // differ by more than their place: those of parameters, of what the script hands in, of other ops.
 ValueId rows_of(Program& p, ValueId v, size_t dim) {
@@ -82,6 +89,7 @@ ValueId rows_of(Program& p, ValueId v, size_t dim) {
   if (op.kind == "pointwise" && draws(op) && in_front(p.type(v).dims, dim) > 1)
     return gathered_rows(p, v, dim);
   if (op.kind == "pointwise") return rows_of_pointwise(p, std::move(op), dim);
+  if (op.kind == "gather") return rows_of_gather(p, std::move(op), dim);
   if (op.kind == "reshape") return rows_of_reshape(p, std::move(op), dim);
   if (op.kind == "transpose") {
     const auto from = static_cast<size_t>(attr_ints(op.attrs, "perm")[dim]);

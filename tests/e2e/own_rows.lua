@@ -10,6 +10,7 @@ local extent = args.way == "extent"
 
 local Model = nn.module("Model", function(m)
   m.token = nn.parameter({ 1, 1, 4 }, { init = nn.init.constant(0.5) })
+  m.schedule = nn.parameter({ 6 }, { init = nn.init.uniform(0.5, 1) })
   m.first, m.second = nn.linear(4, 4), nn.linear(4, 1)
   return function(batch)
     local x, B = batch.x, batch.x.shape[1] -- [B, 3, 4]
@@ -22,6 +23,9 @@ local Model = nn.module("Model", function(m)
     local kept = orrery.uniform { 1, 4, B }
     if not extent then kept = kept:permute(3, 1, 2):for_each_sample():permute(2, 3, 1) end
     kept = kept:lt(0.7)
+    local time = (drawn * 6):floor():cast "i64" -- a schedule's place for each sample, as diffusion models draw it
+    local kind = extent and orrery.full({ B }, 2, "i64") or (column:reshape(B) * 0):cast "i64" + 2
+    rows = rows * m.schedule:take(time) + kind:one_hot(4):view(B, 1, 4)
     rows = rows * drawn + noise * 0.1 + place:cast "f32" * (extent and orrery.full({ B, 1, 1 }, 0.01) or 0.01)
     rows = orrery.where(kept, rows:permute(2, 3, 1), extent and orrery.zeros { 1, 1, B } or 0):permute(3, 1, 2)
     return nn.mse(m.second(rows:tanh()):mean(2), batch.y)

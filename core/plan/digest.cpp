@@ -5,8 +5,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <iterator>
 #include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -14,11 +14,20 @@
 #include "base/in_parallel.h"
 #include "lower/abi_op.h"
 #include "lower/lower.h"
+#include "lower/rank_plan.h"
 #include "plan/rank_kinds.h"
 #include "plan/traffic.h"
 
 namespace orrery {
 namespace {
+
+// One line for each item of a plan.
+struct PlanText {
+  std::string launches;   // the schedule: launches as plugins get them, and when exchanges begin
+  std::string exchanges;  // as backends get them, in the order in which they begin
+  std::string memory;     // offsets, bytes and lifetimes of all storages
+  std::string states;     // which part of each state the rank holds, and in which memory tier
+};
 
 constexpr const char* kRegions[] = {"arena", "comm", "state", "host", "disk"};
 constexpr const char* kSteps[] = {"launch", "post", "wait"};
@@ -124,6 +133,14 @@ std::string states_text(const RankPlan& plan) {
   return fmt::format("{}", fmt::join(lines, ""));
 }
 
+PlanText text_of(const RankPlan& plan) {
+  PlanText text;
+  add_schedule(plan, text);
+  text.memory = memory_text(plan);
+  text.states = states_text(plan);
+  return text;
+}
+
 std::string hash(const std::string& text) {
   Digest digest;
   digest.add(text.data(), text.size());
@@ -150,14 +167,6 @@ Json periodic_hashes(const PlanSource& source, const Blueprint& b, int rank) {
 }
 
 }  // namespace
-
-PlanText text_of(const RankPlan& plan) {
-  PlanText text;
-  add_schedule(plan, text);
-  text.memory = memory_text(plan);
-  text.states = states_text(plan);
-  return text;
-}
 
 Json digest_json(const PlanSource& source, const Blueprint& b) {
   const RankKinds kinds(b);

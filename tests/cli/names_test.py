@@ -10,12 +10,12 @@ import math
 import pathlib
 import struct
 import sys
-import tempfile
 import unittest
 
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1] / folder) for folder in ("e2e", "observer")]
 from event_records import fields, records  # noqa: E402
 from program import orrery  # noqa: E402
+from recorded import Recorded  # noqa: E402
 
 HEAD = """
 local orrery = require "orrery"
@@ -75,23 +75,8 @@ def same(a, b):
     return a == b and math.copysign(1, a) == math.copysign(1, b) or math.isnan(a) and math.isnan(b)
 
 
-class Names(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.root = pathlib.Path(folder.name)
-        self.script, self.place = self.root / "train.lua", self.root / "place"
-
-    def run_text(self, text, *words, code=0):
-        self.script.write_text(HEAD + text, encoding="utf-8")
-        done = orrery("run", "--dir", self.place, *words, self.script)
-        self.assertEqual(done.code, code, done.err)
-        return done
-
-    def pages(self, place=None):
-        top, report = orrery("top", "--once", place or self.place), orrery("report", place or self.place)
-        self.assertEqual((top.code, report.code), (0, 0), top.err + report.err)
-        return top.out, report.out
+class Names(Recorded):
+    head = HEAD
 
     def test_names_come_back(self):
         self.run_text("local run = make(0.01, function(b, loss) return {"

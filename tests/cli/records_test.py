@@ -11,13 +11,13 @@ import pathlib
 import re
 import struct
 import sys
-import tempfile
 import unittest
 import zlib
 
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1] / folder) for folder in ("e2e", "observer")]
 from event_records import fields, records  # noqa: E402
 from program import orrery  # noqa: E402
+from recorded import Recorded  # noqa: E402
 
 HEAD = """
 local orrery = require "orrery"
@@ -80,23 +80,8 @@ def decoded(png):
     return width, height, channels, [list(lines[y * row + 1:(y + 1) * row]) for y in range(height)]
 
 
-class Records(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.root = pathlib.Path(folder.name)
-        self.script, self.place = self.root / "train.lua", self.root / "place"
-
-    def run_text(self, text, *words, code=0, ranks=1, place=None):
-        self.script.write_text(HEAD + text, encoding="utf-8")
-        done = orrery("run", "-n", ranks, "--dir", place or self.place, *words, self.script)
-        self.assertEqual(done.code, code, done.err)
-        return done
-
-    def pages(self, place=None):
-        top, report = orrery("top", "--once", place or self.place), orrery("report", place or self.place)
-        self.assertEqual((top.code, report.code), (0, 0), top.err + report.err)
-        return top.out, report.out
+class Records(Recorded):
+    head = HEAD
 
     def test_numbers(self):
         for ranks in (1, 3):

@@ -166,10 +166,10 @@ class TwoHosts(TwoHostsAlone):
                 guard = threading.Timer(30, job.end)  # whoever wakes the rank again: the test ends
                 guard.start()
                 self.addCleanup(guard.cancel)
-                said = [(time.monotonic() - begun, line) for line in job.process.stderr
-                        if f"rank {victim} has not answered for {DEADLINE} s" in line]
+                said = [(time.monotonic() - begun, line) for line in job.process.stderr]
                 self.check_end(job, 124)
-                survivors = [(after, line) for after, line in said if not line.startswith("orrery:")]
+                survivors = [(after, line) for after, line in said if not line.startswith("orrery:")
+                             and f"rank {victim} has not answered for {DEADLINE} s" in line]
                 self.assertEqual(len(survivors), 3, said)
                 self.assertLess(max(after for after, _ in survivors), DEADLINE + 10)
 

@@ -11,6 +11,7 @@ namespace shared {
 namespace {
 
 constexpr size_t most_named = 8;
+constexpr int64_t at_once_ns = 100'000'000;  // an answer that takes longer was waited for
 
 // Hosts of before have no such entries.
 bool knows_work(const orr_comm_boot& boot) {
@@ -31,18 +32,26 @@ struct Answers {
   std::string gone;   // "rank 0 died": why nobody can be asked
 };
 
-// A question that was waited for in vain is enough: more would take longer than all may.
+// Asks a rank; one that was waited for in vain a second time, for a machine may pause one process
+// for as long as an answer may take, and the wrong rank would be named.
+int ask_again(const orr_comm_boot& boot, int rank, int64_t waited_ns, char* what, size_t capacity) {
+  const int64_t begun = now_ns();
+  const int answer = ask(boot, rank, waited_ns, what, capacity);
+  const bool in_vain = answer == 0 && now_ns() - begun > at_once_ns;
+  return in_vain ? ask(boot, rank, waited_ns, what, capacity) : answer;
+}
+
+// One that is silent twice is enough: more questions would take longer than all may.
 Answers ask_all(const orr_comm_boot& boot, const std::vector<int>& ranks, int64_t waited_ns) {
-  constexpr int64_t at_once = 100000000;
   Answers all;
   for (int r : ranks) {
     char text[256] = "";
     const int64_t begun = now_ns();
-    const int answer = ask(boot, r, waited_ns, text, sizeof text);
+    const int answer = ask_again(boot, r, waited_ns, text, sizeof text);
     if (answer == 0) all.silent.push_back(r), all.gone = text;
     if (answer == 1 && all.late.empty()) all.late.push_back(r), all.what = text;
     all.busy |= answer == 2;
-    if (answer == 0 && now_ns() - begun > at_once) break;
+    if (answer == 0 && now_ns() - begun > at_once_ns) break;
   }
   return all;
 }

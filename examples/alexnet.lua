@@ -2,7 +2,7 @@
 --
 -- AlexNet (Krizhevsky, Sutskever, Hinton, NIPS 2012) as it was trained: two columns, each on a rank of its own, that
 -- meet in the third convolution and in the dense layers. For images of 32 by 32: the binary files of CIFAR-10 in DIR, or
--- gratings that the script draws itself, of which it then recognises 254 of 256 new ones (10 classes). One rank and two
+-- gratings that the script draws itself, of which it then recognises all 256 new ones (10 classes). One rank and two
 -- give the same digest.
 --
 --   orrery run -n 2 examples/alexnet.lua

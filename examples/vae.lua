@@ -2,7 +2,7 @@
 --
 -- A variational autoencoder (Kingma and Welling, arXiv:1312.6114) of bars: images in which one row or one column is
 -- bright, drawn by the script. Prints the bound, images that it makes up from N(0, 1), and how many of 200 such are
--- bars: 181 of 200 after the default steps.
+-- bars: 180 of 200 after the default steps.
 local orrery = require "orrery"
 local nn, optim, strategy = orrery.nn, orrery.optim, orrery.strategy
 local args = orrery.args {

@@ -3162,8 +3162,8 @@ function orrery.optim.constant(options) end
 ---@class orrery.optim.cosine.Options
 ---@field peak? number the rate after the warm-up
 ---@field warmup? integer steps in which the rate grows from 0 (default 0)
----@field steps? integer the last step
----@field floor? number the last rate (default 0)
+---@field steps? integer how many there are, the warm-up's among them
+---@field floor? number the rate after the last step (default 0)
 
 ---A warm-up, then half a cosine down to the floor.
 ---@param options orrery.optim.cosine.Options
@@ -3251,8 +3251,8 @@ function orrery.optim.lbfgs(loss, options) end
 ---@class orrery.optim.linear.Options
 ---@field peak? number the rate after the warm-up
 ---@field warmup? integer steps in which the rate grows from 0 (default 0)
----@field steps? integer the last step
----@field floor? number the last rate (default 0)
+---@field steps? integer how many there are, the warm-up's among them
+---@field floor? number the rate after the last step (default 0)
 
 ---A warm-up, then straight down to the floor.
 ---@param options orrery.optim.linear.Options
@@ -3359,9 +3359,9 @@ function orrery.optim.plateau(options) end
 ---@class orrery.optim.polynomial.Options
 ---@field peak? number the rate after the warm-up
 ---@field warmup? integer steps in which the rate grows from 0 (default 0)
----@field steps? integer the last step
+---@field steps? integer how many there are, the warm-up's among them
 ---@field power? number default 1
----@field floor? number the last rate (default 0)
+---@field floor? number the rate after the last step (default 0)
 
 ---A warm-up, then down to the floor as a power of what is left of the steps: optim.linear if it is 1.
 ---@param options orrery.optim.polynomial.Options
@@ -3407,7 +3407,7 @@ function orrery.optim.rmsprop(options) end
 ---@return orrery.Optimizer
 function orrery.optim.rprop(options) end
 
----A constructor of learning-rate schedules with a linear warm-up. shape(t, o, n) is the rate after the warm-up, t in [0, 1] being the way from there to `steps`, and n how many steps came between, from 0.
+---A constructor of learning-rate schedules with a linear warm-up, whose last step has the peak. shape(t, o, n) is the rate of the steps after it: n counts them from 0, and t is n as a part of all up to `steps`, 1 only after these.
 ---@param name string
 ---@param defaults table its options, numbers: {peak = false, warmup = 0, steps = false, ...}; false: must be given; a list: one of numbers; without `warmup` or `steps` it has none
 ---@param shape fun(t:number,o:table,n:integer):number

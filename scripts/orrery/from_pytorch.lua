@@ -47,6 +47,8 @@ numbers, dropout and orders of the data are the same on any number of ranks.
 - Twice the batch, `torch.cat([a, b])` of samples, is `orrery.stack({ a, b }, 2):flatten(1, 2)`: two rows for each
   sample, one after another, which `y:view(batch, 2, -1):unbind(2)` takes apart again.
 - Recurrent layers and attention have the batch first, and return what `batch_first=True` does.
+- Schedules count the steps as PyTorch's do: the first step has the full rate, or the first one after a warm-up of w steps,
+  of which step k has k / w, and the rate at which a schedule ends comes after its last step.
 - `gelu` is the tanh form; `nn.gelu_exact` is PyTorch's default.
 ]]
 

@@ -36,14 +36,14 @@ def save_safetensors(path, tensors):
 def cosine(step, peak, warmup, steps, floor):
     if step <= warmup:
         return peak * step / warmup
-    t = (step - warmup) / (steps - warmup)
+    t = (step - warmup - 1) / (steps - warmup)
     return floor + (peak - floor) * 0.5 * (1 + math.cos(math.pi * t))
 
 
 def linear(step, peak, warmup, steps, floor):
     if step <= warmup:
         return peak * step / warmup
-    return peak + (floor - peak) * (step - warmup) / (steps - warmup)
+    return peak + (floor - peak) * (step - warmup - 1) / (steps - warmup)
 
 
 def train(model, optimizer, rate, x, y, parts=1):

@@ -114,7 +114,7 @@ def trained(kind):
     steppers, figures = optimizers(kind, *parameters), []
     for step in range(1, steps + 1):
         if kind == "muon_as_adamw":
-            steppers[-1].param_groups[0]["lr"] = 0.1 * (1 - step / 8)
+            steppers[-1].param_groups[0]["lr"] = 0.1 * (1 - (step - 1) / 8)
         loss = F.mse_loss(F.linear(F.linear(F.linear(x, w1, b1).tanh(), w2, b2).tanh(), w3, b3), y)
         for p in parameters:
             p.grad = None

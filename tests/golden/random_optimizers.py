@@ -58,7 +58,7 @@ class Optimizer:
             return self.peak
         if step <= self.warmup:
             return self.peak * step / self.warmup
-        way = min((step - self.warmup) / (4 - self.warmup), 1)
+        way = min((step - self.warmup - 1) / (4 - self.warmup), 1)
         return {"constant": self.peak, "linear": self.peak + (self.floor - self.peak) * way,
                 "cosine": self.floor + (self.peak - self.floor) * (1 + math.cos(math.pi * way)) / 2}[self.schedule]
 

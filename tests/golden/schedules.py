@@ -8,11 +8,20 @@ import warnings
 import torch
 from torch.optim import lr_scheduler as lr
 
+def warmed(optimizer, steps, schedule):
+    """After so many steps with k / steps of the rate in step k."""
+    return lr.SequentialLR(optimizer, [lr.LinearLR(optimizer, 1 / steps, total_iters=steps - 1), schedule], [steps])
+
+
 SCHEDULES = {
     "step": lambda o: lr.StepLR(o, 30),
     "step_half": lambda o: lr.StepLR(o, 7, gamma=0.5),
     "multistep": lambda o: lr.MultiStepLR(o, [10, 40, 40, 75]),
     "exponential": lambda o: lr.ExponentialLR(o, 0.95),
+    "cosine": lambda o: lr.CosineAnnealingLR(o, 100, eta_min=0.01),
+    "cosine_warm": lambda o: warmed(o, 10, lr.CosineAnnealingLR(o, 90)),
+    "linear": lambda o: lr.LinearLR(o, 1, 0.2, 80),
+    "linear_warm": lambda o: warmed(o, 20, lr.LinearLR(o, 1, 0, 80)),
     "polynomial": lambda o: lr.PolynomialLR(o, 80, power=2),
     "polynomial_one": lambda o: lr.PolynomialLR(o, 100),
     "cosine_restarts": lambda o: lr.CosineAnnealingWarmRestarts(o, 30, eta_min=0.01),
@@ -31,19 +40,17 @@ PLATEAUS = {
     "plateau_max": dict(mode="max", factor=0.8, patience=0, min_lr=0.1, threshold=0.1, eps=0.05),
     "plateau_max_abs": dict(mode="max", factor=0.9, patience=2, cooldown=1, threshold_mode="abs"),
 }
-# These count from the rate before the first step, as optim.linear and optim.cosine do: 100 is their end.
-BEFORE_FIRST = ("polynomial", "polynomial_one")
 
 
 def rates(name):
     optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.5)
     schedule, found = SCHEDULES[name](optimizer), []
-    for step in range(101):
+    for step in range(100):
         found.append(optimizer.param_groups[0]["lr"])
         optimizer.step()
-        if step < 99 or name in BEFORE_FIRST:
+        if step < 99:  # OneCycleLR refuses more
             schedule.step()
-    return found[1:] if name in BEFORE_FIRST else found[:100]
+    return found
 
 
 def rates_on_plateau(name):

@@ -5,8 +5,8 @@
 ---@param options table
 ---@option peak number the rate after the warm-up
 ---@option warmup integer=0 steps in which the rate grows from 0
----@option steps integer the last step
----@option floor number=0 the last rate
+---@option steps integer how many there are, the warm-up's among them
+---@option floor number=0 the rate after the last step
 ---@return orrery.Schedule
 local _, orrery = ...
 

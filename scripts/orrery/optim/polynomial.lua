@@ -5,9 +5,9 @@
 ---@param options table
 ---@option peak number the rate after the warm-up
 ---@option warmup integer=0 steps in which the rate grows from 0
----@option steps integer the last step
+---@option steps integer how many there are, the warm-up's among them
 ---@option power number=1
----@option floor number=0 the last rate
+---@option floor number=0 the rate after the last step
 ---@return orrery.Schedule
 local _, orrery = ...
 

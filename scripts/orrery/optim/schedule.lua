@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
 --- optim.schedule(name, defaults, shape, check)
---- A constructor of learning-rate schedules with a linear warm-up. shape(t, o, n) is the rate after the
---- warm-up, t in [0, 1] being the way from there to `steps`, and n how many steps came between, from 0.
+--- A constructor of learning-rate schedules with a linear warm-up, whose last step has the peak. shape(t, o, n) is the rate
+--- of the steps after it: n counts them from 0, and t is n as a part of all up to `steps`, 1 only after these.
 ---@param name string
 ---@param defaults table its options, numbers: {peak = false, warmup = 0, steps = false, ...}; false: must be given; a list: one of numbers; without `warmup` or `steps` it has none
 ---@param shape fun(t:number,o:table,n:integer):number
@@ -10,7 +10,7 @@
 ---@return fun(options:table):orrery.Schedule
 local _, orrery = ...
 local fault = require "orrery.lists".fault
-local said = { peak = "the rate after the warm-up", steps = "the last step" }
+local said = { peak = "the rate after the warm-up", steps = "how many steps there are" }
 
 local function is_list_of_numbers(value)
   if type(value) ~= "table" or fault(value) then return false end
@@ -46,9 +46,8 @@ return function(name, defaults, shape, check)
     local warmup = o.warmup or 0
     return function(step)
       if step <= warmup then return o.peak * step / warmup end
-      local length = (o.steps or math.huge) - warmup
-      local t = length > 0 and math.min((step - warmup) / length, 1) or 1
-      return shape(t, o, step - warmup - 1)
+      local n, length = step - warmup - 1, (o.steps or math.huge) - warmup
+      return shape(length > 0 and math.min(n / length, 1) or 1, o, n)
     end
   end
 end

@@ -30,7 +30,7 @@ refused("sgd: decay is 'a', expected a number or a function of the step", optim.
 refused("sgd group: frozen is 1, expected true or false", optim.sgd, { groups = { { match = "*", frozen = 1 } } })
 refused("sgd: groups has 'match', expected a list of tables", optim.sgd, { groups = { match = "*" } })
 refused("groups is 3, expected a table", optim.sgd, { groups = 3 })
-refused("cosine: steps is missing: the last step", optim.cosine, { peak = 1 })
+refused("cosine: steps is missing: how many steps there are", optim.cosine, { peak = 1 })
 refused("linear: warmup is a table, expected an integer", optim.linear, { peak = 1, steps = 9, warmup = {} })
 optim.sgd { lr = optim.constant { peak = 1 }, decay = math.sqrt, groups = { { match = { "*" } } } }
 

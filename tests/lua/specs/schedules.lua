@@ -4,12 +4,15 @@ local function near(a, b) assert(math.abs(a - b) < 1e-12, ("%g, expected %g"):fo
 local cosine = optim.cosine { peak = 2, warmup = 10, steps = 110, floor = 1 }
 near(cosine(1), 0.2)
 near(cosine(10), 2)
-near(cosine(60), 1.5)
-near(cosine(110), 1)
+near(cosine(11), 2)
+near(cosine(61), 1.5)
+near(cosine(110), 1 + 0.5 * (1 + math.cos(math.pi * 0.99)))
+near(cosine(111), 1)
 near(cosine(500), 1)
 local linear = optim.linear { peak = 4, warmup = 0, steps = 4 }
-near(linear(1), 3)
-near(linear(4), 0)
+near(linear(1), 4)
+near(linear(4), 1)
+near(linear(5), 0)
 near(optim.constant { peak = 3, warmup = 2 }(1), 1.5)
 near(optim.constant { peak = 3, warmup = 2 }(9), 3)
 
@@ -22,12 +25,19 @@ near(optim.multistep { peak = 2, at = { 1, 3 }, warmup = 2 }(4), 0.2)
 near(optim.exponential { peak = 2, gamma = 0.5, warmup = 1 }(4), 0.5)
 near(optim.cosine_restarts { peak = 2, period = 4, warmup = 2, floor = 1 }(5), 1.5)
 near(optim.cosine_restarts { peak = 2, period = 4, factor = 3 }(11), 1)
-near(optim.polynomial { peak = 2, steps = 12, warmup = 2, power = 3 }(7), 0.25)
+near(optim.polynomial { peak = 2, steps = 12, warmup = 2, power = 3 }(8), 0.25)
 near(optim.one_cycle { peak = 50, steps = 10 }(99), 2e-4)
 local chain = optim.sequential({ optim.constant { peak = 3 }, optim.linear { peak = 4, steps = 4 } }, { 2 })
 near(chain(2), 3)
-near(chain(3), 3)
-near(chain(6), 0)
+near(chain(3), 4)
+near(chain(6), 1)
+
+-- A run of one step has a rate, also where all steps are the warm-up's.
+for _, name in ipairs { "cosine", "linear", "polynomial" } do
+  near(optim[name] { peak = 3, steps = 1 }(1), 3)
+  near(optim[name] { peak = 3, steps = 1, warmup = 1 }(1), 3)
+  near(optim[name] { peak = 3, steps = 1, warmup = 1, floor = 0.5 }(2), 0.5)
+end
 
 -- A warm-up; what checkpoints keep; that a group and others may have it.
 local plateau = optim.plateau { peak = 1, warmup = 2, patience = 0, factor = 0.5 }

@@ -50,12 +50,17 @@ int64_t Samples::items() const {
 std::vector<Pick> batch_picks(const Samples& samples, const BatchOrder& order) {
   std::vector<Pick> picks;
   picks.reserve(static_cast<size_t>(order.size));
-  const int64_t items = samples.items(), window = samples.data->window();
+  const int64_t items = order.items(samples), window = samples.data->window();
   const auto [first, end] = ordinals(order, items);
   for (int64_t ordinal = first; ordinal < end; ++ordinal) {
     const int64_t epoch = ordinal / items;
     int64_t sample = 0;
-    if (order.shuffle && window) {
+    // A sample that is listed twice has two draws.
+    auto drawn = static_cast<uint64_t>(ordinal % items);
+    if (order.listed) {
+      const int64_t item = order.listed(epoch)[static_cast<size_t>(drawn)];
+      sample = (item * samples.shards + samples.shard) * std::max<int64_t>(window, 1);
+    } else if (order.shuffle && window) {
       const auto element = static_cast<uint64_t>(ordinal * samples.shards + samples.shard);
       sample = static_cast<int64_t>(random_bits(order.seed, kWindows, 0, element) %
                                     static_cast<uint64_t>(samples.data->samples()));
@@ -64,7 +69,8 @@ std::vector<Pick> batch_picks(const Samples& samples, const BatchOrder& order) {
       if (order.shuffle) item = permutation(order.seed, epoch, items)[static_cast<size_t>(item)];
       sample = (item * samples.shards + samples.shard) * std::max<int64_t>(window, 1);
     }
-    picks.push_back({sample, random_bits(order.seed, kDraw, epoch, static_cast<uint64_t>(sample))});
+    if (!order.listed) drawn = static_cast<uint64_t>(sample);
+    picks.push_back({sample, random_bits(order.seed, kDraw, epoch, drawn)});
   }
   return picks;
 }

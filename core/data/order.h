@@ -4,6 +4,7 @@
 // at any step without a position of its own to save, and no rank depends on another.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "data/dataset.h"
@@ -29,7 +30,12 @@ struct BatchOrder {
   bool shuffle = true;
   uint64_t seed = 1;
   Rest rest = Rest::joined;
+  // The samples of an epoch, from 0, in their order, instead of all of them: `length` in each.
+  std::function<const std::vector<int64_t>&(int64_t epoch)> listed = {};
+  int64_t length = 0;
 
+  // How many samples an epoch has.
+  int64_t items(const Samples& samples) const { return listed ? length : samples.items(); }
   // The batches of an epoch of so many samples. REQUIRES: rest is not joined.
   int64_t batches(int64_t items) const {
     return rest == Rest::apart ? (items + size - 1) / size : items / size;

@@ -13,6 +13,7 @@
 #include "data/random.h"
 #include "data/slice.h"
 #include "lua/call.h"
+#include "lua/own_order.h"
 #include "run/runtime.h"
 
 namespace orrery::lua {
@@ -69,7 +70,7 @@ void push_batch(lua_State* L, const std::shared_ptr<BatchReader>& batch) {
 void tell_wrap(const std::string& line, const Samples& samples, const BatchOrder& order,
                bool& told) {
   const int64_t items = samples.items(), first = (order.step - 1) * order.size;
-  if (told || order.shuffle || order.rest != Rest::joined || first >= items ||
+  if (told || order.shuffle || order.listed || order.rest != Rest::joined || first >= items ||
       first + order.size <= items)
     return;
   told = true;
@@ -95,7 +96,7 @@ int next_batch(lua_State* L) {
     if (loop.order.step > loop.last) return 0;
     tell_wrap(user_line(state), loop.samples, loop.order, loop.told_wrap);
     loop.current = loop.next ? loop.next : make_batch(loop.samples, loop.order);
-    const int64_t epoch = loop.order.epoch(loop.samples.items()) + 1;
+    const int64_t epoch = loop.order.epoch(loop.order.items(loop.samples)) + 1;
     lua_pushinteger(state, loop.order.step++);
     loop.next = loop.order.step > loop.last ? nullptr : make_batch(loop.samples, loop.order);
     loop.current->set_next(loop.next);
@@ -128,7 +129,15 @@ Pushed batches(lua_State* L, DatasetRef& self, const Table& options) {
   if (options.has("last") && !by_epochs)
     fail(ORR_INVALID, "batches: last is about the ends of epochs: give epochs, not steps");
   BatchOrder order = order_in(options, options.integer("from"));
-  const int64_t last = by_epochs ? last_of_epochs(options, self.samples.items(), order)
+  if (options.has("order")) {
+    if (!order.shuffle)
+      fail(ORR_INVALID, "batches: order and shuffle both say the order: give one of them");
+    order.listed = options.with("order", [&](lua_State* state, int at) {
+      return own_order(Function(state, at), self.samples.items(), order.seed);
+    });
+    order.length = static_cast<int64_t>(order.listed(0).size());
+  }
+  const int64_t last = by_epochs ? last_of_epochs(options, order.items(self.samples), order)
                        : ends    ? options.integer("steps")
                                  : std::numeric_limits<int64_t>::max() - 1;
   Runtime::get().set_planned_steps(ends ? last : 0);
@@ -284,7 +293,11 @@ std::vector<Api> dataset_api() {
        "or 'drop': what does not fill a batch is left out; 'short' if left out "
        "@option from: integer = 1; first step; run.steps + 1 continues a run "
        "@option shuffle: boolean = true; a new order in every epoch; random windows of text "
-       "@option seed?: integer; the job's seed if left out",
+       "@option order?: function; order(epoch, random) lists the samples of an epoch, from 1, some "
+       "left out or several times, in each epoch as many. It goes by these two alone, so that a "
+       "run "
+       "that continues has the same: random(), random(n) and random(m, n) are as math.random's "
+       "@option seed?: integer; of all orders; the job's seed if left out",
        call<batches>},
       {"engine.first(data: Dataset) -> HostTensor; The first sample of a dataset of one field.",
        call<first>},

@@ -1480,6 +1480,7 @@ function Run:eval(data, options) end
 ---@field epochs? integer so many passes over the data in all, those before a checkpoint among them (default 0)
 ---@field steps? integer instead of epochs: the last step (default 0)
 ---@field shuffle? any of a dataset: false leaves the samples in their order
+---@field order? any of a dataset: a function that lists the samples of an epoch, as Dataset:batches has it
 ---@field last? any with epochs: 'drop' leaves out what does not fill a batch at the end of an epoch
 ---@field eval? any a dataset or a stream that ends, which is evaluated (default false)
 ---@field every? integer steps between two evaluations; without it one at the end of each epoch, and with both one at the end (default 0)
@@ -2106,7 +2107,8 @@ function Dataset:batch(step, options) end
 ---@field last? string with epochs: 'short': the last batch of an epoch has what is left, or 'drop': what does not fill a batch is left out; 'short' if left out
 ---@field from? integer first step; run.steps + 1 continues a run (default 1)
 ---@field shuffle? boolean a new order in every epoch; random windows of text (default true)
----@field seed? integer the job's seed if left out
+---@field order? function order(epoch, random) lists the samples of an epoch, from 1, some left out or several times, in each epoch as many. It goes by these two alone, so that a run that continues has the same: random(), random(n) and random(m, n) are as math.random's
+---@field seed? integer of all orders; the job's seed if left out
 
 ---for step, batch, epoch in data:batches{size = 32} do. Steps and epochs count from 1. Files are read ahead while a step is under way.
 ---@param options orrery.Dataset.batches.Options

@@ -110,6 +110,8 @@ M.orrery = {
   { "Linear", "nn.linear(3, 3)" },
   { "DataLoader", "data:batches { size = 2, epochs = 1 }", "of a dataset such as orrery.data.arrays { x = x }" },
   { "Dataset", "orrery.data.arrays { x = { { 1.0 }, { 2.0 } } }", "or data.from for samples that a function makes" },
+  { "WeightedRandomSampler", "data:batches { size = 2, epochs = 1, order = function(epoch, random) return { 1, random(2) } end }",
+    "docs/how-to.md has it" },
   { "TensorDataset", "orrery.data.arrays { x = { { 1.0 }, { 2.0 } } }" },
   { "cuda", "", by_device },
   { "device", "", by_device },
@@ -274,6 +276,8 @@ M.Dataset = {
   { "batch_size", "data:batches { size = 2, epochs = 1 }" },
   { "shuffle", "data:batches { size = 2, epochs = 1, shuffle = true }", "shuffled is the default" },
   { "map", "data:augment { field = \"x\" }", "images at random; other changes belong into the loss, or into data.from" },
+  { "sampler", "data:batches { size = 2, epochs = 1, order = function(epoch, random) return { 1, random(2) } end }",
+    "docs/how-to.md has WeightedRandomSampler and P classes with K samples" },
   { "random_split", "data:split(0.5)", "the first part and the rest" },
   { "size", "data.samples" },
 }

@@ -77,6 +77,28 @@ TEST(Order, ASampleDrawsAnewInEveryEpochAndForEverySeed) {
   EXPECT_NE(draw(1, 1), draw(1, 2));
 }
 
+TEST(Order, AListSaysTheSamplesOfAnEpoch) {
+  const std::vector<int64_t> lists[] = {{4, 9, 9}, {0, 1, 2}};
+  BatchOrder order{1, 2, true, 7, Rest::apart};
+  order.listed = [&](int64_t epoch) -> const std::vector<int64_t>& { return lists[epoch]; };
+  order.length = 3;
+  const Samples data{numbers(10)}, shard{numbers(20), 1, 2};
+  const std::vector<std::vector<int64_t>> wanted = {{4, 9}, {9}, {0, 1}, {2}};
+  for (const auto& batch : wanted) {
+    EXPECT_EQ(batch_samples(data, order), batch);
+    EXPECT_EQ(batch_samples(shard, order).front(), 2 * batch.front() + 1);
+    ++order.step;
+  }
+  EXPECT_EQ(order.epoch(order.items(data)), 2);
+  order.step = 2, order.rest = Rest::joined;
+  EXPECT_EQ(batch_samples(data, order), (std::vector<int64_t>{9, 0}));
+  // A sample that is there twice is changed at random twice.
+  order.step = 1, order.size = 3;
+  const auto picks = batch_picks(data, order);
+  EXPECT_EQ(picks[1].sample, picks[2].sample);
+  EXPECT_NE(picks[1].draw, picks[2].draw);
+}
+
 TEST(Order, ShardsPartTheSamples) {
   std::set<int64_t> seen;
   for (int64_t rank = 0; rank < 3; ++rank) {

@@ -36,6 +36,15 @@ Api row(const std::string& doc) {
       call<reduce<fold>>};
 }
 
+ValueId argmax(Program& p, ValueId x, Dim dim, const Table& options) {
+  Dims dims = p.type(x).dims;
+  const auto at = static_cast<size_t>(dim.number);
+  const ValueId place = build::argmax(p, build::move_dim(p, x, at, dims.size() - 1));
+  if (!options.flag("keep")) return place;
+  dims[at] = 1;
+  return build::reshape(p, place, dims);
+}
+
 std::vector<ValueId> microbatch_mean(Program& p, ValueId x) {
   const auto [mean, count] = build::microbatch_mean(p, x);
   return {mean, count};
@@ -54,8 +63,10 @@ std::vector<Api> reduce_api() {
       {"Tensor:microbatch_mean() -> orrery.Tensor, orrery.Tensor; For each sample, dim 1, the mean "
        "over the samples of its microbatch, and how many these are.",
        call<microbatch_mean>},
-      {"Tensor:argmax() -> Tensor; 0-based position of the largest of the last dim.",
-       call<build::argmax>},
+      {"Tensor:argmax(dim: integer = -1, options?) -> Tensor; 0-based position of the largest of a "
+       "dim." +
+           kKeep,
+       call<argmax>},
       {"Tensor:topk(k: integer) -> orrery.Tensor, orrery.Tensor; The k largest of the last dim, "
        "descending, and their 0-based positions.",
        call<build::topk>},

@@ -708,9 +708,14 @@ function Tensor:min(dims, options) end
 ---@return orrery.Tensor, orrery.Tensor
 function Tensor:microbatch_mean() end
 
----0-based position of the largest of the last dim.
+---@class orrery.Tensor.argmax.Options
+---@field keep? boolean keep the reduced dims with size 1 (default false)
+
+---0-based position of the largest of a dim.
+---@param dim? integer
+---@param options? orrery.Tensor.argmax.Options
 ---@return orrery.Tensor
-function Tensor:argmax() end
+function Tensor:argmax(dim, options) end
 
 ---The k largest of the last dim, descending, and their 0-based positions.
 ---@param k integer
@@ -798,9 +803,14 @@ function Tensor:all(dims, options) end
 ---@return orrery.Tensor
 function Tensor:any(dims, options) end
 
----0-based position of the smallest of the last dim.
+---@class orrery.Tensor.argmin.Options
+---@field keep? boolean keep the reduced dims with size 1 (default false)
+
+---0-based position of the smallest of a dim.
+---@param dim? integer
+---@param options? orrery.Tensor.argmin.Options
 ---@return orrery.Tensor
-function Tensor:argmin() end
+function Tensor:argmin(dim, options) end
 
 ---No less than `low` and no more than `high`. At these two the gradient passes.
 ---@param low number

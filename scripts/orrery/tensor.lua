@@ -103,8 +103,9 @@ end
 local function opposite(x) return x.dtype:find "f" and -x or -1 - x end
 local function has_no_sign(x) return x.dtype == "u8" or x.dtype == "bool" end
 
-define([[Tensor:argmin() -> Tensor; 0-based position of the smallest of the last dim.]],
-  function(x) return opposite(has_no_sign(x) and x:cast "i32" or x):argmax() end)
+define([[Tensor:argmin(dim: integer = -1, options?) -> Tensor; 0-based position of the smallest of a dim.
+    @option keep: boolean = false; keep the reduced dims with size 1]],
+  function(x, dim, o) return opposite(has_no_sign(x) and x:cast "i32" or x):argmax(dim, o) end)
 
 -- All of the largest elements; where they ascend, of their opposites.
 define([[Tensor:sort(dim: integer = -1, options?) -> orrery.Tensor, orrery.Tensor; The elements of a dim in ascending

@@ -45,7 +45,7 @@ local function new_name()
 end
 
 for _, name in ipairs { "exp", "log", "tanh", "sigmoid", "relu", "gelu", "sqrt", "rsqrt", "recip", "abs", "sign", "erf",
-  "sin", "cos", "floor", "ceil", "round", "isfinite", "softmax", "silu", "argmax", "argmin", "stop_gradient", "microbatch_mean", "for_each_sample" } do
+  "sin", "cos", "floor", "ceil", "round", "isfinite", "softmax", "silu", "stop_gradient", "microbatch_mean", "for_each_sample" } do
   traced["Tensor." .. name] = function(x) return x end
 end
 for _, name in ipairs { "accuracy", "perplexity", "precision", "recall", "f1" } do
@@ -56,6 +56,9 @@ for _, name in ipairs { "pow", "maximum", "minimum", "gt", "lt", "ge", "le", "eq
 end
 for _, name in ipairs { "sum", "sumsq", "mean", "max", "min", "logsumexp", "any", "all" } do
   traced["Tensor." .. name] = function(x) return x, { 1 }, { keep = true } end
+end
+for _, name in ipairs { "argmax", "argmin" } do
+  traced["Tensor." .. name] = function(x) return x, 1, { keep = true } end
 end
 for _, name in ipairs { "var", "std" } do
   traced["Tensor." .. name] = function(x) return x, { 1 }, { keep = true, correction = 0 } end

@@ -234,6 +234,12 @@ function orrery.watch(x, name) end
 ---@return table
 function orrery.args(defaults) end
 
+---One value in the type of another tensor.
+---@param tensor orrery.Tensor
+---@param value number
+---@return orrery.Tensor
+function orrery.full_like(tensor, value) end
+
 ---Whether a path matches a pattern with '*'.
 ---@param pattern string
 ---@param path string
@@ -2444,6 +2450,17 @@ function orrery.nn.convolution(x, weight, options) end
 ---@return orrery.Tensor
 function orrery.nn.cosine_embedding(a, b, y, options) end
 
+---@class orrery.nn.cosine_similarity.Options
+---@field dim? integer default -1
+---@field eps? number the least length that is divided by (default 1e-8)
+
+---The cosines of the angles between vectors along a dim, which is gone. Dims of size 1 are repeated: [n, 1, d] and [1, m, d] give [n, m].
+---@param a orrery.Tensor
+---@param b orrery.Tensor
+---@param options? orrery.nn.cosine_similarity.Options
+---@return orrery.Tensor
+function orrery.nn.cosine_similarity(a, b, options) end
+
 ---@class orrery.nn.cross_entropy.Options
 ---@field weights? orrery.Tensor weight of each position; the mean is over the weights (default nil)
 ---@field class_weights? orrery.Tensor|number[] weight of each class; a position has its label's (default nil)
@@ -2789,6 +2806,17 @@ function orrery.nn.multihead_attention(dim, heads, options) end
 ---@return orrery.Tensor
 function orrery.nn.nll(x, labels, options) end
 
+---@class orrery.nn.normalize.Options
+---@field dim? integer default -1
+---@field p? number the norm that lengths are; math.huge: the largest element (default 2)
+---@field eps? number the least length that is divided by (default 1e-12)
+
+---The vectors along a dim divided by their lengths, so that these are 1; as a function to put into nn.sequential.
+---@param x orrery.Tensor
+---@param options? orrery.nn.normalize.Options
+---@return orrery.Tensor
+function orrery.nn.normalize(x, options) end
+
 ---@class orrery.nn.parameter.Options
 ---@field init? orrery.Initial default nn.init.zeros
 ---@field dtype? orrery.DType default 'f32'
@@ -2994,7 +3022,7 @@ function orrery.nn.transformer_encoder_layer(dim, heads, options) end
 
 ---@class orrery.nn.triplet.Options
 ---@field margin? number default 1
----@field p? number the norm that distances are (default 2)
+---@field p? number the norm that distances are; math.huge: the largest element (default 2)
 ---@field eps? number added to each difference (default 1e-6)
 ---@field swap? boolean the distance between positive and negative counts where that is the smaller one (default false)
 ---@field reduction? string mean, sum or none (default 'mean')

@@ -180,6 +180,9 @@ M.nn = {
   { "TransformerEncoderLayer", "nn.transformer_encoder_layer(8, 2)" },
   { "TransformerDecoderLayer", "nn.transformer_decoder_layer(8, 2)" },
   { "scaled_dot_product_attention", "nn.attention(q, q, q, { heads = 2 })", "heads share the last dim: [batch, time, heads * d]" },
+  { "CosineSimilarity", "nn.cosine_similarity(x, y)", "a function, of the last dim unless dim says another" },
+  { "CosineEmbeddingLoss", "nn.cosine_embedding(x, y, y:slice(2, 1, 1):squeeze(2):sign())", "a function" },
+  { "TripletMarginLoss", "nn.triplet(x, y, y)", "a function" },
   { "CrossEntropyLoss", "nn.cross_entropy(x, ids)", "a function" },
   { "MSELoss", "nn.mse(x, y)", "a function" },
   { "L1Loss", "nn.l1(x, y)", "a function" },
@@ -298,7 +301,7 @@ M.same = {
   Tensor = "abs all any ceil cos cumsum erf exp expand flatten flip floor isfinite log logsumexp masked_fill "
     .. "matmul maximum minimum mean permute pow relu reshape roll round rsqrt sigmoid sign sin sort sqrt squeeze std sum take tanh tile "
     .. "transpose tril triu unbind unsqueeze var view",
-  orrery = "einsum full ones ones_like stack tensor where zeros zeros_like",
+  orrery = "einsum full full_like ones ones_like stack tensor where zeros zeros_like",
 }
 
 -- Names that mean something else here, with what to write for PyTorch's meaning.

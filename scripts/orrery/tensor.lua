@@ -30,10 +30,12 @@ define([[orrery.zeros(dims: integers, dtype: dtype = 'f32') -> Tensor; A tensor 
   function(dims, dtype) return orrery.full(dims, 0, dtype) end)
 define([[orrery.ones(dims: integers, dtype: dtype = 'f32') -> Tensor; A tensor of ones.]],
   function(dims, dtype) return orrery.full(dims, 1, dtype) end)
+define([[orrery.full_like(tensor: Tensor, value: number) -> Tensor; One value in the type of another tensor.]],
+  function(x, value) return orrery.full(x.shape, value, x.dtype) end)
 define([[orrery.zeros_like(tensor: Tensor) -> Tensor; Zeros in the type of another tensor.]],
-  function(x) return orrery.full(x.shape, 0, x.dtype) end)
+  function(x) return orrery.full_like(x, 0) end)
 define([[orrery.ones_like(tensor: Tensor) -> Tensor; Ones in the type of another tensor.]],
-  function(x) return orrery.full(x.shape, 1, x.dtype) end)
+  function(x) return orrery.full_like(x, 1) end)
 
 define([[Tensor:silu() -> Tensor; x * sigmoid(x).]], function(x) return x * x:sigmoid() end)
 

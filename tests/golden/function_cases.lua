@@ -9,6 +9,18 @@ local function with(name, options)
 end
 
 local cases = {
+  { "normalize", function(nn) return nn.normalize end, dims, dims },
+  { "normalize one", function(nn) return function(x) return nn.normalize(x, { p = 1, dim = 2 }) end end, dims, dims },
+  { "normalize three", function(nn) return function(x) return nn.normalize(x, { p = 3, dim = 1 }) end end, dims, dims },
+  { "normalize largest", function(nn) return function(x) return nn.normalize(x, { p = math.huge }) end end, dims, dims },
+  { "normalize short", function(nn) return function(x) return nn.normalize(x, { eps = 5 }) end end, dims, dims },
+  { "cosine similarity", function(nn) return nn.cosine_similarity end, dims, { 3, 4 }, { { dims, "real" } } },
+  { "cosine similarity of channels", function(nn)
+    return function(a, b) return nn.cosine_similarity(a, b, { dim = 2 }) end
+  end, dims, { 3, 6 }, { { dims, "real" } } },
+  { "cosine similarity of all", function(nn)
+    return function(a, b) return nn.cosine_similarity(a:unsqueeze(2), b:unsqueeze(1)) end
+  end, { 3, 5 }, { 3, 4 }, { { { 4, 5 }, "real" } } },
   with("softplus", { beta = 0.7 }), with("elu", { alpha = 1.5 }),
   { "leaky relu with", function(nn) return function(x) return nn.leaky_relu(x, { slope = -0.2 }) end end, dims, dims },
   { "glu", function(nn) return nn.glu end, dims, { 3, 4, 3 } },

@@ -7,7 +7,7 @@
 ---@param negative orrery.Tensor
 ---@param options? table
 ---@option margin number=1
----@option p number=2 the norm that distances are
+---@option p number=2 the norm that distances are; math.huge: the largest element
 ---@option eps number=1e-6 added to each difference
 ---@option swap boolean=false the distance between positive and negative counts where that is the smaller one
 ---@option reduction string='mean' mean, sum or none
@@ -15,13 +15,9 @@
 
 -- Schroff et al., "FaceNet", 2015 (arXiv:1503.03832); the swap is Balntas et al.'s, 2016.
 local losses = require "orrery.losses"
+local norm = require "orrery.vector_norm"
 
-local function distance(a, b, o)
-  local difference = a - b + o.eps
-  if o.p == 2 then return difference:sumsq(-1):sqrt() end
-  local sizes = difference:abs()
-  return o.p == 1 and sizes:sum(-1) or sizes:pow(o.p):sum(-1):pow(1 / o.p)
-end
+local function distance(a, b, o) return norm(a - b + o.eps, o.p, -1, false) end
 
 return function(anchor, positive, negative, options)
   local o = losses.options("triplet", options, { margin = 1, p = 2, eps = 1e-6, swap = false })

@@ -2497,10 +2497,11 @@ function orrery.nn.dropout(rate) end
 ---@class orrery.nn.elu.Options
 ---@field alpha? number default 1
 
----x where it is positive, else alpha (exp(x) - 1), as a function to put into nn.sequential.
+---x where it is positive, else alpha (exp(x) - 1), as a function to put into nn.sequential. Without x, as nn.elu(alpha), it is a layer.
 ---@param x orrery.Tensor
 ---@param options? orrery.nn.elu.Options
 ---@return orrery.Tensor
+---@overload fun(options?: orrery.nn.elu.Options|number|string): fun(x: orrery.Tensor): orrery.Tensor
 function orrery.nn.elu(x, options) end
 
 ---@class orrery.nn.embedding.Options
@@ -2532,9 +2533,10 @@ function orrery.nn.embedding_bag(count, dim, options) end
 ---@return fun(...):...
 function orrery.nn.evaluated(model) end
 
----Each sample's elements as one row, [batch, -1]; a function to put into nn.sequential.
+---Each sample's elements as one row, [batch, -1]; a function to put into nn.sequential. Without x, as nn.flatten(), it is a layer.
 ---@param x orrery.Tensor
 ---@return orrery.Tensor
+---@overload fun(): fun(x: orrery.Tensor): orrery.Tensor
 function orrery.nn.flatten(x) end
 
 ---@class orrery.nn.fold.Options
@@ -2555,20 +2557,27 @@ function orrery.nn.fold(lengths, size, options) end
 ---@return orrery.Module|table
 function orrery.nn.freeze(model, frozen) end
 
----GELU in its tanh form, as a function to put into nn.sequential.
----@param x orrery.Tensor
----@return orrery.Tensor
-function orrery.nn.gelu(x) end
+---@class orrery.nn.gelu.Options
+---@field approximate? string 'none': as it is defined, which is nn.gelu_exact and PyTorch's default (default 'tanh')
 
----GELU as it is defined, x times the normal distribution function of x: that of BERT. nn.gelu is its tanh form.
+---GELU in its tanh form, as a function to put into nn.sequential. Without x, as nn.gelu(approximate), it is a layer.
+---@param x orrery.Tensor
+---@param options? orrery.nn.gelu.Options
+---@return orrery.Tensor
+---@overload fun(options?: orrery.nn.gelu.Options|number|string): fun(x: orrery.Tensor): orrery.Tensor
+function orrery.nn.gelu(x, options) end
+
+---GELU as it is defined, x times the normal distribution function of x: that of BERT. nn.gelu is its tanh form. Without x, as nn.gelu_exact(), it is a layer.
 ---@param x orrery.Tensor
 ---@return orrery.Tensor
+---@overload fun(): fun(x: orrery.Tensor): orrery.Tensor
 function orrery.nn.gelu_exact(x) end
 
----The first half of a dim times the sigmoid of the second, as a function to put into nn.sequential.
+---The first half of a dim times the sigmoid of the second, as a function to put into nn.sequential. Without x, as nn.glu(dim), it is a layer.
 ---@param x orrery.Tensor
 ---@param dim? integer
 ---@return orrery.Tensor
+---@overload fun(dim?: integer): fun(x: orrery.Tensor): orrery.Tensor
 function orrery.nn.glu(x, dim) end
 
 ---@class orrery.nn.groupnorm.Options
@@ -2608,14 +2617,16 @@ function orrery.nn.gru(inputs, hidden, options) end
 ---@return orrery.Module
 function orrery.nn.gru_cell(inputs, hidden, options) end
 
----(x + 3) / 6 between -3 and 3, 0 below and 1 above, as a function to put into nn.sequential.
+---(x + 3) / 6 between -3 and 3, 0 below and 1 above, as a function to put into nn.sequential. Without x, as nn.hardsigmoid(), it is a layer.
 ---@param x orrery.Tensor
 ---@return orrery.Tensor
+---@overload fun(): fun(x: orrery.Tensor): orrery.Tensor
 function orrery.nn.hardsigmoid(x) end
 
----x (x + 3) / 6 between -3 and 3, 0 below and x above, as a function to put into nn.sequential.
+---x (x + 3) / 6 between -3 and 3, 0 below and x above, as a function to put into nn.sequential. Without x, as nn.hardswish(), it is a layer.
 ---@param x orrery.Tensor
 ---@return orrery.Tensor
+---@overload fun(): fun(x: orrery.Tensor): orrery.Tensor
 function orrery.nn.hardswish(x) end
 
 ---@class orrery.nn.huber.Options
@@ -2629,9 +2640,10 @@ function orrery.nn.hardswish(x) end
 ---@return orrery.Tensor
 function orrery.nn.huber(x, y, options) end
 
----x as it is, as a function to put into nn.sequential.
+---x as it is, as a function to put into nn.sequential. Without x, as nn.identity(), it is a layer.
 ---@param x orrery.Tensor
 ---@return orrery.Tensor
+---@overload fun(): fun(x: orrery.Tensor): orrery.Tensor
 function orrery.nn.identity(x) end
 
 ---@class orrery.nn.instancenorm.Options
@@ -2681,10 +2693,11 @@ function orrery.nn.layernorm(dim, options) end
 ---@class orrery.nn.leaky_relu.Options
 ---@field slope? number default 0.01
 
----x where it is positive, else slope x, as a function to put into nn.sequential.
+---x where it is positive, else slope x, as a function to put into nn.sequential. Without x, as nn.leaky_relu(slope), it is a layer.
 ---@param x orrery.Tensor
 ---@param options? orrery.nn.leaky_relu.Options
 ---@return orrery.Tensor
+---@overload fun(options?: orrery.nn.leaky_relu.Options|number|string): fun(x: orrery.Tensor): orrery.Tensor
 function orrery.nn.leaky_relu(x, options) end
 
 ---@class orrery.nn.linear.Options
@@ -2701,14 +2714,20 @@ function orrery.nn.leaky_relu(x, options) end
 ---@return orrery.Module
 function orrery.nn.linear(inputs, outputs, options) end
 
----The logarithm of the softmax of the last dim, as a function to put into nn.sequential.
----@param x orrery.Tensor
----@return orrery.Tensor
-function orrery.nn.log_softmax(x) end
+---@class orrery.nn.log_softmax.Options
+---@field dim? integer default -1
 
----log(1 / (1 + exp(-x))), as a function to put into nn.sequential.
+---The logarithm of the softmax of a dim, as a function to put into nn.sequential. Without x, as nn.log_softmax(dim), it is a layer.
+---@param x orrery.Tensor
+---@param options? orrery.nn.log_softmax.Options
+---@return orrery.Tensor
+---@overload fun(options?: orrery.nn.log_softmax.Options|number|string): fun(x: orrery.Tensor): orrery.Tensor
+function orrery.nn.log_softmax(x, options) end
+
+---log(1 / (1 + exp(-x))), as a function to put into nn.sequential. Without x, as nn.logsigmoid(), it is a layer.
 ---@param x orrery.Tensor
 ---@return orrery.Tensor
+---@overload fun(): fun(x: orrery.Tensor): orrery.Tensor
 function orrery.nn.logsigmoid(x) end
 
 ---@class orrery.nn.lstm.Options
@@ -2760,9 +2779,10 @@ function orrery.nn.max_pool2d(size, options) end
 ---@return orrery.Module
 function orrery.nn.max_pool3d(size, options) end
 
----x tanh(log(1 + exp(x))), as a function to put into nn.sequential.
+---x tanh(log(1 + exp(x))), as a function to put into nn.sequential. Without x, as nn.mish(), it is a layer.
 ---@param x orrery.Tensor
 ---@return orrery.Tensor
+---@overload fun(): fun(x: orrery.Tensor): orrery.Tensor
 function orrery.nn.mish(x) end
 
 ---Makes a constructor of modules. `build(m, ...)` assigns parts to `m` and returns the forward function, which closes over `m`. What is not a part of `m` is not trained.
@@ -2811,10 +2831,11 @@ function orrery.nn.nll(x, labels, options) end
 ---@field p? number the norm that lengths are; math.huge: the largest element (default 2)
 ---@field eps? number the least length that is divided by (default 1e-12)
 
----The vectors along a dim divided by their lengths, so that these are 1; as a function to put into nn.sequential.
+---The vectors along a dim divided by their lengths, so that these are 1; as a function to put into nn.sequential. Without x, as nn.normalize(dim), it is a layer.
 ---@param x orrery.Tensor
 ---@param options? orrery.nn.normalize.Options
 ---@return orrery.Tensor
+---@overload fun(options?: orrery.nn.normalize.Options|number|string): fun(x: orrery.Tensor): orrery.Tensor
 function orrery.nn.normalize(x, options) end
 
 ---@class orrery.nn.parameter.Options
@@ -2854,9 +2875,10 @@ function orrery.nn.prelu(count, options) end
 ---@return orrery.Module
 function orrery.nn.relative_bias(heads, options) end
 
----max(x, 0), as a function to put into nn.sequential.
+---max(x, 0), as a function to put into nn.sequential. Without x, as nn.relu(), it is a layer.
 ---@param x orrery.Tensor
 ---@return orrery.Tensor
+---@overload fun(): fun(x: orrery.Tensor): orrery.Tensor
 function orrery.nn.relu(x) end
 
 ---@class orrery.nn.rmsnorm.Options
@@ -2903,15 +2925,17 @@ function orrery.nn.rnn_cell(inputs, hidden, options) end
 ---@field offset? orrery.Tensor|number the 0-based place of the first of `time` (default 0)
 ---@field interleaved? boolean pairs are neighbours, not elements of a head's first and second half (default false)
 
----Rotary positions: turns each pair of elements of every head of queries or keys [batch, time, heads * d] by an angle that grows with the place, so that scores depend on how far a key is from a query.
+---Rotary positions: turns each pair of elements of every head of queries or keys [batch, time, heads * d] by an angle that grows with the place, so that scores depend on how far a key is from a query. Without x, as nn.rotary(heads), it is a layer.
 ---@param x orrery.Tensor
 ---@param options? orrery.nn.rotary.Options
 ---@return orrery.Tensor
+---@overload fun(options?: orrery.nn.rotary.Options|number|string): fun(x: orrery.Tensor): orrery.Tensor
 function orrery.nn.rotary(x, options) end
 
----ELU with the two factors that keep means at 0 and variances at 1 from layer to layer, as a function to put into nn.sequential.
+---ELU with the two factors that keep means at 0 and variances at 1 from layer to layer, as a function to put into nn.sequential. Without x, as nn.selu(), it is a layer.
 ---@param x orrery.Tensor
 ---@return orrery.Tensor
+---@overload fun(): fun(x: orrery.Tensor): orrery.Tensor
 function orrery.nn.selu(x) end
 
 ---Each part (a module or a function) on the result of the one before.
@@ -2920,14 +2944,16 @@ function orrery.nn.selu(x) end
 ---@return orrery.Module
 function orrery.nn.sequential(parts, make) end
 
----1 / (1 + exp(-x)), as a function to put into nn.sequential.
+---1 / (1 + exp(-x)), as a function to put into nn.sequential. Without x, as nn.sigmoid(), it is a layer.
 ---@param x orrery.Tensor
 ---@return orrery.Tensor
+---@overload fun(): fun(x: orrery.Tensor): orrery.Tensor
 function orrery.nn.sigmoid(x) end
 
----x * sigmoid(x), as a function to put into nn.sequential.
+---x * sigmoid(x), as a function to put into nn.sequential. Without x, as nn.silu(), it is a layer.
 ---@param x orrery.Tensor
 ---@return orrery.Tensor
+---@overload fun(): fun(x: orrery.Tensor): orrery.Tensor
 function orrery.nn.silu(x) end
 
 ---@class orrery.nn.smooth_l1.Options
@@ -2941,18 +2967,24 @@ function orrery.nn.silu(x) end
 ---@return orrery.Tensor
 function orrery.nn.smooth_l1(x, y, options) end
 
----Softmax of the last dim, as a function to put into nn.sequential.
+---@class orrery.nn.softmax.Options
+---@field dim? integer default -1
+
+---Softmax of a dim, as a function to put into nn.sequential. Without x, as nn.softmax(dim), it is a layer.
 ---@param x orrery.Tensor
+---@param options? orrery.nn.softmax.Options
 ---@return orrery.Tensor
-function orrery.nn.softmax(x) end
+---@overload fun(options?: orrery.nn.softmax.Options|number|string): fun(x: orrery.Tensor): orrery.Tensor
+function orrery.nn.softmax(x, options) end
 
 ---@class orrery.nn.softplus.Options
 ---@field beta? number default 1
 
----log(1 + exp(beta x)) / beta, as a function to put into nn.sequential.
+---log(1 + exp(beta x)) / beta, as a function to put into nn.sequential. Without x, as nn.softplus(beta), it is a layer.
 ---@param x orrery.Tensor
 ---@param options? orrery.nn.softplus.Options
 ---@return orrery.Tensor
+---@overload fun(options?: orrery.nn.softplus.Options|number|string): fun(x: orrery.Tensor): orrery.Tensor
 function orrery.nn.softplus(x, options) end
 
 ---@class orrery.nn.spectral_norm.Options
@@ -2983,9 +3015,10 @@ function orrery.nn.spectral_norm(layer, options) end
 ---@return orrery.Module
 function orrery.nn.switch(dim, options) end
 
----Hyperbolic tangent, as a function to put into nn.sequential.
+---Hyperbolic tangent, as a function to put into nn.sequential. Without x, as nn.tanh(), it is a layer.
 ---@param x orrery.Tensor
 ---@return orrery.Tensor
+---@overload fun(): fun(x: orrery.Tensor): orrery.Tensor
 function orrery.nn.tanh(x) end
 
 ---@class orrery.nn.transformer_decoder_layer.Options

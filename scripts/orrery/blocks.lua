@@ -49,9 +49,20 @@ local function read_line(entry, line)
   end
 end
 
--- Adds an entry {owner, name, method, returns, doc, parameters, options} for each block of a file.
+-- Whether a function takes a tensor and needs nothing else: without the tensor it is a layer (checked.lua).
+local function makes_layers(entry)
+  local first = entry.parameters[1]
+  if entry.owner ~= "nn" or not first or first.type ~= "orrery.Tensor" or first.optional then return false end
+  for i = 2, #entry.parameters do
+    if not entry.parameters[i].optional then return false end
+  end
+  return true
+end
+
+-- Adds an entry {owner, name, method, returns, doc, parameters, options, layers} for each block
+-- of a file.
 return function(path, entries)
-  local inside = false
+  local inside, before = false, #entries
   for line in io.lines(path) do
     local text = line:match "^%-%-%-(.+)$"
     if text and inside then
@@ -61,5 +72,6 @@ return function(path, entries)
     end
     inside = text ~= nil
   end
+  for i = before + 1, #entries do entries[i].layers = makes_layers(entries[i]) end
   return entries
 end

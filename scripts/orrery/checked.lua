@@ -91,6 +91,38 @@ local function check_self(entry, self)
   end
 end
 
+local function is_plain(value) return type(value) == "number" or type(value) == "string" end
+
+-- The arguments, where a number or text in the place of the options is the first one of these.
+local function named(entry, place, ...)
+  local given, option = table.pack(...), entry.options[1]
+  if option and is_plain(given[place]) then given[place] = { [option.name] = given[place] } end
+  return table.unpack(given, 1, given.n)
+end
+
+-- The function of a tensor that f is with these arguments behind it.
+local function layer(where, entry, f, ...)
+  local behind = { parameters = table.move(entry.parameters, 2, #entry.parameters, 1, {}), options = entry.options }
+  check_call(where, behind, ...)
+  local given, known = table.pack(...), {}
+  for _, option in ipairs(entry.options) do known[option.name] = true end
+  if #entry.options > 0 then orrery.options(entry.name, given[1], known) end
+  return engine.keep_frame(function(...)
+    check_call(where, { parameters = { entry.parameters[1] }, options = {} }, ...)
+    return f((...), table.unpack(given, 1, given.n))
+  end)
+end
+
+-- A function of a tensor, which makes a layer where it gets what stands behind the tensor alone, or nothing.
+local function with_layers(where, entry, f)
+  return function(...)
+    local first, may_lack = (...), #entry.parameters > 1
+    local lacks = may_lack and (is_plain(first) or type(first) == "table" and getmetatable(first) == nil)
+    if select("#", ...) == 0 or lacks then return layer(where, entry, f, named(entry, 1, ...)) end
+    return f(named(entry, 2, ...))
+  end
+end
+
 -- The function with checks, from a file of the library. NAME1d and NAME3d have the options of NAME2d.
 return function(owner, name, f, file)
   local found, family
@@ -109,8 +141,9 @@ return function(owner, name, f, file)
       return f(self, ...)
     end)
   end
-  return engine.keep_frame(function(...)
+  local function call(...)
     check_call(where, found, ...)
     return f(...)
-  end)
+  end
+  return engine.keep_frame(found.layers and with_layers(where, found, call) or call)
 end

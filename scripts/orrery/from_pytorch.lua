@@ -49,6 +49,8 @@ numbers, dropout and orders of the data are the same on any number of ranks.
 - Recurrent layers and attention have the batch first, and return what `batch_first=True` does.
 - Schedules count the steps as PyTorch's do: the first step has the full rate, or the first one after a warm-up of w steps,
   of which step k has k / w, and the rate at which a schedule ends comes after its last step.
+- A function of `nn` without its tensor is a layer: `nn.relu()`, `nn.leaky_relu(0.2)`, `nn.softmax { dim = 2 }` stand in
+  `nn.sequential`.
 - `gelu` is the tanh form; `nn.gelu_exact` is PyTorch's default.
 ]]
 

@@ -60,6 +60,15 @@ local function entries_of(owner)
   return found
 end
 
+-- What all functions of this kind do, for the manual.
+local function told_of_layers(entry)
+  if not entry.layers then return "" end
+  local option = entry.options[1]
+  local alone = entry.parameters[2] and (option and option.name or entry.parameters[2].name) or ""
+  return (" Without x, as nn.%s(%s), it is a layer."):format(entry.name, alone)
+end
+for _, entry in ipairs(entries) do entry.doc = entry.doc .. told_of_layers(entry) end
+
 local function function_stub(entry, add)
   local class = ("%s.%s.Options"):format(luals_name(entry.owner), entry.name)
   if #entry.options > 0 then add("\n---@class %s\n", class) end
@@ -75,6 +84,11 @@ local function function_stub(entry, add)
       parameter.doc == "" and "" or " " .. parameter.doc)
   end
   if entry.returns ~= "" then add("---@return %s\n", entry.returns) end
+  if entry.layers then
+    local class_or_type = #entry.options > 0 and class .. "|number|string" or entry.parameters[2] and entry.parameters[2].type
+    add("---@overload fun(%s): fun(x: orrery.Tensor): orrery.Tensor\n",
+      class_or_type and ("%s?: %s"):format(entry.parameters[2].name, class_or_type) or "")
+  end
   add("function %s%s%s(%s) end\n", is_class(entry.owner) and entry.owner or luals_name(entry.owner),
     entry.method and ":" or ".", entry.name, table.concat(names, ", "))
 end

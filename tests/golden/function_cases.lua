@@ -9,11 +9,14 @@ local function with(name, options)
 end
 
 local cases = {
-  { "normalize", function(nn) return nn.normalize end, dims, dims },
-  { "normalize one", function(nn) return function(x) return nn.normalize(x, { p = 1, dim = 2 }) end end, dims, dims },
-  { "normalize three", function(nn) return function(x) return nn.normalize(x, { p = 3, dim = 1 }) end end, dims, dims },
-  { "normalize largest", function(nn) return function(x) return nn.normalize(x, { p = math.huge }) end end, dims, dims },
+  { "normalize", function(nn) return nn.normalize() end, dims, dims },
+  { "normalize one", function(nn) return nn.normalize { p = 1, dim = 2 } end, dims, dims },
+  { "normalize three", function(nn) return nn.normalize { p = 3, dim = 1 } end, dims, dims },
+  { "normalize largest", function(nn) return nn.normalize { p = math.huge } end, dims, dims },
   { "normalize short", function(nn) return function(x) return nn.normalize(x, { eps = 5 }) end end, dims, dims },
+  { "softmax of channels", function(nn) return nn.softmax { dim = 2 } end, dims, dims },
+  { "log softmax of rows", function(nn) return nn.log_softmax(1) end, dims, dims },
+  { "gelu none", function(nn) return nn.gelu "none" end, dims, dims },
   { "cosine similarity", function(nn) return nn.cosine_similarity end, dims, { 3, 4 }, { { dims, "real" } } },
   { "cosine similarity of channels", function(nn)
     return function(a, b) return nn.cosine_similarity(a, b, { dim = 2 }) end

@@ -1,7 +1,15 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
---- nn.softmax(x)
---- Softmax of the last dim, as a function to put into nn.sequential.
+--- nn.softmax(x, options)
+--- Softmax of a dim, as a function to put into nn.sequential.
 ---@param x orrery.Tensor
+---@param options? table
+---@option dim integer=-1
 ---@return orrery.Tensor
-return function(x) return x:softmax() end
+local _, orrery = ...
+local along = require "orrery.along"
+
+return function(x, options)
+  local o = orrery.options("softmax", options, { dim = -1 })
+  return along(x, o.dim, function(rows) return rows:softmax() end)
+end

@@ -141,6 +141,9 @@ for name, sample in pairs {
   bce_with_logits = function(x) return x, x, { pos_weight = 2 } end,
   cosine_similarity = function(x) return x, x, { dim = 1 } end,
   normalize = function(x) return x, { p = 1 } end,
+  softmax = function(x) return x, { dim = 1 } end,
+  log_softmax = function(x) return x, { dim = 1 } end,
+  gelu = function(x) return x, { approximate = "none" } end,
   cosine_embedding = function(x, k) return x, x, k:cast "f32", { margin = 0.1 } end,
   ctc = function(x, k) return x:reshape(2, 2, 2), k:reshape(2, 1), k, k, { blank = 1 } end,
   convolution = function(x) return x:reshape(1, 2, 4), x:reshape(2, 2, 2), { padding = 1 } end,
@@ -155,8 +158,8 @@ for name, sample in pairs {
   softplus = function(x) return x, { beta = 2 } end,
   triplet = function(x) return x, x, x, { margin = 2 } end,
 } do traced["nn." .. name] = sample end
-for _, name in ipairs { "flatten", "gelu", "gelu_exact", "hardsigmoid", "hardswish", "identity", "log_softmax", "logsigmoid",
-  "mish", "relu", "selu", "sigmoid", "silu", "softmax", "tanh" } do
+for _, name in ipairs { "flatten", "gelu_exact", "hardsigmoid", "hardswish", "identity", "logsigmoid", "mish", "relu",
+  "selu", "sigmoid", "silu", "tanh" } do
   traced["nn." .. name] = function(x) return x end
 end
 

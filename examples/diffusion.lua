@@ -64,10 +64,8 @@ local UNet = nn.module("UNet", function(m)
     return m.leave(m.right1(orrery.concat({ y, fine }, 2), time))
   end
 end)
-local model, average = UNet(), nn.freeze(UNet())
-orrery.parameters { model = model, average = average } -- gives them names that differ
-local from, to = orrery.parameters(model), orrery.parameters(average)
-for i, parameter in ipairs(to) do parameter:write(from[i]:read()) end
+local model = UNet()
+local average = nn.averaged(model, { decay = args.keep })
 
 -- How much noise each time adds, and how much of the image is left then.
 local betas, left = {}, {}
@@ -79,9 +77,6 @@ local beta_at = orrery.buffer({ args.times }, { init = orrery.tensor(betas) })
 local left_at = orrery.buffer({ args.times }, { init = orrery.tensor(left) })
 
 local run = orrery.compile(function(batch)
-  if orrery.training() then
-    for i, parameter in ipairs(to) do parameter:update(parameter * args.keep + from[i] * (1 - args.keep)) end
-  end
   local t = (orrery.uniform(batch.x:slice(2, 1, 1)) * args.times):floor() -- one for each sample
   local noise, kept = orrery.normal(batch.x), left_at:take(t:cast "i64")
   return nn.mse(model(batch.x * kept:sqrt() + noise * (1 - kept):sqrt(), t), noise)

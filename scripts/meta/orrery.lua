@@ -2288,6 +2288,18 @@ function orrery.nn.adaptive_avg_pool3d(size) end
 ---@return orrery.Tensor
 function orrery.nn.attention(q, k, v, options) end
 
+---@class orrery.nn.averaged.Options
+---@field decay? number|boolean false: the plain mean of all values, as stochastic weight averaging takes it (default 0.999)
+---@field from? integer the first step that counts (default 1)
+---@field every? integer steps from one that counts to the next (default 1)
+---@field name? string in front of the names of its parameters (default 'averaged')
+
+---A frozen copy of a model (nn.copy) that follows it: after each step of a run, of optim.lbfgs or of an attached optimizer that trains the model, each of its parameters becomes decay times itself plus 1 - decay times the model's, and the first time the model's. Buffers are the model's. It predicts and samples as the model does and is part of checkpoints, in which `name` tells several apart.
+---@param model orrery.Module
+---@param options? orrery.nn.averaged.Options
+---@return orrery.Module
+function orrery.nn.averaged(model, options) end
+
 ---As nn.avg_pool2d, over [batch, channels, length].
 ---@param size integer|integer[]
 ---@param options? table
@@ -2437,6 +2449,11 @@ function orrery.nn.conv_transpose3d(inputs, outputs, size, options) end
 ---@param options? orrery.nn.convolution.Options
 ---@return orrery.Tensor
 function orrery.nn.convolution(x, weight, options) end
+
+---A second model: made by the same constructor of the same arguments, of which modules and tensors are copied, too, with the values that parameters and buffers have now. It is trained for itself. Functions among the arguments stay the same.
+---@param model orrery.Module
+---@return orrery.Module
+function orrery.nn.copy(model) end
 
 ---@class orrery.nn.cosine_embedding.Options
 ---@field margin? number default 0

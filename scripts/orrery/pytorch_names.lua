@@ -220,6 +220,7 @@ M.optim = {
   { "StepLR", "optim.step { peak = 0.1, every = 30, gamma = 0.1 }", "it stands where lr does" },
   { "CosineAnnealingLR", "optim.cosine { peak = 0.1, steps = 100 }", "it stands where lr does" },
   { "OneCycleLR", "optim.one_cycle { peak = 0.1, steps = 100 }", "it stands where lr does" },
+  { "swa_utils", "nn.averaged(nn.linear(3, 3), { decay = 0.999 })", "AveragedModel, which steps update" },
   { "zero_grad", "run:step(batch)", "gradients are made anew in every step" },
 }
 

@@ -20,7 +20,7 @@ import safetensors.numpy
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 RECORDERS = ("golden/make.py", "golden/transformers.py", "golden/expressions_record.py", "golden/edges_record.py",
              "golden/random_models_record.py", "golden/adversarial.py", "golden/optimizers.py",
-             "golden/schedules.py", "data/make.py", "data/make_bpe.py", "data/make_gpt2.py")
+             "golden/schedules.py", "golden/averages.py", "data/make.py", "data/make_bpe.py", "data/make_gpt2.py")
 READ = ("data/files/bpe/vocab.json", "data/files/bpe/merges.txt")  # by recorders; made once
 NOT_RECORDED = {".py", ".lua", ".cpp", ".h", ".md", ".build"}
 TOLERANCE = 1e-5

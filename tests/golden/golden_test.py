@@ -115,6 +115,19 @@ class Golden(unittest.TestCase):
                                  for ranks, more in ((1, ()), (3, (f"again={directory}",))))
                 self.assertEqual(shared, alone)
 
+    def test_averages(self):
+        """By PyTorch's AveragedModel in f64; the same bits on ranks that go on from a file."""
+        for kind, wanted in json.loads((HERE / "averages.json").read_text()).items():
+            with self.subTest(kind), tempfile.TemporaryDirectory() as directory:
+                for kernels in KERNELS:
+                    found = lines("averages.lua", kernels, f"kind={kind}")
+                    for ours, theirs in zip(found, wanted, strict=True):
+                        for x, y in zip(ours, theirs, strict=True):
+                            self.assertLess(error(x, y), 1e-5, (kernels, ours, theirs))
+                alone, shared = (run("averages.lua", "cpu", f"kind={kind}", "microbatches=4", *more, ranks=ranks)
+                                 for ranks, more in ((1, ()), (3, (f"again={directory}", "stack=strategy.data {}, strategy.zero { stage = 3 }"))))
+                self.assertEqual(shared, alone)
+
     def test_schedules(self):
         """By PyTorch's rates over 100 steps."""
         wanted = json.loads((HERE / "schedules.json").read_text())

@@ -39,9 +39,10 @@ return function(kind, build)
   if type(kind) ~= "string" or type(build) ~= "function" then
     orrery.fail "nn.module: write nn.module(\"Name\", function(m, config) ... return forward end)"
   end
-  return keep_frame(function(...)
+  local made
+  made = keep_frame(function(...)
     local m = setmetatable({}, meta)
-    info[m] = { kind = kind, path = "", root = kind }
+    info[m] = { kind = kind, path = "", root = kind, made = made, arguments = table.pack(...) }
     local forward = build(m, ...)
     if type(forward) ~= "function" then
       orrery.fail(("%s: the constructor returned %s, expected its forward function"):format(
@@ -51,4 +52,5 @@ return function(kind, build)
     tree.set_paths(m)
     return m
   end)
+  return made
 end

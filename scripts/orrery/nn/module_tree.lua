@@ -4,7 +4,7 @@
 -- names, so that every rank sees the same order.
 local _, orrery = ...
 
-local info = setmetatable({}, { __mode = "k" }) -- module -> {kind, forward, path, root}
+local info = setmetatable({}, { __mode = "k" }) -- module -> {kind, forward, path, root, made, arguments}
 local M = { info = info }
 
 -- The keys of a module or list in natural order.

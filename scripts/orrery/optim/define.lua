@@ -16,6 +16,7 @@ local _, orrery = ...
 local engine = orrery.engine
 local any_next = require "orrery.globals".next
 local attach = require "orrery.attached"
+local averages = require "orrery.averages"
 local is_callable = require "orrery.callable"
 local grouping = require "orrery.optimizer_groups"
 local tree = require "orrery.nn.module_tree"
@@ -81,6 +82,9 @@ end
 
 -- The numbers of a step by the names that the program knows.
 function Optimizer:scalars(step)
+  if self.averages and self.averages.made ~= averages.made and self.averages.count ~= averages.count(self.params) then
+    orrery.fail "averaged: the average was made after the first step of this run, which would not update it: make it before"
+  end
   local values = {}
   for group = 0, #self.groups do
     local options = self.options[group]
@@ -180,7 +184,10 @@ function Optimizer:trace(parameter, value, gradient)
     end
     states[name]:update(rounded(state, states[name]))
   end
-  return rounded(new, parameter)
+  new = rounded(new, parameter)
+  self.averages = { made = averages.made, count = averages.count(self.params) }
+  averages.follow(parameter, new, self.params)
+  return new
 end
 
 --- Optimizer:attach(model)

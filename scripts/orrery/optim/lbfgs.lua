@@ -17,6 +17,7 @@
 ---@option microbatches integer=0 as of orrery.compile
 ---@return orrery.Lbfgs
 local _, orrery = ...
+local averages = require "orrery.averages"
 local compile, flat = require "orrery.compile", require "orrery.flat_vectors"
 local checked, weights, wolfe = require "orrery.checked", require "orrery.weights", require "orrery.wolfe"
 
@@ -132,12 +133,8 @@ function Lbfgs:iterate(batch, here, left, is_last)
   return math.abs(there.f - here.f) >= o.tolerance_change and there or nil
 end
 
---- Lbfgs:step(batch)
---- Some iterations on one batch, for which it computes the loss as often as it needs to; all ranks call it. Returns the
---- loss before the step.
----@param batch table as run:step takes it
----@return number
-function Lbfgs:step(batch)
+-- The iterations of a step; returns the loss before them.
+function Lbfgs:minimise(batch)
   local o = self.options
   local most = o.max_eval > 0 and o.max_eval or o.max_iter * 5 // 4
   local begin = self.evaluations
@@ -148,6 +145,17 @@ function Lbfgs:step(batch)
     here = self:iterate(batch, here, most - (self.evaluations - begin), iteration == o.max_iter)
     if not here then break end
   end
+  return first
+end
+
+--- Lbfgs:step(batch)
+--- Some iterations on one batch, for which it computes the loss as often as it needs to; all ranks call it. Returns the
+--- loss before the step.
+---@param batch table as run:step takes it
+---@return number
+function Lbfgs:step(batch)
+  local first = self:minimise(batch)
+  averages.step(self.params, self)
   return first
 end
 

@@ -49,7 +49,7 @@ end
 -- Runs are called, files read and functions compiled outside of traces; all else is tried in one.
 local function is_outside(code)
   for _, part in ipairs { "run:", "result:", "data[:.]", "model:", "orrery.func", "value_and_grad", "%.npy", "orrery.compile",
-    "orrery.data", "orrery.seed" } do
+    "orrery.data", "orrery.seed", "nn.averaged" } do
     if code:find(part) then return true end
   end
 end

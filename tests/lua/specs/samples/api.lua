@@ -394,6 +394,8 @@ end
 for _, name in ipairs(manual.names()) do
   if name:find "^strategy%.%l+$" and name ~= "strategy.define" then samples[name] = function() return {} end end
 end
+samples["nn.copy"] = function() return model() end
+samples["nn.averaged"] = function() return model(), { decay = 0.9 } end
 samples["strategy.place"] = function() return { modules = { "a" } } end
 samples["strategy.define"] = function()
   return { name = "mine", class = "exact", transform = function() end, options = {} }

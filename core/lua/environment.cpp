@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "base/machine.h"
 #include "base/text_file.h"
 #include "lua/api.h"
 #include "lua/objects.h"
@@ -67,7 +68,9 @@ std::string read_script(const std::string& path) {
 }
 
 void load_chunk(lua_State* L, const std::string& text, const std::string& chunk_name) {
-  if (luaL_loadbufferx(L, text.data(), text.size(), chunk_name.c_str(), "t") != LUA_OK) {
+  const int status = luaL_loadbufferx(L, text.data(), text.size(), chunk_name.c_str(), "t");
+  if (status == LUA_ERRMEM) throw Error(ORR_FAILED, out_of_memory());
+  if (status != LUA_OK) {
     const std::string message = lua_tostring(L, -1);
     lua_pop(L, 1);
     throw Error(ORR_FAILED, message);

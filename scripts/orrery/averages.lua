@@ -36,12 +36,14 @@ local function follow(pair, new, o)
   local steps = pair.count + 1
   pair.count:update(steps)
   local now, next_one = wide(pair.to), wide(new)
-  local taken = ((steps - o.from) / o.every):floor() -- how many values the average has had before this one
-  local rate = o.decay and 1 - o.decay or 1 / (taken + 1):cast(now.dtype)
-  local value = steps:eq(o.from):select(next_one, now + (next_one - now) * rate)
-  if o.from > 1 or o.every > 1 then
-    value = steps:ge(o.from):logical_and((steps - o.from):eq(taken * o.every)):select(value, now)
+  local since = steps - o.from
+  local apart = since % o.every
+  local rate = o.decay and 1 - o.decay
+  if not rate then -- one of as many values as the average has had with this one
+    rate = o.every / (since - apart + o.every):cast(now.dtype)
   end
+  local value = since:eq(0):select(next_one, now + (next_one - now) * rate)
+  if o.from > 1 or o.every > 1 then value = since:ge(0):logical_and(apart:eq(0)):select(value, now) end
   pair.to:update(value.dtype == pair.to.dtype and value or value:cast(pair.to.dtype))
 end
 

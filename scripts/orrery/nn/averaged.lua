@@ -37,7 +37,7 @@ return function(model, options)
   for i, state in ipairs(to) do
     state:rename(("%s.%s"):format(o.name, state.name))
     if state.trained then
-      local count = orrery.buffer({}, { name = state.name .. ".count", init = 0 })
+      local count = orrery.buffer({}, { name = state.name .. ".count", dtype = "i64", init = 0 })
       table.insert(entry.pairs, { from = from[i], to = state, count = count })
     else
       table.insert(entry.buffers, { from = from[i], to = state })

@@ -185,7 +185,9 @@ function Optimizer:trace(parameter, value, gradient)
     states[name]:update(rounded(state, states[name]))
   end
   new = rounded(new, parameter)
-  self.averages = { made = averages.made, count = averages.count(self.params) }
+  if not self.averages or self.averages.made ~= averages.made then
+    self.averages = { made = averages.made, count = averages.count(self.params) }
+  end
   averages.follow(parameter, new, self.params)
   return new
 end

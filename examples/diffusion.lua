@@ -82,7 +82,7 @@ local run = orrery.compile(function(batch)
   if orrery.training() then
     for i, parameter in ipairs(to) do parameter:update(parameter * args.keep + from[i] * (1 - args.keep)) end
   end
-  local t = (orrery.uniform(batch.x:slice(2, 1, 1)) * args.times):floor() -- one for each sample
+  local t = (orrery.uniform { batch.x.shape[1], 1 } * args.times):floor() -- one for each sample
   local noise, kept = orrery.normal(batch.x), left_at:take(t:cast "i64")
   return nn.mse(model(batch.x * kept:sqrt() + noise * (1 - kept):sqrt(), t), noise)
 end, {

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cctype>
 
+#include "program/same_work.h"
 #include "program/state.h"
 #include "run/variant.h"
 
@@ -26,19 +27,8 @@ bool same_value(const Value& a, const Value& b) {
   return a.name == b.name;
 }
 
-bool same_instr(const orr_instr& a, const orr_instr& b) {
-  const bool imm = a.imm == b.imm || (a.imm != a.imm && b.imm != b.imm);
-  return imm && a.fn == b.fn && a.dtype == b.dtype && a.a == b.a && a.b == b.b && a.c == b.c;
-}
-
-bool same_expr(const Expr& a, const Expr& b) {
-  return a.outputs == b.outputs &&
-         std::equal(a.instrs.begin(), a.instrs.end(), b.instrs.begin(), b.instrs.end(), same_instr);
-}
-
 bool same_op(const Op& a, const Op& b) {
-  return a.kind == b.kind && a.in == b.in && a.out == b.out && a.attrs == b.attrs &&
-         a.site.region == b.site.region && same_expr(a.expr, b.expr);
+  return is_same_work(a, b) && a.in == b.in && a.out == b.out && a.site.region == b.site.region;
 }
 
 std::string shown(const Op& op) {

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cctype>
 
+#include "lua/environment.h"
 #include "program/same_work.h"
 #include "program/state.h"
 #include "run/variant.h"
@@ -64,12 +65,13 @@ std::string difference(const Program& was, const Program& now) {
 }  // namespace
 
 void TraceRecord::keep(lua_State* L, const Program& program, std::vector<ValueId> results,
-                       Again again) {
+                       Again again, const std::string& random) {
   if (program_ && (training_ || !tracing_training())) return;
   program_ = std::make_unique<Program>(program);
   results_ = std::move(results), again_ = std::move(again);
   training_ = tracing_training(), runs_ = 0;
   captured_.take(L);
+  if (random_state(L) != random) compare(L, {});
 }
 
 // Whether the function must be traced again: one of these values has not yet changed often enough
@@ -85,7 +87,11 @@ bool TraceRecord::is_news(const std::map<std::string, std::string>& changes) con
 void TraceRecord::check(lua_State* L) {
   if (!program_) return;
   const std::map<std::string, std::string> changes = captured_.changes(L);
-  if (!std::has_single_bit(++runs_) && !is_news(changes)) return;
+  if (std::has_single_bit(++runs_) || is_news(changes)) compare(L, changes);
+}
+
+// Traces the function again. `changes`: the values that have changed since the last time.
+void TraceRecord::compare(lua_State* L, const std::map<std::string, std::string>& changes) {
   Program now;
   std::vector<ValueId> results;
   {

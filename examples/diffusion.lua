@@ -77,7 +77,7 @@ local beta_at = orrery.buffer({ args.times }, { init = orrery.tensor(betas) })
 local left_at = orrery.buffer({ args.times }, { init = orrery.tensor(left) })
 
 local run = orrery.compile(function(batch)
-  local t = (orrery.uniform(batch.x:slice(2, 1, 1)) * args.times):floor() -- one for each sample
+  local t = (orrery.uniform { batch.x.shape[1], 1 } * args.times):floor() -- one for each sample
   local noise, kept = orrery.normal(batch.x), left_at:take(t:cast "i64")
   return nn.mse(model(batch.x * kept:sqrt() + noise * (1 - kept):sqrt(), t), noise)
 end, {

@@ -14,6 +14,7 @@
 #include "plugin/registry.h"
 #include "program/custom_kind.h"
 #include "program/op.h"
+#include "program/user_gradient.h"
 
 namespace orrery {
 namespace {
@@ -285,10 +286,10 @@ ValueId add_plugin_op(Program& p, const PluginOp& op, const std::vector<Attr>& o
   const auto call = std::make_shared<Call>(op, types, options);
   const ValueId y = forward(p, *call, in);
   if (!op.gradient) return y;
-  const auto made = std::make_shared<ValueId>(y);  // the value that other ops read in place of y
-  *made = p.with_gradient(
-      y, in, [call, in, made, &p](ValueId dy) { return backward(p, *call, in, *made, dy); });
-  return *made;
+  return with_gradient(p, y, in,
+                       [call, &p](ValueId dy, ValueId made, const std::vector<ValueId>& xs) {
+                         return backward(p, *call, xs, made, dy);
+                       });
 }
 
 }  // namespace orrery

@@ -79,6 +79,18 @@ void load_chunk(lua_State* L, const std::string& text, const std::string& chunk_
   lua_setupvalue(L, -2, 1);
 }
 
+std::string random_state(lua_State* L) {
+  const int top = lua_gettop(L);
+  std::string state;
+  lua_getglobal(L, "math");
+  // Lua keeps it in the first upvalue of the function.
+  if (lua_istable(L, -1) && lua_getfield(L, -1, "random") == LUA_TFUNCTION &&
+      lua_iscfunction(L, -1) && lua_getupvalue(L, -1, 1) && lua_isuserdata(L, -1))
+    state.assign(static_cast<const char*>(lua_touserdata(L, -1)), lua_rawlen(L, -1));
+  lua_settop(L, top);
+  return state;
+}
+
 void seed_random(lua_State* L) {
   lua_getglobal(L, "math");
   lua_getfield(L, -1, "randomseed");

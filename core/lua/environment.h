@@ -21,6 +21,9 @@ void load_chunk(lua_State* L, const std::string& text, const std::string& chunk_
 
 std::string read_script(const std::string& path);
 
+// The state of math.random, which each number that is drawn changes. "": the script has put another
+// function in its place.
+std::string random_state(lua_State* L);
 // Seeds math.random with the job's seed.
 void seed_random(lua_State* L);
 

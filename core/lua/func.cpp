@@ -4,6 +4,7 @@
 // read.
 #include "lua/call.h"
 #include "lua/captured.h"
+#include "lua/environment.h"
 
 namespace orrery::lua {
 namespace {
@@ -50,10 +51,11 @@ Compiled func(lua_State* L, Index body, const std::string& stream) {
   const bool watched = record->watch(L, body);
   auto trace = [function = Function(L, body), record, watched](Program& program,
                                                                const std::vector<ValueId>& inputs) {
+    const std::string random = random_state(function.state());
     Outputs outputs = trace_body(function, program, inputs);
     if (watched)
-      record->keep(function.state(), program, results_of(outputs),
-                   again(function, program, inputs));
+      record->keep(function.state(), program, results_of(outputs), again(function, program, inputs),
+                   random);
     return outputs;
   };
   const auto name = [&](int64_t& count) {

@@ -3,6 +3,7 @@
 // Gradients that a Lua function defines for a value.
 #include "lua/call.h"
 #include "program/autodiff.h"
+#include "program/user_gradient.h"
 
 namespace orrery::lua {
 namespace {
@@ -18,14 +19,13 @@ std::vector<ValueId> call_backward(const Function& backward, Program& program, V
   });
 }
 
-// `backward` gets the value that has the gradient, so that what it computes from this value is
-// differentiated by the same rule.
 ValueId with_gradient(Program& program, ValueId y, const std::vector<ValueId>& xs,
                       const Function& backward) {
-  auto made = std::make_shared<ValueId>(y);
-  *made = program.with_gradient(
-      y, xs, [=, p = &program](ValueId dy) { return call_backward(backward, *p, dy, *made, xs); });
-  return *made;
+  return orrery::with_gradient(
+      program, y, xs,
+      [=, p = &program](ValueId dy, ValueId made, const std::vector<ValueId>& read) {
+        return call_backward(backward, *p, dy, made, read);
+      });
 }
 
 // The cotangent with which the derivatives are multiplied: 1 for a scalar, else the option

@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "edit/metric_name.h"
+#include "lua/environment.h"
 #include "lua/objects.h"
 #include "lua/strategy_script.h"
 #include "lua/traced.h"
@@ -167,10 +168,11 @@ RunSpec spec_of(const Table& given, const std::shared_ptr<TraceRecord>& record) 
   spec.gradients = given.with("gradients", states_at);
   spec.loss = [loss = given.with("loss", function_at), record, model = spec.states](
                   Program& program, const Fields& fields) {
+    const std::string random = random_state(loss.state());
     Traced traced = trace_loss(loss, program, fields);
     if (tracing_training()) refuse_untrained(program, traced.first, model);
     if (probed().empty())
-      record->keep(loss.state(), program, results_of(traced), again(loss, program, fields));
+      record->keep(loss.state(), program, results_of(traced), again(loss, program, fields), random);
     return traced;
   };
   spec.script_states = [L] { return script_states(L); };

@@ -5,6 +5,8 @@
 #include <bit>
 #include <cctype>
 
+#include "lua/environment.h"
+#include "program/same_work.h"
 #include "program/state.h"
 #include "run/variant.h"
 
@@ -26,19 +28,8 @@ bool same_value(const Value& a, const Value& b) {
   return a.name == b.name;
 }
 
-bool same_instr(const orr_instr& a, const orr_instr& b) {
-  const bool imm = a.imm == b.imm || (a.imm != a.imm && b.imm != b.imm);
-  return imm && a.fn == b.fn && a.dtype == b.dtype && a.a == b.a && a.b == b.b && a.c == b.c;
-}
-
-bool same_expr(const Expr& a, const Expr& b) {
-  return a.outputs == b.outputs &&
-         std::equal(a.instrs.begin(), a.instrs.end(), b.instrs.begin(), b.instrs.end(), same_instr);
-}
-
 bool same_op(const Op& a, const Op& b) {
-  return a.kind == b.kind && a.in == b.in && a.out == b.out && a.attrs == b.attrs &&
-         a.site.region == b.site.region && same_expr(a.expr, b.expr);
+  return is_same_work(a, b) && a.in == b.in && a.out == b.out && a.site.region == b.site.region;
 }
 
 std::string shown(const Op& op) {
@@ -74,12 +65,13 @@ std::string difference(const Program& was, const Program& now) {
 }  // namespace
 
 void TraceRecord::keep(lua_State* L, const Program& program, std::vector<ValueId> results,
-                       Again again) {
+                       Again again, const std::string& random) {
   if (program_ && (training_ || !tracing_training())) return;
   program_ = std::make_unique<Program>(program);
   results_ = std::move(results), again_ = std::move(again);
   training_ = tracing_training(), runs_ = 0;
   captured_.take(L);
+  if (random_state(L) != random) compare(L, {});
 }
 
 // Whether the function must be traced again: one of these values has not yet changed often enough
@@ -95,7 +87,11 @@ bool TraceRecord::is_news(const std::map<std::string, std::string>& changes) con
 void TraceRecord::check(lua_State* L) {
   if (!program_) return;
   const std::map<std::string, std::string> changes = captured_.changes(L);
-  if (!std::has_single_bit(++runs_) && !is_news(changes)) return;
+  if (std::has_single_bit(++runs_) || is_news(changes)) compare(L, changes);
+}
+
+// Traces the function again. `changes`: the values that have changed since the last time.
+void TraceRecord::compare(lua_State* L, const std::map<std::string, std::string>& changes) {
   Program now;
   std::vector<ValueId> results;
   {

@@ -9,6 +9,7 @@
 #include "program/build.h"
 #include "program/join_products.h"
 #include "program/loss_terms.h"
+#include "program/own_rows.h"
 
 namespace orrery {
 namespace {
@@ -333,9 +334,14 @@ std::vector<ValueId> pull_back(Program& p, const std::vector<ValueId>& outputs,
 }
 
 std::vector<ValueId> derivatives(Program& p, ValueId y, ValueId cotangent,
-                                 const std::vector<ValueId>& wrt) {
+                                 const std::vector<ValueId>& values) {
+  const auto is_in_y = [&](ValueId v) {
+    return dependents(p, {v}, 0)[static_cast<size_t>(y)] != 0;
+  };
+  std::vector<ValueId> wrt;
+  for (ValueId v : values) wrt.push_back(met_in(p, v, is_in_y));
   for (size_t i = 0; i < wrt.size(); ++i)
-    if (!dependents(p, {wrt[i]}, 0)[static_cast<size_t>(y)])
+    if (!is_in_y(wrt[i]))
       p.fail_here(fmt::format(
           "grad: what is differentiated does not depend on value {} {} by way of real numbers; "
           "leave it out, or write zeros where zeros are meant",

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "program/loss_weight.h"
 
-#include <algorithm>
 #include <set>
 #include <utility>
 
 #include "program/op.h"
+#include "program/same_work.h"
 
 namespace orrery {
 namespace {
@@ -26,17 +26,6 @@ ValueId uncast(const Program& p, ValueId weight) {
   return widens ? unrepeated(p, op->in[0]) : weight;
 }
 
-bool is_equal(const orr_instr& a, const orr_instr& b) {
-  return a.fn == b.fn && a.dtype == b.dtype && a.a == b.a && a.b == b.b && a.c == b.c &&
-         a.imm == b.imm;
-}
-
-bool is_equal(const Expr& a, const Expr& b) {
-  return std::equal(a.outputs.begin(), a.outputs.end(), b.outputs.begin(), b.outputs.end()) &&
-         std::equal(a.instrs.begin(), a.instrs.end(), b.instrs.begin(), b.instrs.end(),
-                    [](const orr_instr& x, const orr_instr& y) { return is_equal(x, y); });
-}
-
 // Compares how two values are made. Pairs that were found equal are not compared again.
 class Comparison {
  public:
@@ -46,8 +35,7 @@ class Comparison {
     if (a == b || known_.count({a, b})) return true;
     const Op *x = maker_of(p_, a), *y = maker_of(p_, b);
     if (!x || !y || p_.type(a) != p_.type(b) || p_.value(a).out_index != p_.value(b).out_index ||
-        x->kind != y->kind || x->attrs != y->attrs || !is_equal(x->expr, y->expr) ||
-        x->in.size() != y->in.size())
+        !is_same_work(*x, *y) || x->in.size() != y->in.size())
       return false;
     for (size_t i = 0; i < x->in.size(); ++i)
       if (!same(x->in[i], y->in[i])) return false;

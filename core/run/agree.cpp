@@ -7,6 +7,7 @@
 
 #include "base/digest.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "comm/collectives.h"
 #include "program/state.h"
 #include "run/runtime.h"
@@ -52,16 +53,60 @@ static std::string differing(const HostTensor& all, int64_t at, int64_t each) {
   return found;
 }
 
-void compare_across_ranks(const Blueprint& b, const std::string& line) {
+static std::string shapes_of(const BatchFields& batch) {
+  std::vector<std::string> fields;
+  for (auto& [name, field] : batch) {
+    const Dims& dims = field.type.dims;
+    const int64_t rows = dims.empty() ? 0 : dims[0];
+    fields.push_back(fmt::format("{} row{} of '{}', {}", rows, rows == 1 ? "" : "s", name,
+                                 to_string(field.type)));
+  }
+  return join(fields, ", ");
+}
+
+// The texts of all ranks. Collective.
+static std::vector<std::string> texts_of_all(const std::string& mine, const std::string& what,
+                                             const std::string& line) {
+  const std::vector<uint64_t> sizes = numbers_of_all({mine.size()}, what, line);
+  const uint64_t room = *std::max_element(sizes.begin(), sizes.end());
+  HostTensor text = HostTensor::make({ORR_U8, {static_cast<int64_t>(room)}});
+  std::copy(mine.begin(), mine.end(), text.data<char>());
+  const HostTensor all = world_allgather(text, line);
+  std::vector<std::string> texts;
+  for (size_t r = 0; r < sizes.size(); ++r)
+    texts.emplace_back(all.data<char>() + r * room, sizes[r]);
+  return texts;
+}
+
+// Of ranks that know of a difference already, which this may explain. Collective.
+static void compare_shapes(const BatchFields& batch, const std::string& line) {
+  const std::vector<std::string> all = texts_of_all(shapes_of(batch), "shapes of a batch", line);
+  std::map<std::string, std::string> ranks;  // which have the same, "0, 2"
+  for (size_t r = 0; r < all.size(); ++r)
+    ranks[all[r]] += fmt::format("{}{}", ranks[all[r]].empty() ? "" : ", ", r);
+  if (ranks.size() == 1) return;
+  std::string given;
+  for (auto& [shapes, its] : ranks)
+    given += fmt::format("{}rank {}: {}", given.empty() ? "" : "; ", its, shapes);
+  fail(ORR_FAILED,
+       "{}: the ranks were given batches of different sizes ({}): every rank names the whole batch "
+       "and loads its own rows of it, so give all ranks the same rows, such as those of "
+       "data:batches with the same options",
+       line, given);
+}
+
+void compare_across_ranks(const Blueprint& b, const BatchFields& batch, const std::string& line) {
   const uint64_t digests[] = {program_digest(b), initial_digest(b.program)};
   HostTensor mine = HostTensor::make({ORR_I64, {2}});
   std::memcpy(mine.bytes->data(), digests, sizeof digests);
   HostTensor all = world_allgather(mine, line);
-  if (std::string differ = differing(all, 0, 2); !differ.empty())
+  const std::string programs = differing(all, 0, 2);
+  if (!programs.empty()) compare_shapes(batch, line);
+  if (!programs.empty())
     fail(ORR_FAILED,
          "{}: the ranks have traced different programs: rank {} differs from rank 0; a "
          "script must build the same model on all ranks (does it branch on world.rank?)",
-         line, differ);
+         line, programs);
   if (std::string differ = differing(all, 1, 2); !differ.empty())
     fail(ORR_FAILED,
          "{}: the parameters of rank {} begin with other values than those of rank 0: give "
@@ -70,11 +115,21 @@ void compare_across_ranks(const Blueprint& b, const std::string& line) {
          line, differ);
 }
 
-void agree_on_step(StepAgreement& m, const std::string& line) {
+// A digest of which samples these are, and of their shapes.
+static int64_t digest_of(const BatchFields& batch) {
+  uint64_t h = 0;
+  for (auto& [name, field] : batch) {
+    for (int64_t d : field.type.dims) h = h * 31 + static_cast<uint64_t>(d);
+    h = h * 31 + field.identity;
+  }
+  return static_cast<int64_t>(h);
+}
+
+void agree_on_step(StepAgreement& m, const BatchFields& batch, const std::string& line) {
   // One all-reduce with the maximum does it all. It keeps rank 0's numbers, because the other ranks
   // give the smallest integer in their place. Of x and ~x, the maxima are each other's complement
   // only if all ranks have given the same x.
-  const int64_t alike[] = {m.step, static_cast<int64_t>(m.seed), static_cast<int64_t>(m.batch)};
+  const int64_t alike[] = {m.step, static_cast<int64_t>(m.seed), digest_of(batch)};
   std::vector<int64_t> sent = {m.written, m.failed, m.saving};
   for (int64_t x : alike) sent.insert(sent.end(), {x, ~x});
   for (auto& [name, value] : m.numbers)
@@ -89,8 +144,10 @@ void agree_on_step(StepAgreement& m, const std::string& line) {
         "have different seeds: all must load the same checkpoint",
         "were given different batches: every rank names the whole batch, from the same shard, seed "
         "and step of data:batches, and loads its own rows of it"}) {
-    if (!m.failed && x[0] != ~x[1])
+    if (!m.failed && x[0] != ~x[1]) {
+      compare_shapes(batch, line);
       fail(ORR_FAILED, "{}: step {}: the ranks {}", line, m.step, what);
+    }
     x += 2;
   }
   for (auto& [name, value] : m.numbers) value = std::bit_cast<double>(*x++);

@@ -17,8 +17,8 @@ uint64_t program_digest(const Blueprint& b);
 
 // Checks that all ranks have traced the same step, over states with the same initial values: a rank
 // that differs would hang its peers, or train another model. Throws Error with `line` and the ranks
-// that differ from rank 0. Collective.
-void compare_across_ranks(const Blueprint& b, const std::string& line);
+// that differ from rank 0, or the shapes of their batches where these differ. Collective.
+void compare_across_ranks(const Blueprint& b, const BatchFields& batch, const std::string& line);
 
 // What each rank contributes to a step that all take together, and the outcome.
 struct StepAgreement {
@@ -29,11 +29,11 @@ struct StepAgreement {
   bool written = false;  // the script has written a state; afterwards: on any rank
   bool failed = false;   // this rank cannot go on; afterwards: any rank cannot
   bool saving = false;   // this rank writes its files of a checkpoint; afterwards: any rank does
-  int64_t step = 0;      // step, seed and batch must be the same on all ranks
-  uint64_t seed = 0, batch = 0;
+  int64_t step = 0;      // step and seed must be the same on all ranks, and so must the batch
+  uint64_t seed = 0;
 };
 // Carries that out by one exchange. Throws Error with `line` where the ranks differ. Collective.
-void agree_on_step(StepAgreement& agreement, const std::string& line);
+void agree_on_step(StepAgreement& agreement, const BatchFields& batch, const std::string& line);
 
 // If any rank has an error ("": none), throws the error of the lowest such rank on all ranks.
 // `what` names for messages what the ranks are doing. Collective.

@@ -217,16 +217,29 @@ class TrainRun : public Run {
     agreed.saving = states_->saving() && states_->saving()->writing();
     if (ranks() > 1 && !apart_) {
       agreed.written = !compared_ || any_written(states_->known());
-      agreed.failed = !failed_step_.empty();
-      agreed.step = step, agreed.seed = runtime_options().seed;
-      for (auto& [name, field] : batch) agreed.batch = agreed.batch * 31 + field.identity;
-      agree_on_step(agreed, spec_.line);
-      if (agreed.failed) fail_together(failed_step_, "a step", spec_.line);
+      agree(agreed, step, batch);
       if (agreed.written) compare_all();
     }
     if (!failed_step_.empty()) throw Error(ORR_FAILED, failed_step_);
     if (!agreed.saving && states_->saving()) finish_save();
     return agreed.numbers;
+  }
+
+  void agree(StepAgreement& agreed, int64_t step, const BatchFields& batch) {
+    agreed.failed = !failed_step_.empty();
+    agreed.step = step, agreed.seed = runtime_options().seed;
+    agree_on_step(agreed, batch, spec_.line);
+    if (agreed.failed) fail_together(failed_step_, "a step", spec_.line);
+    agreed_ = agreed.numbers;
+  }
+
+  // Before a program is made for batches of new shapes: other ranks, whose batches have known ones,
+  // are about to agree on a step.
+  void agree_on_new(const BatchFields& batch, Purpose purpose) {
+    if (!agreed_ || apart_) return;
+    StepAgreement agreed;
+    agreed.numbers = *agreed_;
+    agree(agreed, purpose == Purpose::training ? steps_ + 1 : steps_, batch);
   }
 
   void compare_all() {
@@ -388,12 +401,13 @@ class TrainRun : public Run {
       return nullptr;
     }
     if (Variant* found = variants_.find(key)) return found;
+    agree_on_new(batch, purpose);
     OverBatches over;
     Blueprint b = build_step(batch, training, ranks(), strategies(), 0,
                              purpose == Purpose::pass ? &over : nullptr);
     tell_remarks();
     if (!training && apart_) read_one_value(b.program, same);
-    if (ranks() > 1) compare_across_ranks(b, spec_.line);
+    if (ranks() > 1) compare_across_ranks(b, batch, spec_.line);
     states_->remember_of_script();
     for (auto& s : states_of(b.program)) states_->remember(s);
     if (training && b.mesh.driving.on()) {
@@ -451,6 +465,7 @@ class TrainRun : public Run {
   LossCheck loss_check_;
   std::string failed_step_;  // the failed step that may have left states half updated; "": none
   std::map<std::string, double> last_scalars_;
+  std::optional<std::map<std::string, double>> agreed_;  // the numbers of the last agreement
   Telling telling_;
   bool compared_ = false;  // the ranks have compared their states since they began or were loaded
   std::map<const Variant*, std::unique_ptr<FiniteCheck>> checks_;

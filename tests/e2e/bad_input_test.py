@@ -117,6 +117,10 @@ STACKS = [
 
 RANKS = [
     (["run", "-n", "2", "differ.lua"], 1, ["HERE", "different programs", "rank 1", "world.rank"]),
+    *((["run", "-n", "2", "batch_size.lua", *options], 1,
+       ["HERE", "batches of different sizes (rank 0: 2 rows of 'x', f32[2,2], 2 rows of 'y', i32[2]; rank 1: 3 rows of 'x', "
+        "f32[3,2], 3 rows of 'y', i32[3]): every rank names the whole batch"])
+      for options in ((), ("before=2",), ("before=2", "known=true"), ("eval=true",))),
     (["run", "-n", "2", "differ_in_words.lua"], 1,
      ["HERE", "ranks post different operations", "allreduce", "barrier"]),
     (["run", "-n", "2", "leaves_early.lua"], 75, ["HERE", "rank 1 died"]),

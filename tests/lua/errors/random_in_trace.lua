@@ -9,5 +9,4 @@ local function loss(b)
 end
 local run = orrery.compile(loss, { params = net, optimizer = optim.sgd {} })
 run:step(batch)
-run:step(batch)
 --> random_in_trace.lua:7: mul: this function is not traced to the same program as before, which is what runs: give what changes from step to step in the batch or as an orrery.input, and draw random numbers with orrery.uniform

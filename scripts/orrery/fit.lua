@@ -19,10 +19,28 @@ local function check_data(o)
   if o.eval and not is_data(o.eval) then
     refuse("eval is %s, expected a dataset or a stream", engine.describe(o.eval))
   end
-  if (o.epochs == 0) == (o.steps == 0) then refuse "give epochs or steps, the end of the training, and not both" end
-  if o.epochs ~= 0 and orrery.type(o.data) == "Stream" then refuse "a stream has no epochs: give steps" end
-  for _, name in ipairs { "epochs", "steps", "every", "eval_size", "patience" } do
+end
+
+local function check_end(o)
+  local epochs, steps = o.epochs or 0, o.steps or 0
+  if not (o.epochs or o.steps) or epochs ~= 0 and steps ~= 0 then
+    refuse "give epochs or steps, the end of the training, and not both"
+  end
+  if epochs ~= 0 and orrery.type(o.data) == "Stream" then refuse "a stream has no epochs: give steps" end
+  for name, value in pairs { epochs = epochs, steps = steps } do
+    if value < 0 then refuse("%s is %d, expected at least 0", name, value) end
+  end
+end
+
+local function check_numbers(o)
+  for _, name in ipairs { "every", "eval_size", "eval_limit", "patience" } do
     if o[name] < 0 then refuse("%s is %d, expected at least 1", name, o[name]) end
+  end
+  if (o.eval_size > 0 or o.eval_limit > 0) and not o.eval then
+    refuse "eval_size and eval_limit are about evaluations: give eval, a dataset"
+  end
+  if type(o.log) ~= "boolean" and (math.type(o.log) ~= "integer" or o.log < 1) then
+    refuse("log is %s, expected true, false or the steps between two lines", engine.describe(o.log))
   end
 end
 
@@ -64,7 +82,7 @@ local function checkpoints_in(o)
 end
 
 -- A fit under way: run, options, on, past; result and epoch of the last step; whether its epoch is `open`, not known to
--- have ended; save(), which has the last step saved.
+-- have ended; save(), which has the last step saved; `told`, the step of the last line.
 local Fit = {}
 Fit.__index = Fit
 
@@ -83,20 +101,43 @@ function Fit:begin()
   self.epoch, self.open = past:read(text)
 end
 
-local function tell(o, step, epoch, result, entry, best)
-  if not o.log then return end
-  local words = { epoch and ("epoch %d, "):format(epoch) or "", ("step %d:"):format(step) }
-  if result then words[#words + 1] = (" loss %.4f"):format(result:mean()) end
-  for name, value in pairs(entry and entry.results or {}) do
-    words[#words + 1] = (" eval/%s %.4f"):format(name, value)
+-- Adds "prefix/name value" to `words` for each number, the loss first and the others by name.
+local function put_numbers(words, prefix, numbers)
+  local names = {}
+  for name in pairs(numbers) do names[#names + 1] = name end
+  table.sort(names, function(a, b)
+    if (a == "loss") ~= (b == "loss") then return a == "loss" end
+    return a < b
+  end)
+  for _, name in ipairs(names) do words[#words + 1] = (" %s%s %.4f"):format(prefix, name, numbers[name]) end
+end
+
+-- A line about the last step, and about an evaluation after it if there is one.
+function Fit:tell(entry, best)
+  local epoch = self.epoch
+  self.told = self.run.steps
+  if not self.o.log then return end
+  local words = { epoch and ("epoch %d, "):format(epoch) or "", ("step %d:"):format(self.told) }
+  if self.result then
+    local numbers = history.numbers_of(self.result)
+    numbers.grad_norm = nil
+    put_numbers(words, "", numbers)
   end
+  if entry then put_numbers(words, "eval/", entry.results) end
   if best then words[#words + 1] = ", the best so far" end
   orrery.log("%s", table.concat(words))
 end
 
+-- With `log` a number: the line of each so many steps, and of the last, unless an evaluation has told of it. It is told
+-- when the next step comes, because the evaluation at the end of an epoch is not known before.
+function Fit:tell_step(is_last)
+  local every, step = self.o.log, self.run.steps
+  if math.type(every) == "integer" and (is_last or step % every == 0) and self.told ~= step then self:tell() end
+end
+
 local function batches_of(run, o)
   local options = { size = o.size, from = run.steps + 1 }
-  if o.epochs > 0 then options.epochs = o.epochs else options.steps = o.steps end
+  if (o.epochs or 0) > 0 then options.epochs = o.epochs else options.steps = o.steps or 0 end
   for _, name in ipairs { "shuffle", "last" } do
     if o[name] ~= nil then options[name] = o[name] end
   end
@@ -106,18 +147,19 @@ end
 function Fit:evaluate()
   local o, run, past = self.o, self.run, self.past
   if not o.eval or past:last_step() == run.steps then return end
-  local result = run:eval(o.eval, { size = o.eval_size > 0 and o.eval_size or o.size })
+  local limit = o.eval_limit > 0 and o.eval_limit or nil
+  local result = run:eval(o.eval, { size = o.eval_size > 0 and o.eval_size or o.size, limit = limit })
   local entry, best = past:add(run.steps, self.epoch, result)
-  tell(o, run.steps, self.epoch, self.result, entry, best)
+  self:tell(entry, best)
   if best then self.save() end
 end
 
-function Fit:end_epoch()
+function Fit:end_epoch(is_last)
   local past, step = self.past, self.run.steps
   self.open = false
-  if self.o.every == 0 then self:evaluate() end
+  if self.o.every == 0 or is_last then self:evaluate() end
   local entry = past:last_step() == step and past.entries[#past.entries] or nil
-  if not entry then tell(self.o, step, self.epoch, self.result) end
+  if not entry and self.told ~= step then self:tell() end
   if self.saves_epochs then self.save() end
   if self.on.epoch then self.on.epoch(self.epoch, entry) end
 end
@@ -134,6 +176,7 @@ function Fit:train()
     if self.open and epoch ~= self.epoch then self:end_epoch() end
     if self.past:stops() then return end
     local first = not self.result
+    if not first then self:tell_step() end
     self.result, self.epoch, self.open = self.run:step(batch), epoch, epoch ~= nil
     if first and self.o.eval then self.past:check(self.result:names()) end
     if self.on.step then self.on.step(step, self.result, epoch) end
@@ -144,8 +187,10 @@ end
 
 -- After the last step.
 function Fit:finish()
-  if self.open then self:end_epoch() end
-  if self.result then self:evaluate() end
+  if self.open then self:end_epoch(true) end
+  if not self.result then return end
+  self:evaluate()
+  self:tell_step(true)
 end
 
 -- The best evaluation, and the path of its checkpoint if there is one.
@@ -164,14 +209,15 @@ define([[Run:fit(options) -> table; Trains by a loop over batches, step, eval an
     its checkpoint}, history = a list of evaluations {step, epoch, results = by name}}. All ranks call it.
     @option data: any; a dataset or a stream to train on
     @option size: integer; samples in a batch, over all ranks
-    @option epochs: integer = 0; so many passes over the data in all, those before a checkpoint among them
-    @option steps: integer = 0; instead of epochs: the last step
+    @option epochs?: integer; so many passes over the data in all, those before a checkpoint among them
+    @option steps?: integer; instead of epochs: the last step
     @option shuffle: any = nil; of a dataset: false leaves the samples in their order
     @option last: any = nil; with epochs: 'drop' leaves out what does not fill a batch at the end of an epoch
     @option eval: any = false; a dataset or a stream that ends, which is evaluated
     @option every: integer = 0; steps between two evaluations; without it one at the end of each epoch, and with both
     one at the end
     @option eval_size: integer = 0; samples in a batch of the evaluation; as many as in one of the training if left out
+    @option eval_limit: integer = 0; so many samples of eval at most; an endless stream needs it
     @option best: string = ''; the result of the evaluation that tells which is the best, 'loss' if left out
     @option mode: string = 'min'; 'max': the largest one is the best
     @option patience: integer = 0; training ends after so many evaluations, one after another, of which none was the
@@ -180,9 +226,12 @@ define([[Run:fit(options) -> table; Trains by a loop over batches, step, eval an
     saved at the end of each epoch; the one of the best evaluation stays, too
     @option on: table = {}; functions: step(step, result, epoch) after each step, epoch(epoch, evaluation) after each
     epoch, with the entry of history that was made at its end
-    @option log: boolean = true; a line for each evaluation and epoch]],
+    @option log: any = true; a line for each evaluation and epoch, with the loss and its results; a number: also every so
+    many steps; false: none]],
   function(run, o)
     check_data(o)
+    check_end(o)
+    check_numbers(o)
     check_judge(o)
     local past = history.new(o.best == "" and "loss" or o.best, o.mode, o.patience)
     local fit = setmetatable({ run = run, o = o, on = hooks_of(o), past = past }, Fit)

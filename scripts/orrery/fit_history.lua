@@ -45,13 +45,19 @@ local function append(past, entry)
   return better
 end
 
--- Adds an evaluation, and returns its entry and whether it is the best so far.
-function methods.add(past, step, epoch, result)
-  local entry = { step = step, epoch = epoch, results = {} }
+-- The results that are numbers, by name.
+function M.numbers_of(result)
+  local numbers = {}
   for _, name in ipairs(result:names()) do
     local value = result:get(name)
-    if type(value) == "number" then entry.results[name] = value end
+    if type(value) == "number" then numbers[name] = value end
   end
+  return numbers
+end
+
+-- Adds an evaluation, and returns its entry and whether it is the best so far.
+function methods.add(past, step, epoch, result)
+  local entry = { step = step, epoch = epoch, results = M.numbers_of(result) }
   return entry, append(past, entry)
 end
 

@@ -75,6 +75,25 @@ class Fit(unittest.TestCase):
         told = self.fit(1, steps=22, every=2, bumpy="true", best="judged", mode="max", dir=self.at, saved=100)
         self.assertIn("steps 22 epochs 6 stopped false best 18 at step-00000018 of 54 ended 1! 2! 3! 4! 5! 6\n", told)
 
+    def test_lines_have_the_results_in_one_order(self):
+        script = self.at.with_suffix(".lua")
+        script.write_text("""local orrery = require "orrery"
+local model = orrery.nn.linear(1, 1)
+local run = orrery.compile(function(b)
+  local y = model(b.x)
+  return y:mean() * 0 + 2, { b = y:mean() * 0 + 3, rows = y, a = y:mean() * 0 + 4, c = y:mean() * 0, d = y:mean() * 0 }
+end, { params = model, optimizer = orrery.optim.sgd {}, microbatches = 2 })
+local data = orrery.data.arrays { x = { { 1.0 }, { 2.0 }, { 3.0 }, { 4.0 }, { 5.0 } } }
+run:fit { data = data, size = 2, steps = 8, log = 2, eval = data, every = 3 }
+""")
+        names = ("loss 2.0000", "a 4.0000", "b 3.0000", "c 0.0000", "d 0.0000")
+        step, after = "".join(" " + each for each in names), "".join(" eval/" + each for each in names)
+        wanted = [f"epoch 1, step 2:{step}", f"epoch 1, step 3:{step}{after}, the best so far", f"epoch 2, step 4:{step}",
+                  f"epoch 2, step 5:{step}", f"epoch 3, step 6:{step}{after}", f"epoch 3, step 8:{step}{after}"]
+        for ranks in (1, 2):
+            done = orrery("run", "-n", ranks, script)
+            self.assertEqual((done.code, done.out.splitlines()), (0, wanted), done.err)
+
     def test_a_last_step_is_evaluated(self):
         told = self.fit(1, steps=7, every=3)
         self.assertRegex(told, r"^evaluated 3:\S+ 6:\S+ 7:\S+\nsteps 7 ")

@@ -1490,7 +1490,7 @@ function Run:eval(data, options) end
 ---@field patience? integer training ends after so many evaluations, one after another, of which none was the best; without it it does not (default 0)
 ---@field checkpoints? any {dir =, every =, keep = 2} as Run:checkpoints has them; without every one is saved at the end of each epoch; the one of the best evaluation stays, too (default false)
 ---@field on? table functions: step(step, result, epoch) after each step, epoch(epoch, evaluation) after each epoch, with the entry of history that was made at its end (default {})
----@field log? any a line for each evaluation and epoch, with the loss and its results; a number: also every so many steps; false: none (default true)
+---@field log? any a line for each evaluation, the last step, and with epochs each of them, with the loss and its results; a number: also every so many steps; false: none (default true)
 
 ---Trains by a loop over batches, step, eval and checkpoints, and goes on where its newest checkpoint is. Returns {steps, epochs, stopped (whether patience ran out), best = {step, epoch, value, path of its checkpoint}, history = a list of evaluations {step, epoch, results = by name}}. All ranks call it.
 ---@param options orrery.Run.fit.Options

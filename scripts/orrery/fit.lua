@@ -109,7 +109,11 @@ local function put_numbers(words, prefix, numbers)
     if (a == "loss") ~= (b == "loss") then return a == "loss" end
     return a < b
   end)
-  for _, name in ipairs(names) do words[#words + 1] = (" %s%s %.4f"):format(prefix, name, numbers[name]) end
+  for _, name in ipairs(names) do
+    local value = numbers[name]
+    local shape = value ~= 0 and math.abs(value) < 1e-2 and " %s%s %.3e" or " %s%s %.4f"
+    words[#words + 1] = shape:format(prefix, name, value)
+  end
 end
 
 -- A line about the last step, and about an evaluation after it if there is one.
@@ -128,11 +132,12 @@ function Fit:tell(entry, best)
   orrery.log("%s", table.concat(words))
 end
 
--- With `log` a number: the line of each so many steps, and of the last, unless an evaluation has told of it. It is told
--- when the next step comes, because the evaluation at the end of an epoch is not known before.
+-- With `log` a number the line of each so many steps, and always that of the last, unless an evaluation has told of it.
+-- It is told when the next step comes, because the evaluation at the end of an epoch is not known before.
 function Fit:tell_step(is_last)
   local every, step = self.o.log, self.run.steps
-  if math.type(every) == "integer" and (is_last or step % every == 0) and self.told ~= step then self:tell() end
+  local due = is_last or math.type(every) == "integer" and step % every == 0
+  if due and self.told ~= step then self:tell() end
 end
 
 local function batches_of(run, o)
@@ -159,7 +164,8 @@ function Fit:end_epoch(is_last)
   self.open = false
   if self.o.every == 0 or is_last then self:evaluate() end
   local entry = past:last_step() == step and past.entries[#past.entries] or nil
-  if not entry and self.told ~= step then self:tell() end
+  local counts_epochs = (self.o.epochs or 0) > 0
+  if counts_epochs and not entry and self.told ~= step then self:tell() end
   if self.saves_epochs then self.save() end
   if self.on.epoch then self.on.epoch(self.epoch, entry) end
 end
@@ -226,8 +232,8 @@ define([[Run:fit(options) -> table; Trains by a loop over batches, step, eval an
     saved at the end of each epoch; the one of the best evaluation stays, too
     @option on: table = {}; functions: step(step, result, epoch) after each step, epoch(epoch, evaluation) after each
     epoch, with the entry of history that was made at its end
-    @option log: any = true; a line for each evaluation and epoch, with the loss and its results; a number: also every so
-    many steps; false: none]],
+    @option log: any = true; a line for each evaluation, the last step, and with epochs each of them, with the loss and
+    its results; a number: also every so many steps; false: none]],
   function(run, o)
     check_data(o)
     check_end(o)

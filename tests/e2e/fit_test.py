@@ -85,11 +85,14 @@ local run = orrery.compile(function(b)
 end, { params = model, optimizer = orrery.optim.sgd {}, microbatches = 2 })
 local data = orrery.data.arrays { x = { { 1.0 }, { 2.0 }, { 3.0 }, { 4.0 }, { 5.0 } } }
 run:fit { data = data, size = 2, steps = 8, log = 2, eval = data, every = 3 }
+run:fit { data = data, size = 4, epochs = 6 }
+run:fit { data = data, size = 5, steps = 15 }
 """)
         names = ("loss 2.0000", "a 4.0000", "b 3.0000", "c 0.0000", "d 0.0000")
         step, after = "".join(" " + each for each in names), "".join(" eval/" + each for each in names)
         wanted = [f"epoch 1, step 2:{step}", f"epoch 1, step 3:{step}{after}, the best so far", f"epoch 2, step 4:{step}",
-                  f"epoch 2, step 5:{step}", f"epoch 3, step 6:{step}{after}", f"epoch 3, step 8:{step}{after}"]
+                  f"epoch 3, step 6:{step}{after}", f"epoch 3, step 8:{step}{after}",
+                  f"epoch 5, step 10:{step}", f"epoch 6, step 12:{step}", f"epoch 15, step 15:{step}"]
         for ranks in (1, 2):
             done = orrery("run", "-n", ranks, script)
             self.assertEqual((done.code, done.out.splitlines()), (0, wanted), done.err)

@@ -101,18 +101,15 @@ function Fit:begin()
   self.epoch, self.open = past:read(text)
 end
 
--- Adds "prefix/name value" to `words` for each number, the loss first and the others by name.
+-- Adds " PREFIXname value" to `words` for each number, the loss first and the others by name.
 local function put_numbers(words, prefix, numbers)
-  local names = {}
-  for name in pairs(numbers) do names[#names + 1] = name end
-  table.sort(names, function(a, b)
-    if (a == "loss") ~= (b == "loss") then return a == "loss" end
-    return a < b
-  end)
-  for _, name in ipairs(names) do
-    local value = numbers[name]
+  local function put(name, value)
     local shape = value ~= 0 and math.abs(value) < 1e-2 and " %s%s %.3e" or " %s%s %.4f"
     words[#words + 1] = shape:format(prefix, name, value)
+  end
+  if numbers.loss then put("loss", numbers.loss) end
+  for name, value in pairs(numbers) do
+    if name ~= "loss" then put(name, value) end
   end
 end
 

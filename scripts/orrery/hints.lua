@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
 -- What to write instead where a script takes one of our objects for a number or a list, or uses a name of PyTorch's.
+local _, orrery = ...
 
 -- Loaded when an error first needs it.
 local function names() return require "orrery.pytorch_names" end
@@ -46,6 +47,14 @@ function M.name(owner, name)
     return ("; write x:%s(...)"):format(name)
   end
   return hint
+end
+
+-- For an option that a call does not have: what it has instead, which are `known`, sorted.
+function M.option(name, known)
+  local theirs = names().hint_option(name, known)
+  if theirs ~= "" then return theirs end
+  local near = orrery.did_you_mean(name, known)
+  return near ~= "" and near or "; it has " .. (known[1] and table.concat(known, ", ") or "none")
 end
 
 -- For an error of Lua's own, "attempt to perform arithmetic on a HostTensor value": "" for others.

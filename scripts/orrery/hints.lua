@@ -11,6 +11,7 @@ local hints = {
   { class = "StepResult", number = "take the loss by :mean(), other results by :get(name)" },
   { class = "State", number = "take its numbers by :read():item() or :read():tolist()" },
   { class = "Scalar", number = "its number is x.value" },
+  { class = "Field", number = "its values are a HostTensor with all methods by :read()" },
   { class = "Tensor", number = "a Tensor has no numbers while its function is traced: compute with its methods, and "
     .. "return what you want to see, from a loss as a second result {name = x} that result:get(name) reads" },
 }
@@ -24,6 +25,8 @@ local M = {}
 -- For a member that a class does not have: "; x:tolist() has its elements" or "".
 function M.member(class, member)
   if not is_tensor[class] and names().find(class, member) then return names().hint(class, member) end
+  local near = class == "Field" and orrery.did_you_mean(tostring(member), { "dtype", "read", "shape" })
+  if near then return near ~= "" and near or M.error "a Field value" end
   for _, hint in ipairs(hints) do
     if hint.class == class and type(member) == "number" then return "; " .. hint.number end
     if hint.class == class and asks[member] then return "; " .. hint.number end

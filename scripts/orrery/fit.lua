@@ -99,6 +99,10 @@ function Fit:begin()
   text, self.save = series(self.run, c, function() return past:text(self.run.steps, self.epoch, self.open) end,
     function(note) return past:cost_in(note) end)
   self.epoch, self.open = past:read(text)
+  if text ~= "" and o.log then
+    local epoch = self.epoch and (" in epoch %d"):format(self.epoch) or ""
+    orrery.log("%s: going on after step %d%s", c.dir, self.run.steps, epoch)
+  end
 end
 
 -- Adds " PREFIXname value" to `words` for each number, the loss first and the others by name.
@@ -242,6 +246,9 @@ define([[Run:fit(options) -> table; Trains by a loop over batches, step, eval an
     if not past:stops() then fit:train() end
     if not past:stops() then fit:finish() end
     if fit.result then fit.save() end
+    if o.log and not fit.result then
+      orrery.log("nothing is left to train after step %d%s", run.steps, past:stops() and ": patience has run out" or "")
+    end
     run:finish_save()
     return {
       steps = run.steps, epochs = fit.epoch, stopped = past:stops(), history = past.entries, best = best_of(past, o),

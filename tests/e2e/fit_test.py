@@ -97,6 +97,25 @@ run:fit { data = data, size = 5, steps = 15 }
             done = orrery("run", "-n", ranks, script)
             self.assertEqual((done.code, done.out.splitlines()), (0, wanted), done.err)
 
+    def test_a_start_that_goes_on_says_from_where(self):
+        script = self.at.with_suffix(".lua")
+        script.write_text("""local orrery = require "orrery"
+local args = orrery.args { epochs = 2, patience = 0, dir = "" }
+local model = orrery.nn.linear(1, 1)
+local run = orrery.compile(function(b) return model(b.x):mean() * 0 + 2 end,
+  { params = model, optimizer = orrery.optim.sgd {}, microbatches = 2 })
+local data = orrery.data.arrays { x = { { 1.0 }, { 2.0 }, { 3.0 } } }
+run:fit { data = data, size = 2, epochs = args.epochs, eval = data, patience = args.patience, checkpoints = { dir = args.dir } }
+""")
+        lines = [f"epoch {epoch}, step {2 * epoch}: loss 2.0000 eval/loss 2.0000{', the best so far' if epoch == 1 else ''}"
+                 for epoch in range(1, 5)]
+        on = f"{self.at}: going on after step "
+        for ranks, words, wanted in ((1, ("epochs=2",), lines[:2]), (2, ("epochs=2",), [on + "4 in epoch 2", "nothing is left to train after step 4"]),
+                                     (2, ("epochs=8", "patience=3"), [on + "4 in epoch 2", *lines[2:]]),
+                                     (1, ("epochs=8", "patience=3"), [on + "8 in epoch 4", "nothing is left to train after step 8: patience has run out"])):
+            done = orrery("run", "-n", ranks, script, *words, f"dir={self.at}")
+            self.assertEqual((done.code, done.out.splitlines()), (0, wanted), done.err)
+
     def test_a_last_step_is_evaluated(self):
         told = self.fit(1, steps=7, every=3)
         self.assertRegex(told, r"^evaluated 3:\S+ 6:\S+ 7:\S+\nsteps 7 ")

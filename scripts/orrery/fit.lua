@@ -14,11 +14,20 @@ end
 
 local function refuse(format, ...) orrery.fail("fit: " .. format:format(...)) end
 
+local remedies = {
+  ["function"] = "; give the dataset itself, whose batches are made here",
+  table = "; write orrery.data.arrays { x = ..., y = ... }",
+}
+
+local function check_is_data(name, value)
+  if is_data(value) then return end
+  local remedy = remedies[orrery.type(value)] or ""
+  refuse("%s is %s, expected a dataset or a stream%s", name, engine.describe(value), remedy)
+end
+
 local function check_data(o)
-  if not is_data(o.data) then refuse("data is %s, expected a dataset or a stream", engine.describe(o.data)) end
-  if o.eval and not is_data(o.eval) then
-    refuse("eval is %s, expected a dataset or a stream", engine.describe(o.eval))
-  end
+  check_is_data("data", o.data)
+  if o.eval then check_is_data("eval", o.eval) end
 end
 
 local function check_end(o)
@@ -117,6 +126,13 @@ local function put_numbers(words, prefix, numbers)
   end
 end
 
+-- The numbers of a step that an evaluation has, too.
+local function evaluated(result)
+  local numbers = history.numbers_of(result)
+  numbers.grad_norm = nil
+  return numbers
+end
+
 -- A line about the last step, and about an evaluation after it if there is one.
 function Fit:tell(entry, best)
   local epoch = self.epoch
@@ -124,9 +140,7 @@ function Fit:tell(entry, best)
   if not self.o.log then return end
   local words = { epoch and ("epoch %d, "):format(epoch) or "", ("step %d:"):format(self.told) }
   if self.result then
-    local numbers = history.numbers_of(self.result)
-    numbers.grad_norm = nil
-    put_numbers(words, "", numbers)
+    put_numbers(words, "", evaluated(self.result))
   end
   if entry then put_numbers(words, "eval/", entry.results) end
   if best then words[#words + 1] = ", the best so far" end
@@ -185,7 +199,7 @@ function Fit:train()
     local first = not self.result
     if not first then self:tell_step() end
     self.result, self.epoch, self.open = self.run:step(batch), epoch, epoch ~= nil
-    if first and self.o.eval then self.past:check(self.result:names()) end
+    if first and self.o.eval then self.past:check(evaluated(self.result)) end
     if self.on.step then self.on.step(step, self.result, epoch) end
     self:evaluate_step()
     if self.past:stops() then return end

@@ -22,6 +22,9 @@ local function refused(part, options)
   assert(not ok and tostring(why):find(part, 1, true) and tostring(why):find("fit.lua", 1, true), tostring(why))
 end
 refused("fit: data is 3", { data = 3, size = 2, epochs = 1 })
+refused("fit: data is a table, expected a dataset or a stream; write orrery.data.arrays", { data = { x = { 1.0 } }, size = 2, epochs = 1 })
+refused("fit: eval is a function, expected a dataset or a stream; give the dataset itself",
+  { data = data, size = 2, epochs = 1, eval = data:batches { size = 2, epochs = 1 } })
 refused("fit: give epochs or steps", { data = data, size = 2 })
 refused("fit: give epochs or steps", { data = data, size = 2, epochs = 1, steps = 1 })
 refused("fit: epochs is -1", { data = data, size = 2, epochs = -1 })
@@ -46,6 +49,8 @@ refused("fit: on.step is", { data = data, size = 2, epochs = 1, on = { step = 3 
 assert(run.steps == 0)
 refused("fit: best is 'gab', which no result has as a number (did you mean 'gap'?)", { data = data, size = 2, epochs = 1, eval = data, best = "gab" })
 assert(run.steps == 1)
+refused("fit: best is 'grad_norm', which no result has as a number; there are gap, loss", { data = data, size = 2, epochs = 1, eval = data, best = "grad_norm" })
+assert(run.steps == 2)
 refused("fit: best is 'rows', which no result has as a number", { data = data, size = 2, epochs = 1, eval = data, best = "rows" })
 
 -- The last option of batches, and results of an evaluation that are no numbers.

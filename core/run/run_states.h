@@ -83,8 +83,8 @@ class RunStates {
   void tell_other_sums(const std::string& directory) const;
 
   void remember_model();
-  // The name of a state in checkpoints: the one it had when a program of the run first used it; of a
-  // state that none has used, its own. The script may rename it later, as orrery.digest{a, b} does.
+  // The name of a state in checkpoints: the one it had when a program of the run first used it; of
+  // a state that none has used, its own. The script may rename it later: orrery.digest{a, b} does.
   const std::string& saved_name(const State& s) const;
   // Whether another run trains the parameter and has loaded it itself: that run's checkpoint may be
   // a step newer.

@@ -74,9 +74,9 @@ bool is_like_text(const Type& type) {
   return whole && type.dims.size() == 2 && type.dims[1] > 1;
 }
 
-// The tokens of a batch that a language model reads, 0 of others. Such a batch has the token that is
-// to be told for each that is read: two fields of whole numbers of one size, of which the largest
-// count; or it is the text alone. One such field beside others may be captions, edges, classes.
+// The tokens of a batch that a language model reads, 0 of others. Such a batch has the token to be
+// told for each that is read: two fields of whole numbers of one size, of which the largest count;
+// or it is the text alone. One such field beside others may be captions, edges, classes.
 int64_t tokens_of(const BatchFields& batch) {
   std::map<int64_t, int> fields_of_size;
   for (auto& [name, field] : batch)

@@ -71,7 +71,7 @@ local train, held_out = images.read(args.data, args.images, args.size, args.clas
 local model = AlexNet(args.width, args.dense)
 local run = orrery.compile(function(batch)
   local logits = model(batch.x)
-  return nn.cross_entropy(logits, batch.y), { accuracy = logits:argmax():eq(batch.y):cast("f32"):mean() }
+  return nn.cross_entropy(logits, batch.y), { accuracy = orrery.metrics.accuracy(logits, batch.y) }
 end, {
   params = model, microbatches = args.microbatches,
   strategy = world.size > 1 and strategy.place { modules = parts, ranks = ranks } or strategy.data {},

@@ -74,11 +74,8 @@ local run = orrery.compile(loss, {
     groups = { { match = { "*.bias", "*ln*", "*norm*" }, decay = 0 } },
   },
 })
-for step, batch in make(args.samples):batches { size = args.batch, steps = args.steps } do
-  local result = run:step(batch)
-  if step % 20 == 0 or step == args.steps then orrery.log("step %d loss %.4f", step, result:mean()) end
-end
+run:fit { data = make(args.samples), size = args.batch, steps = args.steps, log = 20 }
 
-local result = run:eval(make(64):batch(1, { size = 64 }))
+local result = run:eval(make(64), { size = 64 })
 orrery.log("%d of %d gaps filled in sequences not seen before", result:get "right", result:get "asked")
 orrery.log("digest %s", orrery.digest(model))

@@ -106,14 +106,8 @@ local numbers = {}
 for n = 1, captions do table.insert(numbers, math.random(n), n - 1) end
 local test = dataset({ table.unpack(numbers, 1, args.held_out) }, 1)
 local train = dataset({ table.unpack(numbers, args.held_out + 1) }, args.copies)
-for step, batch in train:batches { size = args.batch, steps = args.steps } do
-  local result = run:step(batch)
-  if step % args.every == 0 or step == args.steps then
-    orrery.log("step %d loss %.4f captions found %.3f images %.3f scale %.1f", step, result:mean(), result:get "captions",
-      result:get "images", result:get "scale")
-  end
-end
-local seen = run:eval(test:batch(1, { size = args.held_out, shuffle = false }))
+run:fit { data = train, size = args.batch, steps = args.steps, log = args.every }
+local seen = run:eval(test, { size = args.held_out })
 orrery.log("of %d new captions %.0f find their image, and %.0f are found by it", args.held_out,
   seen:get "images" * args.held_out, seen:get "captions" * args.held_out)
 orrery.log("digest %s", orrery.digest(model))

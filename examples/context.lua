@@ -36,8 +36,5 @@ local run = orrery.compile(function(b) return nn.cross_entropy(model(b.x), b.y) 
   params = model, optimizer = optim.adamw { lr = 1e-3 },
   strategy = strategy.context { size = args.size, kind = args.kind, chunks = args.chunks },
 })
-
-for step, batch in text:batches { size = args.batch, steps = args.steps } do
-  orrery.log("step %d loss %.6f", step, run:step(batch):mean())
-end
+run:fit { data = text, size = args.batch, steps = args.steps, log = 1 }
 orrery.log("digest %s", orrery.digest(model))

@@ -50,12 +50,7 @@ if args.zero > 0 then stack[2] = strategy.zero { stage = args.zero } end
 local run = orrery.compile(loss, {
   params = model, microbatches = args.microbatches, strategy = stack, optimizer = optim.adamw { lr = args.lr },
 })
-for step, batch in data:batches { size = args.batch, steps = args.steps } do
-  local result = run:step(batch)
-  if step % 50 == 0 or step == args.steps then
-    orrery.log("step %d loss %.4f found %.3f", step, result:mean(), result:get "found")
-  end
-end
+run:fit { data = data, size = args.batch, steps = args.steps, log = 50 }
 local used = run:counters()
 orrery.log("rank 0: %d bytes sent as predicted, %d counted", used.predicted_bytes_sent, used.bytes_sent)
 orrery.log("digest %s", orrery.digest(model))

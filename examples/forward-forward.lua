@@ -65,12 +65,5 @@ local run = orrery.compile(loss, {
   optimizer = optim.adam { lr = optim.cosine { peak = args.lr, warmup = 20, steps = args.steps } },
 })
 local train, test = drawn(args.images), drawn(50)
-for step, batch in train:batches { size = args.batch, steps = args.steps } do
-  local result = run:step(batch)
-  if step % args.every == 0 or step == args.steps then
-    local held_out = run:eval(test:batch(1, { size = test.samples, shuffle = false }))
-    orrery.log("step %d loss %.4f held-out %.4f accuracy %.3f", step, result:mean(), held_out:mean(),
-      held_out:get "accuracy")
-  end
-end
+run:fit { data = train, size = args.batch, steps = args.steps, eval = test, every = args.every }
 orrery.log("digest %s", orrery.digest(model))

@@ -57,19 +57,11 @@ local run = orrery.compile(function(batch) return nn.cross_entropy(model(batch.x
 })
 if args.load ~= "" then orrery.log("continuing after step %d", (run:load(args.load))) end
 
-local first, start = run.steps + 1, orrery.time()
 local last = args.stop > 0 and args.stop or args.steps
-for step, batch in train:batches { size = args.batch, from = first, steps = last } do
-  local loss = run:step(batch)
-  if step % 10 == 0 or step == last then
-    local each = (orrery.time() - start) * 1000 / (step - first + 1)
-    orrery.log("step %d loss %.4f  %.2f ms", step, loss:mean(), each)
-  end
-  if args.eval > 0 and step % args.eval == 0 then
-    local held_out = run:eval(valid:batch(1, { size = args.batch }))
-    orrery.log("step %d held-out loss %.4f", step, held_out:mean())
-  end
-end
+run:fit {
+  data = train, size = args.batch, steps = last, log = 10,
+  eval = args.eval > 0 and valid, every = args.eval, eval_limit = args.eval > 0 and 8 * args.batch or 0,
+}
 if args.save ~= "" then run:save(args.save) end
 
 -- One program of shape [1, ctx]: `at` is the place of the newest character.

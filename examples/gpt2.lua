@@ -42,17 +42,9 @@ local run = orrery.compile(function(batch) return nn.cross_entropy(model(batch.x
   },
 })
 
-if args.checkpoints ~= "" then
-  run:checkpoints { dir = args.checkpoints, every = args.every, keep = 2, best = "loss" }
-end
-local start = orrery.time()
-for step, batch in data:batches { size = args.batch, steps = args.steps, from = run.steps + 1 } do
-  local loss = run:step(batch):mean()
-  orrery.log("step %d loss %.4f  %.1f ms", step, loss, (orrery.time() - start) * 1000)
-  start = orrery.time()
-end
-if args.checkpoints ~= "" then
-  run:finish_save()
+local saved = args.checkpoints ~= "" and { dir = args.checkpoints, every = args.every }
+run:fit { data = data, size = args.batch, steps = args.steps, log = 1, checkpoints = saved }
+if saved then
   local used = run:counters()
   orrery.log("waited %.2f s for checkpoints, copies of %.0f MB", used.checkpoint_seconds, used.checkpoint_bytes / 1e6)
 end

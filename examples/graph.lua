@@ -79,16 +79,12 @@ local function train(what, neighbours)
     params = model, microbatches = args.microbatches, strategy = strategy.data {},
     optimizer = optim.adam { lr = args.lr, groups = { { match = "first.*", decay = 5e-4 } } },
   })
-  local graph = {
+  local graph = orrery.data.arrays {
     said = orrery.tensor(said), rows = orrery.tensor(adjacency(neighbours)), label = label, unlabelled = unlabelled,
     community = community,
   }
-  for step = 1, args.steps do
-    local result = run:step(graph)
-    if step % args.every == 0 or step == args.steps then
-      orrery.log("%s step %d loss %.4f accuracy %.3f", what, step, result:mean(), run:eval(graph):get "accuracy")
-    end
-  end
+  orrery.log("%s", what)
+  run:fit { data = graph, size = nodes, shuffle = false, steps = args.steps, eval = graph, every = args.every }
   return model
 end
 

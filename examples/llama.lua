@@ -30,13 +30,7 @@ local run = orrery.compile(function(b) return nn.cross_entropy(model(b.x), b.y) 
   },
 })
 if args.load ~= "" then run:load(args.load) end
-local start, first = orrery.time(), run.steps + 1
-for step, batch in text:batches { size = args.batch, from = first, steps = args.steps } do
-  local loss = run:step(batch)
-  if step % 10 == 0 or step == args.steps then
-    orrery.log("step %d loss %.4f  %.2f ms", step, loss:mean(), (orrery.time() - start) * 1000 / (step - first + 1))
-  end
-end
+run:fit { data = text, size = args.batch, steps = args.steps, log = 10 }
 if args.save ~= "" then run:save(args.save) end
 
 local function choose(logits)

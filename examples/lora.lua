@@ -36,10 +36,10 @@ local function train(what, params, data, steps, decay)
     params = params, microbatches = args.microbatches, strategy = strategy[args.strategy] {}, clip = 1,
     optimizer = optim.adamw { lr = optim.cosine { peak = args.lr, warmup = 10, steps = steps }, decay = decay },
   })
-  local all = { size = args.batch, shuffle = false }
-  local before = run:eval(data:batch(1, all)):mean()
-  for _, batch in data:batches { size = args.batch, steps = steps } do run:step(batch) end
-  orrery.log("%s: loss %.4f before, %.4f after", what, before, run:eval(data:batch(1, all)):mean())
+  local part = { size = args.batch, limit = args.batch }
+  local before = run:eval(data, part):mean()
+  run:fit { data = data, size = args.batch, steps = steps, log = false }
+  orrery.log("%s: loss %.4f before, %.4f after", what, before, run:eval(data, part):mean())
 end
 train("the base, on the text", model, dataset(words), args.steps, 0.1)
 

@@ -30,8 +30,7 @@ orrery.log("%s", tostring(model))
 -- The loss, and with it the share of right answers.
 local function loss(batch)
   local logits = model(batch.x)
-  local right = logits:argmax():eq(batch.y):cast("f32"):mean()
-  return nn.cross_entropy(logits, batch.y), { accuracy = right }
+  return nn.cross_entropy(logits, batch.y), { accuracy = orrery.metrics.accuracy(logits, batch.y) }
 end
 
 local train, test = spirals(200), spirals(100)
@@ -40,16 +39,5 @@ local run = orrery.compile(loss, {
   optimizer = optim.adamw { lr = optim.cosine { peak = args.lr, warmup = 20, steps = args.steps } },
 })
 
-local start = orrery.time()
-for step, batch in train:batches { size = args.batch, steps = args.steps } do
-  local result = run:step(batch)
-  if step % 100 == 0 then
-    local each = (orrery.time() - start) * 1000 / step
-    orrery.log("step %d loss %.4f accuracy %.3f  %.3f ms", step, result:mean(),
-      result:get "accuracy", each)
-  end
-end
-
-local result = run:eval(test:batch(1, { size = test.samples, shuffle = false }))
-orrery.log("test: loss %.4f accuracy %.3f", result:mean(), result:get "accuracy")
+run:fit { data = train, size = args.batch, steps = args.steps, eval = test, every = 100 }
 orrery.log("digest %s", orrery.digest(model))

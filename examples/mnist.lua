@@ -18,18 +18,13 @@ local train, inputs = all:augment { crop = edge, pad = args.pad }, channels * ed
 local model = nn.sequential { nn.linear(inputs, args.hidden), nn.relu, nn.linear(args.hidden, 10) }
 local function loss(batch)
   local logits = model(batch.x:reshape { -1, inputs })
-  return nn.cross_entropy(logits, batch.y), { accuracy = logits:argmax():eq(batch.y):cast("f32"):mean() }
+  return nn.cross_entropy(logits, batch.y), { accuracy = orrery.metrics.accuracy(logits, batch.y) }
 end
 local run = orrery.compile(loss, {
   params = model, optimizer = optim.adamw { lr = args.lr }, microbatches = args.microbatches, strategy = strategy.data {},
 })
 if args.load ~= "" then run:load(args.load) end
 
-for step, batch in train:batches { size = args.batch, steps = args.steps, from = run.steps + 1 } do
-  local result = run:step(batch)
-  if step % 100 == 0 or step == args.steps then
-    orrery.log("step %d loss %.4f accuracy %.3f", step, result:mean(), result:get "accuracy")
-  end
-end
+run:fit { data = train, size = args.batch, steps = args.steps, log = 100 }
 if args.save ~= "" then run:save(args.save) end
 orrery.log("digest %s", orrery.digest(model))

@@ -19,10 +19,6 @@ local run = orrery.compile(function(batch) return nn.mse(model(batch.x), batch.y
   microbatches = args.microbatches, strategy = strategy.data {},
 })
 
-local start = orrery.time()
-for step, batch in data:batches { size = args.batch, steps = args.steps } do
-  local loss, each = run:step(batch), (orrery.time() - start) * 1000 / step
-  if step % 50 == 0 then orrery.log("step %d loss %.6f  %.3f ms", step, loss:mean(), each) end
-end
+run:fit { data = data, size = args.batch, steps = args.steps, log = 50 }
 orrery.log("y = %.3f x + %.3f", model.weight:read():item(), model.bias:read():item())
 orrery.log("digest %s", orrery.digest(model))

@@ -55,7 +55,7 @@ local model = resnet()
 
 local function loss(batch)
   local logits = model(batch.x)
-  return nn.cross_entropy(logits, batch.y), { accuracy = logits:argmax():eq(batch.y):cast("f32"):mean() }
+  return nn.cross_entropy(logits, batch.y), { accuracy = orrery.metrics.accuracy(logits, batch.y) }
 end
 
 local run = orrery.compile(loss, {

@@ -50,9 +50,5 @@ end, {
   params = model, optimizer = optim.adamw { lr = 1e-3 },
   strategy = { strategy.expert { size = args.size, chunks = args.chunks }, strategy.data {} },
 })
-
-for step, batch in text:batches { size = args.batch, steps = args.steps } do
-  local result = run:step(batch)
-  if step % 10 == 0 then orrery.log("step %d loss %.4f dropped %d", step, result:mean(), result:get "dropped" // 1) end
-end
+run:fit { data = text, size = args.batch, steps = args.steps, log = 10 }
 orrery.log("digest %s", orrery.digest(model))

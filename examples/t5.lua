@@ -86,10 +86,7 @@ local run = orrery.compile(function(b) return nn.cross_entropy(model(b.x, b.writ
   params = model, microbatches = args.microbatches, strategy = strategy.data {}, clip = 1,
   optimizer = optim.adamw { lr = optim.linear { peak = args.lr, warmup = 20, steps = args.steps } },
 })
-for step, batch in data:batches { size = args.batch, steps = args.steps } do
-  local loss = run:step(batch)
-  if step % 20 == 0 or step == args.steps then orrery.log("step %d loss %.4f", step, loss:mean()) end
-end
+run:fit { data = data, size = args.batch, steps = args.steps, log = 20 }
 
 -- The likeliest letter for place `at` of all sequences.
 local following = orrery.func(function(ids, written, at) return model(ids, written):slice_at(2, at, 1):argmax():reshape(-1) end)

@@ -54,13 +54,7 @@ local run = orrery.compile(loss, {
   optimizer = optim.adam { lr = optim.cosine { peak = args.lr, warmup = 20, steps = args.steps } },
 })
 local data = orrery.data.arrays { x = bars() }
-for step, batch in data:batches { size = args.batch, steps = args.steps } do
-  local result = run:step(batch)
-  if step % args.every == 0 then
-    orrery.log("step %d bound %.3f pixels %.3f divergence %.3f", step, -result:mean(), result:get "pixel",
-      result:get "divergence")
-  end
-end
+run:fit { data = data, size = args.batch, steps = args.steps, log = args.every }
 
 -- Whether exactly the pixels of one row or column are bright.
 local function is_bar(image)

@@ -44,9 +44,10 @@ void refuse_unknown(lua_State* L, int index, const std::string& where,
   for (lua_pushnil(L); lua_next(L, index); lua_pop(L, 1)) {
     const std::string key = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : describe(L, -2);
     if (std::find(known.begin(), known.end(), key) != known.end()) continue;
-    const std::string near = did_you_mean(key, known);
-    fail(ORR_INVALID, "{}: unknown option '{}'{}", where, key,
-         near.empty() ? "; it has " + join(known, ", ") : near);
+    push_library(L, "orrery.hints", "option");
+    push_text(L, key), push_list(L, known);
+    lua_call(L, 2, 1);
+    fail(ORR_INVALID, "{}: unknown option '{}'{}", where, key, lua_tostring(L, -1));
   }
 }
 
@@ -54,7 +55,8 @@ void refuse_unknown(lua_State* L, int index, const std::string& where,
 void check_options(lua_State* L, int index, const Api& row) {
   const bool given = lua_istable(L, index);
   if (!given && !lua_isnoneornil(L, index))
-    fail(ORR_INVALID, "{}: options are {}, expected a table", called(row), describe(L, index));
+    fail(ORR_INVALID, "{}: options are {}, expected a table{}", called(row), describe(L, index),
+         row.options.empty() ? "" : fmt::format(", such as {{ {} = ... }}", row.options[0].name));
   if (given) {
     std::vector<std::string> known;
     for (const Arg& option : row.options) known.push_back(option.name);

@@ -57,7 +57,8 @@ Program& program_here(lua_State* L) {
   if (!active) {
     fail(ORR_INVALID,
          "tensors are computed only while a function is traced: inside the loss of "
-         "orrery.compile, orrery.value_and_grad or orrery.func");
+         "orrery.compile, orrery.value_and_grad or orrery.func; to compute with the numbers that a "
+         "parameter has now, write parameter:read()");
   }
   active->program().set_site({regions().empty() ? "" : regions().back(), user_line(L)});
   return active->program();

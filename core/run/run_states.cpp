@@ -39,19 +39,24 @@ std::string name_of(const std::string& state, int32_t n, int32_t coordinate) {
 }
 
 // Throws Error, "LINE: WHERE two tensors named ...: REMEDY", if two states have the same name.
-void refuse_equal_names(const std::vector<std::shared_ptr<State>>& states, const std::string& line,
-                        const char* where, const char* remedy) {
+void refuse_equal_names(const std::vector<std::shared_ptr<State>>& states,
+                        const std::function<std::string(const State&)>& name_of,
+                        const std::string& line, const char* where, const char* remedy) {
   std::map<std::string, const State*> by_name;
-  for (auto& s : states)
-    if (auto [at, fresh] = by_name.try_emplace(s->name, s.get()); !fresh)
-      fail(ORR_INVALID, "{}: {} two tensors named '{}', made at {} and {}: {}", line, where,
-           s->name, at->second->site.line, s->site.line, remedy);
+  for (auto& s : states) {
+    const std::string name = name_of(*s);
+    if (auto [at, fresh] = by_name.try_emplace(name, s.get()); !fresh)
+      fail(ORR_INVALID, "{}: {} two tensors named '{}', made at {} and {}: {}", line, where, name,
+           at->second->site.line, s->site.line, remedy);
+  }
 }
+
+std::string own_name(const State& s) { return s.name; }
 
 }  // namespace
 
 void sort_parameters(RunSpec& spec) {
-  refuse_equal_names(spec.params, spec.line, "params has",
+  refuse_equal_names(spec.params, own_name, spec.line, "params has",
                      "put their modules into a table, params = {a = ..., b = ...}");
   std::vector<size_t> order(spec.params.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -91,6 +96,7 @@ void RunStates::remember(const std::shared_ptr<State>& s) {
   if (s->constant || s->passing) return;
   if (std::find(known_.begin(), known_.end(), s) != known_.end()) return;
   known_.push_back(s);
+  names_[s.get()] = s->name;
   auto loaded = pending_.find(s->name);
   if (loaded == pending_.end()) {
     if (was_not_counted(s)) begin_at_loaded_step(*s);
@@ -103,9 +109,14 @@ void RunStates::remember(const std::shared_ptr<State>& s) {
   pending_.erase(loaded);
 }
 
+const std::string& RunStates::saved_name(const State& s) const {
+  const auto found = names_.find(&s);
+  return found == names_.end() ? s.name : found->second;
+}
+
 bool RunStates::was_not_counted(const std::shared_ptr<State>& s) const {
   const auto of = counted_by(s);
-  return of && loaded_names_.count(of->name) && !loaded_names_.count(s->name);
+  return of && loaded_names_.count(saved_name(*of)) && !loaded_names_.count(saved_name(*s));
 }
 
 void RunStates::begin_at_loaded_step(State& count) const {
@@ -170,9 +181,11 @@ const std::vector<std::shared_ptr<State>>& RunStates::all() {
     for (auto& s : spec_.script_states())
       if (s->version > 0 && spec_.kept_by_script(s)) remember(s);
   materialize(known_);
-  refuse_equal_names(known_, spec_.line, "a checkpoint would have",
-                     "put their modules into one table, orrery.parameters{a = ..., b = ...}, or "
-                     "give the buffers names");
+  refuse_equal_names(
+      known_, [this](const State& s) { return saved_name(s); }, spec_.line,
+      "a checkpoint would have",
+      "put their modules into one table, orrery.parameters{a = ..., b = ...}, or "
+      "give the buffers names");
   return known_;
 }
 
@@ -185,7 +198,7 @@ uint64_t RunStates::save(const std::string& directory, const CheckpointFacts& fa
                    for (auto& s : states) {
                      if (several(*s)) continue;
                      const int32_t n = alike.count(s.get()) ? 1 : coordinates_of(*s);
-                     for (int32_t c = 0; c < n; ++c) share.add(name_of(s->name, n, c), s, c);
+                     for (int32_t c = 0; c < n; ++c) share.add(name_of(saved_name(*s), n, c), s, c);
                    }
                  }),
                  "run:save");
@@ -310,7 +323,7 @@ CheckpointFacts RunStates::load(const std::string& directory) {
                  "run:load");
   if (ranks_ > 1) compare_loaded(*c);
   for (auto& s : known_) {
-    auto found = values.find(s->name);
+    auto found = values.find(saved_name(*s));
     if (found == values.end()) {
       begin_at_loaded_step(*s);
       continue;
@@ -355,15 +368,15 @@ RunStates::LoadedByName RunStates::by_state(const std::shared_ptr<const Checkpoi
 void RunStates::check_fits(const LoadedByName& values, const std::string& directory) {
   remember_model();
   for (auto& s : known_) {
-    auto found = values.find(s->name);
+    auto found = values.find(saved_name(*s));
     if (found == values.end() && was_not_counted(s)) continue;
     if (found == values.end())
-      fail(ORR_FAILED, "checkpoint '{}' has no tensor '{}' {}", directory, s->name,
+      fail(ORR_FAILED, "checkpoint '{}' has no tensor '{}' {}", directory, saved_name(*s),
            to_string(s->type));
     if (const Type& type = found->second.type; type != s->type)
       fail(ORR_FAILED,
            "checkpoint '{}': '{}' is {}, but {} here; load it into the model that was saved",
-           directory, s->name, to_string(type), to_string(s->type));
+           directory, saved_name(*s), to_string(type), to_string(s->type));
   }
 }
 

@@ -83,12 +83,16 @@ class RunStates {
   void tell_other_sums(const std::string& directory) const;
 
   void remember_model();
+  // The name of a state in checkpoints: the one it had when a program of the run first used it; of
+  // a state that none has used, its own. The script may rename it later: orrery.digest{a, b} does.
+  const std::string& saved_name(const State& s) const;
   // Whether another run trains the parameter and has loaded it itself: that run's checkpoint may be
   // a step newer.
   bool is_left_to_its_run(const std::shared_ptr<State>& state) const;
 
   const RunSpec& spec_;
   std::vector<std::shared_ptr<State>> known_;
+  std::map<const State*, std::string> names_;                      // of the known
   std::vector<std::pair<std::shared_ptr<State>, Loaded>> loaded_;  // and not forgotten yet
   // Loaded values of states that no program uses yet, such as optimizer states before the first
   // step.

@@ -68,16 +68,22 @@ double resident_bytes() {
   return static_cast<double>(pages) * static_cast<double>(sysconf(_SC_PAGESIZE));
 }
 
-// The tokens of a batch: the elements of its largest field of integers with a position for each;
-// 0 if there is none.
+// Whole numbers with several places for each sample, as the ids of a text are.
+bool is_like_text(const Type& type) {
+  const bool whole = type.dtype == ORR_I32 || type.dtype == ORR_I64;
+  return whole && type.dims.size() == 2 && type.dims[1] > 1;
+}
+
+// The tokens of a batch that a language model reads, 0 of others. Such a batch has the token to be
+// told for each that is read: two fields of whole numbers of one size, of which the largest count;
+// or it is the text alone. One such field beside others may be captions, edges, classes.
 int64_t tokens_of(const BatchFields& batch) {
-  int64_t most = 0;
-  for (auto& [name, field] : batch) {
-    const bool integer = field.type.dtype == ORR_I32 || field.type.dtype == ORR_I64;
-    if (integer && field.type.dims.size() == 2)
-      most = std::max(most, field.type.dims[0] * field.type.dims[1]);
-  }
-  return most;
+  std::map<int64_t, int> fields_of_size;
+  for (auto& [name, field] : batch)
+    if (is_like_text(field.type)) ++fields_of_size[field.type.elements()];
+  for (auto it = fields_of_size.rbegin(); it != fields_of_size.rend(); ++it)
+    if (it->second > 1 || batch.size() == 1) return it->first;
+  return 0;
 }
 
 std::string stack_text(const RunSpec& spec) {

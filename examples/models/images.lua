@@ -46,15 +46,8 @@ end
 
 -- Trains a run whose loss has an "accuracy" beside it, and evaluates it at the end. args: batch, steps, every, images.
 local function train(run, data, held_out, args)
-  local start = orrery.time()
-  for step, batch in data:batches { size = args.batch, steps = args.steps } do
-    local result = run:step(batch)
-    if step % args.every == 0 then
-      orrery.log("step %d loss %.4f accuracy %.3f  %.1f ms", step, result:mean(), result:get "accuracy",
-        (orrery.time() - start) * 1000 / step)
-    end
-  end
-  local seen = run:eval(held_out:batch(1, { size = math.min(args.images, held_out.samples), shuffle = false }))
+  run:fit { data = data, size = args.batch, steps = args.steps, log = args.every }
+  local seen = run:eval(held_out, { size = args.batch, limit = args.images })
   orrery.log("in evaluation: loss %.4f accuracy %.3f", seen:mean(), seen:get "accuracy")
 end
 

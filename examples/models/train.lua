@@ -39,13 +39,7 @@ local function train(args, stack)
       decay = 0.1,
     },
   })
-  local start = orrery.time()
-  for step, batch in text:batches { size = args.batch, steps = args.steps } do
-    local loss = run:step(batch)
-    if step % 10 == 0 or step == args.steps then
-      orrery.log("step %d loss %.4f  %.2f ms", step, loss:mean(), (orrery.time() - start) * 1000 / step)
-    end
-  end
+  run:fit { data = text, size = args.batch, steps = args.steps, log = 10 }
   local used = run:counters()
   orrery.log("rank 0: arena %d bytes planned, %d used; %d bytes sent as predicted, %d counted",
     used.planned_arena_bytes, used.arena_bytes, used.predicted_bytes_sent, used.bytes_sent)

@@ -1493,20 +1493,21 @@ function Run:eval(data, options) end
 ---@class orrery.Run.fit.Options
 ---@field data any a dataset or a stream to train on
 ---@field size integer samples in a batch, over all ranks
----@field epochs? integer so many passes over the data in all, those before a checkpoint among them (default 0)
----@field steps? integer instead of epochs: the last step (default 0)
+---@field epochs? integer so many passes over the data in all, those before a checkpoint among them
+---@field steps? integer instead of epochs: the last step
 ---@field shuffle? any of a dataset: false leaves the samples in their order
 ---@field order? any of a dataset: a function that lists the samples of an epoch, as Dataset:batches has it
 ---@field last? any with epochs: 'drop' leaves out what does not fill a batch at the end of an epoch
 ---@field eval? any a dataset or a stream that ends, which is evaluated (default false)
 ---@field every? integer steps between two evaluations; without it one at the end of each epoch, and with both one at the end (default 0)
 ---@field eval_size? integer samples in a batch of the evaluation; as many as in one of the training if left out (default 0)
+---@field eval_limit? integer so many samples of eval at most; an endless stream needs it (default 0)
 ---@field best? string the result of the evaluation that tells which is the best, 'loss' if left out (default '')
 ---@field mode? string 'max': the largest one is the best (default 'min')
 ---@field patience? integer training ends after so many evaluations, one after another, of which none was the best; without it it does not (default 0)
 ---@field checkpoints? any {dir =, every =, keep = 2} as Run:checkpoints has them; without every one is saved at the end of each epoch; the one of the best evaluation stays, too (default false)
 ---@field on? table functions: step(step, result, epoch) after each step, epoch(epoch, evaluation) after each epoch, with the entry of history that was made at its end (default {})
----@field log? boolean a line for each evaluation and epoch (default true)
+---@field log? any a line for each evaluation, the last step, and with epochs each of them, with the loss and its results; a number: also every so many steps; false: none (default true)
 
 ---Trains by a loop over batches, step, eval and checkpoints, and goes on where its newest checkpoint is. Returns {steps, epochs, stopped (whether patience ran out), best = {step, epoch, value, path of its checkpoint}, history = a list of evaluations {step, epoch, results = by name}}. All ranks call it.
 ---@param options orrery.Run.fit.Options

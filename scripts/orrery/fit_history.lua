@@ -16,22 +16,19 @@ local function number_in(text)
   return tonumber(text) or text:find "nan" and 0 / 0 or text:find "-" and -math.huge or math.huge
 end
 
--- Fails unless results of these names have the one by which they are judged.
-function methods.check(past, names)
-  for _, name in ipairs(names) do
-    if name == past.judged then return end
-  end
+-- Fails unless these results, by name, have the one by which they are judged.
+function methods.check(past, results)
+  if results[past.judged] then return end
+  local names = {}
+  for name in pairs(results) do names[#names + 1] = name end
   orrery.fail(("fit: best is '%s', which no result has as a number%s; there are %s"):format(
     past.judged, orrery.did_you_mean(past.judged, names), table.concat(names, ", ")))
 end
 
 -- The number by which an entry is judged: the smaller the better.
 function methods.cost(past, entry)
-  local value, names = entry.results[past.judged], {}
-  if not value then
-    for name in pairs(entry.results) do names[#names + 1] = name end
-    past:check(names)
-  end
+  past:check(entry.results)
+  local value = entry.results[past.judged]
   return past.mode == "max" and -value or value
 end
 
@@ -45,13 +42,19 @@ local function append(past, entry)
   return better
 end
 
--- Adds an evaluation, and returns its entry and whether it is the best so far.
-function methods.add(past, step, epoch, result)
-  local entry = { step = step, epoch = epoch, results = {} }
+-- The results that are numbers, by name.
+function M.numbers_of(result)
+  local numbers = {}
   for _, name in ipairs(result:names()) do
     local value = result:get(name)
-    if type(value) == "number" then entry.results[name] = value end
+    if type(value) == "number" then numbers[name] = value end
   end
+  return numbers
+end
+
+-- Adds an evaluation, and returns its entry and whether it is the best so far.
+function methods.add(past, step, epoch, result)
+  local entry = { step = step, epoch = epoch, results = M.numbers_of(result) }
   return entry, append(past, entry)
 end
 

@@ -81,6 +81,8 @@ function M.page()
     add("\n## %s\n\n| PyTorch | Orrery | |\n| --- | --- | --- |\n", titles[owner])
     for _, entry in ipairs(names[owner]) do add("| %s | %s | %s |\n", code(entry[1]), code(entry[2]), cell(entry[3] or "")) end
   end
+  add "\n## Options\n\n| PyTorch, Lightning, Keras, nanoGPT | Orrery |\n| --- | --- |\n"
+  for name, ours in pairs(names.options) do add("| %s | %s |\n", code(name), words_of(table.concat(ours, " "):gsub(" and ", " "))) end
   return table.concat(list)
 end
 

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
 -- What to write instead where a script takes one of our objects for a number or a list, or uses a name of PyTorch's.
+local _, orrery = ...
 
 -- Loaded when an error first needs it.
 local function names() return require "orrery.pytorch_names" end
@@ -10,6 +11,7 @@ local hints = {
   { class = "StepResult", number = "take the loss by :mean(), other results by :get(name)" },
   { class = "State", number = "take its numbers by :read():item() or :read():tolist()" },
   { class = "Scalar", number = "its number is x.value" },
+  { class = "Field", number = "its values are a HostTensor with all methods by :read()" },
   { class = "Tensor", number = "a Tensor has no numbers while its function is traced: compute with its methods, and "
     .. "return what you want to see, from a loss as a second result {name = x} that result:get(name) reads" },
 }
@@ -23,6 +25,8 @@ local M = {}
 -- For a member that a class does not have: "; x:tolist() has its elements" or "".
 function M.member(class, member)
   if not is_tensor[class] and names().find(class, member) then return names().hint(class, member) end
+  local near = class == "Field" and orrery.did_you_mean(tostring(member), { "dtype", "read", "shape" })
+  if near then return near ~= "" and near or M.error "a Field value" end
   for _, hint in ipairs(hints) do
     if hint.class == class and type(member) == "number" then return "; " .. hint.number end
     if hint.class == class and asks[member] then return "; " .. hint.number end
@@ -46,6 +50,14 @@ function M.name(owner, name)
     return ("; write x:%s(...)"):format(name)
   end
   return hint
+end
+
+-- For an option that a call does not have: what it has instead, which are `known`, sorted.
+function M.option(name, known)
+  local theirs = names().hint_option(name, known)
+  if theirs ~= "" then return theirs end
+  local near = orrery.did_you_mean(name, known)
+  return near ~= "" and near or "; it has " .. (known[1] and table.concat(known, ", ") or "none")
 end
 
 -- For an error of Lua's own, "attempt to perform arithmetic on a HostTensor value": "" for others.

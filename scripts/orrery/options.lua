@@ -9,17 +9,17 @@ local define = require "orrery.define"
 define([[orrery.options(what: string, given: any, defaults: table) -> table; Checks an option table: `defaults` with
     the given values; unknown names are errors.]],
   function(what, given, defaults)
-    if given ~= nil and type(given) ~= "table" then
-      orrery.fail(("%s: options are %s, expected a table"):format(what, engine.describe(given)))
-    end
     local merged, known = {}, {}
     for name, value in any_next, defaults do merged[name], known[#known + 1] = value, name end
+    table.sort(known)
+    if given ~= nil and type(given) ~= "table" then
+      local first = known[1] and (", such as { %s = ... }"):format(known[1]) or ""
+      orrery.fail(("%s: options are %s, expected a table%s"):format(what, engine.describe(given), first))
+    end
     for name, value in any_next, given or {} do
       if defaults[name] == nil then
         local shown = type(name) == "string" and name or engine.describe(name)
-        table.sort(known)
-        local near = orrery.did_you_mean(shown, known)
-        local hint = near == "" and "; it has " .. (known[1] and table.concat(known, ", ") or "none") or near
+        local hint = require "orrery.hints".option(shown, known)
         orrery.fail(("%s: unknown option '%s'%s"):format(what, shown, hint))
       end
       merged[name] = value

@@ -297,6 +297,24 @@ M.global = {
   { "range", "for i = 1, 10 do end" },
 }
 
+-- Options that PyTorch, Lightning, Keras or nanoGPT calls otherwise, with ours: the first counts of which the call has
+-- all.
+M.options = {
+  accumulate_grad_batches = { "microbatches" }, activation = { "act" }, attn_mask = { "mask" }, batch_size = { "size" },
+  beta1 = { "b1" }, beta2 = { "b2" }, betas = { "b1 and b2" }, callbacks = { "on" },
+  dim_feedforward = { "hidden" }, dirpath = { "dir" }, drop_last = { "last" }, dropout_p = { "dropout" },
+  epsilon = { "eps" }, eta_min = { "floor" }, eval_interval = { "every" }, every_n_train_steps = { "every" },
+  grad_clip = { "clip" }, gradient_accumulation_steps = { "microbatches" }, gradient_clip_val = { "clip" },
+  hidden_size = { "hidden" }, ignore_index = { "ignore" }, is_causal = { "causal" }, keepdim = { "keep" },
+  keepdims = { "keep" }, learning_rate = { "lr", "peak" }, log_every_n_steps = { "log" }, log_interval = { "log" },
+  max_epochs = { "epochs" }, max_iters = { "steps" }, max_lr = { "peak" }, max_norm = { "clip" }, max_steps = { "steps" },
+  monitor = { "best" }, negative_slope = { "slope" }, num_epochs = { "epochs" },
+  num_heads = { "heads" }, num_layers = { "layers" }, parameters = { "params" }, save_top_k = { "keep" },
+  T_max = { "steps" }, total_steps = { "steps" }, unbiased = { "correction" }, val_data = { "eval" },
+  validation_data = { "eval" }, warmup_steps = { "warmup" }, weight = { "class_weights", "weights" },
+  weight_decay = { "decay" },
+}
+
 -- Names that both have, of one meaning; dims and positions count from 1 here.
 M.same = {
   Tensor = "abs all any ceil cos cumsum erf exp expand flatten flip floor isfinite log logsumexp masked_fill "
@@ -336,6 +354,18 @@ function M.hint(owner, name)
   if not entry then return "" end
   local code, why = entry[2], entry[3]
   return (code ~= "" and "; write " .. code or "") .. (why and (code ~= "" and ": " or "; ") .. why or "")
+end
+
+-- "; write ours" for an option that a call does not have, whose own are `known`; "" where there is nothing to say.
+function M.hint_option(name, known)
+  local has = {}
+  for _, one in ipairs(known) do has[one] = true end
+  for _, ours in ipairs(M.options[name] or {}) do
+    local all = true
+    for word in ours:gmatch "[%w_]+" do all = all and (word == "and" or has[word]) end
+    if all then return "; write " .. ours end
+  end
+  return ""
 end
 
 -- The same for a method that changes a tensor, such as add_: what gives a new one.

@@ -85,6 +85,44 @@ class Watch(unittest.TestCase):
             self.assertAlmostEqual(rate, 64 * samples, delta=1e-6 * rate)
             self.assertAlmostEqual(samples * seconds, 12, delta=0.1)
 
+    def test_tokens_are_counted_of_text_alone(self):
+        """Batches of six samples by their fields: a dtype and the dims of a sample."""
+        images, ids, rows = "f32 {3,4,4}", "i32 {5}", "f32 {2,7}"
+        cases = ({"x": ids, "y": ids}, {"text": ids}, {"x": ids, "y": ids, "h": rows}, {"x": ids, "read": "i64 {3}", "y": "i64 {3}"},
+                 {"x": images, "ids": ids}, {"x": images, "y": "i32 {}"}, {"edges": "i32 {2}", "y": "i32 {}"}, {"x": rows, "y": "i32 {1}"},
+                 {"ids": ids, "y": "i32 {}"}, {"x": rows, "y": rows}, {"text": "i64 {1}"})
+        tokens = (30, 30, 30, 18) + 7 * (None,)
+        script = self.root / "rates.lua"
+        script.write_text("""local orrery = require "orrery"
+local weight = orrery.parameter({}, { init = 1 })
+for i, fields in ipairs(%s) do
+  local run = orrery.compile(function(batch)
+    local sum = 0
+    for name in pairs(fields) do sum = sum + batch[name]:cast("f32"):mean() end
+    return sum * weight
+  end, { params = { weight }, optimizer = orrery.optim.sgd {}, microbatches = 2, name = "case" .. i })
+  local batch = {}
+  for name, type in pairs(fields) do
+    local dims = { 6 }
+    for dim in type:gmatch "[{,](%%d+)" do dims[#dims + 1] = math.tointeger(dim) end
+    batch[name] = orrery.func(function() return orrery.zeros(dims, type:match "%%w+") end)()
+  end
+  run:step(batch)
+end
+""" % ("{" + ",".join("{" + ",".join(f"{name} = '{kind}'" for name, kind in case.items()) + "}" for case in cases) + "}"))
+        for ranks in (1, 2):
+            done = orrery("run", "-n", ranks, "--dir", self.root / f"rates{ranks}", script)
+            self.assertEqual(done.code, 0, done.err)
+            for i, (case, wanted) in enumerate(zip(cases, tokens), 1):
+                with self.subTest(case=case, ranks=ranks):
+                    line = {}
+                    for part in (self.root / f"rates{ranks}/case{i}/metrics.jsonl").read_text().splitlines():
+                        line |= json.loads(part)
+                    self.assertAlmostEqual(line["samples_per_second"] * line["seconds"], 6, delta=0.05)
+                    self.assertEqual("tokens_per_second" in line, wanted is not None)
+                    if wanted:
+                        self.assertAlmostEqual(line["tokens_per_second"] / line["samples_per_second"], wanted / 6, delta=1e-6)
+
     def test_the_table_has_the_same_numbers(self):
         with open(self.one / "metrics.csv", newline="") as file:
             rows = list(csv.DictReader(file))

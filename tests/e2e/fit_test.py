@@ -75,6 +75,47 @@ class Fit(unittest.TestCase):
         told = self.fit(1, steps=22, every=2, bumpy="true", best="judged", mode="max", dir=self.at, saved=100)
         self.assertIn("steps 22 epochs 6 stopped false best 18 at step-00000018 of 54 ended 1! 2! 3! 4! 5! 6\n", told)
 
+    def test_lines_have_the_results_in_one_order(self):
+        script = self.at.with_suffix(".lua")
+        script.write_text("""local orrery = require "orrery"
+local model = orrery.nn.linear(1, 1)
+local run = orrery.compile(function(b)
+  local y = model(b.x)
+  return y:mean() * 0 + 2, { b = y:mean() * 0 + 3, rows = y, a = y:mean() * 0 + 4, c = y:mean() * 0, d = y:mean() * 0 }
+end, { params = model, optimizer = orrery.optim.sgd {}, microbatches = 2 })
+local data = orrery.data.arrays { x = { { 1.0 }, { 2.0 }, { 3.0 }, { 4.0 }, { 5.0 } } }
+run:fit { data = data, size = 2, steps = 8, log = 2, eval = data, every = 3 }
+run:fit { data = data, size = 4, epochs = 6 }
+run:fit { data = data, size = 5, steps = 15 }
+""")
+        names = ("loss 2.0000", "a 4.0000", "b 3.0000", "c 0.0000", "d 0.0000")
+        step, after = "".join(" " + each for each in names), "".join(" eval/" + each for each in names)
+        wanted = [f"epoch 1, step 2:{step}", f"epoch 1, step 3:{step}{after}, the best so far", f"epoch 2, step 4:{step}",
+                  f"epoch 3, step 6:{step}{after}", f"epoch 3, step 8:{step}{after}",
+                  f"epoch 5, step 10:{step}", f"epoch 6, step 12:{step}", f"epoch 15, step 15:{step}"]
+        for ranks in (1, 2):
+            done = orrery("run", "-n", ranks, script)
+            self.assertEqual((done.code, done.out.splitlines()), (0, wanted), done.err)
+
+    def test_a_start_that_goes_on_says_from_where(self):
+        script = self.at.with_suffix(".lua")
+        script.write_text("""local orrery = require "orrery"
+local args = orrery.args { epochs = 2, patience = 0, dir = "" }
+local model = orrery.nn.linear(1, 1)
+local run = orrery.compile(function(b) return model(b.x):mean() * 0 + 2 end,
+  { params = model, optimizer = orrery.optim.sgd {}, microbatches = 2 })
+local data = orrery.data.arrays { x = { { 1.0 }, { 2.0 }, { 3.0 } } }
+run:fit { data = data, size = 2, epochs = args.epochs, eval = data, patience = args.patience, checkpoints = { dir = args.dir } }
+""")
+        lines = [f"epoch {epoch}, step {2 * epoch}: loss 2.0000 eval/loss 2.0000{', the best so far' if epoch == 1 else ''}"
+                 for epoch in range(1, 5)]
+        on = f"{self.at}: going on after step "
+        for ranks, words, wanted in ((1, ("epochs=2",), lines[:2]), (2, ("epochs=2",), [on + "4 in epoch 2", "nothing is left to train after step 4"]),
+                                     (2, ("epochs=8", "patience=3"), [on + "4 in epoch 2", *lines[2:]]),
+                                     (1, ("epochs=8", "patience=3"), [on + "8 in epoch 4", "nothing is left to train after step 8: patience has run out"])):
+            done = orrery("run", "-n", ranks, script, *words, f"dir={self.at}")
+            self.assertEqual((done.code, done.out.splitlines()), (0, wanted), done.err)
+
     def test_a_last_step_is_evaluated(self):
         told = self.fit(1, steps=7, every=3)
         self.assertRegex(told, r"^evaluated 3:\S+ 6:\S+ 7:\S+\nsteps 7 ")

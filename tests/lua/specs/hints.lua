@@ -26,6 +26,11 @@ traced("a HostTensor value (upvalue 't')", function() return "t is " .. t end)
 local net = nn.linear(1, 1)
 says("take its numbers by :read():item()", function() return net.weight:item() end)
 says("its number is x.value", function() return orrery.input("k", 1):item() end)
+local field = orrery.data.arrays({ x = { { 1.0 }, { 2.0 } } }):batch(1, { size = 2 }).x
+for _, wrong in ipairs {
+  function() return field:unsqueeze(1) end, function() return field:tolist() end, function() return field[1] end,
+} do says("its values are a HostTensor with all methods by :read()", wrong) end
+says("did you mean 'shape'?", function() return field.shapes end)
 local run = orrery.compile(function(b) return nn.mse(net(b.x), b.x) end, { params = net, optimizer = optim.sgd {} })
 local step = run:step { x = { { 1.5 } } }
 says("write result:mean(): other results by result:get(name)", function() return step:item() end)

@@ -129,6 +129,41 @@ for called in pairs(names.other) do
   assert(owner == "Tensor" and names.find(owner, name) == nil or orrery[name])
 end
 
+-- Options: ours are all of one call of the manual, theirs of none of those.
+local manual = io.open "../../../docs/api.md"
+local calls = {}
+for line in manual:lines() do
+  if line:find "^%- %*%*" then calls[#calls + 1] = {} end
+  local option = line:match "^  %- `{([%w_]+) = "
+  if option then calls[#calls][option] = true end
+end
+manual:close()
+for theirs, list in pairs(names.options) do
+  for _, ours in ipairs(list) do
+    local found = false
+    for _, call in ipairs(calls) do
+      local all = true
+      for word in ours:gmatch "[%w_]+" do all = all and (word == "and" or call[word]) end
+      found = found or all
+      if all and call[theirs] then fault(theirs, "a call has it beside", ours) end
+    end
+    if not found then fault(theirs, "no call has", ours) end
+  end
+end
+local function refused(said, call, ...)
+  local ok, why = pcall(call, ...)
+  if ok or not tostring(why):find(said, 1, true) then fault(said, tostring(why)) end
+end
+refused("adam: unknown option 'betas'; write b1 and b2", optim.adam, { betas = { 0.9, 0.99 } })
+refused("unknown option 'weight_decay'; write decay", optim.sgd, { weight_decay = 0.1 })
+refused("unknown option 'learning_rate'; write lr", optim.sgd, { learning_rate = 0.1 })
+refused("unknown option 'learning_rate'; write peak", optim.cosine, { learning_rate = 0.1, steps = 1 })
+refused("unknown option 'batch_size'; write size", data.batches, data, { batch_size = 2 })
+refused("unknown option 'hidden_size'; it has ", optim.adam, { hidden_size = 2 })
+refused("leaky_relu: options are 0.2, expected a table, such as { slope = ... }", orrery.func(function(x) return nn.leaky_relu(x, 0.2) end),
+  orrery.tensor { 1.0 })
+refused("options are 2, expected a table, such as { size = ... }", data.batches, data, 2)
+
 -- In PyTorch's words, torch.gather along the last dim: element (i, j) is x[i][ids[i][j]].
 local picked = orrery.func(function(x, ids)
   local n = x.shape[-1]

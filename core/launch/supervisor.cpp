@@ -118,7 +118,7 @@ void Supervisor::reap() {
 }
 
 void Supervisor::end_stopped() {
-  const auto patience = nanoseconds(deadline_ns()) + milliseconds(1200);
+  const auto patience = nanoseconds(deadline_ns()) + milliseconds(2000);
   for (size_t i = 0; i < children_.size(); ++i) {
     const Child& c = children_[i];
     if (!c.running || c.stopped.empty() || Clock::now() - c.stopped_at <= patience || pressure_)

@@ -25,7 +25,7 @@ class Supervisor {
   virtual ~Supervisor();  // kills the children
   Supervisor(const Supervisor&) = delete;
   // Starts the children and returns when all have ended: 0, or the code of the one that failed by
-  // itself. A child that is stopped for longer than the deadline and 1.2 s is killed, with
+  // itself. A child that is stopped for longer than the deadline and 2 s is killed, with
   // ORR_DEADLINE as its code. The other ranks have named it by then, unless they are stopped too,
   // or in a library that does not return. After a failure, children that run longer than the
   // deadline and 2 s are ended. SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGPIPE are passed on once,

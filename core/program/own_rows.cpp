@@ -16,8 +16,7 @@ namespace {
 
 // Makes it a value of the samples along this dim: the op that makes it reads none.
 ValueId of_samples(Program& p, ValueId v, size_t dim) {
-  p.mutable_value(v).batch = Batch::sharded;
-  p.mutable_value(v).batch_dim = static_cast<int32_t>(dim);
+  p.mutable_value(v).set_batch(Batch::sharded, static_cast<int32_t>(dim));
   return v;
 }
 
@@ -83,7 +82,7 @@ ValueId rows_of_gather(Program& p, Op op, size_t dim) {
 // differ by more than their place: those of parameters, of what the script hands in, of other ops.
 ValueId rows_of(Program& p, ValueId v, size_t dim) {
   const OpId maker = p.value(v).producer;
-  if (maker == kNone || p.value(v).batch != Batch::none || !p.value(v).varying.empty())
+  if (maker == kNone || p.value(v).batch() != Batch::none || !p.value(v).varying().empty())
     return kNone;
   Op op = p.ops()[static_cast<size_t>(maker)];
   if (op.kind == "pointwise" && draws(op) && in_front(p.type(v).dims, dim) > 1)
@@ -105,8 +104,8 @@ int factor_of_batch(const Program& p, const Op& op, const Sharding& s) {
   int factor = kNone;
   for (size_t i = 0; i < op.in.size(); ++i) {
     const Value& v = p.value(op.in[i]);
-    if (v.batch != Batch::sharded) continue;
-    const int its = s.in[i][static_cast<size_t>(v.batch_dim)];
+    if (v.batch() != Batch::sharded) continue;
+    const int its = s.in[i][static_cast<size_t>(v.batch_dim())];
     if (its == kNone || (factor != kNone && its != factor)) return kNone;
     factor = its;
   }
@@ -122,7 +121,7 @@ ValueId own_rows(Program& p, ValueId x) {
 }
 
 void take_own_rows(Program& p, Op& op, const std::vector<Type>& out) {
-  const auto is_of = [&](ValueId v, Batch batch) { return p.value(v).batch == batch; };
+  const auto is_of = [&](ValueId v, Batch batch) { return p.value(v).batch() == batch; };
   const auto any = [&](Batch batch) {
     return std::any_of(op.in.begin(), op.in.end(), [&](ValueId v) { return is_of(v, batch); });
   };

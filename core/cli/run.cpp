@@ -1,20 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `orrery run` and `orrery plan` run the same script, to train or to plan.
-#include <spdlog/spdlog.h>
-#include <unistd.h>
+// `orrery run`, in this process or by starting ranks, and `orrery repl`.
 
-#include <algorithm>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
-
+#include "run/run.h"
 #include "base/error.h"
 #include "base/machine.h"
-#include "base/text.h"
+#include "cli/choice.h"
 #include "cli/commands.h"
 #include "cli/records_directory.h"
-#include "edit/planner.h"
 #include "launch/affinity.h"
 #include "launch/environment.h"
 #include "launch/guard.h"
@@ -23,110 +16,12 @@
 #include "launch/stop_signal.h"
 #include "lua/script.h"
 #include "plugin/registry.h"
-#include "plugin/watchdog.h"
-#include "run/profile.h"
-#include "run/run.h"
 #include "run/runtime.h"
 #include "run/thread_pool.h"
 #include "store/checkpoint.h"
 
 namespace orrery {
 namespace {
-
-struct Choice {
-  int ranks = 1;
-  std::string comm = ORRERY_DEFAULT_COMM;
-  std::vector<std::string> kernels;
-  int threads = 0;
-  std::string pin = "cores";
-  uint64_t link_speed = 0;
-  bool profile = false, check_nan = false, fallback = false;
-  int64_t verify = 0;
-  std::string directory;  // of the run; "": it is not named
-  std::string records;    // then the one that is made when there is something to record
-  bool no_directory = false;
-  std::vector<std::string> observe;  // NAME=OPTIONS
-  std::string hosts, remote_shell = default_remote_shell();
-  bool as_host = false;
-  int restarts = 0, min_ranks = 0;
-  std::vector<std::string> arguments;  // script, key=value...
-};
-
-void add_common(CLI::App* command, Choice& choice) {
-  command->add_option("-n,--ranks", choice.ranks, "Number of ranks");
-  command->add_option("--comm", choice.comm, "Comm plugin that carries bytes between ranks");
-  command->add_option("--kernels", choice.kernels, "Kernel plugins to use, first choice first")
-      ->delimiter(',')
-      ->allow_extra_args(false);
-  command->add_option("script", choice.arguments, "The Lua script, then its key=value arguments")
-      ->required();
-}
-
-void check_ranks(int ranks) {
-  if (ranks < 1) fail(ORR_INVALID, "-n {}: the number of ranks is at least 1", ranks);
-}
-
-// Throws Error for a name that no plugin has, before any rank starts.
-void check_names(const CLI::App& command, const Choice& choice) {
-  for (const std::string& name : choice.kernels) Registry::get().kernel(name);
-  if (command.count("--comm")) Registry::get().comm(choice.comm);
-}
-
-// Warns of plugins that were found and cannot be used: another of the same name comes first, or the
-// file is not trusted. The user may rely on such a plugin without having named it.
-void tell_unused() {
-  if (detect().rank > 0 || detect().source == "orrery") return;
-  for (const PluginFile& file : Registry::get().files())
-    if (file.descriptor.magic && !file.refusal.empty())
-      spdlog::warn("{} '{}' is not used: plugin {}: {}", kinds_text(file.descriptor.kinds),
-                   file.descriptor.name, file.path.string(), file.refusal);
-}
-
-// The options of observers by name. Throws Error for a name that no plugin has.
-std::map<std::string, std::string> observers_of(const Choice& choice) {
-  std::map<std::string, std::string> options;
-  for (const std::string& given : choice.observe) {
-    const size_t at = given.find('=');
-    const std::string name = given.substr(0, at);
-    const std::vector<std::string> known = Registry::get().names(ORR_KIND_OBSERVER);
-    if (at == std::string::npos || at + 1 == given.size())
-      fail(ORR_INVALID, "--observe {}: write NAME=OPTIONS, or NAME=off", given);
-    if (std::find(known.begin(), known.end(), name) == known.end())
-      fail(ORR_INVALID, "--observe {}: there is no observer '{}'{}; there are: {}", given, name,
-           did_you_mean(name, known), join(known, ", "));
-    options[name] = given.substr(at + 1);
-  }
-  return options;
-}
-
-// What a plan is asked for, for scripts/orrery/plan.lua.
-struct PlanChoice {
-  bool diff = false, digest = false, json = false, search = false;
-  int rank = 0, seconds = 100;
-  uint64_t fit = 0, memory = 0;
-  std::string machine, ops, svg;
-};
-
-void check_plan(const CLI::App& command, const PlanChoice& asked, int ranks) {
-  if (asked.rank < 0 || asked.rank >= ranks)
-    fail(ORR_INVALID, "--rank {}: there are ranks 0 to {}", asked.rank, ranks - 1);
-  if (command.count("--fit") && asked.fit == 0)
-    fail(ORR_INVALID, "--fit 0: a rank needs some memory");
-}
-
-nlohmann::json options_of(const PlanChoice& asked) {
-  return {{"diff", asked.diff},     {"digest", asked.digest}, {"json", asked.json},
-          {"search", asked.search}, {"rank", asked.rank},     {"seconds", asked.seconds},
-          {"fit", asked.fit},       {"memory", asked.memory}, {"machine", asked.machine},
-          {"ops", asked.ops},       {"svg", asked.svg}};
-}
-
-// What the script prints goes to stderr from now on; stdout has the JSON alone.
-void keep_stdout_for_json() {
-  planner().out = fdopen(dup(STDOUT_FILENO), "w");
-  if (!planner().out || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
-    fail(ORR_FAILED, "--json: stdout cannot be kept: {}", std::strerror(errno));
-}
 
 // Throws Error if a plugin that the user has named does not work here, whether it will be needed or
 // not. This is checked before ranks meet, so that no rank waits for one that has ended.
@@ -144,22 +39,6 @@ void check_asked(const CLI::App& command, const Choice& choice) {
          "comm '{}' joins at most {} rank{}: {} would train nothing together; choose "
          "another --comm",
          choice.comm, caps.max_ranks, caps.max_ranks == 1 ? "" : "s", ranks);
-}
-
-void apply(const Choice& choice) {
-  RuntimeOptions& options = runtime_options();
-  options.comm = choice.comm;
-  options.kernels = choice.kernels;
-  if (choice.profile) Profile::get().turn_on();
-  options.check_nan = choice.check_nan;
-  options.verify = choice.verify;
-  options.fallback = choice.fallback;
-  options.run_directory = choice.directory;
-  options.records = choice.records;
-  options.observe = observers_of(choice);
-  options.link_speed = choice.link_speed;
-  if (choice.threads > 0)
-    ThreadPool::get().configure(choice.threads, order_by_core(allowed_cpus()));
 }
 
 // The command line of one rank: the given one, without -n.
@@ -209,19 +88,6 @@ int run_on_hosts(const Choice& choice) {
   return launch_hosts({read_hosts(choice.hosts), choice.remote_shell, rank_command(choice),
                        choice.threads, choice.restarts, choice.min_ranks,
                        choice.arguments.front()});
-}
-
-// Tells of plugins that do not come back, during its life.
-Watchdog watch_plugins() {
-  const World world = detect();
-  return {world.size > 1 ? fmt::format("rank {}", world.rank) : "this process", deadline_ns()};
-}
-
-int run_chosen(const Choice& choice) {
-  int code =
-      run_script(choice.arguments.front(), {choice.arguments.begin() + 1, choice.arguments.end()});
-  if (choice.profile && detect().rank == 0) std::fputs(Profile::get().text().c_str(), stdout);
-  return code;
 }
 
 }  // namespace
@@ -336,79 +202,6 @@ Examples:
         ThreadPool::get().configure(thread_share(allowed_cpus(), 0, 1));
         exit_code = run_repl();
       });
-}
-
-void add_plan(CLI::App& app, int& exit_code) {
-  auto choice = std::make_shared<Choice>();
-  auto asked = std::make_shared<PlanChoice>();
-  CLI::App* command =
-      app.add_subcommand("plan", R"(Print what a script's step will do, and run nothing
-Examples:
-  orrery plan examples/gpt.lua
-  orrery plan -n 512 examples/gpt2.lua
-  orrery plan -n 4 --diff --rank 1 examples/pipeline.lua
-  orrery plan -n 8 --fit 16GiB examples/gpt-3d.lua)");
-  add_common(command, *choice);
-  command->add_option("--svg", asked->svg,
-                      "Draw the order of work of the model's stages into this file");
-  command->add_option("--machine", asked->machine,
-                      "File with the machine's speed in JSON, as examples/machine.lua measures it");
-  command->add_option("--ops", asked->ops)
-      ->group("");  // hidden: `orrery check --script` gets a script's ops by it
-  CLI::Option* json = command->add_flag(
-      "--json", asked->json, "Print one JSON object instead of text; docs/plan.md has its fields");
-  CLI::Option* diff =
-      command
-          ->add_flag("--diff", asked->diff,
-                     "Print what each strategy of the stack changes in the program of a rank")
-          ->excludes(json);
-  command
-      ->add_flag("--digest", asked->digest,
-                 "Print hashes of what every kind of rank will do: equal where two builds of "
-                 "Orrery plan alike")
-      ->excludes(json)
-      ->excludes(diff);
-  command->add_option("--rank", asked->rank, "The rank that --diff shows")
-      ->needs(diff)
-      ->capture_default_str();
-  command
-      ->add_option("--fit", asked->fit,
-                   "Memory of a rank, as 16GiB: plan with the fewest microbatches that fit, "
-                   "whatever the script asks for")
-      ->transform(CLI::AsSizeValue(true))
-      ->excludes(diff);
-  CLI::Option* search =
-      command
-          ->add_flag("--search", asked->search,
-                     "Print the ten fastest layouts of the model on these ranks, with their stacks")
-          ->excludes(diff)
-          ->excludes(json);
-  command
-      ->add_option("--memory", asked->memory,
-                   "Of --search: memory of a rank, as 80GiB; else the machine file's")
-      ->transform(CLI::AsSizeValue(true))
-      ->needs(search);
-  command
-      ->add_option("--seconds", asked->seconds,
-                   "Of --search: when to stop, with what seems best planned first; 0: at the end")
-      ->check(CLI::NonNegativeNumber)
-      ->needs(search)
-      ->capture_default_str();
-  command->callback([choice, asked, command, &exit_code] {
-    const Watchdog watchdog = watch_plugins();
-    check_ranks(choice->ranks);
-    check_names(*command, *choice);
-    tell_unused();
-    check_plan(*command, *asked, choice->ranks);
-    if (asked->json) keep_stdout_for_json();
-    planner().options = options_of(*asked);
-    apply(*choice);
-    // Workspaces depend on the number of threads: plan with those that `run -n` would give a rank.
-    ThreadPool::get().configure(thread_share(allowed_cpus(), 0, choice->ranks));
-    runtime_options().plan_only = true;
-    runtime_options().plan_ranks = choice->ranks;
-    exit_code = run_chosen(*choice);
-  });
 }
 
 }  // namespace orrery

@@ -155,7 +155,7 @@ Program over_states(const Program& step, const Mesh& mesh) {
   p.set_phase(Phase::update);
   for (auto& [state, next] : step.updates()) {
     const ValueId v = p.state_value(step.value(state).state);
-    p.mutable_value(v).varying = with_axis(step.value(state).varying, mesh.apart);
+    p.mutable_value(v).set_varying(with_axis(step.value(state).varying(), mesh.apart));
     p.mutable_value(v).site = step.value(state).site;
   }
   return p;
@@ -166,7 +166,7 @@ Program over_states(const Program& step, const Mesh& mesh) {
 void tell_states(const Program& p, const std::string& apart) {
   for (auto& [state, next] : p.updates()) {
     State& s = *p.value(state).state;
-    s.varying = with_axis(p.value(state).varying, apart);
+    s.varying = with_axis(p.value(state).varying(), apart);
     if (!is_real(s.type.dtype) && s.leave == Leave::mean) s.leave = Leave::first;
   }
 }

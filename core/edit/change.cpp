@@ -63,10 +63,10 @@ orr_value_info info_of(const Program& p, const Value& v) {
   info.kind = maker ? maker->kind.c_str() : "";
   info.phase = static_cast<int32_t>(derivative ? Phase::backward : runs);
   info.role = static_cast<int32_t>(v.role);
-  info.type = Layout::contiguous(v.type).abi();
+  info.type = Strided::contiguous(v.type).abi();
   info.name = v.name.c_str(), info.region = v.site.region.c_str(), info.where = v.site.line.c_str();
-  info.batch = static_cast<int32_t>(v.batch);
-  info.batch_dim = v.batch == Batch::sharded ? v.batch_dim : kNone;
+  info.batch = static_cast<int32_t>(v.batch());
+  info.batch_dim = v.batch() == Batch::sharded ? v.batch_dim() : kNone;
   info.op = v.producer, info.output = v.out_index, info.runs = static_cast<int32_t>(runs);
   info.beside = v.state ? v.state->beside.c_str() : "";
   return info;

@@ -89,7 +89,7 @@ orr_status* reduce(orr_program* e, int32_t value, const char* axis_name, int64_t
   return guarded([&] {
     edit::find_axis(e, axis_name);
     const Value& v = e->program->value(value);
-    if (v.batch != Batch::partial) fail(ORR_INVALID, "'{}' is not a sum over the batch", v.name);
+    if (v.batch() != Batch::partial) fail(ORR_INVALID, "'{}' is not a sum over the batch", v.name);
     Reduction& known = e->mesh->reduced[value];
     if (has_axis(axis_name, known.axis)) known.bucket = bucket, known.origin = e->strategy;
     known.axis = with_axis(known.axis, axis_name);
@@ -111,7 +111,7 @@ orr_status* life(orr_program* e, int32_t value, const char*, int32_t life) {
            "strategy.{} was built for lives of activations that have left the editing table: build "
            "it anew on copy and replace (strategy.h)",
            e->strategy);
-    if (v.batch == Batch::sharded) v.tier = life == ORR_LIFE_DISK ? Tier::disk : Tier::host;
+    if (v.batch() == Batch::sharded) v.tier = life == ORR_LIFE_DISK ? Tier::disk : Tier::host;
   });
 }
 

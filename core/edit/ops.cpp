@@ -118,7 +118,7 @@ orr_status* make_state(orr_program* e, const orr_state_desc* how, int32_t* out) 
       fail(ORR_INVALID, "strategy.{}: state '{}' is {} for some batches and {} for others",
            e->strategy, how->name, to_string(state->type), to_string(type));
     *out = e->program->state_value(state);
-    if (how->varying) e->program->mutable_value(*out).varying = how->varying;
+    if (how->varying) e->program->mutable_value(*out).set_varying(how->varying);
   });
 }
 

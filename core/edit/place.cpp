@@ -69,7 +69,7 @@ void check_dim(const orr_program* e, ValueId value, int32_t dim) {
   if (dim >= rank)
     fail(ORR_INVALID, "{} is {} and has no dim {} to cut", title(*e->program, value),
          to_string(v.type), dim + 1);
-  if (v.batch == Batch::sharded && v.batch_dim == dim)
+  if (v.batch() == Batch::sharded && v.batch_dim() == dim)
     fail(ORR_INVALID,
          "dim {} of {} is the batch's: it is dealt by placing batch fields along their first dim",
          dim + 1, title(*e->program, value));

@@ -79,7 +79,7 @@ orr_status* write_op(orr_program* e, const orr_op_desc* desc, int32_t* out, int3
 orr_status* type_of(orr_program* e, int32_t value, orr_tensor* out) {
   return guarded([&] {
     edit::check_value(e, value);
-    *out = Layout::contiguous(e->program->type(value)).abi();
+    *out = Strided::contiguous(e->program->type(value)).abi();
   });
 }
 
@@ -97,7 +97,7 @@ Type type_from(const orr_tensor& t, const std::string& who) {
 struct Call {
   Call(const PluginOp& op, const std::vector<Type>& in, std::vector<Attr> given)
       : op(op), options(std::move(given)) {
-    for (const Type& t : in) types.push_back(Layout::contiguous(t).abi());
+    for (const Type& t : in) types.push_back(Strided::contiguous(t).abi());
     for (size_t i = 0; i < options.size(); ++i)
       attrs.push_back(abi_attr(op.options[i].first, options[i]));
     abi = {sizeof abi, op.n_in, static_cast<int32_t>(attrs.size()), types.data(), attrs.data()};

@@ -30,7 +30,7 @@ orr_status* output(orr_program* e, const char* name, int32_t value) {
     check_metric_name(name, "the result");
     for (auto& [known, id] : e->program->outputs())
       if (known == name) fail(ORR_INVALID, "the step has a result '{}' already", name);
-    if (const Value& v = e->program->value(value); v.batch != Batch::none)
+    if (const Value& v = e->program->value(value); v.batch() != Batch::none)
       fail(ORR_INVALID, "the result '{}' is no value of the whole step: add it up, with total",
            name);
     e->program->output(name, value);

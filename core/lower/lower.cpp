@@ -84,19 +84,6 @@ Program states_alone(const Program& from) {
 using ProgramPtr = std::shared_ptr<const Program>;
 ProgramPtr own(Program p) { return std::make_shared<const Program>(std::move(p)); }
 
-// The rank's program before its microbatches count.
-ProgramPtr program_of(const LowerRequest& request, bool dedicated) {
-  const Mesh& mesh = *request.mesh;
-  Share share = share_of(request);
-  if (!share.sharded.empty() && mesh.gradient_ranks() > 1) {
-    Mesh cut = mesh;
-    cut.sharded = std::move(share.sharded);
-    return own(shard(*share.program, cut, request.rank));
-  }
-  if (mesh.alone && dedicated) return own(states_alone(*share.program));
-  return share.program;
-}
-
 // Sets what the plan must know of the device that its kernels work on; nothing for the host.
 void ask_device(RankPlan& plan) {
   const std::string name =
@@ -139,6 +126,18 @@ Share share_of(const LowerRequest& request) {
   return share;
 }
 
+std::shared_ptr<const Program> rank_program(const LowerRequest& request, bool idle) {
+  const Mesh& mesh = *request.mesh;
+  Share share = share_of(request);
+  if (!share.sharded.empty() && mesh.gradient_ranks() > 1) {
+    Mesh cut = mesh;
+    cut.sharded = std::move(share.sharded);
+    return own(shard(*share.program, cut, request.rank));
+  }
+  if (mesh.alone && idle) return own(states_alone(*share.program));
+  return share.program;
+}
+
 void fuse_ops(LocalProgram& local, const std::vector<std::string>& kernels) {
   cast_first(local);
   fuse_pointwise(local);
@@ -175,7 +174,7 @@ RankPlan lower(const LowerRequest& request) {
   ask_device(plan);
   plan.mesh = *request.mesh, plan.rank = request.rank;
   if (plan.mesh.alone) plan.mesh.batch_axis.clear(), plan.mesh.dedicated = 0;
-  plan.local = localize(*program_of(request, mine.idle()), mine, plan.mesh, first, request.rank);
+  plan.local = localize(*rank_program(request, mine.idle()), mine, plan.mesh, first, request.rank);
   merge_groups(plan.local.program);
   gather_rows(plan.local, plan.mesh, request.rank);
   if (request.fuse) fuse_ops(plan.local, request.kernels);

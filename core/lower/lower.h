@@ -36,6 +36,10 @@ struct Share {
 };
 Share share_of(const LowerRequest& request);
 
+// The rank's program by all axes, before its microbatches are counted: the batch is whole in its
+// types, and its values have their layouts. `idle`: the rank works alone and gets no microbatch.
+std::shared_ptr<const Program> rank_program(const LowerRequest& request, bool idle);
+
 // The passes of lower(), in their order. Tests call them one by one.
 
 // Runs the eight passes below.

@@ -56,7 +56,7 @@ struct Storage {
 struct Place {
   int storage = kNone;
   uint64_t offset = 0;  // bytes from the step's slot; may wrap around, into the slot before
-  Layout layout;
+  Strided layout;
 };
 
 // In which of a rank's microbatches a launch runs, where these have a call each.

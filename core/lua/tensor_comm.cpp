@@ -48,7 +48,7 @@ int64_t axis_size(Program& p, const std::string& axis) { return p.axis_size(axis
 // Each sample's own row of a value [batch, ...] that is one for all.
 ValueId for_each_sample(Program& p, ValueId x) {
   const int64_t batch = p.batch_size();
-  if (!batch || p.value(x).batch == Batch::sharded) return x;
+  if (!batch || p.value(x).batch() == Batch::sharded) return x;
   const Type type = p.type(x);
   if (type.dims.empty() || type.dims[0] != batch)
     p.fail_here(

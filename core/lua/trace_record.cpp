@@ -22,7 +22,8 @@ bool equal_constants(const State& a, const State& b) {
 }
 
 bool same_value(const Value& a, const Value& b) {
-  if (a.role != b.role || a.type != b.type || a.batch != b.batch || a.batch_dim != b.batch_dim)
+  if (a.role != b.role || a.type != b.type || a.batch() != b.batch() ||
+      a.batch_dim() != b.batch_dim())
     return false;
   if (a.state && b.state) return a.state == b.state || equal_constants(*a.state, *b.state);
   return a.name == b.name;

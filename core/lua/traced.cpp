@@ -39,7 +39,7 @@ bool is_made_again(const Program& p, OpId id, const std::vector<char>& used) {
   const Op& op = p.ops()[static_cast<size_t>(id)];
   return std::any_of(p.ops().begin() + id + 1, p.ops().end(), [&](const Op& other) {
     return other.kind == op.kind && used[static_cast<size_t>(other.out[0])] &&
-           p.value(other.out[0]).batch == Batch::sharded && other.site.line == op.site.line &&
+           p.value(other.out[0]).batch() == Batch::sharded && other.site.line == op.site.line &&
            p.type(other.out[0]) == p.type(op.out[0]) &&
            other.expr.instrs.size() == op.expr.instrs.size() &&
            other.expr.instrs.back().fn == op.expr.instrs.back().fn;
@@ -79,7 +79,7 @@ void refuse_unused_conditions(lua_State* L, const Program& program, size_t first
       continue;
     const bool boolean = program.type(op.out[0]).dtype == ORR_BOOL;
     if (!boolean && !compares_with_number(L, op.site.line)) continue;
-    const bool one_for_all = program.value(op.out[0]).batch == Batch::none;
+    const bool one_for_all = program.value(op.out[0]).batch() == Batch::none;
     if (one_for_all && is_made_again(program, static_cast<OpId>(i), used)) continue;
     fail(ORR_INVALID,
          "{}nothing uses the tensor that '{}' gives here: Lua's if, and, or, not and == cannot ask "

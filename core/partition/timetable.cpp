@@ -102,7 +102,7 @@ std::vector<Segment> segments_of(const Program& p, bool apart, bool split) {
   auto once = [&](const Op& op) {
     const std::vector<ValueId>& made = op.kind == "send" ? op.in : op.out;
     return std::all_of(made.begin(), made.end(),
-                       [&](ValueId v) { return p.value(v).batch == Batch::none; });
+                       [&](ValueId v) { return p.value(v).batch() == Batch::none; });
   };
   std::vector<Segment> found;
   for (const Op& op : p.ops())

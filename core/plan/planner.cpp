@@ -8,6 +8,7 @@
 #include "plan/digest.h"
 #include "plan/facts.h"
 #include "plan/fit.h"
+#include "plan/layouts.h"
 #include "plan/ops.h"
 #include "plan/step.h"
 
@@ -23,6 +24,7 @@ Json answer(const PlanSource& source, const Json& question) {
   if (what == "counts") return counts_json(b);
   if (what == "peak") return peak_json(b, source.kernels);
   if (what == "digest") return digest_json(source, b);
+  if (what == "layouts") return layouts_json(source, b, question.at("rank"));
   if (what == "ops")
     return ops_json(lower({&b.program, &b.mesh, b.microbatches, 0, source.kernels}));
   const Pieces pieces = what == "sketch" ? Pieces::as_one : Pieces::apart;

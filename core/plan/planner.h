@@ -9,6 +9,7 @@
 //                 "diff": what each strategy changes for `rank` (plan/diff.h)
 //                 "counts", "peak": of the microbatch that fits (plan/fit.h)
 //                 "digest": hashes of what every kind of rank will do (plan/digest.h)
+//                 "layouts": how everything that `rank` reads and makes lies (plan/layouts.h)
 //                 "ops": a text with the ops of rank 0 (plan/ops.h)
 //   machine       the machine's file; "": one is assumed
 //   microbatches  0: those of the script

@@ -21,7 +21,7 @@ namespace {
 enum class Pass { all, sums, whole, others };
 
 bool is_sum(const Program& p, ValueId v) {
-  return p.value(v).batch == Batch::partial || p.value(v).batch == Batch::mean;
+  return p.value(v).batch() == Batch::partial || p.value(v).batch() == Batch::mean;
 }
 
 // Whether cotangents end here on purpose.
@@ -52,7 +52,7 @@ Dependence dependence(const Program& p, const std::vector<ValueId>& wrt, size_t 
                                    [&](ValueId v) { return from[static_cast<size_t>(v)] != 0; });
     for (ValueId v : op.out)
       on.whole[static_cast<size_t>(v)] =
-          whole && on.depends[static_cast<size_t>(v)] && p.value(v).batch == Batch::none;
+          whole && on.depends[static_cast<size_t>(v)] && p.value(v).batch() == Batch::none;
   }
   return on;
 }
@@ -71,7 +71,7 @@ class Reverse : public Gradient {
   bool has_whole(ValueId loss) const {
     if (is_whole(loss)) return true;
     const OpId maker = p.value(loss).producer;
-    if (p.value(loss).batch != Batch::mean || maker == kNone) return false;
+    if (p.value(loss).batch() != Batch::mean || maker == kNone) return false;
     const Op& op = p.ops()[static_cast<size_t>(maker)];
     return op.kind != "batch_mean" &&
            std::any_of(op.in.begin(), op.in.end(), [&](ValueId v) { return has_whole(v); });
@@ -79,7 +79,7 @@ class Reverse : public Gradient {
 
   bool wanted(ValueId x) override {
     if (!depends(x)) return false;
-    const Batch batch = p.value(x).batch;
+    const Batch batch = p.value(x).batch();
     if (pass_ == Pass::others && (is_whole(x) || batch == Batch::partial)) return false;
     return !above_sums_ || batch == Batch::mean ||
            (pass_ == Pass::sums && batch == Batch::partial) ||
@@ -96,9 +96,9 @@ class Reverse : public Gradient {
 
   void add(ValueId x, ValueId dx) override {
     if (!wanted(x)) return;
-    if (above_sums_ && p.value(x).batch == Batch::partial) dx = terms_->of_sum(dx), mark_bare(x);
-    if (op_ && p.value(x).batch == Batch::partial && is_bare(op_->out[0])) mark_bare(x);
-    if (p.value(x).batch == Batch::sharded && counts_padding())
+    if (above_sums_ && p.value(x).batch() == Batch::partial) dx = terms_->of_sum(dx), mark_bare(x);
+    if (op_ && p.value(x).batch() == Batch::partial && is_bare(op_->out[0])) mark_bare(x);
+    if (p.value(x).batch() == Batch::sharded && counts_padding())
       dx = p.pointwise(ORR_FN_MUL, {dx, build::weight_like(p, x)});
     if (is_wrt_.count(x)) {
       uses_[x].push_back(dx);
@@ -167,7 +167,7 @@ class Reverse : public Gradient {
 
   bool is_bare(ValueId v) const { return bare_.count(v) > 0; }
 
-  bool is_mean(const Op& op) const { return p.value(op.out[0]).batch == Batch::mean; }
+  bool is_mean(const Op& op) const { return p.value(op.out[0]).batch() == Batch::mean; }
 
   bool depends(ValueId x) const {
     return static_cast<size_t>(x) < on_.depends.size() && on_.depends[static_cast<size_t>(x)];
@@ -235,11 +235,11 @@ TermGradients gradients_of_terms(Program& p, ValueId loss, const std::vector<Val
                                  ValueId scale, Phase late, bool undivided = false) {
   const size_t n = p.ops().size();
   Reverse batch(p, wrt, on), penalty(p, wrt, on), whole(p, wrt, on);
-  if (p.value(loss).batch != Batch::partial) penalty.add(loss, cotangent);
+  if (p.value(loss).batch() != Batch::partial) penalty.add(loss, cotangent);
   TermGradients found;
   found.weight = terms.weight();
   if (is_sum(p, loss)) {
-    if (p.value(loss).batch == Batch::partial) batch.mark_bare(loss);
+    if (p.value(loss).batch() == Batch::partial) batch.mark_bare(loss);
     batch.add(loss, scale);
     batch.run(n, Pass::sums, &terms);
   }
@@ -258,7 +258,7 @@ TermGradients gradients_of_terms(Program& p, ValueId loss, const std::vector<Val
     found.sums.emplace_back();
     for (Reverse* pass : {&batch, &whole})
       for (ValueId use : pass->uses(v))
-        if (p.value(use).batch != Batch::none) found.sums.back().push_back(use);
+        if (p.value(use).batch() != Batch::none) found.sums.back().push_back(use);
     found.others.push_back(sum(p, penalty.uses(v)));
   }
   return found;
@@ -293,13 +293,13 @@ ValueId mean_of(Program& p, const std::vector<ValueId>& uses, ValueId weight) {
 std::vector<ValueId> derivatives_of_mean(Program& p, ValueId y, ValueId cotangent,
                                          const std::vector<ValueId>& wrt) {
   for (size_t i = 0; i < wrt.size(); ++i)
-    if (p.value(wrt[i]).batch != Batch::none)
+    if (p.value(wrt[i]).batch() != Batch::none)
       p.fail_here(fmt::format(
           "grad: value {} {} is one of {}, and the derivative of a mean over the batch is divided "
           "by the weight of all samples, which is known only after all microbatches; differentiate "
           "the samples' sum, with :sum() in place of :mean()",
           i + 1, to_string(p.type(wrt[i])),
-          p.value(wrt[i]).batch == Batch::sharded ? "each sample" : "the whole batch"));
+          p.value(wrt[i]).batch() == Batch::sharded ? "each sample" : "the whole batch"));
   const Dependence on = dependence(p, wrt);
   LossTerms terms(p, y, on);
   if (const std::string& why = terms.why_not_linear(); !why.empty())
@@ -374,9 +374,9 @@ Differentiated differentiate(Program& p, ValueId loss, const std::vector<ValueId
   if (!p.type(loss).dims.empty() || !is_real(p.type(loss).dtype))
     p.fail_here("the loss must be a real scalar, not " + to_string(p.type(loss)) +
                 "; take its mean");
-  if (p.value(loss).batch == Batch::sharded)
+  if (p.value(loss).batch() == Batch::sharded)
     p.fail_here("the loss is a number for each sample; return their mean, such as x:mean()");
-  const bool sum = p.value(loss).batch == Batch::partial;
+  const bool sum = p.value(loss).batch() == Batch::partial;
   Differentiated result;
   {
     const Dependence on = dependence(p, wrt);

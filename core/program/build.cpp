@@ -48,8 +48,8 @@ ValueId total_weight(Program& p, int32_t dtype) {
 ValueId weight_like(Program& p, ValueId x) {
   ValueId w = p.batch_weight();
   Dims dims(p.type(x).dims.size(), 1);
-  const int64_t extent = p.type(x).dims[static_cast<size_t>(p.value(x).batch_dim)];
-  dims[static_cast<size_t>(p.value(x).batch_dim)] = extent;
+  const int64_t extent = p.type(x).dims[static_cast<size_t>(p.value(x).batch_dim())];
+  dims[static_cast<size_t>(p.value(x).batch_dim())] = extent;
   if (const int64_t rows = extent / p.batch_size(); rows > 1)
     w = broadcast(p, reshape(p, w, {p.batch_size(), 1}), {p.batch_size(), rows});
   w = reshape(p, w, dims);
@@ -136,13 +136,12 @@ ValueId broadcast(Program& p, ValueId x, const Dims& dims) {
 }
 
 ValueId broadcast_like(Program& p, ValueId x, ValueId like) {
-  if (p.value(like).batch == Batch::sharded) x = p.completed(x);
+  if (p.value(like).batch() == Batch::sharded) x = p.completed(x);
   const Value& l = p.value(like);
-  if (l.batch != Batch::sharded || p.value(x).batch == Batch::sharded)
+  if (l.batch() != Batch::sharded || p.value(x).batch() == Batch::sharded)
     return broadcast(p, x, l.type.dims);
   ValueId y = repeated(p, x, p.type(like).dims);
-  p.mutable_value(y).batch = Batch::sharded;
-  p.mutable_value(y).batch_dim = p.value(like).batch_dim;
+  p.mutable_value(y).set_batch(Batch::sharded, p.value(like).batch_dim());
   return y;
 }
 
@@ -152,10 +151,10 @@ ValueId zeros_like(Program& p, ValueId like) {
 
 ValueId batch_first(Program& p, ValueId x) {
   const Value& v = p.value(x);
-  if (v.batch != Batch::sharded || v.batch_dim == 0) return x;
-  Dims permutation{v.batch_dim};
+  if (v.batch() != Batch::sharded || v.batch_dim() == 0) return x;
+  Dims permutation{v.batch_dim()};
   for (int64_t d = 0; d < static_cast<int64_t>(v.type.dims.size()); ++d)
-    if (d != v.batch_dim) permutation.push_back(d);
+    if (d != v.batch_dim()) permutation.push_back(d);
   return transpose(p, x, permutation);
 }
 
@@ -164,13 +163,14 @@ ValueId batch_first(Program& p, ValueId x) {
 // if no inner dim is left.
 static bool batch_in_the_way(const Program& p, ValueId x, const Dims& dims) {
   const Value& v = p.value(x);
-  bool summed = std::count(dims.begin(), dims.end(), v.batch_dim);
-  return v.batch == Batch::sharded && v.batch_dim > 0 && (summed || v.batch_dim > dims.front());
+  bool summed = std::count(dims.begin(), dims.end(), v.batch_dim());
+  return v.batch() == Batch::sharded && v.batch_dim() > 0 &&
+         (summed || v.batch_dim() > dims.front());
 }
 
 // Moves x's batch dim to the front, reduces with `keep`, and moves it back.
 static ValueId reduce_batch_first(Program& p, const std::string& fn, ValueId x, Dims dims) {
-  int64_t batch = p.value(x).batch_dim, rank = static_cast<int64_t>(p.type(x).dims.size());
+  int64_t batch = p.value(x).batch_dim(), rank = static_cast<int64_t>(p.type(x).dims.size());
   for (int64_t& d : dims) d = d == batch ? 0 : d + (d < batch);
   Dims back;
   for (int64_t d = 0; d < rank; ++d) back.push_back(d == batch ? 0 : d + (d < batch));
@@ -219,18 +219,18 @@ ValueId mean(Program& p, ValueId x, Dims dims, bool keep) {
   double n = 1;
   for (int64_t d : dims) n *= static_cast<double>(p.type(x).dims[static_cast<size_t>(d)]);
   const Value& v = p.value(x);
-  bool over_batch = v.batch == Batch::sharded &&
-                    std::count(dims.begin(), dims.end(), static_cast<int64_t>(v.batch_dim));
+  bool over_batch = v.batch() == Batch::sharded &&
+                    std::count(dims.begin(), dims.end(), static_cast<int64_t>(v.batch_dim()));
   if (!over_batch) return scale(p, reduce(p, "sum", x, dims, keep), 1 / n);
-  if (v.type.dims[static_cast<size_t>(v.batch_dim)] != p.batch_size()) {
+  if (v.type.dims[static_cast<size_t>(v.batch_dim())] != p.batch_size()) {
     // The batch dim has several rows per sample: split it, so that samples have their own dim.
     Dims split_dims = v.type.dims;
-    auto at = split_dims.begin() + v.batch_dim;
+    auto at = split_dims.begin() + v.batch_dim();
     int64_t rows = *at / p.batch_size();
     *at = rows;
-    split_dims.insert(split_dims.begin() + v.batch_dim, p.batch_size());
+    split_dims.insert(split_dims.begin() + v.batch_dim(), p.batch_size());
     Dims wider;
-    int64_t batch = v.batch_dim;
+    int64_t batch = v.batch_dim();
     for (int64_t d : dims) {
       wider.push_back(d > batch ? d + 1 : d);
       if (d == batch) wider.push_back(d + 1);
@@ -253,7 +253,7 @@ std::pair<ValueId, ValueId> microbatch_mean(Program& p, ValueId x) {
   if (!is_real(p.type(x).dtype)) x = p.cast(x, ORR_F32);
   axis(p, "microbatch_mean", x, 0);
   const Type type = p.type(x);
-  if (p.value(x).batch != Batch::sharded) {
+  if (p.value(x).batch() != Batch::sharded) {
     const ValueId rows = p.constant(static_cast<double>(type.dims[0]), type.dtype,
                                     with_dim(Dims(type.dims.size(), 1), 0, {type.dims[0]}));
     return {broadcast(p, mean(p, x, {0}, true), type.dims), rows};
@@ -285,7 +285,7 @@ ValueId cross_entropy(Program& p, ValueId logits, ValueId labels, ValueId weight
         p.pointwise(ORR_FN_NE, {labels, Operand::number(static_cast<double>(*ignore))}), dtype);
     token = token == kNone ? kept : p.pointwise(ORR_FN_MUL, {token, kept});
   }
-  bool batch = p.value(labels).batch == Batch::sharded;
+  bool batch = p.value(labels).batch() == Batch::sharded;
   ValueId each = batch ? p.cast(weight_like(p, labels), dtype) : p.constant(1, dtype);
   ValueId w = broadcast(p, token == kNone ? each : p.pointwise(ORR_FN_MUL, {token, each}), rows);
   ValueId loss = p.add("cross_entropy", {logits, labels, w})[0];

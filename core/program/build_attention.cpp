@@ -25,11 +25,11 @@ ValueId over_scores(Program& p, const char* what, ValueId x, int64_t keys) {
     p.fail_here(fmt::format("attention: the {} has the dims {}, expected no more than [B,H,T,S]",
                             what, to_string(dims)));
   const Value& v = p.value(x);
-  if (v.batch == Batch::sharded && dims.size() - static_cast<size_t>(v.batch_dim) != 4)
+  if (v.batch() == Batch::sharded && dims.size() - static_cast<size_t>(v.batch_dim()) != 4)
     p.fail_here(fmt::format(
         "attention: the {} {} has its samples in dim {}, expected [B,H,T,S] with them first: give "
         "it all four dims, as x:reshape(B, 1, 1, S)",
-        what, to_string(dims), v.batch_dim + 1));
+        what, to_string(dims), v.batch_dim() + 1));
   dims.insert(dims.begin(), 4 - dims.size(), 1);
   x = reshape(p, x, dims);
   dims[3] = dims[3] == 1 ? keys : dims[3];

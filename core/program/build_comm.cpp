@@ -21,7 +21,7 @@ size_t checked_dim(Program& p, const char* what, ValueId x, int64_t dim) {
 void check_varies(Program& p, const char* what, ValueId x, const std::string& axis) {
   const int ranks = p.axis_size(axis);
   for (const std::string& one : factors_of(axis))
-    if (!has_axis(p.value(x).varying, one))
+    if (!has_axis(p.value(x).varying(), one))
       p.fail_here(fmt::format(
           "{}: this value is the same on all {} ranks of axis '{}': there is nothing to exchange; "
           "x:vary(\"{}\") makes it a value of each rank's own",
@@ -62,7 +62,7 @@ ValueId dealt(Program& p, const char* what, ValueId x, size_t dim, const std::st
 
 ValueId vary(Program& p, ValueId x, const std::string& axis) {
   p.axis_size(axis);
-  return has_axis(p.value(x).varying, axis) ? x : p.add1("vary", {x}, {{"axis", axis}});
+  return has_axis(p.value(x).varying(), axis) ? x : p.add1("vary", {x}, {{"axis", axis}});
 }
 
 ValueId coordinate(Program& p, const std::string& axis) {
@@ -80,11 +80,11 @@ ValueId all_reduce(Program& p, ValueId x, const std::string& axis, const std::st
 
 static ValueId gather_batch(Program& p, ValueId x, int64_t dim) {
   const Value& v = p.value(x);
-  if (v.batch != Batch::sharded)
+  if (v.batch() != Batch::sharded)
     p.fail_here(fmt::format(
         "all_gather: {} has no rows of single samples, of which the batch's could be gathered",
         to_string(v.type)));
-  const size_t d = static_cast<size_t>(v.batch_dim);
+  const size_t d = static_cast<size_t>(v.batch_dim());
   if (checked_dim(p, "all_gather", x, dim) != d)
     p.fail_here(fmt::format("all_gather: the samples of {} lie along dim {}, not {}: give dim = {}",
                             to_string(v.type), d + 1, dim + 1, d + 1));

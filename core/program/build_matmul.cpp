@@ -23,16 +23,15 @@ Dims joined(Dims lead, int64_t m, int64_t n) {
 
 // a repeated to the leading dims; also along the batch dim if only `like` has one.
 ValueId repeat_leading(Program& p, ValueId a, const Dims& lead, ValueId like) {
-  if (p.value(like).batch == Batch::sharded) a = p.completed(a);
+  if (p.value(like).batch() == Batch::sharded) a = p.completed(a);
   const Dims dims = p.type(a).dims;
   if (leading(p, a, lead.size()) == lead)
     return reshape(p, a, joined(lead, dims.end()[-2], dims.back()));
   ValueId y = broadcast(p, a, joined(lead, dims.end()[-2], dims.back()));
   const Value& b = p.value(like);
-  if (b.batch != Batch::sharded || p.value(a).batch == Batch::sharded) return y;
-  p.mutable_value(y).batch = Batch::sharded;
-  p.mutable_value(y).batch_dim =
-      b.batch_dim + static_cast<int32_t>(lead.size() + 2 - b.type.dims.size());
+  if (b.batch() != Batch::sharded || p.value(a).batch() == Batch::sharded) return y;
+  const auto added = static_cast<int32_t>(lead.size() + 2 - b.type.dims.size());
+  p.mutable_value(y).set_batch(Batch::sharded, b.batch_dim() + added);
   return y;
 }
 
@@ -47,8 +46,8 @@ ValueId matmul_shared(Program& p, ValueId a, ValueId b, const Dims& lead, bool t
   const auto first_repeat = static_cast<long>(order.size());
   for (size_t i = 0; i < lead.size(); ++i)
     if (own[i] != lead[i])
-      order.insert(p.value(a).batch_dim == static_cast<int32_t>(i) ? order.begin() + first_repeat
-                                                                   : order.end(),
+      order.insert(p.value(a).batch_dim() == static_cast<int32_t>(i) ? order.begin() + first_repeat
+                                                                     : order.end(),
                    static_cast<int64_t>(i));
   for (size_t i = kept.size(); i < order.size(); ++i)
     repeats.push_back(lead[static_cast<size_t>(order[i])]);

@@ -11,15 +11,15 @@
 namespace orrery {
 
 static bool is_sum(const Program& p, ValueId v) {
-  return p.value(v).batch == Batch::partial || p.value(v).batch == Batch::mean;
+  return p.value(v).batch() == Batch::partial || p.value(v).batch() == Batch::mean;
 }
 
 ValueId Program::completed(ValueId v) {
   if (!is_sum(*this, v)) return v;
   if (auto known = completed_.find(v); known != completed_.end()) return known->second;
   Op op = ops_[static_cast<size_t>(value(v).producer)];
-  const bool of_samples = std::any_of(op.in.begin(), op.in.end(),
-                                      [&](ValueId x) { return value(x).batch == Batch::sharded; });
+  const bool of_samples = std::any_of(
+      op.in.begin(), op.in.end(), [&](ValueId x) { return value(x).batch() == Batch::sharded; });
   if (of_samples && op.kind != "user_gradient") return completed_[v] = add1("batch_sum", {v});
   for (ValueId& x : op.in) x = completed(x);
   if (op.kind == "batch_mean") return completed_[v] = pointwise(ORR_FN_DIV, {op.in[0], op.in[1]});
@@ -32,7 +32,7 @@ ValueId Program::completed(ValueId v) {
 
 void Program::complete_for_samples(Op& op) {
   const bool samples = std::any_of(op.in.begin(), op.in.end(),
-                                   [&](ValueId v) { return value(v).batch == Batch::sharded; });
+                                   [&](ValueId v) { return value(v).batch() == Batch::sharded; });
   if (!samples || op.kind == "user_gradient") return;
   for (ValueId& v : op.in) v = completed(v);
 }

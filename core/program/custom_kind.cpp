@@ -30,15 +30,15 @@ Sharding sharding(const OpArgs& args, const std::vector<Type>& out) {
 
 void gradient(Gradient& g, const Op& op) { kind_of(op.kind).gradient(g, op); }
 
-KernelForm form(const Op&, const std::vector<Layout>& in, const std::vector<Layout>& out) {
+KernelForm form(const Op&, const std::vector<Strided>& in, const std::vector<Strided>& out) {
   KernelForm f;
   for (size_t i = 0; i < in.size(); ++i) {
     if (!in[i].is_contiguous()) f.copy.push_back(static_cast<int>(i));
-    f.in.push_back(Layout::contiguous({in[i].dtype, in[i].dims}));
+    f.in.push_back(Strided::contiguous({in[i].dtype, in[i].dims}));
   }
-  for (const Layout& x : out) {
+  for (const Strided& x : out) {
     f.out_ok = f.out_ok && x.is_contiguous();
-    f.out.push_back(Layout::contiguous({x.dtype, x.dims}));
+    f.out.push_back(Strided::contiguous({x.dtype, x.dims}));
   }
   return f;
 }

@@ -17,7 +17,7 @@ const Op* maker(const Program& p, ValueId v) {
 // the operands moves less than writing and adding the product.
 bool is_of_few_rows(const Program& p, ValueId term) {
   const Op* op = maker(p, term);
-  if (!op || op->kind != "matmul" || p.value(term).batch != Batch::partial) return false;
+  if (!op || op->kind != "matmul" || p.value(term).batch() != Batch::partial) return false;
   if (!attr_int(op->attrs, "ta", 0) || attr_int(op->attrs, "tb", 0)) return false;
   const Dims &a = p.type(op->in[0]).dims, &b = p.type(op->in[1]).dims;
   return a.size() == 2 && b.size() == 2 && a[0] * (a[1] + b[1]) <= 2 * a[1] * b[1];

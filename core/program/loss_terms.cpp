@@ -26,11 +26,11 @@ bool multiplies(const Op& op) {
 
 bool reads_samples(const Program& p, const Op& op) {
   return std::any_of(op.in.begin(), op.in.end(),
-                     [&](ValueId v) { return p.value(v).batch == Batch::sharded; });
+                     [&](ValueId v) { return p.value(v).batch() == Batch::sharded; });
 }
 
 bool is_sum(const Program& p, ValueId v) {
-  return p.value(v).batch == Batch::partial || p.value(v).batch == Batch::mean;
+  return p.value(v).batch() == Batch::partial || p.value(v).batch() == Batch::mean;
 }
 
 }  // namespace
@@ -47,7 +47,7 @@ const Op* LossTerms::maker_of(ValueId v) const {
 
 bool LossTerms::is_quotient(const Op& op) const {
   if (op.kind == "batch_mean") return !depends(op.in[1]);
-  return is_division(op) && p_.value(op.in[0]).batch == Batch::partial && depends(op.in[0]) &&
+  return is_division(op) && p_.value(op.in[0]).batch() == Batch::partial && depends(op.in[0]) &&
          !depends(op.in[1]) && p_.type(op.in[0]) == p_.type(op.out[0]);
 }
 
@@ -75,14 +75,14 @@ std::string LossTerms::check(const Op& op) const {
 // The weight of the last quotient by a single number that backward comes to first. Without one it
 // is the number of samples; but the gradients of a mere sum are not divided.
 ValueId LossTerms::find_weight(ValueId loss) const {
-  if (p_.value(loss).batch == Batch::partial) return kNone;
+  if (p_.value(loss).batch() == Batch::partial) return kNone;
   const std::vector<bool> behind =
       ops_behind(p_, {loss}, [&](ValueId v) { return !is_sum(p_, v); });
   bool sums = false;
   for (size_t i = behind.size(); i-- > 0;) {
     const Op& op = p_.ops()[i];
-    if (!behind[i] || op.out.empty() || p_.value(op.out[0]).batch != Batch::mean) continue;
-    for (ValueId v : op.in) sums |= depends(v) && p_.value(v).batch == Batch::partial;
+    if (!behind[i] || op.out.empty() || p_.value(op.out[0]).batch() != Batch::mean) continue;
+    for (ValueId v : op.in) sums |= depends(v) && p_.value(v).batch() == Batch::partial;
     if (!depends(op.out[0]) || !is_quotient(op)) continue;
     const ValueId weight = unrepeated(p_, op.in[1]);
     if (p_.type(weight).dims.empty() && is_sum(p_, weight)) return weight;

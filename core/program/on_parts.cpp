@@ -15,11 +15,11 @@ int OnParts::owner_of(size_t i, size_t n) const {
   return part.rank / n_chunks;
 }
 
-std::vector<Way> linear_options(const OnParts&, const Op& op, const std::vector<Cut>& in) {
-  const bool sums =
-      std::all_of(in.begin(), in.end(), [](const Cut& c) { return c.kind == Cut::sum; });
+std::vector<Way> linear_options(const OnParts&, const Op& op, const std::vector<Placement>& in) {
+  const bool sums = std::all_of(in.begin(), in.end(),
+                                [](const Placement& c) { return c.kind == Placement::partial; });
   if (!sums || in.empty() || attr_text(op.attrs, "fn", "sum") != "sum") return {};
-  return {Way{in, std::vector<Cut>(op.out.size(), Cut::summand())}};
+  return {Way{in, std::vector<Placement>(op.out.size(), Placement::summand())}};
 }
 
 constexpr PartsRule linear_parts{.options = linear_options};

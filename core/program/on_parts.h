@@ -8,14 +8,14 @@
 
 #include <vector>
 
-#include "program/cut.h"
 #include "program/op.h"
+#include "program/program.h"
 
 namespace orrery {
 
 // A way to carry out an op: how its inputs must lie, how its outputs come out.
 struct Way {
-  std::vector<Cut> in = {}, out = {};
+  std::vector<Placement> in = {}, out = {};
   bool only = false;  // no other way is considered
   double cost = 0;    // bytes sent; the pass fills it in
 };
@@ -45,16 +45,16 @@ class OnParts {
 
   // The layout of v. It is `whole` for all inputs of an op that needs whole inputs: its results
   // vary on the axis, or one rank owns some of its inputs.
-  virtual const Cut& at(ValueId v) const = 0;
+  virtual const Placement& at(ValueId v) const = 0;
   // The value of p that stands for v, moved to the layout `to`, which is not a sum.
-  virtual ValueId read(ValueId v, const Cut& to) = 0;
+  virtual ValueId read(ValueId v, const Placement& to) = 0;
   // The part of v, which lies in parts, that belongs to this chunk.
   virtual ValueId read_chunk(ValueId v, const Member& part) = 0;
   // The sum over the ranks of x, a value of p, or its maximum ("max").
   virtual ValueId reduced(ValueId x, const char* fn = "sum") = 0;
 
   // Says what stands for an output: x of p, which lies as `how`; kNone if another rank owns it.
-  virtual void become(ValueId out, ValueId x, Cut how) = 0;
+  virtual void become(ValueId out, ValueId x, Placement how) = 0;
   // The same for a sum over all ranks: the summands are those of this rank's chunks.
   virtual void become_sum(ValueId out, std::vector<ValueId> summands) = 0;
   // The same if the output is equal to v.
@@ -66,7 +66,8 @@ struct PartsRule {
   // The ways other than with whole inputs and along factors, for inputs that lie as `in`. The pass
   // takes the cheapest way, and appends the op on the shares. Appends nothing. Throws Error with
   // the op's line if a cut dim does not divide.
-  std::vector<Way> (*options)(const OnParts&, const Op&, const std::vector<Cut>& in) = nullptr;
+  std::vector<Way> (*options)(const OnParts&, const Op&,
+                              const std::vector<Placement>& in) = nullptr;
   // Carries the op out by other ops, says what stands for each output, and returns true. Returns
   // false, having done nothing, if the pass is to look for a way. All ranks must make the same
   // exchanges.
@@ -81,7 +82,7 @@ struct PartsRule {
 };
 
 // The rule of ops that are linear in all their inputs together: summands pass through.
-std::vector<Way> linear_options(const OnParts&, const Op&, const std::vector<Cut>& in);
+std::vector<Way> linear_options(const OnParts&, const Op&, const std::vector<Placement>& in);
 extern const PartsRule linear_parts;
 // A `fit` that sets the attribute ints "dims" to the output's dims.
 void fit_dims(Op& copy, const Program& p, const Way&, const Member&);

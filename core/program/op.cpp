@@ -78,21 +78,21 @@ std::vector<Type> out_types(const Program& p, const Op& op) {
   return types;
 }
 
-Layout Layout::contiguous(const Type& type) {
-  Layout x{type.dtype, type.dims, Dims(type.dims.size())};
+Strided Strided::contiguous(const Type& type) {
+  Strided x{type.dtype, type.dims, Dims(type.dims.size())};
   int64_t stride = 1;
   for (size_t i = type.dims.size(); i-- > 0; stride *= type.dims[i]) x.strides[i] = stride;
   return x;
 }
 
-bool Layout::is_contiguous() const {
+bool Strided::is_contiguous() const {
   int64_t stride = 1;
   for (size_t i = dims.size(); i-- > 0; stride *= dims[i])
     if (dims[i] != 1 && strides[i] != stride) return false;
   return true;
 }
 
-orr_tensor Layout::abi() const {
+orr_tensor Strided::abi() const {
   if (dims.size() > ORR_MAX_RANK)
     fail(ORR_INVALID, "a tensor of rank {} is beyond the limit of {}", dims.size(), +ORR_MAX_RANK);
   orr_tensor t{};
@@ -102,7 +102,7 @@ orr_tensor Layout::abi() const {
   return t;
 }
 
-bool merge_dims(const Layout& x, size_t begin, size_t end, int64_t& dim, int64_t& stride) {
+bool merge_dims(const Strided& x, size_t begin, size_t end, int64_t& dim, int64_t& stride) {
   dim = 1, stride = 1;
   bool first = true;
   for (size_t i = end; i-- > begin;) {
@@ -116,7 +116,7 @@ bool merge_dims(const Layout& x, size_t begin, size_t end, int64_t& dim, int64_t
   return true;
 }
 
-bool regroup(const Layout& x, const std::vector<std::pair<size_t, size_t>>& groups, Layout& out) {
+bool regroup(const Strided& x, const std::vector<std::pair<size_t, size_t>>& groups, Strided& out) {
   out.dtype = x.dtype;
   out.dims.assign(groups.size(), 1);
   out.strides.assign(groups.size(), 1);
@@ -126,7 +126,7 @@ bool regroup(const Layout& x, const std::vector<std::pair<size_t, size_t>>& grou
   return true;
 }
 
-Dims strides_in(const Layout& x, const Dims& dims) {
+Dims strides_in(const Strided& x, const Dims& dims) {
   Dims strides(dims.size(), 0);
   size_t shift = dims.size() - x.dims.size();
   for (size_t i = 0; i < x.dims.size(); ++i) strides[shift + i] = x.dims[i] == 1 ? 0 : x.strides[i];
@@ -145,30 +145,30 @@ Cost touch_cost(const OpArgs& args, const std::vector<Type>& out) {
 
 Cost no_cost(const OpArgs&, const std::vector<Type>&) { return {}; }
 
-Layout as_rows(const Layout& x) {
+Strided as_rows(const Strided& x) {
   int64_t last = x.dims.empty() ? 1 : x.dims.back(), rows = 1;
   for (size_t i = 0; i + 1 < x.dims.size(); ++i) rows *= x.dims[i];
-  return Layout::contiguous({x.dtype, {rows, last}});
+  return Strided::contiguous({x.dtype, {rows, last}});
 }
 
-Layout as_flat(const Layout& x) {
-  return Layout::contiguous({x.dtype, {Type{x.dtype, x.dims}.elements()}});
+Strided as_flat(const Strided& x) {
+  return Strided::contiguous({x.dtype, {Type{x.dtype, x.dims}.elements()}});
 }
 
 // Puts x in the shape 'f', 'r' or 'R' (op.h); returns false if its strides do not allow that.
-static bool shaped(const Layout& x, char letter, Layout& to) {
+static bool shaped(const Strided& x, char letter, Strided& to) {
   to = letter == 'f' ? as_flat(x) : as_rows(x);
   if (x.is_contiguous()) return true;
   const size_t r = x.dims.size();
   return letter == 'R' && regroup(x, {{0, r - 1}, {r - 1, r}}, to) && to.strides[1] == 1;
 }
 
-KernelForm contiguous_form(const std::vector<Layout>& in, const std::vector<Layout>& out,
+KernelForm contiguous_form(const std::vector<Strided>& in, const std::vector<Strided>& out,
                            const char* shape) {
   KernelForm form;
   for (size_t i = 0; i < in.size(); ++i)
     if (!shaped(in[i], *shape++, form.in.emplace_back())) form.copy.push_back(static_cast<int>(i));
-  for (const Layout& x : out)
+  for (const Strided& x : out)
     form.out_ok = shaped(x, *shape++, form.out.emplace_back()) && form.out_ok;
   return form;
 }

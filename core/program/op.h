@@ -35,11 +35,11 @@ struct Cost {
 };
 
 // A tensor as stored: dims and strides in elements.
-struct Layout {
+struct Strided {
   int32_t dtype = ORR_F32;
   Dims dims, strides;
 
-  static Layout contiguous(const Type& type);
+  static Strided contiguous(const Type& type);
   bool is_contiguous() const;
   orr_tensor abi() const;
 };
@@ -48,7 +48,7 @@ struct Layout {
 // form cannot express: the core copies them to contiguous memory and calls again. `nested` lists
 // those that have more dims than kernels must take (ops.h, matmul).
 struct KernelForm {
-  std::vector<Layout> in, out;
+  std::vector<Strided> in, out;
   std::vector<int> copy, nested;
   bool out_ok = true;  // false: the outputs would have to be contiguous
 };
@@ -63,7 +63,7 @@ struct OpDef {
   void (*gradient)(Gradient&, const Op&);  // null: the op has no derivative
   Cost (*cost)(const OpArgs&, const std::vector<Type>& out);
   // Null for ops that move no data (views) or that lowering expands.
-  KernelForm (*form)(const Op&, const std::vector<Layout>& in, const std::vector<Layout>& out);
+  KernelForm (*form)(const Op&, const std::vector<Strided>& in, const std::vector<Strided>& out);
   // The rule for cut inputs beyond its factors (program/on_parts.h); null: there is none.
   const PartsRule* parts = nullptr;
 };
@@ -87,22 +87,22 @@ OpArgs args_of(const Program& p, const Op& op);
 std::vector<Type> out_types(const Program& p, const Op& op);
 
 // Merges x's dims [begin, end) into one dim; returns false if its strides do not allow that.
-bool merge_dims(const Layout& x, size_t begin, size_t end, int64_t& dim, int64_t& stride);
+bool merge_dims(const Strided& x, size_t begin, size_t end, int64_t& dim, int64_t& stride);
 // Merges the dims of each of these consecutive groups into one; returns false if impossible.
-bool regroup(const Layout& x, const std::vector<std::pair<size_t, size_t>>& groups, Layout& out);
+bool regroup(const Strided& x, const std::vector<std::pair<size_t, size_t>>& groups, Strided& out);
 
 // The strides of x inside a result of these dims; 0 where x is repeated.
-Dims strides_in(const Layout& x, const Dims& dims);
+Dims strides_in(const Strided& x, const Dims& dims);
 
 // Common rules.
 Cost touch_cost(const OpArgs&, const std::vector<Type>& out);  // one flop per output element
 Cost no_cost(const OpArgs&, const std::vector<Type>&);
 // x as contiguous [product of all but the last dims, last dim] / [all elements].
-Layout as_rows(const Layout& x);
-Layout as_flat(const Layout& x);
+Strided as_rows(const Strided& x);
+Strided as_flat(const Strided& x);
 // The form of ops that read and write contiguous tensors: `shape[i]` is 'r' for rows or 'f' for
 // flat, first for the inputs, then for the outputs. 'R': rows that need not lie one after another.
-KernelForm contiguous_form(const std::vector<Layout>& in, const std::vector<Layout>& out,
+KernelForm contiguous_form(const std::vector<Strided>& in, const std::vector<Strided>& out,
                            const char* shape);
 // The sharding of ops whose inputs and outputs have the same dims with the same meaning.
 Sharding same_dims_sharding(const OpArgs& args, const std::vector<Type>& out);

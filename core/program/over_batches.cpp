@@ -20,7 +20,7 @@ class Sums {
 
   // v, computed of the sums of all batches so far.
   ValueId of(ValueId v) {
-    const Batch batch = p_.value(v).batch;
+    const Batch batch = p_.value(v).batch();
     if (batch != Batch::partial && batch != Batch::mean) return v;
     if (auto known = known_.find(v); known != known_.end()) return known->second;
     return known_[v] = batch == Batch::partial ? added(v) : computed(v);
@@ -93,7 +93,7 @@ OverBatches add_up_batches(Program& p, size_t first, const SumOf& sum_of) {
   Sums sums(p, sum_of);
   for (size_t i = first; i < p.outputs().size(); ++i) {
     const auto [name, v] = p.outputs()[i];
-    if (p.value(v).batch == Batch::sharded) made.rows[name] = p.value(v).batch_dim;
+    if (p.value(v).batch() == Batch::sharded) made.rows[name] = p.value(v).batch_dim();
     const ValueId all = sums.of(v);
     p.mutable_outputs()[i].second = all;
   }

@@ -14,8 +14,8 @@
 
 #include "base/error.h"
 #include "program/build.h"
-#include "program/layouts.h"
 #include "program/same_work.h"
+#include "program/strided.h"
 #include "program/user_gradient.h"
 
 namespace orrery {
@@ -60,7 +60,7 @@ class OwnRows {
  private:
   bool may_have_rows(ValueId v, size_t dim) const {
     const Value& value = p.value(v);
-    return value.producer != kNone && value.batch == Batch::none && value.varying.empty() &&
+    return value.producer != kNone && value.batch() == Batch::none && value.varying().empty() &&
            value.type.dims[dim] % p.batch_size() == 0;
   }
 
@@ -130,12 +130,12 @@ class OwnRows {
     p.append(std::move(op));
     const ValueId y = p.ops().back().out[out];
     if (along == kNone) return y;
-    p.mutable_value(y).batch = Batch::sharded, p.mutable_value(y).batch_dim = along;
+    p.mutable_value(y).set_batch(Batch::sharded, along);
     return y;
   }
 
   bool is_made_for_samples(ValueId v, int32_t along) const {
-    return p.value(v).batch == Batch::sharded && p.value(v).batch_dim == along;
+    return p.value(v).batch() == Batch::sharded && p.value(v).batch_dim() == along;
   }
 
   Program& p;
@@ -147,8 +147,8 @@ int factor_of_batch(const Program& p, const Op& op, const Sharding& s) {
   int factor = kNone;
   for (size_t i = 0; i < op.in.size(); ++i) {
     const Value& v = p.value(op.in[i]);
-    if (v.batch != Batch::sharded) continue;
-    const int its = s.in[i][static_cast<size_t>(v.batch_dim)];
+    if (v.batch() != Batch::sharded) continue;
+    const int its = s.in[i][static_cast<size_t>(v.batch_dim())];
     if (its == kNone || (factor != kNone && its != factor)) return kNone;
     factor = its;
   }
@@ -178,7 +178,7 @@ ValueId met_in(Program& p, ValueId x, const std::function<bool(ValueId)>& is_in_
 ValueId own_rows(Program& p, ValueId x) { return OwnRows(p).picked(x, p.site()); }
 
 void take_own_rows(Program& p, Op& op, const std::vector<Type>& out) {
-  const auto is_of = [&](ValueId v, Batch batch) { return p.value(v).batch == batch; };
+  const auto is_of = [&](ValueId v, Batch batch) { return p.value(v).batch() == batch; };
   const auto any = [&](Batch batch) {
     return std::any_of(op.in.begin(), op.in.end(), [&](ValueId v) { return is_of(v, batch); });
   };

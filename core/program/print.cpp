@@ -16,9 +16,9 @@ std::string attr_string(const Attr& attr) {
 std::string value_string(const Program& p, ValueId id) {
   const Value& v = p.value(id);
   std::string text = fmt::format("%{}:{}", id, to_string(v.type));
-  if (v.batch == Batch::sharded) text += fmt::format("@{}", v.batch_dim + 1);
-  if (v.batch == Batch::partial) text += "@sum";
-  if (v.batch == Batch::mean) text += "@mean";
+  if (v.batch() == Batch::sharded) text += fmt::format("@{}", v.batch_dim() + 1);
+  if (v.batch() == Batch::partial) text += "@sum";
+  if (v.batch() == Batch::mean) text += "@mean";
   return text;
 }
 

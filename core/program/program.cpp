@@ -70,8 +70,7 @@ ValueId Program::batch_input(const std::string& name, const Type& type) {
                           batch_size_));
   batch_size_ = type.dims[0];
   ValueId id = new_value(type, Role::batch, name);
-  values_.back().batch = Batch::sharded;
-  values_.back().batch_dim = 0;
+  values_.back().set_batch(Batch::sharded, 0);
   return id;
 }
 
@@ -316,10 +315,8 @@ ValueId Program::random_uniform(const Type& type, ValueId like) {
       op.expr.push(ORR_FN_RAND, type.dtype, s, t, base, static_cast<double>(next_rng_id()))};
   append(std::move(op));
   ValueId out = ops_.back().out[0];
-  if (like != kNone && value(like).batch == Batch::sharded) {
-    mutable_value(out).batch = Batch::sharded;
-    mutable_value(out).batch_dim = value(like).batch_dim;
-  }
+  if (like != kNone && value(like).batch() == Batch::sharded)
+    mutable_value(out).set_batch(Batch::sharded, value(like).batch_dim());
   return out;
 }
 
@@ -340,15 +337,16 @@ void Program::update(ValueId state, ValueId next) {
   if (type(state) != type(next))
     fail_here(fmt::format("state '{}' is {}, its new value {}", value(state).name,
                           to_string(type(state)), to_string(type(next))));
-  if (value(next).batch == Batch::sharded)
+  if (value(next).batch() == Batch::sharded)
     fail_here(
         fmt::format("state '{}' is one for all samples, its new value {} has one for each: "
                     "reduce it over dim {}, such as with :mean({})",
-                    value(state).name, to_string(type(next)), value(next).batch_dim + 1,
-                    value(next).batch_dim + 1));
-  if (value(next).batch == Batch::partial) next = add1("total", {next});
-  if (!value(next).varying.empty())
-    check_varies_within(*this, next, value(state).varying, fmt::format("'{}'", value(state).name));
+                    value(state).name, to_string(type(next)), value(next).batch_dim() + 1,
+                    value(next).batch_dim() + 1));
+  if (value(next).batch() == Batch::partial) next = add1("total", {next});
+  if (!value(next).varying().empty())
+    check_varies_within(*this, next, value(state).varying(),
+                        fmt::format("'{}'", value(state).name));
   for (auto& [old, now] : updates_)
     if (old == state) {
       now = next;

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "program/expr.h"
+#include "program/layout.h"
 #include "program/part.h"
 #include "program/types.h"
 
@@ -40,7 +41,6 @@ enum class Role : int32_t {
   whole_batch
 };
 enum class Phase : int32_t { forward, backward, update };
-enum class Batch : int32_t { none, sharded, partial, mean };
 // Where a tensor is kept between uses: on the device that computes, or away from it
 // (lower/schedule/stream.cpp).
 enum class Tier : int32_t { device, host, disk };
@@ -50,18 +50,20 @@ struct State;  // program/state.h
 struct Value {
   Type type;
   Role role = Role::activation;
-  Batch batch = Batch::none;
-  int32_t batch_dim = kNone;  // 0-based; microbatches are equal consecutive pieces of it
+  Layout layout;
   OpId producer = kNone;
   int32_t out_index = 0;
   std::string name;              // parameter path, batch field, scalar name
   std::shared_ptr<State> state;  // params and states
   Part part;                     // the part of the state that this program has, of type `type`
   Tier tier = Tier::device;      // where a state is kept, or an activation waits for backward
-  // Mesh axes, "a*b", on which every coordinate has a value of its own, each of the full shape
-  // (program/varying.h). "": one value everywhere.
-  Name varying;
   Site site;
+
+  Batch batch() const { return layout.batch(); }
+  int32_t batch_dim() const { return layout.batch_dim(); }
+  const Name& varying() const { return layout.varying(); }
+  void set_batch(Batch batch, int32_t dim = kNone) { layout = layout.with_batch(batch, dim); }
+  void set_varying(const Name& axes) { layout = layout.with_varying(axes); }
 };
 
 // A mesh axis that collectives of a program may name.

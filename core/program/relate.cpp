@@ -14,11 +14,11 @@ namespace {
 
 bool any_in(const Program& p, const Op& op, Batch batch) {
   return std::any_of(op.in.begin(), op.in.end(),
-                     [&](ValueId v) { return p.value(v).batch == batch; });
+                     [&](ValueId v) { return p.value(v).batch() == batch; });
 }
 
 void relate_all(Program& p, const Op& op, Batch batch) {
-  for (ValueId v : op.out) p.mutable_value(v).batch = batch;
+  for (ValueId v : op.out) p.mutable_value(v).set_batch(batch);
 }
 
 // Whether the program shows that x is zero: it is made of the constant 0 by moving elements.
@@ -104,8 +104,8 @@ bool is_linear(const Program& p, const Op& op, const std::vector<char>& varies, 
 void check_sum(const Program& p, const Op& op) {
   for (size_t i = 0; i < op.in.size(); ++i) {
     const Value& v = p.value(op.in[i]);
-    if (v.batch != Batch::sharded) continue;
-    size_t outside = static_cast<size_t>(v.batch_dim);
+    if (v.batch() != Batch::sharded) continue;
+    size_t outside = static_cast<size_t>(v.batch_dim());
     if (op.kind == "matmul") {
       bool merged = p.type(op.in[1]).dims.size() == 2 && !attr_int(op.attrs, "ta", 0);
       outside = merged ? 0 : v.type.dims.size() - 2;
@@ -113,7 +113,7 @@ void check_sum(const Program& p, const Op& op) {
     for (size_t d = 0; d < outside; ++d)
       if (v.type.dims[d] > 1)
         p.fail_here(fmt::format("{}: cannot sum dim {} of {} over the batch: put the batch first",
-                                op.kind, v.batch_dim + 1, to_string(v.type.dims)));
+                                op.kind, v.batch_dim() + 1, to_string(v.type.dims)));
   }
 }
 
@@ -122,26 +122,26 @@ int batch_factor(const Program& p, const Op& op, const Sharding& s) {
   int factor = kNone;
   for (size_t i = 0; i < op.in.size(); ++i) {
     const Value& v = p.value(op.in[i]);
-    if (v.batch != Batch::sharded) continue;
-    int f = s.in[i][static_cast<size_t>(v.batch_dim)];
-    if (op.kind == "concat" && attr_int(op.attrs, "dim", 0) == v.batch_dim)
+    if (v.batch() != Batch::sharded) continue;
+    int f = s.in[i][static_cast<size_t>(v.batch_dim())];
+    if (op.kind == "concat" && attr_int(op.attrs, "dim", 0) == v.batch_dim())
       p.fail_here(fmt::format(
           "concat: joins tensors along dim {} of {}, the batch; two for each sample, one after "
           "another, are orrery.stack({{a, b}}, 2):flatten(1, 2) of tensors [batch, ...], which "
           "y:view(batch, 2, ...) takes apart again",
-          v.batch_dim + 1, to_string(v.type.dims)));
+          v.batch_dim() + 1, to_string(v.type.dims)));
     if (f == kNone || (factor != kNone && f != factor))
       p.fail_here(fmt::format(
           "{}: works across the samples of a batch along dim {} of {}, but every "
           "microbatch must be computable alone; read all samples as x:all_gather(\"batch\"), make "
           "what meets one sample, with batch fields of [groups, samples of a group, ...], or keep "
           "earlier samples' values in a buffer",
-          op.kind, v.batch_dim + 1, to_string(v.type.dims)));
+          op.kind, v.batch_dim() + 1, to_string(v.type.dims)));
     factor = f;
   }
   for (size_t i = 0; i < op.in.size(); ++i) {
     const Value& v = p.value(op.in[i]);
-    if (v.batch == Batch::sharded) continue;
+    if (v.batch() == Batch::sharded) continue;
     for (size_t d = 0; d < s.in[i].size(); ++d)
       if (s.in[i][d] == factor && v.type.dims[d] > 1)
         p.fail_here(fmt::format(
@@ -158,10 +158,10 @@ int batch_factor(const Program& p, const Op& op, const Sharding& s) {
 void relate_reshape_of_one(Program& p, const Op& op) {
   const Value& x = p.value(op.in[0]);
   Value& y = p.mutable_value(op.out[0]);
-  y.batch = Batch::sharded, y.batch_dim = dim_of_one(x.type.dims, y.type.dims, x.batch_dim);
-  if (y.batch_dim == kNone)
+  y.set_batch(Batch::sharded, dim_of_one(x.type.dims, y.type.dims, x.batch_dim()));
+  if (y.batch_dim() == kNone)
     p.fail_here(fmt::format("reshape: {} has no place for dim {} of {}, the batch: keep that dim",
-                            to_string(y.type.dims), x.batch_dim + 1, to_string(x.type.dims)));
+                            to_string(y.type.dims), x.batch_dim() + 1, to_string(x.type.dims)));
 }
 
 void relate_samples(Program& p, const Op& op) {
@@ -172,9 +172,8 @@ void relate_samples(Program& p, const Op& op) {
     Value& v = p.mutable_value(op.out[j]);
     auto at = std::find(s.out[j].begin(), s.out[j].end(), factor);
     if (at != s.out[j].end()) {
-      v.batch = Batch::sharded;
-      v.batch_dim = static_cast<int32_t>(at - s.out[j].begin());
-      if (v.type.dims[static_cast<size_t>(v.batch_dim)] % std::max<int64_t>(p.batch_size(), 1))
+      v.set_batch(Batch::sharded, static_cast<int32_t>(at - s.out[j].begin()));
+      if (v.type.dims[static_cast<size_t>(v.batch_dim())] % std::max<int64_t>(p.batch_size(), 1))
         p.fail_here(op.kind + ": cuts the batch dim into pieces: " + to_string(v.type.dims));
     } else if (custom_kind(op.kind)) {
       p.fail_here(op.kind + ": gives no result for each sample; its factors leave the batch out");
@@ -185,7 +184,7 @@ void relate_samples(Program& p, const Op& op) {
           "take that of x:all_gather(\"batch\")");
     } else {
       check_sum(p, op);
-      v.batch = Batch::partial;
+      v.set_batch(Batch::partial);
     }
   }
 }
@@ -198,14 +197,14 @@ static bool relate_whole_batch(Program& p, const Op& op) {
   if (op.kind == "batch_sum") return true;
   if (op.kind == "batch_gather" || op.kind == "microbatch_sum") {
     const Value& x = p.value(op.in[0]);
-    if (x.batch != Batch::sharded || x.batch_dim != 0)
+    if (x.batch() != Batch::sharded || x.batch_dim() != 0)
       p.fail_here(op.kind + ": " + to_string(x.type) + " is not made of samples along dim 1");
     if (op.kind == "batch_gather") return true;
   } else if (op.kind != "batch_slice" && op.kind != "sample_index") {
     return false;
   }
   Value& y = p.mutable_value(op.out[0]);
-  y.batch = Batch::sharded, y.batch_dim = 0;
+  y.set_batch(Batch::sharded, 0);
   return true;
 }
 
@@ -215,15 +214,15 @@ void relate_to_batch(Program& p, const Op& op) {
              mean = any_in(p, op, Batch::mean);
   if (op.kind == "batch_mean") return relate_all(p, op, Batch::mean);
   if (op.kind == "user_gradient") {
-    Value& out = p.mutable_value(op.out[0]);
-    out.batch = p.value(op.in[0]).batch, out.batch_dim = p.value(op.in[0]).batch_dim;
+    const Value& in = p.value(op.in[0]);
+    p.mutable_value(op.out[0]).set_batch(in.batch(), in.batch_dim());
     return;
   }
   if (op.kind == "total" || !(sharded || partial || mean)) return;
   if (sharded) return relate_samples(p, op);
   // Backward ops are linear in their cotangents, whatever their kind.
   std::vector<char> varies;
-  for (ValueId v : op.in) varies.push_back(p.value(v).batch == Batch::partial);
+  for (ValueId v : op.in) varies.push_back(p.value(v).batch() == Batch::partial);
   const bool sums = !mean && (op.phase == Phase::backward || is_linear(p, op, varies, true));
   relate_all(p, op, sums ? Batch::partial : Batch::mean);
 }

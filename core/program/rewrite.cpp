@@ -39,8 +39,8 @@ void check_shape(const Program& p, ValueId value, ValueId by) {
 }
 
 std::string relation(const Value& v) {
-  switch (v.batch) {
-    case Batch::sharded: return fmt::format("one for each sample, by dim {}", v.batch_dim + 1);
+  switch (v.batch()) {
+    case Batch::sharded: return fmt::format("one for each sample, by dim {}", v.batch_dim() + 1);
     case Batch::partial: return "a sum over the batch";
     case Batch::mean: return "made of sums over the batch";
     default: return "one for all samples";
@@ -54,9 +54,10 @@ void check_alike(const Program& p, ValueId value, ValueId by) {
     refuse(p, value, by,
            fmt::format("one is {}, the other {}: cast it", dtype_name(now.type.dtype),
                        dtype_name(old.type.dtype)));
-  if (old.batch != now.batch || (old.batch == Batch::sharded && old.batch_dim != now.batch_dim))
+  if (old.batch() != now.batch() ||
+      (old.batch() == Batch::sharded && old.batch_dim() != now.batch_dim()))
     refuse(p, value, by, fmt::format("one is {}, the other {}", relation(now), relation(old)));
-  check_varies_within(p, by, old.varying, title(p, value));
+  check_varies_within(p, by, old.varying(), title(p, value));
 }
 
 bool is_cast(const Op& op) {
@@ -139,8 +140,7 @@ std::vector<ValueId> copy_op(Program& p, ValueId value, const std::vector<ValueI
     const Value original = p.value(out);
     out = p.new_value(original.type, original.role, original.name);
     Value& made = p.mutable_value(out);
-    made.batch = original.batch, made.batch_dim = original.batch_dim, made.site = original.site;
-    made.varying = original.varying;
+    made.layout = original.layout, made.site = original.site;
   }
   const std::vector<ValueId> made = op.out;
   p.append(std::move(op));

@@ -24,7 +24,7 @@ const Op& maker(const Program& p, ValueId v) {
 
 bool reads_samples(const Program& p, const Op& op) {
   return std::any_of(op.in.begin(), op.in.end(),
-                     [&](ValueId v) { return p.value(v).batch == Batch::sharded; });
+                     [&](ValueId v) { return p.value(v).batch() == Batch::sharded; });
 }
 
 // The sum over the batch before a cast that follows it, if an op makes that sum of samples: it is
@@ -51,7 +51,7 @@ std::vector<ValueId> sums_of_uses(Program& p, const GradientParts& parts, const 
 // Marks the op that makes this sum of samples: the sum is completed over `axis` only.
 void complete_among(Program& p, ValueId sum, const std::string& axis) {
   const OpId maker = p.value(sum).producer;
-  if (maker == kNone || p.value(sum).batch != Batch::partial) return;
+  if (maker == kNone || p.value(sum).batch() != Batch::partial) return;
   Op& op = p.mutable_ops()[static_cast<size_t>(maker)];
   if (reads_samples(p, op))
     op.attrs.set("among", axis);
@@ -199,7 +199,7 @@ void exchange(Program& p, Gradients& g, const std::vector<std::shared_ptr<State>
             "exchange of strategy.{} was given the gradient of '{}' {} and "
             "returned {}: return one of the same shape and dtype",
             hook->origin, params[i]->name, to_string(params[i]->type), to_string(p.type(x))));
-      check_varies_within(p, x, without_axis(p.value(x).varying, hook->axis),
+      check_varies_within(p, x, without_axis(p.value(x).varying(), hook->axis),
                           fmt::format("what exchange returns for '{}'", params[i]->name));
     }
     p.set_origin("");

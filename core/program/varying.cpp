@@ -20,8 +20,9 @@ Site begins_at(const Program& p, ValueId v, const std::string& axis) {
     const Value& value = p.value(v);
     if (value.producer == kNone) return value.site;
     const Op& op = p.ops()[static_cast<size_t>(value.producer)];
-    const auto varies = std::find_if(op.in.begin(), op.in.end(),
-                                     [&](ValueId x) { return has_axis(p.value(x).varying, axis); });
+    const auto varies = std::find_if(op.in.begin(), op.in.end(), [&](ValueId x) {
+      return has_axis(p.value(x).varying(), axis);
+    });
     if (varies == op.in.end()) return op.site;
     v = *varies;
   }
@@ -32,7 +33,7 @@ Site begins_at(const Program& p, ValueId v, const std::string& axis) {
 void relate_to_axes(Program& p, const Op& op) {
   std::string axes;
   for (ValueId v : op.in)
-    if (!p.value(v).varying.empty()) axes = with_axis(axes, p.value(v).varying);
+    if (!p.value(v).varying().empty()) axes = with_axis(axes, p.value(v).varying());
   if (names_axis(op.kind) && !attr_int(op.attrs, "apart", 0)) {
     const std::string axis = attr_text(op.attrs, "axis", "");
     axes = leads_back(op.kind) ? without_axis(axes, axis) : with_axis(axes, axis);
@@ -40,12 +41,12 @@ void relate_to_axes(Program& p, const Op& op) {
   if (const std::string more = attr_text(op.attrs, "varies", ""); !more.empty())
     axes = with_axis(axes, more);
   if (!axes.empty())
-    for (ValueId v : op.out) p.mutable_value(v).varying = axes;
+    for (ValueId v : op.out) p.mutable_value(v).set_varying(axes);
 }
 
 void check_varies_within(const Program& p, ValueId v, const std::string& axes,
                          const std::string& use) {
-  const std::string more = without_axis(p.value(v).varying, axes);
+  const std::string more = without_axis(p.value(v).varying(), axes);
   if (more.empty()) return;
   const std::string axis = factors_of(more).front();
   const Site site = begins_at(p, v, axis);

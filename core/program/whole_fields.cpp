@@ -21,7 +21,7 @@ bool is_plain(const Op& op) {
 }  // namespace
 
 ValueId WholeFields::of(ValueId v) {
-  if (p_.value(v).batch == Batch::none) return v;
+  if (p_.value(v).batch() == Batch::none) return v;
   const auto [at, fresh] = known_.emplace(v, kNone);
   if (!fresh) return at->second;
   const Phase phase = p_.phase();

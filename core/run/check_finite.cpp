@@ -35,7 +35,7 @@ std::string place_of(const Op& op) {
 }
 
 std::vector<std::byte> elements_at(const Device& device, const orr_buffer& x,
-                                   const Layout& layout) {
+                                   const Strided& layout) {
   const auto width = static_cast<size_t>(orr_dtype_bytes(layout.dtype));
   int64_t first = 0, last = 0;  // of the elements' places
   for (size_t d = 0; d < layout.dims.size(); ++d) {
@@ -56,7 +56,7 @@ std::vector<std::byte> elements_at(const Device& device, const orr_buffer& x,
   return elements;
 }
 
-std::string CheckFinite::found(const orr_buffer& x, const Layout& layout) const {
+std::string CheckFinite::found(const orr_buffer& x, const Strided& layout) const {
   if (!is_real(layout.dtype)) return "";
   const Type type{layout.dtype, layout.dims};
   const std::vector<std::byte> elements = elements_at(device_, x, layout);

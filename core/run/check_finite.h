@@ -14,7 +14,8 @@ namespace orrery {
 // "mlp.lua:7: Net.fc1: the gradient, matmul", for messages.
 std::string place_of(const Op& op);
 // The elements of a tensor, one after another. REQUIRES: work on it is done.
-std::vector<std::byte> elements_at(const Device& device, const orr_buffer& x, const Layout& layout);
+std::vector<std::byte> elements_at(const Device& device, const orr_buffer& x,
+                                   const Strided& layout);
 
 class CheckFinite {
  public:
@@ -29,7 +30,7 @@ class CheckFinite {
 
  private:
   // The first element of x that is not finite, "nan at [2,5] of f32[8,64]"; "" if there is none.
-  std::string found(const orr_buffer& x, const Layout& layout) const;
+  std::string found(const orr_buffer& x, const Strided& layout) const;
 
   const RankPlan& plan_;
   const Device& device_;

@@ -119,7 +119,7 @@ DeviceSum::Folder* DeviceSum::find(const SumPart& part, int64_t elements, int on
 bool DeviceSum::prepare(const SumPart& part, int64_t elements, int onto, const orr_coll& c,
                         const std::vector<std::string>& kernels) {
   const std::vector<int> inputs = inputs_of(static_cast<int>(part.in.size()), onto);
-  const orr_tensor flat = Layout::contiguous({c.dtype, {elements}}).abi();
+  const orr_tensor flat = Strided::contiguous({c.dtype, {elements}}).abi();
   Launch launch;
   launch.op.kind = "pointwise", launch.op.site.line = c.where ? c.where : "";
   launch.op.expr = fold_expression(part, composition_.order.is_tree(), c.dtype, inputs);

@@ -14,7 +14,7 @@ namespace {
 std::set<const State*> made_one_by(const Program& p) {
   std::set<const State*> found;
   for (auto& [state, next] : p.updates())
-    if (p.value(next).varying.empty() && !p.value(state).varying.empty())
+    if (p.value(next).varying().empty() && !p.value(state).varying().empty())
       found.insert(p.value(state).state.get());
   return found;
 }

@@ -68,7 +68,7 @@ std::string microbatches_text(const Mesh& mesh, const std::vector<StrategyUse>& 
 // these are summed over the batch. Integers travel as f64, which holds them up to 2^53.
 ValueId gathered_as_real(Program& p, ValueId x) {
   const int32_t dtype = p.type(x).dtype;
-  const int64_t batch_dim = p.value(x).batch_dim, batch = p.batch_size();
+  const int64_t batch_dim = p.value(x).batch_dim(), batch = p.batch_size();
   x = build::batch_first(p, p.cast(x, is_real(dtype) ? dtype : int32_t{ORR_F64}));
   const Dims dims = p.type(x).dims;
   x = build::reshape(p, x, {batch, -1});
@@ -99,9 +99,9 @@ ValueId gathered(Program& p, ValueId x) {
 
 // An auxiliary output in the form that all ranks have: gathered or summed, with memory of its own.
 ValueId whole(Program& p, ValueId x) {
-  if (p.value(x).batch == Batch::sharded)
+  if (p.value(x).batch() == Batch::sharded)
     x = gathered(p, x);
-  else if (p.value(x).batch == Batch::partial)
+  else if (p.value(x).batch() == Batch::partial)
     x = p.add1("total", {x});
   return p.type(x).dims.empty() ? x : p.pointwise(ORR_FN_INPUT, {x});
 }
@@ -217,7 +217,7 @@ void StepBuilder::complete_outputs(Program& p, const std::optional<Training>& tr
   const auto outputs = p.outputs();
   for (size_t i = 0; i < outputs.size(); ++i) {
     const auto& [name, id] = outputs[i];
-    if (p.value(id).batch == Batch::none && !p.type(id).dims.empty() && !is_made_of_sum(p, id))
+    if (p.value(id).batch() == Batch::none && !p.type(id).dims.empty() && !is_made_of_sum(p, id))
       unbatched_.push_back(name);
     const bool gradient = name.starts_with(kGradientOf);
     p.set_phase(gradient ? Phase::backward : Phase::forward);

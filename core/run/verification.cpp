@@ -33,7 +33,7 @@ uint64_t Verification::digest_of(const orr_buffer* at, const std::vector<Place>&
   Digest digest;
   for (size_t i = 0; i < places.size(); ++i) {
     if (places[i].storage == kNone) continue;
-    const Layout& layout = places[i].layout;
+    const Strided& layout = places[i].layout;
     if (device_.is_host() && layout.is_contiguous()) {
       digest.add(orr_buffer_host(&at[i]), Type{layout.dtype, layout.dims}.bytes());
       continue;
@@ -45,7 +45,7 @@ uint64_t Verification::digest_of(const orr_buffer* at, const std::vector<Place>&
 }
 
 std::string Verification::text_of(const Launch& launch, const std::vector<Place>& places) const {
-  const Layout& layout = places.front().layout;
+  const Strided& layout = places.front().layout;
   return fmt::format("{} on rank {}, {}", place_of(launch.op), plan_.rank,
                      to_string(Type{layout.dtype, layout.dims}));
 }

@@ -138,8 +138,8 @@ Statistics merged(const HostTensor& rows, int64_t elements) {
 }  // namespace
 
 void watch(Program& p, ValueId x, Watched watched) {
-  if (p.value(x).batch == Batch::partial) x = p.add1("total", {x});
-  const bool samples = p.value(x).batch == Batch::sharded;
+  if (p.value(x).batch() == Batch::partial) x = p.add1("total", {x});
+  const bool samples = p.value(x).batch() == Batch::sharded;
   Dims dims = p.type(x).dims;
   if (samples) {
     x = build::batch_first(p, x);

@@ -5,6 +5,7 @@ local _, orrery = ...
 local engine = orrery.engine
 local report, memory = require "orrery.plan.report", require "orrery.plan.memory"
 local words = require "orrery.plan.words"
+local layouts = require "orrery.plan.layouts"
 local schedule, diff, fit = require "orrery.plan.schedule", require "orrery.plan.diff", require "orrery.plan.fit"
 
 local M = {}
@@ -59,6 +60,7 @@ end
 function M.text(run, batch)
   local o = engine.plan_options()
   if o.diff then return diff.text(M.ask(run, batch, "diff", { rank = o.rank })) end
+  if o.layouts then return layouts.text(M.ask(run, batch, "layouts", { rank = o.rank })) end
   if o.digest then return digest(M.ask(run, batch, "digest")) end
   if o.ops and o.ops ~= "" then
     write("--ops", o.ops, M.ask(run, batch, "ops"))

@@ -44,7 +44,7 @@ TEST_F(BatchTest, KnowsWhichLossesNeedCompleteSums) {
   ValueId w = p.input("w", {ORR_F32, {3}}), m = mean(pointwise(ORR_FN_MUL, {x, w}));
   for (int32_t fn : {ORR_FN_EXP, ORR_FN_SQRT, ORR_FN_TANH}) {
     ValueId y = pointwise(fn, {m});
-    EXPECT_EQ(p.value(y).batch, Batch::mean);
+    EXPECT_EQ(p.value(y).batch(), Batch::mean);
     EXPECT_EQ(differentiate(p, y, {w}).needs_sums,
               fmt::format("model.lua:3: net: '{}' makes a nonlinear function of sums over the "
                           "batch here",
@@ -76,7 +76,7 @@ TEST_F(BatchTest, TakesMeansOfEveryRealType) {
 
 TEST_F(BatchTest, KnowsTheMultiplesOfASumFromWhatIsMadeOfItsWhole) {
   ValueId sum = build::reduce(p, "sum", x, {}, false), c = p.input("c", {ORR_F32, {}});
-  auto batch = [&](ValueId v) { return p.value(v).batch; };
+  auto batch = [&](ValueId v) { return p.value(v).batch(); };
   for (ValueId v :
        {pointwise(ORR_FN_MUL, {sum, Operand::number(3)}), pointwise(ORR_FN_MUL, {sum, c}),
         pointwise(ORR_FN_ADD, {sum, sum}), pointwise(ORR_FN_NEG, {sum})})
@@ -139,9 +139,9 @@ TEST_F(BatchTest, TakesTheSamplesRowsOfWhatOnlyHasTheExtent) {
                        build::broadcast(p, p.input("row", {ORR_F32, {1, 3}}), {6, 3}),
                        build::reshape(p, build::iota(p, 6, ORR_F32), {6, 1})}) {
     const ValueId y = pointwise(ORR_FN_ADD, {x, rows});
-    EXPECT_EQ(p.value(y).batch, Batch::sharded);
-    EXPECT_EQ(p.value(y).batch_dim, 0);
-    EXPECT_EQ(p.value(rows).batch, Batch::none);
+    EXPECT_EQ(p.value(y).batch(), Batch::sharded);
+    EXPECT_EQ(p.value(y).batch_dim(), 0);
+    EXPECT_EQ(p.value(rows).batch(), Batch::none);
   }
 }
 
@@ -198,7 +198,7 @@ TEST_F(GradientTest, KeepsTheUsesOfAWeightApartInOrder) {
   };
   EXPECT_EQ(reads(d.parts[0].partial[0]), x);
   EXPECT_NE(reads(d.parts[0].partial[1]), x);
-  for (ValueId use : d.parts[0].partial) EXPECT_EQ(p.value(use).batch, Batch::partial);
+  for (ValueId use : d.parts[0].partial) EXPECT_EQ(p.value(use).batch(), Batch::partial);
 }
 
 TEST_F(GradientTest, KeepsPenaltiesApart) {
@@ -208,7 +208,7 @@ TEST_F(GradientTest, KeepsPenaltiesApart) {
   Differentiated d = differentiate(p, loss, {w});
   ASSERT_EQ(d.parts[0].partial.size(), 1u);
   ASSERT_NE(d.parts[0].regular, kNone);
-  EXPECT_EQ(p.value(d.parts[0].regular).batch, Batch::none);
+  EXPECT_EQ(p.value(d.parts[0].regular).batch(), Batch::none);
   give(p, "regular", d.parts[0].regular);
   Values weights = {1, -2, 3, -4, 5, -6, 7, -8, 9}, rows(18, 0.5);
   EXPECT_EQ(Machine(p, {"reference"}, {1, 0, 1, 6}).run({{"w", weights}, {"x", rows}})["regular"],

@@ -6,7 +6,7 @@
 namespace orrery {
 namespace {
 
-orr_tensor tensor(const Dims& dims) { return Layout::contiguous({ORR_F32, dims}).abi(); }
+orr_tensor tensor(const Dims& dims) { return Strided::contiguous({ORR_F32, dims}).abi(); }
 
 // The sum of x's rows, as the plugin `reference` gets it.
 Launch sum_of_rows() {

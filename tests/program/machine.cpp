@@ -93,7 +93,7 @@ Named Machine::run(const Named& inputs) {
 }
 
 void give(Program& p, std::string name, ValueId v) {
-  bool sum = p.value(v).batch == Batch::partial;
+  bool sum = p.value(v).batch() == Batch::partial;
   p.output(name, sum ? p.add1("total", {v}) : p.pointwise(ORR_FN_INPUT, {v}));
 }
 

@@ -105,6 +105,23 @@ TEST(Placed, ChunksOfTimeGiveTheBitsOfOneRank) {
   }
 }
 
+// What stands for a value of the model says how it lies, so that the whole is known from the part.
+TEST(Placed, LayoutsGiveTheWholeTypes) {
+  for (const Split& split : {Split{2, false, 0}, Split{4, true, 0}, Split{2, true, 4}}) {
+    Gpt gpt = make_gpt(shape_of(true));
+    const CutProgram cut = cut_program(gpt.program, mesh_over(gpt.program, split), 1);
+    int in_parts = 0;
+    for (size_t v = 0; v < cut.here.size(); ++v) {
+      if (cut.here[v] == kNone) continue;
+      const Value &whole = gpt.program.values()[v], &here = cut.program.value(cut.here[v]);
+      EXPECT_EQ(whole_type(here.type, here.layout), whole.type) << v;
+      EXPECT_EQ(here.batch(), whole.batch()) << v;
+      in_parts += here.type != whole.type;
+    }
+    EXPECT_GT(in_parts, 20);
+  }
+}
+
 double parameters(const Gpt& gpt) {
   double n = 0;
   for (auto& s : gpt.params) n += static_cast<double>(s->type.elements());

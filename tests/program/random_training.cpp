@@ -171,10 +171,10 @@ ValueId RandomTraining::shared(const Dims& dims, const In& in) {
 void RandomTraining::keep(ValueId v) {
   const Value& value = p_.value(v);
   if (value.type.dtype != ORR_F32 || value.type.elements() == 0) return;
-  (value.batch == Batch::sharded   ? sharded_
-   : value.batch == Batch::partial ? sums_
-   : value.batch == Batch::mean    ? means_
-                                   : shared_)
+  (value.batch() == Batch::sharded   ? sharded_
+   : value.batch() == Batch::partial ? sums_
+   : value.batch() == Batch::mean    ? means_
+                                     : shared_)
       .push_back(v);
 }
 
@@ -211,7 +211,7 @@ ValueId RandomTraining::summed() {
   Dims all(p_.type(x).dims.size());
   std::iota(all.begin(), all.end(), 0);
   if (chance(0.5)) x = p_.pointwise(ORR_FN_ADD, {x, Operand::number(0.25)});
-  if (chance(0.4) && p_.value(x).batch_dim == 0 && all.size() > 1) all = {0};
+  if (chance(0.4) && p_.value(x).batch_dim() == 0 && all.size() > 1) all = {0};
   return chance(0.5) ? build::mean(p_, x, all, false)
                      : build::reduce(p_, chance(0.7) ? "sum" : "sumsq", x, all, false);
 }
@@ -341,7 +341,7 @@ void RandomTraining::results(ValueId loss) {
   auto give = [&](const std::string& name, ValueId v) {
     attempt([&] {
       if (!p_.type(v).dims.empty()) v = build::reduce(p_, "sum", v, {}, false);
-      p_.output(name, p_.value(v).batch == Batch::partial ? p_.add1("total", {v}) : v);
+      p_.output(name, p_.value(v).batch() == Batch::partial ? p_.add1("total", {v}) : v);
     });
   };
   if (chance(0.5)) give("sum", build::reduce(p_, "sum", sharded_[0], {}, false));

@@ -148,7 +148,7 @@ TEST(Replace, LeavesUsesOfOtherPhases) {
   expect_in_order(m.p);
   EXPECT_EQ(maker(m.p, later).in[0], copy);
   EXPECT_EQ(maker(m.p, m.z).in[0], m.y);
-  EXPECT_EQ(m.p.value(copy).batch, Batch::sharded);
+  EXPECT_EQ(m.p.value(copy).batch(), Batch::sharded);
   EXPECT_EQ(maker(m.p, copy).twin, m.p.value(m.y).producer);
   EXPECT_EQ(maker(m.p, copy).phase, Phase::backward);
 }

@@ -276,8 +276,7 @@ struct Batched {
     Ids in = declare(p, e.in, ORR_F32);
     for (size_t i = 0; i < in.size(); ++i) {
       if (dim[i] == kNone) continue;
-      p.mutable_value(in[i]).batch = Batch::sharded;
-      p.mutable_value(in[i]).batch_dim = dim[i];
+      p.mutable_value(in[i]).set_batch(Batch::sharded, dim[i]);
     }
     out = e.build(p, in);
     for (size_t j = 0; j < out.size(); ++j) give(p, out_name(j), out[j]);
@@ -292,30 +291,30 @@ struct Batched {
   }
 
   Values slice(const Value& v, const Values& whole, int64_t first, int64_t last) const {
-    if (v.batch != Batch::sharded) return whole;
-    int64_t rows = v.type.dims[static_cast<size_t>(v.batch_dim)] / extent;
-    return part(whole, v.type.dims, v.batch_dim, first * rows, (last - first) * rows);
+    if (v.batch() != Batch::sharded) return whole;
+    int64_t rows = v.type.dims[static_cast<size_t>(v.batch_dim())] / extent;
+    return part(whole, v.type.dims, v.batch_dim(), first * rows, (last - first) * rows);
   }
 
   bool sums_here(ValueId id) const {
     for (ValueId x : p.ops()[static_cast<size_t>(p.value(id).producer)].in)
-      if (p.value(x).batch == Batch::sharded) return true;
+      if (p.value(x).batch() == Batch::sharded) return true;
     return false;
   }
 
   std::string check_output(size_t j, int ranks, const std::vector<int64_t>& first,
                            const std::vector<Named>& parts, const Values& whole) const {
     const Value& v = p.value(out[j]);
-    if (v.batch == Batch::partial && !sums_here(out[j])) return "";  // a view of a finished total
+    if (v.batch() == Batch::partial && !sums_here(out[j])) return "";  // a view of a finished total
     NodeTree tree(v.type.dtype, extent);
     for (size_t r = 0; r < parts.size(); ++r) {
       const Values& mine = parts[r].at(out_name(j));
-      if (v.batch == Batch::partial)
+      if (v.batch() == Batch::partial)
         tree.add(first[r], first[r + 1], mine);
       else if (mine != slice(v, whole, first[r], first[r + 1]))
         return fmt::format("output {} of rank {} of {} is no slice of the whole", j, r, ranks);
     }
-    if (v.batch == Batch::partial && tree.whole() != whole)
+    if (v.batch() == Batch::partial && tree.whole() != whole)
       return fmt::format("output {} of {} ranks does not add up to the whole", j, ranks);
     return "";
   }

@@ -92,7 +92,7 @@ TEST_F(WholeBatch, MeetsMatricesThatItsSamplesShare) {
   ValueId x = counting(4, 6), w = state("w", {2, 3, 1}, 1, Role::param);
   ValueId y = build::matmul(p, build::reshape(p, x, {4, 1, 2, 3}), w);
   EXPECT_EQ(p.type(y).dims, (Dims{4, 2, 2, 1}));
-  EXPECT_EQ(p.value(y).batch_dim, 0);
+  EXPECT_EQ(p.value(y).batch_dim(), 0);
   ValueId scale =
       build::reshape(p, plus(build::iota(p, 2, ORR_F32), Operand::number(1)), {2, 1, 1});
   train(sum(mean(p.pointwise(ORR_FN_MUL, {y, scale}), {0})));

@@ -175,7 +175,7 @@ class Filler {
     s.slots = room(total(b.totals[0]));
     if (stacks()) s.by = Slots::stack;
     const int storage = plan_.add(s);
-    b.send = b.recv = {storage, 0, Layout::contiguous({b.dtype, {b.count}})};
+    b.send = b.recv = {storage, 0, Strided::contiguous({b.dtype, {b.count}})};
     const int me = mesh_.coordinate(b.axis, plan_.rank);
     if (!b.begins.empty())
       b.recv.offset = static_cast<uint64_t>(b.begins[static_cast<size_t>(me)] * element);

@@ -103,7 +103,7 @@ class Fuser {
     if (!local_.microbatches.one_by_one || !per_sample(a)) return true;
     return a.phase == b.phase && a.stage == b.stage && once(a) == once(b);
   }
-  bool once(const Op& op) const { return p_.value(op.out[0]).batch == Batch::none; }
+  bool once(const Op& op) const { return p_.value(op.out[0]).batch() == Batch::none; }
 
   void rebuild() {
     std::vector<std::vector<size_t>> members(group_.size());

@@ -41,7 +41,7 @@ class NextFuser {
     if (maker == kNone) return SIZE_MAX;
     const Op& first = p_.ops()[static_cast<size_t>(maker)];
     const bool fits = first.kind == "pointwise" && first.phase == op.phase &&
-                      first.stage == op.stage && p_.value(op.in[0]).batch != Batch::partial &&
+                      first.stage == op.stage && p_.value(op.in[0]).batch() != Batch::partial &&
                       std::all_of(op.in.begin() + 1, op.in.end(),
                                   [&](ValueId v) { return p_.value(v).producer < maker; });
     return fits ? static_cast<size_t>(maker) : SIZE_MAX;

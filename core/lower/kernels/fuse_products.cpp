@@ -61,11 +61,12 @@ class ProductFuser {
     if (product.kind != "matmul" || product.attrs.has("leaf_n")) return false;
     const Value &y = p_.value(product.out[0]), &z = p_.value(op.out[0]);
     if (product.phase != op.phase || product.stage != op.stage || copies(op)) return false;
-    if (y.batch != z.batch || y.batch == Batch::partial || y.type.dims != z.type.dims) return false;
+    if (y.batch() != z.batch() || y.batch() == Batch::partial || y.type.dims != z.type.dims)
+      return false;
     const Op both = joined(product, op);
-    std::vector<Layout> in, out;
-    for (ValueId v : both.in) in.push_back(Layout::contiguous(p_.type(v)));
-    for (ValueId v : both.out) out.push_back(Layout::contiguous(p_.type(v)));
+    std::vector<Strided> in, out;
+    for (ValueId v : both.in) in.push_back(Strided::contiguous(p_.type(v)));
+    for (ValueId v : both.out) out.push_back(Strided::contiguous(p_.type(v)));
     return taken_as_one(kernels_, both, in, out);
   }
 

@@ -8,7 +8,7 @@ namespace {
 
 // Whether the kernel takes all tensors of the form with the strides that they have.
 bool suits(const KernelForm& form, const orr_support& support) {
-  auto all = [](const std::vector<Layout>& x, uint32_t strided) {
+  auto all = [](const std::vector<Strided>& x, uint32_t strided) {
     for (size_t i = 0; i < x.size(); ++i)
       if (!x[i].is_contiguous() && !(strided >> i & 1)) return false;
     return true;
@@ -16,9 +16,9 @@ bool suits(const KernelForm& form, const orr_support& support) {
   return all(form.in, support.strided_in) && all(form.out, support.strided_out);
 }
 
-std::vector<Layout> contiguous(const Program& p, const std::vector<ValueId>& values) {
-  std::vector<Layout> out;
-  for (ValueId v : values) out.push_back(Layout::contiguous(p.type(v)));
+std::vector<Strided> contiguous(const Program& p, const std::vector<ValueId>& values) {
+  std::vector<Strided> out;
+  for (ValueId v : values) out.push_back(Strided::contiguous(p.type(v)));
   return out;
 }
 
@@ -57,14 +57,14 @@ int32_t product_dtype(const Op& both) {
   return both.expr.instrs[static_cast<size_t>(reg)].dtype;
 }
 
-std::vector<orr_tensor> abi_tensors(const std::vector<Layout>& layouts) {
+std::vector<orr_tensor> abi_tensors(const std::vector<Strided>& layouts) {
   std::vector<orr_tensor> out;
-  for (const Layout& x : layouts) out.push_back(x.abi());
+  for (const Strided& x : layouts) out.push_back(x.abi());
   return out;
 }
 
-int32_t score_as_it_is(const KernelChoice& kernels, const Op& op, const std::vector<Layout>& in,
-                       const std::vector<Layout>& out, Launch& launch) {
+int32_t score_as_it_is(const KernelChoice& kernels, const Op& op, const std::vector<Strided>& in,
+                       const std::vector<Strided>& out, Launch& launch) {
   const KernelForm form = op_def(op.kind).form(op, in, out);
   if (!form.copy.empty() || !form.out_ok) return 0;
   launch.op = op, launch.in = abi_tensors(form.in), launch.out = abi_tensors(form.out);
@@ -72,8 +72,8 @@ int32_t score_as_it_is(const KernelChoice& kernels, const Op& op, const std::vec
   return suits(form, support) ? support.score : 0;
 }
 
-bool taken_as_one(const KernelChoice& kernels, const Op& both, const std::vector<Layout>& in,
-                  const std::vector<Layout>& out) {
+bool taken_as_one(const KernelChoice& kernels, const Op& both, const std::vector<Strided>& in,
+                  const std::vector<Strided>& out) {
   Launch one, product;
   const int32_t score = score_as_it_is(kernels, both, in, out, one);
   if (!score) return false;

@@ -23,15 +23,15 @@ int32_t product_dtype(const Op& both);
 // Whether a register of the expression is the product itself.
 bool is_product(const Op& both, int32_t reg);
 
-std::vector<orr_tensor> abi_tensors(const std::vector<Layout>& layouts);
+std::vector<orr_tensor> abi_tensors(const std::vector<Strided>& layouts);
 // The score of the best kernel for the op if that takes these layouts without copies, else 0.
 // `launch` becomes what it was asked.
-int32_t score_as_it_is(const KernelChoice& kernels, const Op& op, const std::vector<Layout>& in,
-                       const std::vector<Layout>& out, Launch& launch);
+int32_t score_as_it_is(const KernelChoice& kernels, const Op& op, const std::vector<Strided>& in,
+                       const std::vector<Strided>& out, Launch& launch);
 // Whether a kernel takes the joined op with these layouts, and none has a higher score for the
 // product alone.
-bool taken_as_one(const KernelChoice& kernels, const Op& both, const std::vector<Layout>& in,
-                  const std::vector<Layout>& out);
+bool taken_as_one(const KernelChoice& kernels, const Op& both, const std::vector<Strided>& in,
+                  const std::vector<Strided>& out);
 // Whether a kernel takes the joined op, all of whose tensors are contiguous, and none has a higher
 // score for one of those that it stands for.
 bool taken_as_joined(const KernelChoice& kernels, const Program& p, const Op& joined,

@@ -26,8 +26,8 @@ bool has_gaps(const std::vector<Place>& places) {
                      [](const Place& x) { return !x.layout.is_contiguous(); });
 }
 
-std::vector<Layout> layouts(const std::vector<Place>& places) {
-  std::vector<Layout> out;
+std::vector<Strided> layouts(const std::vector<Place>& places) {
+  std::vector<Strided> out;
   for (const Place& x : places) out.push_back(x.layout);
   return out;
 }
@@ -43,17 +43,17 @@ int Launcher::new_storage(uint64_t bytes, const std::string& category) {
 }
 
 Place Launcher::new_place(const Type& type) {
-  return {new_storage(type.bytes(), "activation"), 0, Layout::contiguous(type)};
+  return {new_storage(type.bytes(), "activation"), 0, Strided::contiguous(type)};
 }
 
 // Copies the inputs that have more dims than all kernels take, unless the best kernel takes them.
 void Launcher::copy_nested(const Op& op, KernelForm& form, std::vector<Place>& in,
                            const std::vector<Place>& out) {
   if (form.nested.empty() || !form.copy.empty()) return;
-  std::vector<Layout> dense = layouts(in);
+  std::vector<Strided> dense = layouts(in);
   for (int i : form.nested) {
-    Layout& x = dense[static_cast<size_t>(i)];
-    x = Layout::contiguous({x.dtype, x.dims});
+    Strided& x = dense[static_cast<size_t>(i)];
+    x = Strided::contiguous({x.dtype, x.dims});
   }
   const KernelForm other = op_def(op.kind).form(op, dense, layouts(out));
   const auto score = [&](const KernelForm& f) {

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "lower/kernels/joined_ops.h"
-#include "program/layouts.h"
+#include "program/strided.h"
 
 namespace orrery {
 namespace {
@@ -12,8 +12,8 @@ namespace {
 constexpr int64_t kStep = 64;      // elements: whole cache lines in any dtype
 constexpr int64_t kLongRow = 256;  // elements from which the padding is small
 
-Layout padded(const Type& type) {
-  Layout x = Layout::contiguous(type);
+Strided padded(const Type& type) {
+  Strided x = Strided::contiguous(type);
   int64_t stride = (type.dims.back() + kStep - 1) / kStep * kStep;
   for (size_t i = type.dims.size() - 1; i-- > 0; stride *= type.dims[i]) x.strides[i] = stride;
   return x;
@@ -31,13 +31,13 @@ PaddedRows::PaddedRows(const RankPlan& plan, const std::vector<std::vector<size_
   for (auto& [name, id] : p.outputs()) dense_.insert(id);
 }
 
-Layout PaddedRows::layout_of(ValueId v, const Op& maker) const {
+Strided PaddedRows::layout_of(ValueId v, const Op& maker) const {
   const Type& type = plan_.local.program.type(v);
-  if (!pay_for(type)) return Layout::contiguous(type);
-  const Layout x = padded(type);
+  if (!pay_for(type)) return Strided::contiguous(type);
+  const Strided x = padded(type);
   bool in_loss = is_loss(maker);
   const bool taken = takes(maker, v, x) && readers_take(v, x, in_loss);
-  return taken && in_loss ? x : Layout::contiguous(type);
+  return taken && in_loss ? x : Strided::contiguous(type);
 }
 
 bool PaddedRows::pay_for(const Type& type) const {
@@ -47,24 +47,24 @@ bool PaddedRows::pay_for(const Type& type) const {
 }
 
 // Whether the best kernel for an op takes v in this layout, all else being contiguous.
-bool PaddedRows::takes(const Op& op, ValueId v, const Layout& layout) const {
+bool PaddedRows::takes(const Op& op, ValueId v, const Strided& layout) const {
   if (op.kind != "matmul" && !is_loss(op)) return false;
   const auto layouts = [&](const std::vector<ValueId>& values) {
-    std::vector<Layout> all;
+    std::vector<Strided> all;
     for (ValueId x : values)
-      all.push_back(x == v ? layout : Layout::contiguous(plan_.local.program.type(x)));
+      all.push_back(x == v ? layout : Strided::contiguous(plan_.local.program.type(x)));
     return all;
   };
   Launch asked;
   return score_as_it_is(kernels_, op, layouts(op.in), layouts(op.out), asked) > 0;
 }
 
-bool PaddedRows::readers_take(ValueId v, const Layout& layout, bool& in_loss) const {
+bool PaddedRows::readers_take(ValueId v, const Strided& layout, bool& in_loss) const {
   const Program& p = plan_.local.program;
   if (dense_.count(v)) return false;
   for (size_t i : readers_[static_cast<size_t>(v)]) {
     const Op& op = p.ops()[i];
-    Layout view;
+    Strided view;
     if (op.kind == "reshape") {
       if (!reshaped(layout, p.type(op.out[0]).dims, view) ||
           !readers_take(op.out[0], view, in_loss))
@@ -77,7 +77,7 @@ bool PaddedRows::readers_take(ValueId v, const Layout& layout, bool& in_loss) co
   return true;
 }
 
-uint64_t bytes_of(const Layout& x) {
+uint64_t bytes_of(const Strided& x) {
   int64_t elements = 1;
   for (size_t i = 0; i < x.dims.size(); ++i) {
     if (x.dims[i] == 0) return 0;

@@ -24,12 +24,12 @@ class PaddedRows {
 
   // The layout of v, which `maker` makes: with padded rows if the kernels of its maker and of all
   // its readers take them, else contiguous.
-  Layout layout_of(ValueId v, const Op& maker) const;
+  Strided layout_of(ValueId v, const Op& maker) const;
 
  private:
   bool pay_for(const Type& type) const;
-  bool takes(const Op& op, ValueId v, const Layout& layout) const;
-  bool readers_take(ValueId v, const Layout& layout, bool& in_loss) const;
+  bool takes(const Op& op, ValueId v, const Strided& layout) const;
+  bool readers_take(ValueId v, const Strided& layout, bool& in_loss) const;
 
   const RankPlan& plan_;
   const std::vector<std::vector<size_t>>& readers_;
@@ -38,6 +38,6 @@ class PaddedRows {
 };
 
 // From the first element to the end of the last row, with its padding.
-uint64_t bytes_of(const Layout& x);
+uint64_t bytes_of(const Strided& x);
 
 }  // namespace orrery

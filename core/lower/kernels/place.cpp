@@ -12,13 +12,13 @@
 #include "lower/kernels/row_places.h"
 #include "lower/kernels/uses.h"
 #include "lower/lower.h"
-#include "program/layouts.h"
+#include "program/strided.h"
 
 namespace orrery {
 namespace {
 
 // As a transpose or windows see x.
-Layout seen(const Layout& x, const Op& op) {
+Strided seen(const Strided& x, const Op& op) {
   return op.kind == "transpose" ? transposed(x, attr_ints(op.attrs, "perm"))
                                 : windows_of(x, op.attrs);
 }
@@ -70,7 +70,7 @@ class Placer {
   struct Inside {
     ValueId into;
     uint64_t offset;
-    Layout view;
+    Strided view;
   };
 
   static size_t at(ValueId v) { return static_cast<size_t>(v); }
@@ -86,7 +86,7 @@ class Placer {
     const Value& value = p_.value(v);
     if (same_.count(v)) return;  // a total that lies where its partial does
     Place& at = plan_.places[static_cast<size_t>(v)];
-    at.layout = Layout::contiguous(value.type);
+    at.layout = Strided::contiguous(value.type);
     const bool total = is_total_[static_cast<size_t>(v)];
     bool per_microbatch = value.role == Role::batch || value.name == "$row";
     launcher_.at(per_microbatch ? Segment::forward : Segment::update, 0);
@@ -118,7 +118,7 @@ class Placer {
       const auto inside = wanted_.find(op.out[0]);
       const Place whole{
           kNone, 0,
-          inside == wanted_.end() ? Layout::contiguous(p_.type(op.out[0])) : inside->second.view};
+          inside == wanted_.end() ? Strided::contiguous(p_.type(op.out[0])) : inside->second.view};
       int64_t begin = 0;
       for (ValueId v : op.in) {
         const Place part = next_part(whole, op, p_.type(v).dims, begin);
@@ -141,12 +141,12 @@ class Placer {
       if (p_.ops()[static_cast<size_t>(maker)].kind == "concat")
         preplace(op.in[0], own->storage, own->offset);
       else
-        reserve(op.in[0], {op.out[0], own->offset, Layout::contiguous(p_.type(op.in[0]))});
+        reserve(op.in[0], {op.out[0], own->offset, Strided::contiguous(p_.type(op.in[0]))});
     }
   }
 
   void preplace(ValueId v, int storage, uint64_t offset) {
-    plan_.places[static_cast<size_t>(v)] = {storage, offset, Layout::contiguous(p_.type(v))};
+    plan_.places[static_cast<size_t>(v)] = {storage, offset, Strided::contiguous(p_.type(v))};
   }
 
   // Has `part` written inside another value, if nothing else reads it and one op makes it, perhaps
@@ -158,7 +158,7 @@ class Placer {
       return;
     const Op& op = p_.ops()[static_cast<size_t>(maker)];
     if (op.kind == "reshape" && where.view.is_contiguous())
-      return reserve(op.in[0], {where.into, where.offset, Layout::contiguous(p_.type(op.in[0]))});
+      return reserve(op.in[0], {where.into, where.offset, Strided::contiguous(p_.type(op.in[0]))});
     if (op.kind == "transpose") {
       const Dims back = inverse(attr_ints(op.attrs, "perm"));
       return reserve(op.in[0], {where.into, where.offset, transposed(where.view, back)});
@@ -222,7 +222,7 @@ class Placer {
   Place output_place(ValueId v, int op_index) {
     Place& at = plan_.places[static_cast<size_t>(v)];
     if (at.storage != kNone) return at;
-    at.layout = Layout::contiguous(p_.type(v));
+    at.layout = Strided::contiguous(p_.type(v));
     if (wanted_.count(v)) {
       at = place_inside(wanted_.at(v));
     } else if (auto s = uses_.next_state.find(v);
@@ -238,10 +238,10 @@ class Placer {
   }
 
   // The layout of what an op makes where nothing else says how it lies.
-  Layout free_layout(ValueId v, const Op& op) {
+  Strided free_layout(ValueId v, const Op& op) {
     if (op.kind != "pointwise") return padded_.layout_of(v, op);
-    if (nodes_.count(v) || uses_.is_result(v)) return Layout::contiguous(p_.type(v));
-    std::vector<Layout> in;
+    if (nodes_.count(v) || uses_.is_result(v)) return Strided::contiguous(p_.type(v));
+    std::vector<Strided> in;
     for (ValueId x : op.in) in.push_back(place(x).layout);
     return layout_like(op.expr, in, p_.type(v));
   }
@@ -251,7 +251,7 @@ class Placer {
     if (at.storage == kNone && wanted_.count(v)) {
       at = place_inside(wanted_.at(v));
     } else if (at.storage == kNone) {
-      at.layout = Layout::contiguous(p_.type(v));
+      at.layout = Strided::contiguous(p_.type(v));
       at.storage = launcher_.new_storage(p_.type(v).bytes(), category(v));
     }
     return at;
@@ -275,7 +275,7 @@ class Placer {
       end += p_.type(part).bytes();
     }
     plan_.places[static_cast<size_t>(op.out[0])] = {all.storage, all.offset,
-                                                    Layout::contiguous(p_.type(op.out[0]))};
+                                                    Strided::contiguous(p_.type(op.out[0]))};
     return true;
   }
 
@@ -338,7 +338,7 @@ class Placer {
     if (op.kind != "reshape") {
       from.layout = seen(from.layout, op);
     } else {
-      to.layout = Layout::contiguous({from.layout.dtype, from.layout.dims});
+      to.layout = Strided::contiguous({from.layout.dtype, from.layout.dims});
     }
     launcher_.copy(op, from, to);
   }

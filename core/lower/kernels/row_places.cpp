@@ -21,7 +21,7 @@ RowPlaces::RowPlaces(RankPlan& plan, Launcher& launcher, const std::vector<int>&
   storages_.assign(plan_.local.flat_buffers.size(), kNone);
 }
 
-Place RowPlaces::place(const State* s, Layout layout) {
+Place RowPlaces::place(const State* s, Strided layout) {
   const size_t r = row_of_.at(s);
   if (storages_[r] == kNone) {
     storages_[r] = launcher_.new_storage(row(r).bytes, category_of(*row(r).states.front()));

@@ -37,7 +37,7 @@ inline int add_copy(RankPlan& plan, const std::string& name, int from, int to, T
   Exchange e;
   e.name = name, e.tier = tier, e.to_tier = to_tier, e.dtype = dtype;
   e.count = static_cast<int64_t>(plan.storage(from).bytes) / orr_dtype_bytes(dtype);
-  const Layout flat = Layout::contiguous({dtype, {e.count}});
+  const Strided flat = Strided::contiguous({dtype, {e.count}});
   e.send = {from, 0, flat}, e.recv = {to, 0, flat};
   plan.exchanges.push_back(std::move(e));
   return static_cast<int>(plan.exchanges.size()) - 1;

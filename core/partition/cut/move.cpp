@@ -22,8 +22,8 @@ ValueId exchange(Program& p, const char* kind, ValueId x, Attrs attrs, const Mem
   const Type type = op_def(kind).infer(args_of(p, op)).at(0);
   const ValueId y = append_op(p, std::move(op), type);
   const Value& from = p.value(x);
-  p.mutable_value(y).batch = from.batch;
-  p.mutable_value(y).batch_dim = from.batch_dim == kNone ? kNone : from.batch_dim + shift;
+  p.mutable_value(y).set_batch(from.batch(),
+                               from.batch_dim() == kNone ? kNone : from.batch_dim() + shift);
   return y;
 }
 
@@ -45,7 +45,7 @@ ValueId interleave(Program& p, ValueId x, size_t dim, int64_t n, int64_t ranks) 
 }
 
 // Gathers parts of equal size: to the whole value, or with sample_exchange to the rank's samples.
-ValueId gather_even(Program& p, ValueId x, const Cut& cut, const Member& me,
+ValueId gather_even(Program& p, ValueId x, const Placement& cut, const Member& me,
                     const char* kind = "all_gather") {
   const size_t dim = static_cast<size_t>(cut.dim);
   ValueId all = exchange(p, kind, x, {{"ranks", int64_t{me.ranks}}}, me, 1);
@@ -60,7 +60,8 @@ ValueId gather_even(Program& p, ValueId x, const Cut& cut, const Member& me,
 }
 
 // Gathers parts of unequal size: for the way, the cut dim becomes the first one.
-ValueId gather_uneven(Program& p, ValueId x, const Dims& dims, const Cut& cut, const Member& me) {
+ValueId gather_uneven(Program& p, ValueId x, const Dims& dims, const Placement& cut,
+                      const Member& me) {
   const size_t dim = static_cast<size_t>(cut.dim);
   if (cut.segments.size() != 1)
     fail(
@@ -68,7 +69,7 @@ ValueId gather_uneven(Program& p, ValueId x, const Dims& dims, const Cut& cut, c
         "{}a value in uneven shares of {} parts cannot be gathered over axis '{}': choose a number "
         "of ranks that divides {}",
         p.site().prefix(), cut.segments.size(), me.axis, to_string(cut.segments));
-  if (p.value(x).batch != Batch::none)
+  if (p.value(x).batch() != Batch::none)
     fail(ORR_UNIMPLEMENTED,
          "{}a value of the batch in uneven shares of {} cannot be gathered over axis '{}': "
          "choose a number of ranks that divides {}",
@@ -86,7 +87,7 @@ ValueId gather_uneven(Program& p, ValueId x, const Dims& dims, const Cut& cut, c
 
 // Moves x from parts of one dim to parts of another in one exchange: every rank sends each other
 // rank the block in which the two ranks' parts meet.
-ValueId trade(Program& p, ValueId x, const Cut& from, const Cut& to, const Member& me) {
+ValueId trade(Program& p, ValueId x, const Placement& from, const Placement& to, const Member& me) {
   const size_t dim = static_cast<size_t>(to.dim);
   const int64_t n = static_cast<int64_t>(to.segments.size()), k = to.segments[0] / me.ranks;
   ValueId wide = build::reshape(p, x, with_dim(p.type(x).dims, dim, {n, me.ranks, k}));
@@ -98,7 +99,7 @@ ValueId trade(Program& p, ValueId x, const Cut& from, const Cut& to, const Membe
 }
 
 // Turns summands into parts of the sum, or the rank's own samples into parts of everyone's samples.
-ValueId scatter(Program& p, ValueId x, const Cut& cut, const Member& me, const char* kind,
+ValueId scatter(Program& p, ValueId x, const Placement& cut, const Member& me, const char* kind,
                 const Attrs& attrs = {}) {
   const size_t dim = static_cast<size_t>(cut.dim);
   const int64_t n = static_cast<int64_t>(cut.segments.size()), k = cut.segments[0] / me.ranks;
@@ -109,31 +110,32 @@ ValueId scatter(Program& p, ValueId x, const Cut& cut, const Member& me, const c
 }
 
 // Whether one all_to_all makes this move.
-bool trades(const Cut& from, const Cut& to, int ranks) {
-  return from.kind == Cut::parts && to.kind == Cut::parts && from.dim != to.dim &&
+bool trades(const Placement& from, const Placement& to, int ranks) {
+  return from.kind == Placement::split && to.kind == Placement::split && from.dim != to.dim &&
          from.is_even(ranks) && to.is_even(ranks) && equal(from.segments) && equal(to.segments);
 }
 
 }  // namespace
 
-double move_cost(const Cut& from, const Cut& to, int ranks) {
+double move_cost(const Placement& from, const Placement& to, int ranks) {
   const double share = (ranks - 1.0) / ranks, copy = 1e-6;
   if (from == to) return 0;
-  if (from.kind == Cut::dealt || to.kind == Cut::dealt) {
-    const Cut& parts = from.kind == Cut::dealt ? to : from;
-    const bool even = parts.kind == Cut::parts && parts.is_even(ranks) && equal(parts.segments);
+  if (from.kind == Placement::samples || to.kind == Placement::samples) {
+    const Placement& parts = from.kind == Placement::samples ? to : from;
+    const bool even =
+        parts.kind == Placement::split && parts.is_even(ranks) && equal(parts.segments);
     return even ? share : 2 * kNever;
   }
-  if (to.kind == Cut::sum) return from.kind == Cut::whole ? copy : 2 * kNever;
-  if (from.kind == Cut::whole) return copy;
-  if (from.kind == Cut::owned) return to.kind == Cut::whole ? 1 : 1 + copy;
+  if (to.kind == Placement::partial) return from.kind == Placement::whole ? copy : 2 * kNever;
+  if (from.kind == Placement::whole) return copy;
+  if (from.kind == Placement::owned) return to.kind == Placement::whole ? 1 : 1 + copy;
   if (trades(from, to, ranks)) return share / ranks;
-  if (from.kind == Cut::parts) return to.kind == Cut::whole ? share : share + copy;
-  bool scattered = to.kind == Cut::parts && to.is_even(ranks) && equal(to.segments);
-  return scattered ? share : 2 * share + (to.kind == Cut::parts ? copy : 0);
+  if (from.kind == Placement::split) return to.kind == Placement::whole ? share : share + copy;
+  bool scattered = to.kind == Placement::split && to.is_even(ranks) && equal(to.segments);
+  return scattered ? share : 2 * share + (to.kind == Placement::split ? copy : 0);
 }
 
-ValueId share(Program& p, ValueId x, const Cut& cut, const Member& from, const Member& to) {
+ValueId share(Program& p, ValueId x, const Placement& cut, const Member& from, const Member& to) {
   for (int64_t n : cut.segments)
     if (n < to.ranks)
       fail(ORR_UNIMPLEMENTED,
@@ -172,21 +174,21 @@ ValueId all_reduce(Program& p, ValueId x, const Member& me, const char* fn) {
   return exchange(p, "all_reduce", x, std::move(attrs), me, 0);
 }
 
-ValueId move(Program& p, ValueId x, const Dims& dims, const Cut& from, const Cut& to,
+ValueId move(Program& p, ValueId x, const Dims& dims, const Placement& from, const Placement& to,
              const Member& me) {
   if (from == to || me.ranks == 1) return x;
-  if (from.kind == Cut::dealt) return scatter(p, x, to, me, "sample_exchange");
-  if (to.kind == Cut::dealt) return gather_even(p, x, from, me, "sample_exchange");
-  if (from.kind == Cut::sum) {
-    bool scattered = to.kind == Cut::parts && to.is_even(me.ranks) && equal(to.segments);
+  if (from.kind == Placement::samples) return scatter(p, x, to, me, "sample_exchange");
+  if (to.kind == Placement::samples) return gather_even(p, x, from, me, "sample_exchange");
+  if (from.kind == Placement::partial) {
+    bool scattered = to.kind == Placement::split && to.is_even(me.ranks) && equal(to.segments);
     if (scattered) return scatter(p, x, to, me, "reduce_scatter", in_order(me));
     x = all_reduce(p, x, me);
   } else if (trades(from, to, me.ranks)) {
     return trade(p, x, from, to, me);
-  } else if (from.kind == Cut::parts) {
+  } else if (from.kind == Placement::split) {
     x = from.is_even(me.ranks) ? gather_even(p, x, from, me) : gather_uneven(p, x, dims, from, me);
   }
-  return to.kind == Cut::parts ? share(p, x, to, Member{}, me) : x;
+  return to.kind == Placement::split ? share(p, x, to, Member{}, me) : x;
 }
 
 }  // namespace orrery

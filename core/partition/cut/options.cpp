@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "partition/cut/pass.h"
-#include "program/layouts.h"
+#include "program/strided.h"
 
 namespace orrery {
 namespace {
@@ -25,7 +25,7 @@ int dim_of(const std::vector<int>& factors, int factor) {
 
 double CutPass::bytes(ValueId v) const {
   const Value& value = from.value(v);
-  double share = value.batch == Batch::sharded ? mesh_.batch_ranks() : 1;
+  double share = value.batch() == Batch::sharded ? mesh_.batch_ranks() : 1;
   return static_cast<double>(value.type.bytes()) / share;
 }
 
@@ -33,8 +33,9 @@ double CutPass::bytes(ValueId v) const {
 bool CutPass::scatters(const Op& op, ValueId v) const {
   const Value& value = from.value(v);
   const int dim = ask_.scatter;
-  if (dim == kNone || cut(v).kind != Cut::sum || value.batch != Batch::sharded) return false;
-  if (dim == value.batch_dim || static_cast<int>(value.type.dims.size()) <= dim + 1) return false;
+  if (dim == kNone || cut(v).kind != Placement::partial || value.batch() != Batch::sharded)
+    return false;
+  if (dim == value.batch_dim() || static_cast<int>(value.type.dims.size()) <= dim + 1) return false;
   int64_t extent = value.type.dims[static_cast<size_t>(dim)];
   if (extent % n_parts)
     fail(ORR_INVALID,
@@ -48,40 +49,41 @@ bool CutPass::scatters(const Op& op, ValueId v) const {
 // only, stay where they are, and activations travel. Activations stay too if a strategy has placed
 // some.
 bool CutPass::stays(const Op& op, ValueId v) const {
-  const Batch batch = from.value(v).batch;
+  const Batch batch = from.value(v).batch();
   const bool kind = batch == Batch::none || (batch == Batch::sharded && !asked_.empty());
-  return kind && cut(v).kind == Cut::parts && op.phase != Phase::update;
+  return kind && cut(v).kind == Placement::split && op.phase != Phase::update;
 }
 
 // Whether some rank or chunk would have nothing of one of the parts that a dim consists of.
-bool CutPass::is_too_fine(const Cut& cut) const {
-  return cut.kind == Cut::parts && std::any_of(cut.segments.begin(), cut.segments.end(),
-                                               [&](int64_t n) { return n < n_parts; });
+bool CutPass::is_too_fine(const Placement& cut) const {
+  return cut.kind == Placement::split && std::any_of(cut.segments.begin(), cut.segments.end(),
+                                                     [&](int64_t n) { return n < n_parts; });
 }
 
 double CutPass::cost_of(const Op& op, const Way& way) const {
-  for (const std::vector<Cut>* cuts : {&way.in, &way.out})
-    for (const Cut& c : *cuts)
+  for (const std::vector<Placement>* cuts : {&way.in, &way.out})
+    for (const Placement& c : *cuts)
       if (is_too_fine(c)) return std::numeric_limits<double>::infinity();
   double sum = 0;
   for (size_t i = 0; i < op.in.size(); ++i) {
     const ValueId v = op.in[i];
     double each = is_moved(v, way.in[i]) ? 0 : move_cost(cut(v), way.in[i], n_parts);
-    const bool held = stays(op, v) && way.in[i].kind != Cut::parts && way.in[i].kind != Cut::dealt;
-    bool uneven =
-        cut(v).kind == Cut::parts && !cut(v).is_even(n_parts) && from.value(v).batch != Batch::none;
-    const bool made_sum =
-        way.in[i].kind == Cut::sum && !from.type(v).dims.empty() && cut(v).kind != Cut::sum;
+    const bool held =
+        stays(op, v) && way.in[i].kind != Placement::split && way.in[i].kind != Placement::samples;
+    bool uneven = cut(v).kind == Placement::split && !cut(v).is_even(n_parts) &&
+                  from.value(v).batch() != Batch::none;
+    const bool made_sum = way.in[i].kind == Placement::partial && !from.type(v).dims.empty() &&
+                          cut(v).kind != Placement::partial;
     if ((uneven && cut(v) != way.in[i]) || made_sum || each >= kNever)
       return std::numeric_limits<double>::infinity();
     sum += each * bytes(v) * (held ? 1e3 : 1);
   }
   for (size_t j = 0; j < op.out.size(); ++j)  // completing a sum costs a move later
-    if (way.out[j].kind == Cut::sum)
-      sum += move_cost(way.out[j], Cut{}, n_parts) * bytes(op.out[j]);
+    if (way.out[j].kind == Placement::partial)
+      sum += move_cost(way.out[j], Placement{}, n_parts) * bytes(op.out[j]);
   for (size_t i = 0; i < op.in.size(); ++i)
-    if (way.in[i].kind == Cut::sum)
-      sum -= move_cost(Cut::summand(), Cut{}, n_parts) * bytes(op.in[i]);
+    if (way.in[i].kind == Placement::partial)
+      sum -= move_cost(Placement::summand(), Placement{}, n_parts) * bytes(op.in[i]);
   return sum;
 }
 
@@ -89,7 +91,8 @@ double CutPass::cost_of(const Op& op, const Way& way) const {
 // all microbatches have been added to it.
 bool CutPass::keeps_whole_sum(const Op& op, const Way& way) const {
   for (size_t j = 0; j < op.out.size(); ++j)
-    if (way.out[j].kind == Cut::sum && from.value(op.out[j]).batch == Batch::partial) return true;
+    if (way.out[j].kind == Placement::partial && from.value(op.out[j]).batch() == Batch::partial)
+      return true;
   return false;
 }
 
@@ -97,7 +100,7 @@ bool CutPass::keeps_whole_sum(const Op& op, const Way& way) const {
 bool CutPass::keeps_parts_of_sum(const Op& op, const Way& way) const {
   for (size_t j = 0; j < op.out.size(); ++j) {
     const Value& value = from.value(op.out[j]);
-    if (way.out[j].kind == Cut::parts && value.batch == Batch::partial &&
+    if (way.out[j].kind == Placement::split && value.batch() == Batch::partial &&
         value.role == Role::grad && ask_.cuts.count(value.name))
       return true;
   }
@@ -132,9 +135,9 @@ bool CutPass::opens(const Op& op, const Sharding& s, int factor) const {
     parts = parts || stays(op, op.in[i]);
     const int dim = dim_of(s.in[i], factor);
     if (dim == kNone) continue;
-    const bool batch = value.batch == Batch::sharded && value.batch_dim == dim;
+    const bool batch = value.batch() == Batch::sharded && value.batch_dim() == dim;
     if (batch || value.type.dims[static_cast<size_t>(dim)] % n_parts) return false;
-    if (usual(op.in[i]).kind == Cut::dealt) return false;
+    if (usual(op.in[i]).kind == Placement::samples) return false;
   }
   return parts && !asked_.empty();
 }
@@ -144,13 +147,13 @@ bool CutPass::opens(const Op& op, const Sharding& s, int factor) const {
 // the rows that pad the batch.
 bool CutPass::keeps_samples(const Op& op, const Way& way) const {
   if (!deals) return true;
-  auto dealt = [&](ValueId v) { return usual(v).kind == Cut::dealt; };
+  auto dealt = [&](ValueId v) { return usual(v).kind == Placement::samples; };
   const bool any = std::any_of(op.in.begin(), op.in.end(), dealt);
   for (size_t i = 0; i < op.in.size(); ++i)
-    if (dealt(op.in[i]) && way.in[i].kind != Cut::parts) return false;
+    if (dealt(op.in[i]) && way.in[i].kind != Placement::split) return false;
   for (size_t j = 0; j < op.out.size(); ++j) {
-    const bool sum = any && from.value(op.out[j]).batch == Batch::partial;
-    if (way.out[j].kind != Cut::parts || any != (sum || dealt(op.out[j])) ||
+    const bool sum = any && from.value(op.out[j]).batch() == Batch::partial;
+    if (way.out[j].kind != Placement::split || any != (sum || dealt(op.out[j])) ||
         (sum && op.phase == Phase::forward))
       return false;
   }
@@ -166,8 +169,8 @@ std::optional<Dims> CutPass::segments_along(const Op& op, const Sharding& s, int
   for (size_t i = 0; i < op.in.size(); ++i) {
     int dim = dim_of(s.in[i], factor);
     if (dim == kNone) continue;
-    const Cut& now = cut(op.in[i]);
-    if (now.kind == Cut::parts && now.dim == dim && !found) found = now.segments;
+    const Placement& now = cut(op.in[i]);
+    if (now.kind == Placement::split && now.dim == dim && !found) found = now.segments;
     fresh = fresh || (dim == ask_.scatter && scatters(op, op.in[i]));
     if (fresh && !found) found = Dims{from.type(op.in[i]).dims[static_cast<size_t>(dim)]};
   }
@@ -180,12 +183,12 @@ std::optional<Way> CutPass::along(const Op& op, const Sharding& s, int factor) c
   Way way;
   for (auto& factors : s.in) {
     int dim = dim_of(factors, factor);
-    way.in.push_back(dim == kNone ? Cut{} : Cut::of(dim, *segments));
+    way.in.push_back(dim == kNone ? Placement{} : Placement::along(dim, *segments));
   }
   for (auto& factors : s.out) {
     int dim = dim_of(factors, factor);
     if (dim == kNone && !s.sums) return std::nullopt;
-    way.out.push_back(dim == kNone ? Cut::summand() : Cut::of(dim, *segments));
+    way.out.push_back(dim == kNone ? Placement::summand() : Placement::along(dim, *segments));
   }
   if (!keeps_samples(op, way)) return std::nullopt;
   return way;
@@ -200,7 +203,7 @@ void CutPass::try_factors(const Op& op, Way& best) const {
   for (int factor : factors) consider(op, along(op, s, factor), best);
 }
 
-std::vector<Way> CutPass::options_of(const Op& op, const std::vector<Cut>& in) const {
+std::vector<Way> CutPass::options_of(const Op& op, const std::vector<Placement>& in) const {
   const PartsRule* rule = op_def(op.kind).parts;
   return rule && rule->options ? rule->options(*this, op, in) : std::vector<Way>{};
 }
@@ -210,7 +213,7 @@ Way CutPass::choose(const Op& op) const {
   bool cut_any =
       std::any_of(op.in.begin(), op.in.end(), [&](ValueId v) { return cut(v) != usual(v); });
   if (!cut_any) return best;
-  std::vector<Cut> in;
+  std::vector<Placement> in;
   for (ValueId v : op.in) in.push_back(cut(v));
   for (Way& way : options_of(op, in)) {
     if (way.only) return way;

@@ -10,9 +10,9 @@ namespace orrery {
 int CutPass::owner_among(const Op& op) const {
   int found = kNone;
   for (ValueId v : op.in) {
-    if (cut(v).kind != Cut::owned) continue;
-    if (found != kNone && found != cut(v).dim) return kNone;
-    found = cut(v).dim;
+    if (cut(v).kind != Placement::owned) continue;
+    if (found != kNone && found != cut(v).owner()) return kNone;
+    found = cut(v).owner();
   }
   return found;
 }
@@ -21,24 +21,23 @@ int CutPass::owner_among(const Op& op) const {
 void CutPass::run_at_owner(const Op& op, int owner) {
   Op copy = op;
   for (size_t i = 0; i < op.in.size(); ++i) {
-    const bool here = cut(op.in[i]).kind == Cut::owned;
-    if (!here) copy.in[i] = read(op.in[i], Cut{});
+    const bool here = cut(op.in[i]).kind == Placement::owned;
+    if (!here) copy.in[i] = read(op.in[i], Placement{});
     if (here && owner == me.rank) copy.in[i] = known(op.in[i]);
   }
   alone_ = true;
-  for (ValueId v : op.out) become(v, owner == me.rank ? v : kNone, Cut::of_one(owner));
+  for (ValueId v : op.out) become(v, owner == me.rank ? v : kNone, Placement::of_one(owner));
   if (owner == me.rank) p.append(std::move(copy));
 }
 
 // Copies an owned value to all ranks.
 ValueId CutPass::from_owner(ValueId v) {
   const Value& value = from.value(v);
-  const int owner = cut(v).dim;
+  const int owner = cut(v).owner();
   ValueId x = here_[static_cast<size_t>(v)];
   if (x == kNone) {
     x = p.constant(0, value.type.dtype, value.type.dims);
-    Value& copy = p.mutable_value(x);
-    copy.batch = value.batch, copy.batch_dim = value.batch_dim;
+    p.mutable_value(x).layout = value.layout;
   }
   return broadcast(p, x, owner, me);
 }

@@ -74,8 +74,9 @@ void CutPass::declare_state(ValueId v) {
     segments->second =
         known == ask_.segments.end() ? segments_of(param->second, dim) : known->second;
   }
-  Cut cut = Cut::of(dim, segments->second);
+  Placement cut = Placement::along(dim, segments->second);
   at_[static_cast<size_t>(v)] = cut;
+  note(v, cut);
   if (me.ranks > 1) p.mutable_value(v).part.cut(dim, ranges_of(cut, me));
   p.mutable_value(v).type = held(value.type, cut, me);
 }
@@ -119,7 +120,7 @@ void CutPass::place_asked(ValueId v) {
          "that they divide, or another number of them",
          how->second.by, how->second.dim + 1, name, to_string(value.type.dims), n_parts,
          n_chunks > 1 ? "chunks" : "ranks", me.axis);
-  const Cut parts = Cut::of(how->second.dim, {extent});
+  const Placement parts = Placement::along(how->second.dim, {extent});
   become(v, read(v, parts), parts);
 }
 
@@ -129,32 +130,41 @@ ValueId CutPass::known(ValueId v) const {
   return x;
 }
 
-void CutPass::become(ValueId v, ValueId x, Cut cut) {
+void CutPass::note(ValueId x, const Placement& how) {
+  Value& v = p.mutable_value(x);
+  const bool gathers = how.kind == Placement::whole && deals && v.batch() == Batch::sharded;
+  const bool plain = how.kind == Placement::samples || (how.kind == Placement::whole && !gathers);
+  v.layout = plain ? v.layout.without(me.axis) : v.layout.with(me.axis, how);
+}
+
+void CutPass::become(ValueId v, ValueId x, Placement cut) {
+  if (x != kNone) note(x, cut);
   here_[static_cast<size_t>(v)] = x, at_[static_cast<size_t>(v)] = std::move(cut);
 }
 
-CutPass::Moved CutPass::move_of(ValueId v, const Cut& to) const {
-  bool again = (ask_.scatter != kNone || !asked_.empty()) && to.kind == Cut::whole &&
-               from.value(v).batch == Batch::sharded;
+CutPass::Moved CutPass::move_of(ValueId v, const Placement& to) const {
+  bool again = (ask_.scatter != kNone || !asked_.empty()) && to.kind == Placement::whole &&
+               from.value(v).batch() == Batch::sharded;
   return {v, to.kind, to.dim, to.segments, again ? static_cast<int>(p.phase()) : 0};
 }
 
-std::pair<Way, ValueId> CutPass::moved_before(ValueId v, const Cut& to) const {
+std::pair<Way, ValueId> CutPass::moved_before(ValueId v, const Placement& to) const {
   const OpId maker = from.value(v).producer;
-  if (maker == kNone || to.kind != Cut::parts) return {{}, kNone};
+  if (maker == kNone || to.kind != Placement::split) return {{}, kNone};
   const Op& op = from.ops()[static_cast<size_t>(maker)];
   if (op.in.size() != 1 || op.out.size() != 1) return {{}, kNone};
-  for (auto at = moved_.lower_bound({op.in[0], Cut::parts, 0, {}, 0}); at != moved_.end(); ++at) {
+  for (auto at = moved_.lower_bound({op.in[0], Placement::split, 0, {}, 0}); at != moved_.end();
+       ++at) {
     const auto& [value, kind, dim, segments, phase] = at->first;
-    if (value != op.in[0] || kind != Cut::parts) break;
-    const Cut moved = Cut::of(dim, segments);
+    if (value != op.in[0] || kind != Placement::split) break;
+    const Placement moved = Placement::along(dim, segments);
     for (Way& way : options_of(op, {moved}))
       if (way.in[0] == moved && way.out[0] == to) return {std::move(way), at->second};
   }
   return {{}, kNone};
 }
 
-ValueId CutPass::rename_moved(ValueId v, const Cut& to) {
+ValueId CutPass::rename_moved(ValueId v, const Placement& to) {
   const auto [way, before] = moved_before(v, to);
   if (before == kNone || !may_read(before)) return kNone;
   const Value& whole = from.value(v);
@@ -162,8 +172,7 @@ ValueId CutPass::rename_moved(ValueId v, const Cut& to) {
   Op copy = op;
   copy.in = {before}, copy.out = {p.new_value(held(whole.type, to, me), Role::activation)};
   copy.phase = p.phase(), copy.site = p.site(), copy.twin = kNone, copy.stage = 0;
-  Value& made = p.mutable_value(copy.out[0]);
-  made.batch = whole.batch, made.batch_dim = whole.batch_dim;
+  p.mutable_value(copy.out[0]).layout = whole.layout;
   append_fitted(op, way, me, std::move(copy));
   return p.ops().back().out[0];
 }
@@ -215,50 +224,52 @@ ValueId CutPass::read_result(ValueId v) {
   return x;
 }
 
-ValueId CutPass::read(ValueId v, const Cut& to) {
+ValueId CutPass::read(ValueId v, const Placement& to) {
   if (cut(v) == to) return known(v);
   auto [at, fresh] = moved_.emplace(move_of(v, to), kNone);
   if (!fresh && may_read(at->second)) return at->second;
-  if (usual(v).kind == Cut::dealt && cut(v).kind != Cut::parts && to.kind != Cut::parts)
+  if (usual(v).kind == Placement::samples && cut(v).kind != Placement::split &&
+      to.kind != Placement::split)
     fail(ORR_UNIMPLEMENTED,
          "{}a value is one index of a dim that is cut over axis '{}', which deals the batch, or "
          "meets one, and cannot travel alone: read all of the dim, or place the other one too",
          from.value(v).site.prefix(), me.axis);
-  if (cut(v).kind == Cut::owned)
-    return at->second = move(p, from_owner(v), from.type(v).dims, Cut{}, to, me);
-  if (const ValueId renamed = rename_moved(v, to); renamed != kNone) return at->second = renamed;
-  const ValueId x = cut(v).kind == Cut::sum ? build::tree(p, summands(v)) : known(v);
+  if (cut(v).kind == Placement::owned)
+    return at->second = noted(move(p, from_owner(v), from.type(v).dims, Placement{}, to, me), to);
+  if (const ValueId renamed = rename_moved(v, to); renamed != kNone)
+    return at->second = noted(renamed, to);
+  const ValueId x = cut(v).kind == Placement::partial ? build::tree(p, summands(v)) : known(v);
   ValueId moved = move(p, x, from.type(v).dims, cut(v), to, me);
   // A share is a view of the whole; a copy lets it wait for backward without the whole.
-  if (moved != x && cut(v).kind == Cut::whole && is_random(v))
+  if (moved != x && cut(v).kind == Placement::whole && is_random(v))
     moved = p.pointwise(ORR_FN_INPUT, {moved});
-  return at->second = moved;
+  return at->second = noted(moved, to);
 }
 
 // Carries out an op in one way. If an output becomes a sum, the op runs once on each chunk.
 void CutPass::emit(const Op& op, const Way& way) {
-  const bool sums =
-      std::any_of(way.out.begin(), way.out.end(), [](const Cut& c) { return c.kind == Cut::sum; });
+  const bool sums = std::any_of(way.out.begin(), way.out.end(),
+                                [](const Placement& c) { return c.kind == Placement::partial; });
   std::vector<std::vector<ValueId>> out(op.out.size());
   for (int i = 0; i < (sums ? n_chunks : 1); ++i) {
     Op copy = op;
     const Member part = sums ? chunk(i) : me;
     for (size_t k = 0; k < op.in.size(); ++k)
-      copy.in[k] = way.in[k].kind == Cut::sum ? summands(op.in[k])[static_cast<size_t>(i)]
-                                              : read_part(op.in[k], way.in[k], part);
+      copy.in[k] = way.in[k].kind == Placement::partial ? summands(op.in[k])[static_cast<size_t>(i)]
+                                                        : read_part(op.in[k], way.in[k], part);
     for (size_t j = 0; j < op.out.size(); ++j) {
       const Value& whole = from.value(op.out[j]);
       if (sums && n_chunks > 1) copy.out[j] = p.new_value(whole.type, Role::activation, whole.name);
       Value& v = p.mutable_value(copy.out[j]);
       v.type = held(whole.type, way.out[j], part);
-      v.batch = whole.batch, v.batch_dim = whole.batch_dim;
+      v.layout = whole.layout;
       out[j].push_back(copy.out[j]);
     }
     append_fitted(op, way, part, std::move(copy));
   }
   for (size_t j = 0; j < op.out.size(); ++j) {
-    const Cut& to = way.out[j];
-    if (to.kind == Cut::sum)
+    const Placement& to = way.out[j];
+    if (to.kind == Placement::partial)
       become_sum(op.out[j], std::move(out[j]));
     else
       become(op.out[j], out[j].size() == 1 ? out[j][0] : build::concat(p, out[j], to.dim), to);
@@ -278,11 +289,11 @@ void CutPass::append_fitted(const Op& op, const Way& way, const Member& part, Op
 
 void CutPass::remark(const Op& op, const Way& way) {
   if (deals) return;  // here samples travel back to their ranks, and are not gathered
-  for (const Cut& in : way.in)
-    if (in.kind == Cut::parts) return;
+  for (const Placement& in : way.in)
+    if (in.kind == Placement::split) return;
   for (ValueId v : op.in)
-    if (cut(v).kind == Cut::parts && from.value(v).batch == Batch::sharded &&
-        !moved_.count(move_of(v, Cut{})))
+    if (cut(v).kind == Placement::split && from.value(v).batch() == Batch::sharded &&
+        !moved_.count(move_of(v, Placement{})))
       out_.remarks.push_back(
           fmt::format("{}{} cannot work on parts of {}: they are gathered on every rank",
                       op.site.prefix(), op.kind, to_string(from.type(v).dims)));
@@ -291,11 +302,11 @@ void CutPass::remark(const Op& op, const Way& way) {
 void CutPass::translate(const Op& op) {
   p.set_site(op.site), p.set_twin(op.twin), go_to(op.phase, op.stage);
   const bool varies = std::any_of(op.out.begin(), op.out.end(), [&](ValueId v) {
-    return has_axis(from.value(v).varying, me.axis);
+    return has_axis(from.value(v).varying(), me.axis);
   });
   const int owner = varies ? int{kNone} : owner_among(op);
-  const bool all_owned =
-      std::all_of(op.in.begin(), op.in.end(), [&](ValueId v) { return cut(v).kind == Cut::owned; });
+  const bool all_owned = std::all_of(op.in.begin(), op.in.end(),
+                                     [&](ValueId v) { return cut(v).kind == Placement::owned; });
   on_wholes_ = varies || (owner != kNone && !all_owned);
   const PartsRule* rule = op_def(op.kind).parts;
   if (rule && rule->run && rule->run(*this, op)) {

@@ -23,11 +23,11 @@ class CutPass : public OnParts {
           std::map<ValueId, PartsAsked> asked, int rank);
   CutProgram run();
 
-  const Cut& at(ValueId v) const override { return on_wholes_ ? kWhole : cut(v); }
-  ValueId read(ValueId v, const Cut& to) override;
+  const Placement& at(ValueId v) const override { return on_wholes_ ? kWhole : cut(v); }
+  ValueId read(ValueId v, const Placement& to) override;
   ValueId read_chunk(ValueId v, const Member& part) override { return read_part(v, cut(v), part); }
   ValueId reduced(ValueId x, const char* fn) override { return all_reduce(p, x, me, fn); }
-  void become(ValueId v, ValueId x, Cut cut) override;
+  void become(ValueId v, ValueId x, Placement cut) override;
   void become_sum(ValueId v, std::vector<ValueId> summands) override;
   void become_same(ValueId out, ValueId v) override;
 
@@ -47,36 +47,40 @@ class CutPass : public OnParts {
   // A move is made once for all ops that read the same layout, but a gathered sequence is gathered
   // again in backward instead of being kept.
   using Moved = std::tuple<ValueId, int, int, Dims, int>;  // value, kind, dim, segments, phase
-  Moved move_of(ValueId v, const Cut& to) const;
+  Moved move_of(ValueId v, const Placement& to) const;
   // For a v made by an op of one input: if that input has been moved already, and the op makes v in
   // the layout `to` of it, that way of the op and the moved input; else kNone.
-  std::pair<Way, ValueId> moved_before(ValueId v, const Cut& to) const;
-  ValueId rename_moved(ValueId v, const Cut& to);
+  std::pair<Way, ValueId> moved_before(ValueId v, const Placement& to) const;
+  ValueId rename_moved(ValueId v, const Placement& to);
   bool may_read(ValueId x) const;
   ValueId read_result(ValueId v);
   // Says where ops belong that are added from now on: where the maker of a value does, for one.
   void go_to(Phase phase, int32_t stage);
   void go_to_maker(const Program& program, ValueId v);
   bool is_random(ValueId v) const;
-  bool is_moved(ValueId v, const Cut& to) const {
+  bool is_moved(ValueId v, const Placement& to) const {
     return moved_.count(move_of(v, to)) || moved_before(v, to).second != kNone;
   }
   ValueId known(ValueId v) const;
-  const Cut& cut(ValueId v) const { return at_[static_cast<size_t>(v)]; }
+  const Placement& cut(ValueId v) const { return at_[static_cast<size_t>(v)]; }
+  // Notes in a value of the rank's program how it lies over this axis. Samples of a rank's own are
+  // no placement: the batch's says so.
+  void note(ValueId x, const Placement& how);
+  ValueId noted(ValueId x, const Placement& how) { return note(x, how), x; }
   // How v lies if no strategy asks for another layout: samples may be dealt over the axis.
-  Cut usual(ValueId v) const {
-    return deals && from.value(v).batch == Batch::sharded ? Cut::of_samples() : Cut{};
+  Placement usual(ValueId v) const {
+    return deals && from.value(v).batch() == Batch::sharded ? Placement::of_samples() : Placement{};
   }
 
   // -- sums: this rank has a summand for each of its chunks (sums.cpp)
   bool by_blocks(const Op& op);
-  ValueId read_part(ValueId v, const Cut& to, const Member& part);
+  ValueId read_part(ValueId v, const Placement& to, const Member& part);
   std::vector<ValueId> summands(ValueId v);
 
   // -- options (options.cpp)
   Way choose(const Op& op) const;
   // The ways that the op's own rule offers (PartsRule::options).
-  std::vector<Way> options_of(const Op& op, const std::vector<Cut>& in) const;
+  std::vector<Way> options_of(const Op& op, const std::vector<Placement>& in) const;
   Way whole(const Op& op) const;
   void try_factors(const Op& op, Way& best) const;
   std::optional<Way> along(const Op& op, const Sharding& s, int factor) const;
@@ -86,7 +90,7 @@ class CutPass : public OnParts {
   bool opens(const Op& op, const Sharding& s, int factor) const;
   bool scatters(const Op& op, ValueId v) const;
   double bytes(ValueId v) const;
-  bool is_too_fine(const Cut& cut) const;
+  bool is_too_fine(const Placement& cut) const;
   double cost_of(const Op& op, const Way& way) const;
   bool keeps_whole_sum(const Op& op, const Way& way) const;
   bool keeps_parts_of_sum(const Op& op, const Way& way) const;
@@ -98,14 +102,14 @@ class CutPass : public OnParts {
   ValueId from_owner(ValueId v);
   bool alone_ = false;  // some ops run on one rank only
 
-  static inline const Cut kWhole{};
+  static inline const Placement kWhole{};
   int32_t stage_ = 0;       // of the op at hand
   bool on_wholes_ = false;  // at() says `whole` of every input of the op at hand
   const Mesh& mesh_;
   const Placing& ask_;
   const std::map<ValueId, PartsAsked> asked_;
   CutProgram out_;
-  std::vector<Cut> at_;                     // by ValueId of the logical program
+  std::vector<Placement> at_;               // by ValueId of the logical program
   std::vector<ValueId> here_;               // the value in the new program, which lies as at_ says
   std::vector<std::vector<OpId>> readers_;  // forward ops, by ValueId
   std::map<std::string, ValueId> params_;

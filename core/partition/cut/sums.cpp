@@ -14,17 +14,18 @@
 namespace orrery {
 
 void CutPass::become_sum(ValueId v, std::vector<ValueId> summands) {
-  summands_[v] = std::move(summands), at_[static_cast<size_t>(v)] = Cut::summand();
+  for (ValueId x : summands) note(x, Placement::summand());
+  summands_[v] = std::move(summands), at_[static_cast<size_t>(v)] = Placement::summand();
 }
 
 void CutPass::become_same(ValueId out, ValueId v) {
-  if (cut(v).kind == Cut::sum) return become_sum(out, summands(v));
+  if (cut(v).kind == Placement::partial) return become_sum(out, summands(v));
   become(out, here_[static_cast<size_t>(v)], cut(v));
 }
 
 // The summands of v. A value that is the same on all ranks is the first summand; the others are 0.
 std::vector<ValueId> CutPass::summands(ValueId v) {
-  if (cut(v).kind == Cut::sum) return summands_.at(v);
+  if (cut(v).kind == Placement::partial) return summands_.at(v);
   std::vector<ValueId> found;
   for (int i = 0; i < n_chunks; ++i)
     found.push_back(
@@ -33,9 +34,9 @@ std::vector<ValueId> CutPass::summands(ValueId v) {
 }
 
 // Reads v, moved to `to`, for an op that works on one part: the chunk's share if v lies in parts.
-ValueId CutPass::read_part(ValueId v, const Cut& to, const Member& part) {
+ValueId CutPass::read_part(ValueId v, const Placement& to, const Member& part) {
   ValueId x = read(v, to);
-  if (to.kind != Cut::parts || part.ranks == me.ranks) return x;
+  if (to.kind != Placement::split || part.ranks == me.ranks) return x;
   const size_t first = p.ops().size();
   x = share(p, x, to, me, part);
   if (p.phase() == Phase::update) p.mutable_ops()[first].attrs.set("whole", int64_t{1});
@@ -47,16 +48,16 @@ ValueId CutPass::read_part(ValueId v, const Cut& to, const Member& part) {
 // bits are those of one rank. Returns false, having done nothing, if the op is no such reduction.
 bool CutPass::by_blocks(const Op& op) {
   if (!deals || !is_whole_reduce(from, op)) return false;
-  const Cut& rows = cut(op.in[0]);
+  const Placement& rows = cut(op.in[0]);
   const Type& whole = from.type(op.in[0]);
-  if (rows.kind != Cut::parts || rows.dim != 0 || rows.segments.size() != 1 ||
+  if (rows.kind != Placement::split || rows.dim != 0 || rows.segments.size() != 1 ||
       whole.elements() % (me.ranks * ORR_SUM_BLOCK))
     return false;
   const ValueId x = build::reshape(p, known(op.in[0]), {-1});
   const ValueId mine = reduce_blocks(p, op, x, true, block_dtype(p, op)).front();
   const Dims blocks = {whole.elements() / ORR_SUM_BLOCK};
-  const ValueId all = move(p, mine, blocks, Cut::of(0, blocks), Cut{}, me);
-  become(op.out[0], combine_blocks(p, op, all), Cut{});
+  const ValueId all = move(p, mine, blocks, Placement::along(0, blocks), Placement{}, me);
+  become(op.out[0], combine_blocks(p, op, all), Placement{});
   return true;
 }
 

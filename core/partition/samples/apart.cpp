@@ -70,7 +70,7 @@ class Separator {
   }
 
   bool sums(const Op& op) const {
-    const auto batch = [&](ValueId v) { return p_.value(v).batch; };
+    const auto batch = [&](ValueId v) { return p_.value(v).batch(); };
     return !op.out.empty() && batch(op.out[0]) == Batch::partial &&
            std::any_of(op.in.begin(), op.in.end(),
                        [&](ValueId v) { return batch(v) == Batch::sharded; });
@@ -108,7 +108,7 @@ class Separator {
     const Value original = p_.value(v);
     const ValueId made = p_.new_value(original.type, original.role, original.name);
     Value& copy = p_.mutable_value(made);
-    copy.batch = original.batch, copy.batch_dim = original.batch_dim, copy.site = original.site;
+    copy.set_batch(original.batch(), original.batch_dim()), copy.site = original.site;
     return made;
   }
 
@@ -126,14 +126,14 @@ class Separator {
       for (ValueId v : op.out) found[static_cast<size_t>(v)] = differs;
     }
     for (size_t v = 0; v < found.size(); ++v)
-      if (p_.values()[v].batch == Batch::sharded || !is_real(p_.values()[v].type.dtype))
+      if (p_.values()[v].batch() == Batch::sharded || !is_real(p_.values()[v].type.dtype))
         found[v] = false;
     return found;
   }
 
   ValueId mean_of_apart(ValueId v) {
     p_.set_site(p_.value(v).site);
-    if (p_.value(v).batch != Batch::none) v = p_.add1("total", {v});
+    if (p_.value(v).batch() != Batch::none) v = p_.add1("total", {v});
     const ValueId sum = p_.add1("all_reduce", {unless_empty(v, Operand::number(0))},
                                 {{"axis", mesh_.apart}, {"origin", mesh_.maker_of(mesh_.apart)}});
     return p_.pointwise(ORR_FN_MUL, {sum, Operand::number(1.0 / with_samples_)});
@@ -156,7 +156,7 @@ void sum_apart(Program& p, const Mesh& mesh, int64_t microbatches) {
 
 static ValueId one_value(Program& p, ValueId v) {
   const State& s = *p.value(v).state;
-  p.mutable_value(v).varying = s.varying;
+  p.mutable_value(v).set_varying(s.varying);
   if (s.leave == Leave::refuse)
     fail(ORR_INVALID,
          "{}'{}' has a value of its own on each rank of axis '{}', and none for all of them",

@@ -10,7 +10,7 @@
 
 namespace orrery {
 ValueId of_samples(Program& p, ValueId v, int32_t batch_dim) {
-  p.mutable_value(v).batch = Batch::sharded, p.mutable_value(v).batch_dim = batch_dim;
+  p.mutable_value(v).set_batch(Batch::sharded, batch_dim);
   return v;
 }
 
@@ -110,7 +110,7 @@ std::vector<char> find_gathered(const Program& p) {
     for (ValueId v : op.in) all = all || found[static_cast<size_t>(v)];
     if (op.kind == "sample_exchange") all = !all;
     for (ValueId v : op.out)
-      found[static_cast<size_t>(v)] = all && p.value(v).batch == Batch::sharded;
+      found[static_cast<size_t>(v)] = all && p.value(v).batch() == Batch::sharded;
   }
   return found;
 }

@@ -71,8 +71,8 @@ class Localizer {
   Type local_type(ValueId id) const {
     const Value& v = from_.value(id);
     Type t = v.type;
-    if (v.batch == Batch::sharded) {
-      int64_t& d = t.dims[static_cast<size_t>(v.batch_dim)];
+    if (v.batch() == Batch::sharded) {
+      int64_t& d = t.dims[static_cast<size_t>(v.batch_dim())];
       d = d / from_.batch_size() * rows_;
       if (is_gathered(id)) d *= mesh_.size_of(mesh_.gathered_axis());
     }
@@ -85,8 +85,8 @@ class Localizer {
     const Value& v = from_.value(id);
     found = to().new_value(local_type(id), v.role, v.name);
     Value& copy = to().mutable_value(found);
-    copy.batch = v.batch, copy.batch_dim = v.batch_dim, copy.state = v.state, copy.part = v.part,
-    copy.tier = v.tier, copy.site = v.site;
+    copy.set_batch(v.batch(), v.batch_dim());
+    copy.state = v.state, copy.part = v.part, copy.tier = v.tier, copy.site = v.site;
     return found;
   }
 
@@ -218,7 +218,7 @@ class Localizer {
 
   // v, or the completed sum if v is a sum over the batch.
   ValueId whole_of(ValueId v, bool early = false) {
-    return from_.value(v).batch == Batch::partial ? total_of(v, early) : value(v);
+    return from_.value(v).batch() == Batch::partial ? total_of(v, early) : value(v);
   }
 
   // The value that stands for the result of an op that needs no kernel on this rank; kNone if the
@@ -234,7 +234,7 @@ class Localizer {
     if (op.kind == "sample_exchange") {
       const ValueId all = is_gathered(op.in[0]) ? op.in[0] : op.out[0];
       return add_sample_exchange(to(), op, value(op.in[0]), local_type(all).dims,
-                                 from_.value(all).batch_dim);
+                                 from_.value(all).batch_dim());
     }
     if (is_among_one(op))
       return build::reshape(to(), whole_of(op.in[0]), local_type(op.out[0]).dims);
@@ -258,7 +258,7 @@ class Localizer {
       for (ValueId& v : copy.out) {
         std::vector<ValueId>& sums = apart_[v];
         sums.push_back(to().new_value(from_.type(v), Role::activation));
-        to().mutable_value(sums.back()).batch = Batch::partial;
+        to().mutable_value(sums.back()).set_batch(Batch::partial);
         v = sums.back();
       }
       copy.attrs.erase("among");
@@ -270,7 +270,7 @@ class Localizer {
   ValueId samples_of(ValueId v, int rank) {
     std::vector<ValueId>& parts = samples_[v];
     if (parts.empty())
-      parts = split_samples(to(), value(v), from_.value(v).batch_dim,
+      parts = split_samples(to(), value(v), from_.value(v).batch_dim(),
                             mesh_.size_of(mesh_.gathered_axis()));
     return parts[static_cast<size_t>(rank)];
   }
@@ -309,7 +309,7 @@ class Localizer {
   }
 
   bool sums_samples(const Op& op) const {
-    return !op.out.empty() && from_.value(op.out[0]).batch == Batch::partial &&
+    return !op.out.empty() && from_.value(op.out[0]).batch() == Batch::partial &&
            reads_any(from_, op, Batch::sharded);
   }
 
@@ -319,9 +319,9 @@ class Localizer {
   // norm_param_grad the cotangent, its first. Gradients of a loss already have this weight in them.
   void leave_padding_out(const Op& op, Op& copy) {
     size_t last = op.kind == "norm_param_grad" ? 0 : op.in.size() - 1;
-    while (from_.value(op.in[last]).batch != Batch::sharded) --last;
+    while (from_.value(op.in[last]).batch() != Batch::sharded) --last;
     copy.in[last] =
-        add_weighed(to(), copy.in[last], from_.value(op.in[last]).batch_dim, rows_, weight());
+        add_weighed(to(), copy.in[last], from_.value(op.in[last]).batch_dim(), rows_, weight());
   }
 
   // The weights of this rank's samples, added as an input if the program has none.
@@ -338,7 +338,7 @@ class Localizer {
     if (op.out.empty()) return;
     const Value& out = from_.value(op.out[0]);
     if (copy.attrs.has("dims")) copy.attrs.set("dims", to().type(copy.out[0]).dims);
-    if (out.batch == Batch::partial && reads_any(from_, op, Batch::sharded) &&
+    if (out.batch() == Batch::partial && reads_any(from_, op, Batch::sharded) &&
         !microbatches_.one_by_one) {
       const Share share = share_of(op);
       copy.attrs.set("leaf_lo", share.lo);
@@ -346,7 +346,7 @@ class Localizer {
       copy.attrs.set("leaf_total", std::max<int64_t>(share.total, 1));
     }
     copy.attrs.erase("among");
-    if (out.batch != Batch::sharded) return;
+    if (out.batch() != Batch::sharded) return;
     keys_.set(op, copy);
   }
 

@@ -48,7 +48,7 @@ ValueId RandomKeys::first_element(int64_t per_row, const Op& op) {
     times.expr.outputs = {times.expr.push(ORR_FN_MUL, ORR_I64, row, width)};
     times.attrs.set("dims", Dims{});
     first = append_op(to_, std::move(times), {ORR_I64, {}});
-    to_.mutable_value(first).batch = Batch::sharded;  // it differs for every microbatch
+    to_.mutable_value(first).set_batch(Batch::sharded);  // it differs for every microbatch
   } else {
     first = to_.constant(static_cast<double>(microbatches_.first_row() * per_row), ORR_I64);
   }
@@ -58,14 +58,14 @@ ValueId RandomKeys::first_element(int64_t per_row, const Op& op) {
 int64_t RandomKeys::elements_per_row(const Value& v, const Op& op) const {
   int64_t outer = 1, per_row = 1;
   for (size_t d = 0; d < v.type.dims.size(); ++d) {
-    if (static_cast<int32_t>(d) < v.batch_dim) outer *= v.type.dims[d];
-    if (static_cast<int32_t>(d) > v.batch_dim) per_row *= v.type.dims[d];
+    if (static_cast<int32_t>(d) < v.batch_dim()) outer *= v.type.dims[d];
+    if (static_cast<int32_t>(d) > v.batch_dim()) per_row *= v.type.dims[d];
   }
   if (outer != 1 && microbatches_.rows_per_call() < from_.batch_size())
     throw Error(ORR_FAILED, op.site.prefix() +
                                 "random numbers need the batch in the first dim of " +
                                 to_string(v.type.dims));
-  return per_row * (v.type.dims[static_cast<size_t>(v.batch_dim)] / from_.batch_size());
+  return per_row * (v.type.dims[static_cast<size_t>(v.batch_dim())] / from_.batch_size());
 }
 
 }  // namespace orrery

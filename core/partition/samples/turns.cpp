@@ -35,7 +35,7 @@ class TurnFinder {
     while (!todo.empty()) {
       const ValueId v = todo.back();
       todo.pop_back();
-      if (p_.value(v).batch != Batch::partial || reads_any(p_, maker_of(v), Batch::sharded))
+      if (p_.value(v).batch() != Batch::partial || reads_any(p_, maker_of(v), Batch::sharded))
         continue;
       turns_.early[static_cast<size_t>(p_.value(v).producer)] = true;
       todo.insert(todo.end(), maker_of(v).in.begin(), maker_of(v).in.end());
@@ -55,7 +55,7 @@ class TurnFinder {
         open.clear(), ++group;
       if (!turns_.early[i]) continue;
       for (ValueId v : op.in)
-        if (p_.value(v).batch == Batch::partial && turns_.group.emplace(v, group).second)
+        if (p_.value(v).batch() == Batch::partial && turns_.group.emplace(v, group).second)
           open.insert(v);
       if (op.kind == "batch_sum")
         open.insert(op.out[0]);
@@ -99,7 +99,7 @@ std::vector<bool> live_ops(const Program& p) {
 
 bool reads_any(const Program& p, const Op& op, Batch batch) {
   return std::any_of(op.in.begin(), op.in.end(),
-                     [&](ValueId v) { return p.value(v).batch == batch; });
+                     [&](ValueId v) { return p.value(v).batch() == batch; });
 }
 
 Turns find_turns(const Program& p) { return TurnFinder(p).run(); }

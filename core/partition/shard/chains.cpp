@@ -16,13 +16,13 @@ size_t at(int32_t i) { return static_cast<size_t>(i); }
 // Whether this op completes a sum over the batch by adding the summands of all ranks of the axis.
 // A sum that a hook completes over some of them ("among") does not count: it stays whole.
 bool is_exchanged_total(const Program& p, const Op& op, const std::string& axis) {
-  if (op.kind != "total" || p.value(op.in[0]).batch != Batch::partial) return false;
+  if (op.kind != "total" || p.value(op.in[0]).batch() != Batch::partial) return false;
   const OpId maker = p.value(op.in[0]).producer;
   if (maker == kNone) return false;
   const Op& sum = p.ops()[at(maker)];
   return attr_text(sum.attrs, "among", axis) == axis &&
          std::any_of(sum.in.begin(), sum.in.end(),
-                     [&](ValueId v) { return p.value(v).batch == Batch::sharded; });
+                     [&](ValueId v) { return p.value(v).batch() == Batch::sharded; });
 }
 
 bool is_elementwise(const Op& op) {

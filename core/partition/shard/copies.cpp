@@ -100,7 +100,7 @@ class Reader {
     }
     p_.set_site(s.site);
     const ValueId copy = p_.state_value(s.copy);
-    p_.mutable_value(copy).varying = p_.value(param).varying;
+    p_.mutable_value(copy).set_varying(p_.value(param).varying());
     if (mesh_.sharded.at(s.name).what >= ORR_SHARD_PARAM)
       p_.mutable_value(copy).tier = p_.value(param).tier;
     return copy;

@@ -75,6 +75,7 @@ class Sharder {
     if (!c || is_replicated(state) || has_all(*c)) return;
     Value& v = to_.mutable_value(state);
     const Range r = mine(*c);
+    v.layout = v.layout.with(unit_of(*c).how.axis, unit_of(*c).lies());
     v.type.dims = {r.size()};
     if (r.size() > 0)
       v.part.begin = r.begin, v.part.end = r.end;

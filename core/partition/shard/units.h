@@ -33,6 +33,11 @@ struct Unit {
 
   // Whether `read` lies in pieces.
   bool in_pieces() const { return how.what >= ORR_SHARD_PARAM; }
+  // How what is sharded lies over `how.axis`.
+  Placement lies() const {
+    if (how.owner != kNone) return Placement::of_one(how.owner);
+    return {Placement::flat, kNone, {}, {}};
+  }
 };
 
 // The cuts of tensors with these numbers of elements into pieces of about equal total size.

@@ -65,7 +65,7 @@ void StageRanks::find_early() {
     late_[i] = op.phase == Phase::update || op.kind == "total" || op.kind == "batch_mean";
     for (ValueId v : op.in) {
       OpId maker = value(v).producer;
-      late_[i] = late_[i] || value(v).batch == Batch::partial ||
+      late_[i] = late_[i] || value(v).batch() == Batch::partial ||
                  (maker != kNone && late_[static_cast<size_t>(maker)]);
     }
     if (!live_[i]) continue;
@@ -101,7 +101,7 @@ void StageRanks::find_held() {
 
 const ValueId* StageRanks::partial_input(const Op& op) const {
   for (const ValueId& v : op.in)
-    if (value(v).batch == Batch::partial) return &v;
+    if (value(v).batch() == Batch::partial) return &v;
   return nullptr;
 }
 

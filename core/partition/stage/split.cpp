@@ -64,6 +64,7 @@ class Splitter {
     if (at.test(me_)) {
       Op copy = op;
       if (stage_ranks_.is_late(i)) copy.stage = 0;
+      for (ValueId v : op.out) note(v, at);
       append(std::move(copy));
     }
     for (ValueId v : op.out)
@@ -90,6 +91,15 @@ class Splitter {
     const Ranks away = stage_ranks_.needed(v) - stage_ranks_.run_at(i);
     for (size_t there = away.find_first(); there != Ranks::npos; there = away.find_next(there))
       to(there);
+  }
+
+  // Notes that v lies at these coordinates.
+  void note(ValueId v, const Ranks& at) {
+    Placement how{Placement::owned, kNone, {}, {}};
+    for (size_t r = at.find_first(); r != Ranks::npos; r = at.find_next(r))
+      how.at.push_back(static_cast<int64_t>(r));
+    Value& here = to_.mutable_value(v);
+    here.layout = here.layout.with(mesh_.pipe_axis, how);
   }
 
   // Appends an op. One that reads a result of the update belongs to the update, whatever its phase
@@ -208,6 +218,7 @@ class Splitter {
     std::erase_if(to_.mutable_updates(),
                   [&](auto& update) { return !stage_ranks_.holders().at(update.first).test(me_); });
     for (auto& [v, ranks] : stage_ranks_.holders()) {
+      note(v, ranks);
       if (ranks.any() && !ranks.test(me_)) to_.mutable_value(v).part = {{}, 0, 0};  // no element
       if (ranks.none() && value(v).role == Role::state)
         to_.mutable_value(v).state = nullptr;  // nothing here reads it; other programs place it

@@ -26,14 +26,14 @@ class Completer {
       if (op.twin != kNone) op.twin = moved[static_cast<size_t>(op.twin)];
       read_wholes(op);
       moved.push_back(static_cast<OpId>(p_.ops().size()));
-      if (op.kind == "total" && p_.value(op.in[0]).batch != Batch::partial) {
+      if (op.kind == "total" && p_.value(op.in[0]).batch() != Batch::partial) {
         wholes_[op.out[0]] = op.in[0];
         p_.mutable_value(op.out[0]).producer = kNone;
         continue;
       }
       p_.append(op);
       for (ValueId v : op.out)
-        if (wanted_.count(v) && p_.value(v).batch == Batch::partial) complete(op, v);
+        if (wanted_.count(v) && p_.value(v).batch() == Batch::partial) complete(op, v);
     }
     for (auto& [name, v] : p_.mutable_outputs()) v = whole(v);
     for (auto& [state, next] : p_.mutable_updates()) next = whole(next);
@@ -56,14 +56,14 @@ class Completer {
       }
       for (ValueId v : op.in) {
         needed[static_cast<size_t>(v)] = true;
-        if (op.kind != "total" && p_.value(v).batch == Batch::partial) wanted_.insert(v);
+        if (op.kind != "total" && p_.value(v).batch() == Batch::partial) wanted_.insert(v);
       }
     }
   }
 
   bool is_mean(const Op& op) const {
     return !op.out.empty() && std::all_of(op.out.begin(), op.out.end(), [&](ValueId v) {
-      return p_.value(v).batch == Batch::mean;
+      return p_.value(v).batch() == Batch::mean;
     });
   }
 
@@ -77,16 +77,16 @@ class Completer {
   // no total itself.
   void read_wholes(Op& op) {
     if (op.kind == "total") {
-      if (p_.value(op.in[0]).batch != Batch::partial) op.in[0] = whole(op.in[0]);
+      if (p_.value(op.in[0]).batch() != Batch::partial) op.in[0] = whole(op.in[0]);
       return;
     }
     for (ValueId& v : op.in) v = whole(v);
     const bool sums = std::any_of(op.in.begin(), op.in.end(), [&](ValueId v) {
-      return p_.value(v).batch == Batch::sharded || p_.value(v).batch == Batch::partial;
+      return p_.value(v).batch() == Batch::sharded || p_.value(v).batch() == Batch::partial;
     });
     if (sums) return;
     for (ValueId v : op.out)
-      if (p_.value(v).batch == Batch::partial) p_.mutable_value(v).batch = Batch::none;
+      if (p_.value(v).batch() == Batch::partial) p_.mutable_value(v).set_batch(Batch::none);
   }
 
   void complete(const Op& maker, ValueId sum) {

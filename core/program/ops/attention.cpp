@@ -184,7 +184,7 @@ void grad_gradient(Gradient& g, const Op& op) {
 }
 
 // [B,T,H*D] as [B,H,T,D].
-Layout by_head(const Layout& x, int64_t heads) {
+Strided by_head(const Strided& x, int64_t heads) {
   int64_t d = x.dims[2] / heads;
   return {x.dtype,
           {x.dims[0], heads, x.dims[1], d},
@@ -192,14 +192,14 @@ Layout by_head(const Layout& x, int64_t heads) {
 }
 
 // The bias [B,H,T,S], with strides 0 where it is one for all.
-Layout over_scores(const Layout& bias, const Layout& q, int64_t heads) {
+Strided over_scores(const Strided& bias, const Strided& q, int64_t heads) {
   const Dims dims = {q.dims[0], heads, q.dims[1], bias.dims[3]};
   return {bias.dtype, dims, strides_in(bias, dims)};
 }
 
-bool has_dense_rows(const Layout& x) { return x.strides.back() == 1 || x.dims.back() == 1; }
+bool has_dense_rows(const Strided& x) { return x.strides.back() == 1 || x.dims.back() == 1; }
 
-KernelForm form(const Op& op, const std::vector<Layout>& in, const std::vector<Layout>& out) {
+KernelForm form(const Op& op, const std::vector<Strided>& in, const std::vector<Strided>& out) {
   KernelForm f;
   const int64_t heads = heads_of(op.attrs);
   const size_t operands = operands_of(op.kind);
@@ -212,7 +212,7 @@ KernelForm form(const Op& op, const std::vector<Layout>& in, const std::vector<L
     const bool lse = i == 5, bias = i == operands;
     if (lse ? !in[i].is_contiguous() : !has_dense_rows(in[i]))
       f.copy.push_back(static_cast<int>(i));
-    f.in.push_back(lse    ? Layout::contiguous({in[i].dtype, in[i].dims})
+    f.in.push_back(lse    ? Strided::contiguous({in[i].dtype, in[i].dims})
                    : bias ? over_scores(in[i], in[query_of(op.kind)], heads)
                           : by_head(in[i], heads));
   }

@@ -18,24 +18,25 @@ namespace {
 size_t first_key(const Op& op) { return query_of(op.kind) + 1; }
 
 // How the bias lies, if there is one, where its dim is `cut` unless it is one for all.
-void add_bias(const OnParts& s, const Op& op, size_t dim, const Cut& cut, Way& way) {
+void add_bias(const OnParts& s, const Op& op, size_t dim, const Placement& cut, Way& way) {
   const ValueId bias = bias_of(op);
-  if (bias != kNone) way.in[operands_of(op.kind)] = s.from.type(bias).dims[dim] == 1 ? Cut{} : cut;
+  if (bias != kNone)
+    way.in[operands_of(op.kind)] = s.from.type(bias).dims[dim] == 1 ? Placement{} : cut;
   if (way.out.size() == 4) way.out[3] = cut;
 }
 
 bool is_causal(const Op& op) { return attr_int(op.attrs, "causal", 0) != 0; }
 
 // The gradients of keys and values are summands, one of each part.
-std::vector<Way> by_queries(const OnParts& s, const Op& op, const std::vector<Cut>& in) {
+std::vector<Way> by_queries(const OnParts& s, const Op& op, const std::vector<Placement>& in) {
   const size_t k = first_key(op);
-  const Cut& rows = in[k - 1];
+  const Placement& rows = in[k - 1];
   const int64_t queries = attr_int(op.attrs, "queries", s.from.type(op.in[k - 1]).dims[1]);
   const bool blind = is_causal(op) && s.from.type(op.in[k]).dims[1] < queries;
   if (op.attrs.has("rng_id") || !rows.is_plain(1) || blind) return {};
-  const Cut lse = Cut::of(2, rows.segments), sum = Cut::summand();
-  Way way = k == 1 ? Way{{rows, Cut{}, Cut{}}, {rows, lse}, true}
-                   : Way{{rows, rows, Cut{}, Cut{}, rows, lse}, {rows, sum, sum}, true};
+  const Placement lse = Placement::along(2, rows.segments), sum = Placement::summand();
+  Way way = k == 1 ? Way{{rows, Placement{}, Placement{}}, {rows, lse}, true}
+                   : Way{{rows, rows, Placement{}, Placement{}, rows, lse}, {rows, sum, sum}, true};
   way.in.resize(op.in.size()), way.out.resize(op.out.size());
   add_bias(s, op, 2, lse, way);
   return {way};
@@ -51,26 +52,27 @@ void check_heads(const OnParts& s, const Op& op, int64_t heads) {
        op.site.prefix(), heads, s.me.ranks, s.me.axis, legal);
 }
 
-std::vector<Way> by_heads(const OnParts& s, const Op& op, const std::vector<Cut>& in) {
+std::vector<Way> by_heads(const OnParts& s, const Op& op, const std::vector<Placement>& in) {
   // A bias has its queries in this dim.
   const auto operands = in.begin() + static_cast<long>(operands_of(op.kind));
-  if (std::none_of(in.begin(), operands, [](const Cut& c) { return c.is_along(2); })) return {};
+  if (std::none_of(in.begin(), operands, [](const Placement& c) { return c.is_along(2); }))
+    return {};
   const int64_t heads = attr_int(op.attrs, "heads", 1);
   check_heads(s, op, heads);
   auto by_width = [&](ValueId v) {
     const Dims& dims = s.from.type(v).dims;
-    return dims.size() == 3 ? Cut::of(2, {dims[2]}) : Cut{};
+    return dims.size() == 3 ? Placement::along(2, {dims[2]}) : Placement{};
   };
   Way way{.only = true};
   for (ValueId v : op.in) way.in.push_back(by_width(v));
   for (ValueId v : op.out) way.out.push_back(by_width(v));
-  const Cut share = Cut::of(1, {heads});
+  const Placement share = Placement::along(1, {heads});
   (first_key(op) == 2 ? way.in[5] : way.out[1]) = share;  // lse
   add_bias(s, op, 1, share, way);
   return {way};
 }
 
-std::vector<Way> options(const OnParts& s, const Op& op, const std::vector<Cut>& in) {
+std::vector<Way> options(const OnParts& s, const Op& op, const std::vector<Placement>& in) {
   if (s.deals) return {};
   std::vector<Way> found = by_queries(s, op, in);
   return found.empty() ? by_heads(s, op, in) : found;
@@ -78,7 +80,7 @@ std::vector<Way> options(const OnParts& s, const Op& op, const std::vector<Cut>&
 
 // Which queries a part has, or which heads.
 void fit(Op& copy, const Program&, const Way& way, const Member& part) {
-  const Cut& first = way.in[0];
+  const Placement& first = way.in[0];
   if (first.is_along(1) && is_causal(copy)) {
     const int64_t queries = first.segments[0];
     copy.attrs.set("queries", attr_int(copy.attrs, "queries", queries));
@@ -105,8 +107,7 @@ void without_keys(Program& p, Op op, int64_t n) {
     Type type = whole.type;
     type.dims[keys_of(j)] = n;
     op.out[j] = p.new_value(type, whole.role);
-    p.mutable_value(op.out[j]).batch = whole.batch;
-    p.mutable_value(op.out[j]).batch_dim = whole.batch_dim;
+    p.mutable_value(op.out[j]).layout = whole.layout;
   }
   p.append(op);
   for (size_t j = 1; j < out.size() && k == 2; ++j) {
@@ -114,7 +115,7 @@ void without_keys(Program& p, Op op, int64_t n) {
     Dims dims = whole.type.dims;
     dims[keys_of(j)] -= n;
     const ValueId zeros = p.constant(0, whole.type.dtype, dims);
-    p.mutable_value(zeros).batch = whole.batch, p.mutable_value(zeros).batch_dim = whole.batch_dim;
+    p.mutable_value(zeros).layout = whole.layout;
     Op join;
     join.kind = "concat", join.attrs.set("dim", static_cast<int64_t>(keys_of(j)));
     join.phase = op.phase, join.site = op.site, join.out = {out[j]}, join.in = {op.out[j], zeros};

@@ -208,10 +208,10 @@ bool gather_own(OnParts& s, const Op& op) {
   if (attr_text(op.attrs, "axis", "") != s.me.axis || op.attrs.has("counts") ||
       s.n_parts != s.me.ranks)
     return false;
-  const ValueId x = s.read(op.in[0], Cut{});
+  const ValueId x = s.read(op.in[0], Placement{});
   Dims dims = s.p.type(x).dims;
   dims.insert(dims.begin(), 1);
-  s.become(op.out[0], build::reshape(s.p, x, dims), Cut::of(0, {s.me.ranks}));
+  s.become(op.out[0], build::reshape(s.p, x, dims), Placement::along(0, {s.me.ranks}));
   return true;
 }
 

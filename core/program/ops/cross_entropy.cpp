@@ -80,7 +80,7 @@ std::vector<ValueId> grad_parts(Program& p, const Op& op) {
 
 void grad_gradient(Gradient& g, const Op& op) { gradient_by_parts(g, op, grad_parts); }
 
-KernelForm form(const Op& op, const std::vector<Layout>& in, const std::vector<Layout>& out) {
+KernelForm form(const Op& op, const std::vector<Strided>& in, const std::vector<Strided>& out) {
   if (op.kind == "cross_entropy_grad") return contiguous_form(in, out, "fRfffR");
   return contiguous_form(in, out, in.size() == 4 ? "RfffffR" : "Rffff");
 }
@@ -125,7 +125,7 @@ OfChunks of_chunks(OnParts& s, const Op& op, ValueId labels, ValueId counts) {
 bool on_classes(OnParts& s, const Op& op) {
   if (!classes_apart(s, op.in[0])) return false;
   Program& p = s.p;
-  const ValueId labels = s.read(op.in[1], Cut{}), w = s.read(op.in[2], Cut{});
+  const ValueId labels = s.read(op.in[1], Placement{}), w = s.read(op.in[2], Placement{});
   const ValueId counts = p.pointwise(ORR_FN_NE, {w, Operand::number(0)});
   OfChunks chunks = of_chunks(s, op, labels, counts);
   const ValueId top = s.reduced(build::tree(p, chunks.lse, ORR_FN_MAX), "max");
@@ -135,19 +135,19 @@ bool on_classes(OnParts& s, const Op& op) {
   const ValueId logit = s.reduced(build::tree(p, chunks.logit));
   const ValueId lse = p.pointwise(ORR_FN_ADD, {top, p.pointwise(ORR_FN_LOG, {sum})});
   const ValueId miss = p.pointwise(ORR_FN_SUB, {lse, logit});
-  s.become(op.out[0], masked(p, counts, p.pointwise(ORR_FN_MUL, {w, miss})), Cut{});
-  s.become(op.out[1], lse, Cut{});
+  s.become(op.out[0], masked(p, counts, p.pointwise(ORR_FN_MUL, {w, miss})), Placement{});
+  s.become(op.out[1], lse, Placement{});
   return true;
 }
 
 bool grad_on_classes(OnParts& s, const Op& op) {
   if (!classes_apart(s, op.in[1])) return false;
-  const Cut& how = s.at(op.in[1]);
+  const Placement& how = s.at(op.in[1]);
   const int64_t extent = s.from.type(op.in[1]).dims.back();
-  const ValueId labels = s.read(op.in[2], Cut{});
+  const ValueId labels = s.read(op.in[2], Placement{});
   const PartIndex mine = index_in_part(s.p, labels, extent, s.me, s.me.begin(extent));
-  const ValueId dloss = s.read(op.in[0], Cut{}), w = s.read(op.in[3], Cut{});
-  const ValueId lse = s.read(op.in[4], Cut{}), x = s.read(op.in[1], how);
+  const ValueId dloss = s.read(op.in[0], Placement{}), w = s.read(op.in[3], Placement{});
+  const ValueId lse = s.read(op.in[4], Placement{}), x = s.read(op.in[1], how);
   s.become(op.out[0], slope(s.p, dloss, w, x, lse, mine.index), how);
   return true;
 }

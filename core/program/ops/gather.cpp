@@ -40,7 +40,7 @@ void gather_gradient(Gradient& g, const Op& op) {
   g.add(op.in[0], p.add1("scatter_add", {index, dy}, {{"rows", table[0]}}));
 }
 
-KernelForm gather_form(const Op&, const std::vector<Layout>& in, const std::vector<Layout>& out) {
+KernelForm gather_form(const Op&, const std::vector<Strided>& in, const std::vector<Strided>& out) {
   return contiguous_form(in, out, "rfr");
 }
 
@@ -61,7 +61,8 @@ void scatter_gradient(Gradient& g, const Op& op) {
   if (g.wanted(op.in[1])) g.add(op.in[1], build::gather(g.p, g.dy(), op.in[0]));
 }
 
-KernelForm scatter_form(const Op&, const std::vector<Layout>& in, const std::vector<Layout>& out) {
+KernelForm scatter_form(const Op&, const std::vector<Strided>& in,
+                        const std::vector<Strided>& out) {
   return contiguous_form(in, out, in.size() == 3 ? "frrr" : "frr");
 }
 
@@ -72,7 +73,8 @@ bool gather_rows(OnParts& s, const Op& op) {
   const int64_t extent = s.from.type(op.in[0]).dims[0], first = s.me.begin(extent);
   std::vector<ValueId> found;
   for (int i = 0; i < s.n_chunks; ++i) {
-    const PartIndex at = index_in_part(s.p, s.read(op.in[1], Cut{}), extent, s.chunk(i), first);
+    const PartIndex at =
+        index_in_part(s.p, s.read(op.in[1], Placement{}), extent, s.chunk(i), first);
     const ValueId rows =
         build::gather(s.p, s.read(op.in[0], s.at(op.in[0])), masked(s.p, at.inside, at.index));
     found.push_back(masked(s.p, as_column(s.p, at.inside), rows));
@@ -83,14 +85,14 @@ bool gather_rows(OnParts& s, const Op& op) {
 
 // Of the gradient of such a gather each rank keeps the rows of its part.
 bool scatter_rows(OnParts& s, const Op& op) {
-  if (s.deals || op.twin == kNone || s.at(op.in[0]).kind == Cut::owned) return false;
+  if (s.deals || op.twin == kNone || s.at(op.in[0]).kind == Placement::owned) return false;
   const Op& twin = s.from.ops()[static_cast<size_t>(op.twin)];
   if (twin.kind != "gather" || !s.at(twin.in[0]).is_plain(0)) return false;
   const Type& whole = s.from.type(op.out[0]);
-  const Cut table = Cut::of(0, {whole.dims[0]});
-  const PartIndex at =
-      index_in_part(s.p, s.read(op.in[0], Cut{}), whole.dims[0], s.me, s.me.begin(whole.dims[0]));
-  const ValueId rows = s.read(op.in[1], Cut{});
+  const Placement table = Placement::along(0, {whole.dims[0]});
+  const PartIndex at = index_in_part(s.p, s.read(op.in[0], Placement{}), whole.dims[0], s.me,
+                                     s.me.begin(whole.dims[0]));
+  const ValueId rows = s.read(op.in[1], Placement{});
   Op copy = op;
   copy.in = {masked(s.p, at.inside, at.index), masked(s.p, as_column(s.p, at.inside), rows)};
   s.p.mutable_value(op.out[0]).type = held(whole, table, s.me);

@@ -51,14 +51,14 @@ Sharding at_sharding(const OpArgs& args, const std::vector<Type>& out) {
   return s;
 }
 
-Layout around(const Layout& x, size_t dim) {
-  Layout flat;
-  regroup(Layout::contiguous({x.dtype, x.dims}),
+Strided around(const Strided& x, size_t dim) {
+  Strided flat;
+  regroup(Strided::contiguous({x.dtype, x.dims}),
           {{0, dim}, {dim, dim + 1}, {dim + 1, x.dims.size()}}, flat);
-  return Layout::contiguous({x.dtype, flat.dims});
+  return Strided::contiguous({x.dtype, flat.dims});
 }
 
-KernelForm at_form(const Op& op, const std::vector<Layout>& in, const std::vector<Layout>& out) {
+KernelForm at_form(const Op& op, const std::vector<Strided>& in, const std::vector<Strided>& out) {
   KernelForm f = contiguous_form(in, out, in.size() == 2 ? "fff" : "ffff");
   size_t dim = dim_of(op.attrs);
   for (size_t i = 0; i + 1 < in.size(); ++i) f.in[i] = around(in[i], dim);
@@ -89,14 +89,14 @@ void update_slice_gradient(Gradient& g, const Op& op) {
 // At this rank's own coordinate, of a dim with one index for each: that is its part.
 bool take_own(OnParts& s, const Op& op) {
   const OpId maker = s.from.value(op.in[1]).producer;
-  if (maker == kNone || !has_axis(s.from.value(op.out[0]).varying, s.me.axis)) return false;
+  if (maker == kNone || !has_axis(s.from.value(op.out[0]).varying(), s.me.axis)) return false;
   const Op& at = s.from.ops()[static_cast<size_t>(maker)];
   const int dim = static_cast<int>(dim_of(op.attrs));
   const int64_t extent = s.from.type(op.in[0]).dims[dim_of(op.attrs)];
   if (at.kind != "coordinate" || attr_text(at.attrs, "axis", "") != s.me.axis ||
       attr_int(op.attrs, "size", 1) != 1 || extent != s.me.ranks)
     return false;
-  s.become(op.out[0], s.read(op.in[0], Cut::of(dim, {extent})), Cut{});
+  s.become(op.out[0], s.read(op.in[0], Placement::along(dim, {extent})), Placement{});
   return true;
 }
 

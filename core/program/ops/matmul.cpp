@@ -63,13 +63,13 @@ Sharding sharding(const OpArgs& args, const std::vector<Type>&) {
   return r;
 }
 
-int64_t elements_of(const Layout& x) { return Type{x.dtype, x.dims}.elements(); }
+int64_t elements_of(const Strided& x) { return Type{x.dtype, x.dims}.elements(); }
 
 // [..] as [G, X, Y] or, with the leading dims merged into X, [1, G*X, Y]; transposed back if stored
 // so.
-bool as_matrix(const Layout& x, bool transposed, bool merge_lead, Layout& out) {
+bool as_matrix(const Strided& x, bool transposed, bool merge_lead, Strided& out) {
   size_t r = x.dims.size();
-  Layout m = x;
+  Strided m = x;
   if (transposed)
     std::swap(m.dims[r - 1], m.dims[r - 2]), std::swap(m.strides[r - 1], m.strides[r - 2]);
   bool ok = merge_lead ? regroup(m, {{0, 0}, {0, r - 1}, {r - 1, r}}, out)
@@ -81,7 +81,7 @@ bool as_matrix(const Layout& x, bool transposed, bool merge_lead, Layout& out) {
   return ok && (out.strides[1] == 1 || out.strides[2] == 1 || out.dims[1] == 1 || out.dims[2] == 1);
 }
 
-void unit_stride(Layout& x) {
+void unit_stride(Strided& x) {
   if (x.strides[1] == 1 || x.strides[2] == 1) return;
   if (x.dims[2] == 1)
     x.strides[2] = 1;
@@ -90,7 +90,7 @@ void unit_stride(Layout& x) {
 }
 
 // Appends dims [begin, end) of x, where neighbours that lie so that they are one dim become one.
-void append_merged(const Layout& x, size_t begin, size_t end, Layout& out) {
+void append_merged(const Strided& x, size_t begin, size_t end, Strided& out) {
   while (begin < end) {
     int64_t dim, stride;
     size_t next = end;
@@ -102,7 +102,7 @@ void append_merged(const Layout& x, size_t begin, size_t end, Layout& out) {
 
 // x, whose last dims hold `columns` elements, as [1, rows..., columns...]; columns end with
 // neighbours.
-bool as_nested(const Layout& x, int64_t columns, Layout& out) {
+bool as_nested(const Strided& x, int64_t columns, Strided& out) {
   size_t first = x.dims.size() - 1;
   for (int64_t n = x.dims[first]; n < columns; n *= x.dims[first]) --first;
   out = {x.dtype, {1}, {0}};
@@ -113,7 +113,7 @@ bool as_nested(const Layout& x, int64_t columns, Layout& out) {
 
 // Input i as kernels get it: a matrix, or if `columns` is not 0 perhaps nested dims. `rank`: the
 // dims of the value; its place may have more of them (lower/kernels/place.cpp).
-void take(KernelForm& f, size_t i, const Layout& x, size_t rank, bool transposed, bool merge_lead,
+void take(KernelForm& f, size_t i, const Strided& x, size_t rank, bool transposed, bool merge_lead,
           int64_t columns) {
   if (x.dims.size() == rank && as_matrix(x, transposed, merge_lead, f.in[i])) return;
   const bool nested = columns > 0 && as_nested(x, columns, f.in[i]);
@@ -121,7 +121,7 @@ void take(KernelForm& f, size_t i, const Layout& x, size_t rank, bool transposed
   if (nested && f.in[i].dims.size() > 3) f.nested.push_back(static_cast<int>(i));
 }
 
-KernelForm form(const Op& op, const std::vector<Layout>& in, const std::vector<Layout>& out) {
+KernelForm form(const Op& op, const std::vector<Strided>& in, const std::vector<Strided>& out) {
   bool ta = attr_int(op.attrs, "ta", 0) != 0, tb = attr_int(op.attrs, "tb", 0) != 0;
   const Dims& y = out[0].dims;
   bool shared = in[1].dims.size() == 2;
@@ -134,7 +134,7 @@ KernelForm form(const Op& op, const std::vector<Layout>& in, const std::vector<L
        y.size() == 2 && !tb ? y.back() : 0);
   f.out_ok = as_matrix(out[0], false, merge, f.out[0]) &&
              (f.out[0].strides[2] == 1 || f.out[0].dims[2] == 1);
-  for (Layout& x : f.in) unit_stride(x);
+  for (Strided& x : f.in) unit_stride(x);
   if (f.in[0].dims[0] != f.in[1].dims[0]) f.in[1].dims[0] = f.in[0].dims[0], f.in[1].strides[0] = 0;
   if (f.out[0].dims[2] == 1) f.out[0].strides[2] = 1;
   // With microbatches, nodes lie one after another: the stride of the absent G says how far apart.
@@ -147,10 +147,11 @@ KernelForm form(const Op& op, const std::vector<Layout>& in, const std::vector<L
 ValueId shared_matrices(Program& p, ValueId a, ValueId dy, bool ta, bool tb, Dims dims) {
   // Only dims before the last two change; the batch dim, one of these, stays as far from the end.
   auto reshaped = [&](ValueId x, const Dims& to) {
-    const auto behind = static_cast<int32_t>(p.type(x).dims.size()) - p.value(x).batch_dim;
+    const auto behind = static_cast<int32_t>(p.type(x).dims.size()) - p.value(x).batch_dim();
     ValueId y = build::reshape(p, x, to);
-    if (p.value(y).batch == Batch::sharded && behind <= 2)
-      p.mutable_value(y).batch_dim = static_cast<int32_t>(p.type(y).dims.size()) - behind;
+    if (p.value(y).batch() == Batch::sharded && behind <= 2)
+      p.mutable_value(y).set_batch(Batch::sharded,
+                                   static_cast<int32_t>(p.type(y).dims.size()) - behind);
     return y;
   };
   auto apart = [&](ValueId x) {
@@ -189,8 +190,8 @@ void gradient(Gradient& g, const Op& op) {
     if (ta) a = build::swap_last(p, a), ta = false;
     a = build::reshape(p, build::batch_first(p, a), {-1, p.type(a).dims.back()});
     dy = build::reshape(p, build::batch_first(p, dy), {-1, p.type(dy).dims.back()});
-  } else if (p.type(b).dims.size() > 2 && p.value(dy).batch == Batch::sharded &&
-             p.value(b).batch != Batch::sharded) {
+  } else if (p.type(b).dims.size() > 2 && p.value(dy).batch() == Batch::sharded &&
+             p.value(b).batch() != Batch::sharded) {
     return g.add(b, shared_matrices(p, a, dy, ta, tb, p.type(b).dims));
   }
   g.add(b, tb ? build::matmul(p, dy, a, true, ta) : build::matmul(p, a, dy, !ta, false));
@@ -251,13 +252,14 @@ Cost cost_both(const OpArgs& args, const std::vector<Type>& out) {
 }
 
 // x as the kernel sees the result that it meets, [G, M, N]; false if its strides do not allow it.
-bool beside(const Layout& x, const Dims& dims, bool merge_lead, Layout& out) {
-  Layout whole{x.dtype, dims, strides_in(x, dims)};
+bool beside(const Strided& x, const Dims& dims, bool merge_lead, Strided& out) {
+  Strided whole{x.dtype, dims, strides_in(x, dims)};
   const size_t r = dims.size(), lead = merge_lead ? 0 : r - 2;
   return regroup(whole, {{0, lead}, {lead, r - 1}, {r - 1, r}}, out);
 }
 
-KernelForm form_both(const Op& op, const std::vector<Layout>& in, const std::vector<Layout>& out) {
+KernelForm form_both(const Op& op, const std::vector<Strided>& in,
+                     const std::vector<Strided>& out) {
   KernelForm f = form(op, {in[0], in[1]}, {out[0]});
   const bool merge = in[1].dims.size() == 2 && !attr_int(op.attrs, "ta", 0);
   for (size_t i = 2; i < in.size(); ++i)

@@ -176,7 +176,7 @@ std::vector<ValueId> param_parts(Program& p, const Op& op) {
 
 void param_gradient(Gradient& g, const Op& op) { gradient_by_parts(g, op, param_parts); }
 
-KernelForm form(const Op& op, const std::vector<Layout>& in, const std::vector<Layout>& out) {
+KernelForm form(const Op& op, const std::vector<Strided>& in, const std::vector<Strided>& out) {
   const std::string& k = op.kind;
   if (k == "layernorm") return contiguous_form(in, out, "rffrff");
   if (k == "rmsnorm") return contiguous_form(in, out, "rfrf");

@@ -10,8 +10,8 @@
 
 #include "base/error.h"
 #include "program/build.h"
-#include "program/layouts.h"
 #include "program/on_parts.h"
+#include "program/strided.h"
 
 namespace orrery {
 namespace {
@@ -59,17 +59,17 @@ Sharding sharding(const OpArgs& args, const std::vector<Type>& out) {
   return s;
 }
 
-KernelForm form(const Op& op, const std::vector<Layout>& in, const std::vector<Layout>& out) {
+KernelForm form(const Op& op, const std::vector<Strided>& in, const std::vector<Strided>& out) {
   KernelForm f;
   const Dims& dims = out[0].dims;
   std::vector<Dims> strides;
-  for (const Layout& x : in) strides.push_back(strides_in(x, dims));
-  for (const Layout& x : out) strides.push_back(x.strides);
+  for (const Strided& x : in) strides.push_back(strides_in(x, dims));
+  for (const Strided& x : out) strides.push_back(x.strides);
   // In the order in which memory holds the result; neighbours that every tensor walks as one merge.
   Dims merged;
   std::vector<Dims> kept(strides.size());
   const bool any_order = !draws(op.expr);
-  for (size_t i : order_in_memory(any_order ? out[0] : Layout::contiguous({0, dims}))) {
+  for (size_t i : order_in_memory(any_order ? out[0] : Strided::contiguous({0, dims}))) {
     bool join = !merged.empty();
     for (size_t t = 0; join && t < strides.size(); ++t)
       join = kept[t].back() == strides[t][i] * dims[i];
@@ -100,11 +100,11 @@ KernelForm form(const Op& op, const std::vector<Layout>& in, const std::vector<L
 void add_reduced(Gradient& g, ValueId x, ValueId dx) {
   Dims from = g.p.type(dx).dims, to = g.p.type(x).dims, over;
   const Value& d = g.p.value(dx);
-  const bool shared = d.batch == Batch::sharded && g.p.value(x).batch != Batch::sharded;
+  const bool shared = d.batch() == Batch::sharded && g.p.value(x).batch() != Batch::sharded;
   size_t shift = from.size() - to.size();
   for (size_t i = 0; i < from.size(); ++i)
-    if (i < shift ||
-        (to[i - shift] == 1 && (from[i] != 1 || (shared && i == static_cast<size_t>(d.batch_dim)))))
+    if (i < shift || (to[i - shift] == 1 &&
+                      (from[i] != 1 || (shared && i == static_cast<size_t>(d.batch_dim())))))
       over.push_back(static_cast<int64_t>(i));
   if (!over.empty()) dx = build::reduce(g.p, "sum", dx, over, true);
   if (g.p.type(dx).dims != to) dx = build::reshape(g.p, dx, to);
@@ -294,32 +294,32 @@ Cost cost(const OpArgs& args, const std::vector<Type>& out) {
 }
 
 // How often an expression reads inputs that are sums.
-int64_t reads_of_sums(const Op& op, const std::vector<Cut>& in) {
+int64_t reads_of_sums(const Op& op, const std::vector<Placement>& in) {
   return std::count_if(op.expr.instrs.begin(), op.expr.instrs.end(), [&](const orr_instr& i) {
-    return i.fn == ORR_FN_INPUT && in[static_cast<size_t>(i.a)].kind == Cut::sum;
+    return i.fn == ORR_FN_INPUT && in[static_cast<size_t>(i.a)].kind == Placement::partial;
   });
 }
 
 // Sums of sums, and scalars scaled by what is known everywhere: a sum's square is none. One summand
 // more makes no exchange more.
-std::vector<Way> options(const OnParts& s, const Op& op, const std::vector<Cut>& in) {
-  auto is_sum = [](const Cut& c) { return c.kind == Cut::sum; };
+std::vector<Way> options(const OnParts& s, const Op& op, const std::vector<Placement>& in) {
+  auto is_sum = [](const Placement& c) { return c.kind == Placement::partial; };
   const int64_t reads = reads_of_sums(op, in);
   if (reads == 0) return {};
   const bool all = std::all_of(in.begin(), in.end(), is_sum);
-  Way way{in, std::vector<Cut>(op.out.size(), Cut::summand())};
+  Way way{in, std::vector<Placement>(op.out.size(), Placement::summand())};
   const orr_instr& last = op.expr.instrs.back();
   const bool scalar = s.from.type(op.out[0]).dims.empty();
   const bool constants = std::any_of(op.expr.instrs.begin(), op.expr.instrs.end(),
                                      [](const orr_instr& i) { return i.fn == ORR_FN_CONST; });
   const bool adds = last.fn == ORR_FN_ADD || last.fn == ORR_FN_SUB;
   if (adds && !constants && (all || scalar)) {
-    way.in.assign(in.size(), Cut::summand());
+    way.in.assign(in.size(), Placement::summand());
     return {way};
   }
   if (last.fn != ORR_FN_MUL || !scalar || reads != 1 || last.a == last.b) return {};
-  for (Cut& c : way.in)
-    if (!is_sum(c)) c = Cut{};
+  for (Placement& c : way.in)
+    if (!is_sum(c)) c = Placement{};
   return {way};
 }
 
@@ -352,12 +352,13 @@ Sharding uncut(const OpArgs& args, const std::vector<Type>& out) {
 
 // The dims of the rows stay as they are, so that every broadcasting can be said. All that the
 // second op reads or writes is contiguous.
-KernelForm form_next(const Op& op, const std::vector<Layout>& in, const std::vector<Layout>& out) {
+KernelForm form_next(const Op& op, const std::vector<Strided>& in,
+                     const std::vector<Strided>& out) {
   const Dims& dims = out[0].dims;
   const size_t n_in = inputs_of(op.expr), n_out = op.expr.outputs.size();
   KernelForm f;
   for (size_t i = 0; i < in.size(); ++i) {
-    f.in.push_back(i < n_in ? Layout{in[i].dtype, dims, strides_in(in[i], dims)} : in[i]);
+    f.in.push_back(i < n_in ? Strided{in[i].dtype, dims, strides_in(in[i], dims)} : in[i]);
     if (i >= n_in && !in[i].is_contiguous()) f.copy.push_back(static_cast<int>(i));
   }
   for (size_t j = 0; j < out.size(); ++j) {

@@ -48,14 +48,14 @@ Sharding sharding(const OpArgs& args, const std::vector<Type>&) {
   return s;
 }
 
-KernelForm form(const Op& op, const std::vector<Layout>& in, const std::vector<Layout>& out) {
+KernelForm form(const Op& op, const std::vector<Strided>& in, const std::vector<Strided>& out) {
   KernelForm f = contiguous_form(in, out, "ff");
   auto [begin, end] = range(op.attrs);
-  Layout x = Layout::contiguous({in[0].dtype, in[0].dims});
+  Strided x = Strided::contiguous({in[0].dtype, in[0].dims});
   f.in.resize(1);
   regroup(x, {{0, begin}, {begin, end}, {end, x.dims.size()}}, f.in[0]);
-  f.in[0] = Layout::contiguous({in[0].dtype, f.in[0].dims});
-  f.out = {Layout::contiguous({out[0].dtype, {f.in[0].dims[0], f.in[0].dims[2]}})};
+  f.in[0] = Strided::contiguous({in[0].dtype, f.in[0].dims});
+  f.out = {Strided::contiguous({out[0].dtype, {f.in[0].dims[0], f.in[0].dims[2]}})};
   return f;
 }
 
@@ -94,9 +94,9 @@ Sharding uncut(const OpArgs& args, const std::vector<Type>& out) {
   return row_sharding(args, out, ORR_MAX_RANK + 1, 0);
 }
 
-KernelForm form_each(const Op&, const std::vector<Layout>& in, const std::vector<Layout>& out) {
+KernelForm form_each(const Op&, const std::vector<Strided>& in, const std::vector<Strided>& out) {
   KernelForm f = contiguous_form(in, out, std::string(in.size() + out.size(), 'f').c_str());
-  for (Layout& y : f.out) y.dims.clear(), y.strides.clear();
+  for (Strided& y : f.out) y.dims.clear(), y.strides.clear();
   return f;
 }
 

@@ -45,8 +45,8 @@ void reshape_gradient(Gradient& g, const Op& op) {
   if (!g.wanted(x)) return;
   const ValueId dx = build::reshape(g.p, g.dy(), g.p.type(x).dims);
   // Of a batch of one sample the extents alone do not tell which dim it is.
-  if (g.p.value(dx).batch == Batch::sharded && g.p.value(x).batch == Batch::sharded)
-    g.p.mutable_value(dx).batch_dim = g.p.value(x).batch_dim;
+  if (g.p.value(dx).batch() == Batch::sharded && g.p.value(x).batch() == Batch::sharded)
+    g.p.mutable_value(dx).set_batch(Batch::sharded, g.p.value(x).batch_dim());
   g.add(x, dx);
 }
 
@@ -77,7 +77,7 @@ std::optional<Dims> along_dim(const Dims& flat, int64_t unit, const Dims& b, con
   return segments;
 }
 
-std::optional<Cut> reshaped(const Cut& cut, const Dims& a, const Dims& b, int ranks) {
+std::optional<Placement> reshaped(const Placement& cut, const Dims& a, const Dims& b, int ranks) {
   const size_t dim = static_cast<size_t>(cut.dim);
   for (const SameElements& g : same_elements(a, b)) {
     if (dim < g.in[0] || dim >= g.in[1]) continue;
@@ -87,13 +87,13 @@ std::optional<Cut> reshaped(const Cut& cut, const Dims& a, const Dims& b, int ra
       for (int64_t s : cut.segments) flat.push_back(s * inner);
     for (size_t j = g.out[0]; j < g.out[1]; ++j)
       if (auto segments = along_dim(flat, inner, b, g, j, ranks))
-        return Cut::of(static_cast<int>(j), *segments);
+        return Placement::along(static_cast<int>(j), *segments);
   }
   return std::nullopt;
 }
 
-std::vector<Way> options(const OnParts& s, const Op& op, const std::vector<Cut>& in) {
-  if (in[0].kind != Cut::parts) return linear_options(s, op, in);
+std::vector<Way> options(const OnParts& s, const Op& op, const std::vector<Placement>& in) {
+  if (in[0].kind != Placement::split) return linear_options(s, op, in);
   const auto to =
       reshaped(in[0], s.from.type(op.in[0]).dims, s.from.type(op.out[0]).dims, s.n_parts);
   return to ? std::vector{Way{in, {*to}}} : std::vector<Way>{};

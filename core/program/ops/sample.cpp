@@ -42,7 +42,7 @@ Sharding whole(const OpArgs&, const std::vector<Type>& out) {
 }
 
 // Rows are numbered by the random numbers, so the batch may be cut but scalars may not.
-KernelForm form(const Op& op, const std::vector<Layout>& in, const std::vector<Layout>& out) {
+KernelForm form(const Op& op, const std::vector<Strided>& in, const std::vector<Strided>& out) {
   if (op.kind == "iota") return contiguous_form(in, out, "f");
   if (op.kind == "topk") return contiguous_form(in, out, "rrr");
   KernelForm f = contiguous_form(in, out, op.kind == "categorical" ? "rffff" : "rf");

@@ -7,8 +7,8 @@
 #include <stdexcept>
 
 #include "program/build.h"
-#include "program/layouts.h"
 #include "program/on_parts.h"
+#include "program/strided.h"
 
 namespace orrery {
 namespace {
@@ -132,18 +132,18 @@ std::vector<Dims> segments_apart(const Dims& segments, const Dims& sizes) {
   return parts;
 }
 
-std::vector<Way> split_options(const OnParts& s, const Op& op, const std::vector<Cut>& in) {
+std::vector<Way> split_options(const OnParts& s, const Op& op, const std::vector<Placement>& in) {
   std::vector<Way> options = linear_options(s, op, in);
   const int dim = static_cast<int>(dim_of(op.attrs));
   if (!in[0].is_along(dim)) return options;
   Way way{in, {}};
   for (Dims& segments : segments_apart(in[0].segments, attr_ints(op.attrs, "sizes")))
-    way.out.push_back(Cut::of(dim, std::move(segments)));
+    way.out.push_back(Placement::along(dim, std::move(segments)));
   if (!way.out.empty()) options.push_back(std::move(way));
   return options;
 }
 
-std::vector<Way> concat_options(const OnParts& s, const Op& op, const std::vector<Cut>& in) {
+std::vector<Way> concat_options(const OnParts& s, const Op& op, const std::vector<Placement>& in) {
   std::vector<Way> options = linear_options(s, op, in);
   const int dim = static_cast<int>(dim_of(op.attrs));
   if (!in[0].is_along(dim)) return options;
@@ -153,9 +153,9 @@ std::vector<Way> concat_options(const OnParts& s, const Op& op, const std::vecto
     const Dims whole = {s.from.type(op.in[i]).dims[dim_of(op.attrs)]};
     const Dims& segments = in[i].is_along(dim) ? in[i].segments : whole;
     joined.insert(joined.end(), segments.begin(), segments.end());
-    way.in.push_back(Cut::of(dim, segments));
+    way.in.push_back(Placement::along(dim, segments));
   }
-  way.out = {Cut::of(dim, joined)};
+  way.out = {Placement::along(dim, joined)};
   options.push_back(std::move(way));
   return options;
 }
@@ -170,10 +170,10 @@ void fit_sizes(Op& copy, const Program& p, const Way&, const Member&) {
 
 // They lie on one rank whole, and what is computed of them is computed there.
 bool split_to_owners(OnParts& s, const Op& op) {
-  const Cut& whole = s.at(op.in[0]);
+  const Placement& whole = s.at(op.in[0]);
   const Dims sizes = attr_ints(op.attrs, "sizes");
   const bool each = std::all_of(sizes.begin(), sizes.end(), [](int64_t n) { return n == 1; });
-  const bool met = s.from.value(op.in[0]).batch == Batch::none && op.phase != Phase::update;
+  const bool met = s.from.value(op.in[0]).batch() == Batch::none && op.phase != Phase::update;
   if (s.deals && met) return false;  // by samples that stay on their ranks
   if (!whole.is_plain(0) || dim_of(op.attrs) != 0 || !each) return false;
   const ValueId x = s.read(op.in[0], whole);
@@ -182,7 +182,7 @@ bool split_to_owners(OnParts& s, const Op& op) {
   size_t next = 0;
   for (size_t j = 0; j < sizes.size(); ++j) {
     const int owner = s.owner_of(j, sizes.size());
-    s.become(op.out[j], owner == s.me.rank ? mine[next++] : kNone, Cut::of_one(owner));
+    s.become(op.out[j], owner == s.me.rank ? mine[next++] : kNone, Placement::of_one(owner));
   }
   return true;
 }
@@ -193,12 +193,13 @@ bool concat_owned(OnParts& s, const Op& op) {
   std::vector<ValueId> mine;
   for (size_t i = 0; i < n; ++i) {
     const bool one = s.from.type(op.in[i]).dims[dim_of(op.attrs)] == 1;
-    const Cut owner = Cut::of_one(s.owner_of(i, n));
+    const Placement owner = Placement::of_one(s.owner_of(i, n));
     if (!one || s.at(op.in[i]) != owner) return false;
     if (owner.dim == s.me.rank) mine.push_back(s.read(op.in[i], owner));
   }
   const int dim = static_cast<int>(dim_of(op.attrs));
-  s.become(op.out[0], build::concat(s.p, mine, dim), Cut::of(dim, {static_cast<int64_t>(n)}));
+  s.become(op.out[0], build::concat(s.p, mine, dim),
+           Placement::along(dim, {static_cast<int64_t>(n)}));
   return true;
 }
 

@@ -34,11 +34,11 @@ std::vector<ValueId> grad_parts(Program& p, const Op& op) {
 
 void grad_gradient(Gradient& g, const Op& op) { gradient_by_parts(g, op, grad_parts); }
 
-KernelForm form(const Op&, const std::vector<Layout>& in, const std::vector<Layout>& out) {
+KernelForm form(const Op&, const std::vector<Strided>& in, const std::vector<Strided>& out) {
   return contiguous_form(in, out, "rr");
 }
 
-KernelForm grad_form(const Op&, const std::vector<Layout>& in, const std::vector<Layout>& out) {
+KernelForm grad_form(const Op&, const std::vector<Strided>& in, const std::vector<Strided>& out) {
   return contiguous_form(in, out, "rrr");
 }
 

@@ -12,8 +12,8 @@
 #include <stdexcept>
 
 #include "program/build.h"
-#include "program/layouts.h"
 #include "program/on_parts.h"
+#include "program/strided.h"
 
 namespace orrery {
 namespace {
@@ -119,14 +119,14 @@ Cost cost(const OpArgs& args, const std::vector<Type>& out) {
 }
 
 // Dims in front of the windowed ones as one.
-Layout with_one_lead(const Layout& x, size_t kept) {
+Strided with_one_lead(const Strided& x, size_t kept) {
   const auto first = x.dims.end() - static_cast<long>(kept);
   Dims dims{Type{x.dtype, Dims(x.dims.begin(), first)}.elements()};
   dims.insert(dims.end(), first, x.dims.end());
-  return Layout::contiguous({x.dtype, dims});
+  return Strided::contiguous({x.dtype, dims});
 }
 
-KernelForm form(const Op& op, const std::vector<Layout>& in, const std::vector<Layout>& out) {
+KernelForm form(const Op& op, const std::vector<Strided>& in, const std::vector<Strided>& out) {
   const size_t n = attr_ints(op.attrs, "stride").size();
   KernelForm f = contiguous_form(in, out, "ff");
   f.in = {with_one_lead(in[0], 2 * n + 1)}, f.out = {with_one_lead(out[0], n + 1)};
@@ -135,10 +135,10 @@ KernelForm form(const Op& op, const std::vector<Layout>& in, const std::vector<L
 
 }  // namespace
 
-Layout windows_of(const Layout& x, const Attrs& attrs) {
+Strided windows_of(const Strided& x, const Attrs& attrs) {
   const Dims stride = attr_ints(attrs, "stride"), dilation = attr_ints(attrs, "dilation");
   const size_t first = x.dims.size() - 1 - stride.size();
-  Layout y = x;
+  Strided y = x;
   y.dims = dims_of_windows(x.dims, attrs);
   Dims within;
   for (size_t i = 0; i < stride.size(); ++i) {

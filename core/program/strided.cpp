@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "program/layouts.h"
+#include "program/strided.h"
 
 #include <algorithm>
 
 namespace orrery {
 
-Layout transposed(const Layout& x, const Dims& permutation) {
-  Layout view = x;
+Strided transposed(const Strided& x, const Dims& permutation) {
+  Strided view = x;
   for (size_t i = 0; i < permutation.size(); ++i) {
     view.dims[i] = x.dims[static_cast<size_t>(permutation[i])];
     view.strides[i] = x.strides[static_cast<size_t>(permutation[i])];
@@ -21,8 +21,8 @@ Dims inverse(const Dims& permutation) {
   return back;
 }
 
-bool reshaped(const Layout& x, const Dims& dims, Layout& view) {
-  view = Layout::contiguous({x.dtype, dims});
+bool reshaped(const Strided& x, const Dims& dims, Strided& view) {
+  view = Strided::contiguous({x.dtype, dims});
   const size_t r = x.dims.size();
   // One row keeps the stride of its dims of extent 1: see as_matrix in ops/matmul.cpp.
   if (x.is_contiguous() && r > 1 && dims.size() > 1 && dims.back() == x.dims.back())
@@ -48,7 +48,7 @@ bool reshaped(const Layout& x, const Dims& dims, Layout& view) {
   return true;
 }
 
-std::vector<size_t> order_in_memory(const Layout& x) {
+std::vector<size_t> order_in_memory(const Strided& x) {
   std::vector<size_t> order;
   for (size_t i = 0; i < x.dims.size(); ++i)
     if (x.dims[i] != 1) order.push_back(i);
@@ -58,18 +58,18 @@ std::vector<size_t> order_in_memory(const Layout& x) {
 }
 
 // Whether several indices share an element, as in windows; `order` is x's in memory.
-static bool overlaps(const Layout& x, const std::vector<size_t>& order) {
+static bool overlaps(const Strided& x, const std::vector<size_t>& order) {
   for (size_t i = 0; i + 1 < order.size(); ++i)
     if (x.strides[order[i]] < x.dims[order[i + 1]] * x.strides[order[i + 1]]) return true;
   return !order.empty() && x.strides[order.back()] == 0;
 }
 
-Layout layout_like(const Expr& expr, const std::vector<Layout>& in, const Type& out) {
-  Layout y = Layout::contiguous(out);
+Strided layout_like(const Expr& expr, const std::vector<Strided>& in, const Type& out) {
+  Strided y = Strided::contiguous(out);
   if (draws(expr)) return y;
   std::vector<size_t> order = order_in_memory(y);
   bool found = false;
-  for (const Layout& x : in) {
+  for (const Strided& x : in) {
     if (x.dims != out.dims) continue;
     const std::vector<size_t> here = order_in_memory(x);
     if (overlaps(x, here)) continue;

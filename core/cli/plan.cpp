@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// `orrery plan`: what a script's step will do, in the words of scripts/orrery/plan.lua.
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "base/error.h"
+#include "base/machine.h"
+#include "cli/choice.h"
+#include "cli/commands.h"
+#include "edit/planner.h"
+#include "launch/affinity.h"
+#include "run/runtime.h"
+#include "run/thread_pool.h"
+
+namespace orrery {
+namespace {
+
+// What a plan is asked for, for scripts/orrery/plan.lua.
+struct PlanChoice {
+  bool diff = false, digest = false, json = false, layouts = false, search = false;
+  int rank = 0, seconds = 100;
+  uint64_t fit = 0, memory = 0;
+  std::string machine, ops, svg;
+};
+
+void check_plan(const CLI::App& command, const PlanChoice& asked, int ranks) {
+  if (asked.rank < 0 || asked.rank >= ranks)
+    fail(ORR_INVALID, "--rank {}: there are ranks 0 to {}", asked.rank, ranks - 1);
+  if (command.count("--rank") && !asked.diff && !asked.layouts)
+    fail(ORR_INVALID, "--rank {}: give --diff or --layouts, which show one rank", asked.rank);
+  if (command.count("--fit") && asked.fit == 0)
+    fail(ORR_INVALID, "--fit 0: a rank needs some memory");
+}
+
+nlohmann::json options_of(const PlanChoice& asked) {
+  return {{"diff", asked.diff},       {"digest", asked.digest}, {"json", asked.json},
+          {"layouts", asked.layouts}, {"search", asked.search}, {"rank", asked.rank},
+          {"seconds", asked.seconds}, {"fit", asked.fit},       {"memory", asked.memory},
+          {"machine", asked.machine}, {"ops", asked.ops},       {"svg", asked.svg}};
+}
+
+// What the script prints goes to stderr from now on; stdout has the JSON alone.
+void keep_stdout_for_json() {
+  planner().out = fdopen(dup(STDOUT_FILENO), "w");
+  if (!planner().out || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
+    fail(ORR_FAILED, "--json: stdout cannot be kept: {}", std::strerror(errno));
+}
+
+}  // namespace
+
+void add_plan(CLI::App& app, int& exit_code) {
+  auto choice = std::make_shared<Choice>();
+  auto asked = std::make_shared<PlanChoice>();
+  CLI::App* command =
+      app.add_subcommand("plan", R"(Print what a script's step will do, and run nothing
+Examples:
+  orrery plan examples/gpt.lua
+  orrery plan -n 512 examples/gpt2.lua
+  orrery plan -n 4 --diff --rank 1 examples/pipeline.lua
+  orrery plan -n 4 --layouts examples/zero.lua
+  orrery plan -n 8 --fit 16GiB examples/gpt-3d.lua)");
+  add_common(command, *choice);
+  command->add_option("--svg", asked->svg,
+                      "Draw the order of work of the model's stages into this file");
+  command->add_option("--machine", asked->machine,
+                      "File with the machine's speed in JSON, as examples/machine.lua measures it");
+  command->add_option("--ops", asked->ops)
+      ->group("");  // hidden: `orrery check --script` gets a script's ops by it
+  CLI::Option* json = command->add_flag(
+      "--json", asked->json, "Print one JSON object instead of text; docs/plan.md has its fields");
+  CLI::Option* diff =
+      command
+          ->add_flag("--diff", asked->diff,
+                     "Print what each strategy of the stack changes in the program of a rank")
+          ->excludes(json);
+  command
+      ->add_flag("--digest", asked->digest,
+                 "Print hashes of what every kind of rank will do: equal where two builds of "
+                 "Orrery plan alike")
+      ->excludes(json)
+      ->excludes(diff);
+  command
+      ->add_flag("--layouts", asked->layouts,
+                 "Print how every state and result of a rank lies over the ranks")
+      ->excludes(json)
+      ->excludes(diff);
+  command->add_option("--rank", asked->rank, "The rank that --diff and --layouts show")
+      ->capture_default_str();
+  command
+      ->add_option("--fit", asked->fit,
+                   "Memory of a rank, as 16GiB: plan with the fewest microbatches that fit, "
+                   "whatever the script asks for")
+      ->transform(CLI::AsSizeValue(true))
+      ->excludes(diff);
+  CLI::Option* search =
+      command
+          ->add_flag("--search", asked->search,
+                     "Print the ten fastest layouts of the model on these ranks, with their stacks")
+          ->excludes(diff)
+          ->excludes(json);
+  command
+      ->add_option("--memory", asked->memory,
+                   "Of --search: memory of a rank, as 80GiB; else the machine file's")
+      ->transform(CLI::AsSizeValue(true))
+      ->needs(search);
+  command
+      ->add_option("--seconds", asked->seconds,
+                   "Of --search: when to stop, with what seems best planned first; 0: at the end")
+      ->check(CLI::NonNegativeNumber)
+      ->needs(search)
+      ->capture_default_str();
+  command->callback([choice, asked, command, &exit_code] {
+    const Watchdog watchdog = watch_plugins();
+    check_ranks(choice->ranks);
+    check_names(*command, *choice);
+    tell_unused();
+    check_plan(*command, *asked, choice->ranks);
+    if (asked->json) keep_stdout_for_json();
+    planner().options = options_of(*asked);
+    apply(*choice);
+    // Workspaces depend on the number of threads: plan with those that `run -n` would give a rank.
+    ThreadPool::get().configure(thread_share(allowed_cpus(), 0, choice->ranks));
+    runtime_options().plan_only = true;
+    runtime_options().plan_ranks = choice->ranks;
+    exit_code = run_chosen(*choice);
+  });
+}
+
+}  // namespace orrery

@@ -11,7 +11,7 @@ namespace orrery {
 
 // The object with the "axes" of the mesh, the "states" (name, type, layout) and the "ops" (phase,
 // kind, type, layout, region, and for exchanges the axis) of the rank, in their order. Types are
-// those of the whole values. Views are left out: they lie as what they show.
+// those of the whole values. Views and single numbers are left out.
 Json layouts_json(const PlanSource& source, const Blueprint& b, int rank);
 
 }  // namespace orrery

@@ -241,8 +241,7 @@ class Sharder {
     cut.attrs.set("origin", unit.how.origin);
     cut.attrs.set("free", int64_t{unit.how.what >= ORR_SHARD_GRADIENT});
     const int64_t own = count[at(mesh_.coordinate(mesh_.gradient_axis(), rank_))];
-    if (own < cuts.back())
-      cut.out = {to_.new_value({from_.type(op.out[0]).dtype, {own}}, Role::activation)};
+    if (own < cuts.back()) cut.out = {piece_of(op.out[0], own, c)};
     const ValueId out = cut.out[0];
     to_.append(std::move(cut));
     now_[op.out[0]] = out;
@@ -273,9 +272,16 @@ class Sharder {
     if (cut.attrs.has("dims")) cut.attrs.set("dims", Dims{r.size()});
     for (const orr_instr& i : op.expr.instrs)
       if (i.fn == ORR_FN_RAND) cut.expr.instrs[at(i.c)].imm += static_cast<double>(r.begin);
-    for (ValueId& v : cut.out)
-      v = now_[v] = to_.new_value({from_.type(v).dtype, {r.size()}}, Role::activation);
+    for (ValueId& v : cut.out) v = now_[v] = piece_of(v, r.size(), c);
     to_.append(std::move(cut));
+  }
+
+  // A new value: a piece of v, of so many elements.
+  ValueId piece_of(ValueId v, int64_t elements, const Chain& c) {
+    const ValueId piece = to_.new_value({from_.type(v).dtype, {elements}}, Role::activation);
+    const Layout layout = from_.value(v).layout.with_batch(Batch::none).with_varying({});
+    to_.mutable_value(piece).layout = layout.with(unit_of(c).how.axis, unit_of(c).lies());
+    return piece;
   }
 
   // This rank's part of the tensor v, as chain `c` is cut: flat, or in v's shape if it is all of v;

@@ -195,7 +195,7 @@ bool concat_owned(OnParts& s, const Op& op) {
     const bool one = s.from.type(op.in[i]).dims[dim_of(op.attrs)] == 1;
     const Placement owner = Placement::of_one(s.owner_of(i, n));
     if (!one || s.at(op.in[i]) != owner) return false;
-    if (owner.dim == s.me.rank) mine.push_back(s.read(op.in[i], owner));
+    if (owner.owner() == s.me.rank) mine.push_back(s.read(op.in[i], owner));
   }
   const int dim = static_cast<int>(dim_of(op.attrs));
   s.become(op.out[0], build::concat(s.p, mine, dim),

@@ -81,6 +81,7 @@ Layout Layout::with(const Name& axis, const Placement& how) const {
 }
 
 Layout Layout::without(const Name& axis) const {
+  if (all_->placements.empty()) return *this;
   All all = *all_;
   if (std::erase_if(all.placements, [&](const On& on) { return on.first == axis; }) == 0)
     return *this;

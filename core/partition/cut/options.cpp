@@ -120,6 +120,7 @@ void CutPass::consider(const Op& op, std::optional<Way> way, Way& best) const {
 
 Way CutPass::whole(const Op& op) const {
   Way way;
+  way.in.reserve(op.in.size()), way.out.reserve(op.out.size());
   for (ValueId v : op.in) way.in.push_back(usual(v));
   for (ValueId v : op.out) way.out.push_back(usual(v));
   way.cost = cost_of(op, way);
@@ -181,6 +182,7 @@ std::optional<Way> CutPass::along(const Op& op, const Sharding& s, int factor) c
   std::optional<Dims> segments = segments_along(op, s, factor);
   if (!segments) return std::nullopt;
   Way way;
+  way.in.reserve(s.in.size()), way.out.reserve(s.out.size());
   for (auto& factors : s.in) {
     int dim = dim_of(factors, factor);
     way.in.push_back(dim == kNone ? Placement{} : Placement::along(dim, *segments));
@@ -214,6 +216,7 @@ Way CutPass::choose(const Op& op) const {
       std::any_of(op.in.begin(), op.in.end(), [&](ValueId v) { return cut(v) != usual(v); });
   if (!cut_any) return best;
   std::vector<Placement> in;
+  in.reserve(op.in.size());
   for (ValueId v : op.in) in.push_back(cut(v));
   for (Way& way : options_of(op, in)) {
     if (way.only) return way;

@@ -20,6 +20,7 @@ CutPass::CutPass(const Program& program, const Mesh& mesh, const Placing& placin
               has_axis(mesh.batch_axis, placing.axis)),
       mesh_(mesh),
       ask_(placing),
+      axis_(placing.axis),
       asked_(std::move(asked)),
       at_(from.values().size()),
       here_(from.values().size(), kNone),
@@ -134,7 +135,7 @@ void CutPass::note(ValueId x, const Placement& how) {
   Value& v = p.mutable_value(x);
   const bool gathers = how.kind == Placement::whole && deals && v.batch() == Batch::sharded;
   const bool plain = how.kind == Placement::samples || (how.kind == Placement::whole && !gathers);
-  v.layout = plain ? v.layout.without(me.axis) : v.layout.with(me.axis, how);
+  v.layout = plain ? v.layout.without(axis_) : v.layout.with(axis_, how);
 }
 
 void CutPass::become(ValueId v, ValueId x, Placement cut) {

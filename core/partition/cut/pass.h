@@ -107,6 +107,7 @@ class CutPass : public OnParts {
   bool on_wholes_ = false;  // at() says `whole` of every input of the op at hand
   const Mesh& mesh_;
   const Placing& ask_;
+  const Name axis_;  // me.axis
   const std::map<ValueId, PartsAsked> asked_;
   CutProgram out_;
   std::vector<Placement> at_;               // by ValueId of the logical program

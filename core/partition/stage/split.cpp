@@ -18,6 +18,7 @@ class Splitter {
   Splitter(const Program& p, const Mesh& mesh, const StageRanks& stage_ranks, int me)
       : from_(p),
         mesh_(mesh),
+        axis_(mesh.pipe_axis),
         stage_ranks_(stage_ranks),
         me_(static_cast<size_t>(me)),
         to_(p.without_ops([this](ValueId v) { return concerns(v); })) {
@@ -99,7 +100,7 @@ class Splitter {
     for (size_t r = at.find_first(); r != Ranks::npos; r = at.find_next(r))
       how.at.push_back(static_cast<int64_t>(r));
     Value& here = to_.mutable_value(v);
-    here.layout = here.layout.with(mesh_.pipe_axis, how);
+    here.layout = here.layout.with(axis_, how);
   }
 
   // Appends an op. One that reads a result of the update belongs to the update, whatever its phase
@@ -227,6 +228,7 @@ class Splitter {
 
   const Program& from_;
   const Mesh& mesh_;
+  const Name axis_;  // of the stages
   const StageRanks& stage_ranks_;
   size_t me_;
   Program to_;

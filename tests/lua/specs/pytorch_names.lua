@@ -160,8 +160,7 @@ refused("unknown option 'learning_rate'; write lr", optim.sgd, { learning_rate =
 refused("unknown option 'learning_rate'; write peak", optim.cosine, { learning_rate = 0.1, steps = 1 })
 refused("unknown option 'batch_size'; write size", data.batches, data, { batch_size = 2 })
 refused("unknown option 'hidden_size'; it has ", optim.adam, { hidden_size = 2 })
-refused("leaky_relu: options are 0.2, expected a table, such as { slope = ... }", orrery.func(function(x) return nn.leaky_relu(x, 0.2) end),
-  orrery.tensor { 1.0 })
+refused("adam: options are 0.1, expected a table, such as { b1 = ... }", optim.adam, 0.1)
 refused("options are 2, expected a table, such as { size = ... }", data.batches, data, 2)
 
 -- In PyTorch's words, torch.gather along the last dim: element (i, j) is x[i][ids[i][j]].

@@ -88,9 +88,9 @@ bool is_awaited(const Op& op);
 // needs it.
 std::vector<bool> live_ops(const Program& p);
 
-// By value: whether it has the samples of all ranks of the axis over which samples travel. A
-// message says so by its attribute int "gathered" = 1.
-std::vector<char> find_gathered(const Program& p);
+// By value: whether it has the samples of all ranks of the axis over which samples travel ("": of
+// none). The layout of what a message brings says so.
+std::vector<char> find_gathered(const Program& p, const std::string& axis);
 
 // The program of `rank`. `dealt`: the microbatches of every rank of the batch axis
 // (deal_microbatches).

@@ -55,7 +55,7 @@ void gather_rows(LocalProgram& local, const Mesh& mesh, int rank);
 // moving so few bytes.
 //
 // Finds collectives of equal kind that do not depend on each other, puts them side by side and
-// gives them a group number (int "group"). Works on the logical program, because the order of
+// gives them a group number (CommOp::group). Works on the logical program, because the order of
 // exchanges has to be the same on all ranks.
 void group_collectives(Program& p);
 

@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "program/comm_op.h"
 #include "program/expr.h"
 #include "program/layout.h"
 #include "program/part.h"
@@ -40,7 +41,6 @@ enum class Role : int32_t {
   batch,
   whole_batch
 };
-enum class Phase : int32_t { forward, backward, update };
 // Where a tensor is kept between uses: on the device that computes, or away from it
 // (lower/schedule/stream.cpp).
 enum class Tier : int32_t { device, host, disk };
@@ -79,8 +79,15 @@ struct Op {
   Expr expr;  // pointwise
   Phase phase = Phase::forward;
   Site site;
-  OpId twin = kNone;  // backward: the forward op whose gradient this belongs to
-  int32_t stage = 0;  // pipeline stage (partition/stage.h), from 0
+  OpId twin = kNone;                   // backward: the forward op whose gradient this belongs to
+  int32_t stage = 0;                   // pipeline stage (partition/stage.h), from 0
+  std::shared_ptr<const CommOp> comm;  // of an exchange that a pass has added; null: nothing to say
+
+  const CommOp& exchange() const {
+    static const CommOp plain;
+    return comm ? *comm : plain;
+  }
+  void set_exchange(const CommOp& how) { comm = std::make_shared<const CommOp>(how); }
 };
 
 // A value, or a number in its place.

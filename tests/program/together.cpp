@@ -45,8 +45,7 @@ double add(double a, double b) {
 
 // In rank order, or from the leaves up, neighbours first.
 Values reduced(const std::vector<Values>& each, const Op& op) {
-  const bool largest = attr_text(op.attrs, "fn", "sum") == "max",
-             tree = attr_int(op.attrs, "tree", 0);
+  const bool largest = attr_text(op.attrs, "fn", "sum") == "max", tree = op.exchange().tree;
   std::vector<Values> sums = each;
   auto join = [&](size_t to, size_t from) {
     for (size_t i = 0; i < sums[to].size(); ++i)

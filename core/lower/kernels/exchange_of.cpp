@@ -23,12 +23,11 @@ Exchange described(const Op& op) {
   e.axis = attr_text(op.attrs, "axis", ""), e.origin = attr_text(op.attrs, "origin", "");
   e.where = op.site.line;
   e.name = op.site.region.empty() ? op.kind : op.site.region.str();
-  bool paired = op.kind == "send" || op.kind == "recv";
-  e.root_or_peer = static_cast<int32_t>(attr_int(op.attrs, paired ? "peer" : "root", 0));
-  e.tag = static_cast<int32_t>(attr_int(op.attrs, "tag", 0));
-  e.chunk = static_cast<int>(attr_int(op.attrs, "from_chunk", 0));
-  bool forward = attr_int(op.attrs, "from_phase", 0) == static_cast<int64_t>(Phase::forward);
-  e.segment = forward ? Segment::forward : Segment::backward;
+  const CommOp& how = op.exchange();
+  const bool paired = op.kind == "send" || op.kind == "recv";
+  e.root_or_peer = paired ? how.peer : static_cast<int32_t>(attr_int(op.attrs, "root", 0));
+  e.tag = how.tag, e.chunk = how.chunk;
+  e.segment = how.made_in == Phase::forward ? Segment::forward : Segment::backward;
   return e;
 }
 
@@ -71,7 +70,7 @@ Exchange exchange_of(const Program& p, const Op& op, const Mesh& mesh, int rank)
   } else if (op.kind == "permute") {
     make_permutation(e, attr_ints(op.attrs, "to"), me);
   }
-  if (attr_int(op.attrs, "tree", 0)) make_tree(e, ranks);
+  if (op.exchange().tree) make_tree(e, ranks);
   e.bytes_sent = e.sent_by(me, ranks);
   return e;
 }

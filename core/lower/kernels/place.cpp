@@ -132,7 +132,7 @@ class Placer {
   void reserve_rows() {
     for (size_t i = 0; i < p_.ops().size(); ++i) {
       const Op& op = p_.ops()[i];
-      if (!op.attrs.has("home")) continue;
+      if (op.exchange().row.empty()) continue;
       const auto own = rows_.place_in_row(static_cast<OpId>(i));
       if (!own) continue;
       preplace(op.out[0], own->storage, 0);

@@ -55,8 +55,7 @@ std::optional<Place> RowPlaces::place_in_row(OpId gather) const {
   const auto op_of = [&](OpId op) -> const Op& { return p.ops()[static_cast<size_t>(op)]; };
   const Op& op = op_of(gather);
   size_t r = 0;
-  while (r < storages_.size() && row(r).states.front()->name != attr_text(op.attrs, "home", ""))
-    ++r;
+  while (r < storages_.size() && op.exchange().row != row(r).states.front()->name) ++r;
   if (r == storages_.size() || storages_[r] == kNone || p.type(op.out[0]).bytes() != row(r).bytes ||
       !may_write(gather, r, 0, row(r).bytes))
     return std::nullopt;

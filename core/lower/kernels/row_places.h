@@ -25,8 +25,8 @@ class RowPlaces {
   bool has(const State* s) const { return row_of_.count(s) > 0; }
   // REQUIRES: has(s).
   Place place(const State* s, Strided layout);
-  // The place of this rank's pieces for the op `gather`, if its result can lie in the row that its
-  // attribute "home" names. REQUIRES: the row's states have been placed.
+  // The place of this rank's pieces for the op `gather`, if its result can lie in the row that it
+  // names (CommOp::row). REQUIRES: the row's states have been placed.
   std::optional<Place> place_in_row(OpId gather) const;
 
  private:

@@ -14,9 +14,10 @@ namespace {
 
 // Appends an exchange. Its result has the relation to the batch that x has; `shift` is how far the
 // batch dim moves.
-ValueId exchange(Program& p, const char* kind, ValueId x, Attrs attrs, const Member& me,
-                 int shift) {
+ValueId exchange(Program& p, const char* kind, ValueId x, Attrs attrs, const Member& me, int shift,
+                 bool tree = false) {
   Op op;
+  if (tree) op.set_exchange({.tree = true});
   op.kind = kind, op.attrs = std::move(attrs), op.in = {x};
   op.attrs.set("axis", me.axis), op.attrs.set("origin", me.origin);
   const Type type = op_def(kind).infer(args_of(p, op)).at(0);
@@ -26,9 +27,6 @@ ValueId exchange(Program& p, const char* kind, ValueId x, Attrs attrs, const Mem
                                from.batch_dim() == kNone ? kNone : from.batch_dim() + shift);
   return y;
 }
-
-// The attributes of an exchange that sums: in the order of the ranks, or in their tree.
-Attrs in_order(const Member& me) { return me.tree ? Attrs{{"tree", int64_t{1}}} : Attrs{}; }
 
 bool equal(const Dims& segments) {
   return std::all_of(segments.begin(), segments.end(), [&](int64_t n) { return n == segments[0]; });
@@ -100,12 +98,12 @@ ValueId trade(Program& p, ValueId x, const Placement& from, const Placement& to,
 
 // Turns summands into parts of the sum, or the rank's own samples into parts of everyone's samples.
 ValueId scatter(Program& p, ValueId x, const Placement& cut, const Member& me, const char* kind,
-                const Attrs& attrs = {}) {
+                bool tree = false) {
   const size_t dim = static_cast<size_t>(cut.dim);
   const int64_t n = static_cast<int64_t>(cut.segments.size()), k = cut.segments[0] / me.ranks;
   Dims dims = p.type(x).dims;
   ValueId wide = build::reshape(p, x, with_dim(dims, dim, {n, me.ranks, k}));
-  ValueId mine = exchange(p, kind, build::move_dim(p, wide, dim + 1, 0), attrs, me, -1);
+  ValueId mine = exchange(p, kind, build::move_dim(p, wide, dim + 1, 0), {}, me, -1, tree);
   return build::reshape(p, mine, with_dim(dims, dim, {n * k}));
 }
 
@@ -169,9 +167,8 @@ ValueId broadcast(Program& p, ValueId x, int root, const Member& me) {
 
 ValueId all_reduce(Program& p, ValueId x, const Member& me, const char* fn) {
   if (me.ranks == 1) return x;
-  Attrs attrs = fn == std::string("sum") ? in_order(me) : Attrs{};
-  attrs.set("fn", std::string(fn));
-  return exchange(p, "all_reduce", x, std::move(attrs), me, 0);
+  const std::string how = fn;
+  return exchange(p, "all_reduce", x, {{"fn", how}}, me, 0, me.tree && how == "sum");
 }
 
 ValueId move(Program& p, ValueId x, const Dims& dims, const Placement& from, const Placement& to,
@@ -181,7 +178,7 @@ ValueId move(Program& p, ValueId x, const Dims& dims, const Placement& from, con
   if (to.kind == Placement::samples) return gather_even(p, x, from, me, "sample_exchange");
   if (from.kind == Placement::partial) {
     bool scattered = to.kind == Placement::split && to.is_even(me.ranks) && equal(to.segments);
-    if (scattered) return scatter(p, x, to, me, "reduce_scatter", in_order(me));
+    if (scattered) return scatter(p, x, to, me, "reduce_scatter", me.tree);
     x = all_reduce(p, x, me);
   } else if (trades(from, to, me.ranks)) {
     return trade(p, x, from, to, me);

@@ -340,7 +340,10 @@ void CutPass::finish() {
   for (Op& op : p.mutable_ops()) {
     if (op.twin != kNone) op.twin = ops_[static_cast<size_t>(op.twin)];
     // If one rank needs an exchange for a value that it owns, the others must take part in it.
-    if (alone_ && is_exchange(op.kind)) op.attrs.set("always", int64_t{1});
+    if (!alone_ || !is_exchange(op.kind)) continue;
+    CommOp how = op.exchange();
+    how.awaited = true;
+    op.set_exchange(how);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "program/axes.h"
 #include "program/build.h"
 #include "program/op.h"
 #include "program/rewrite.h"
@@ -103,10 +104,15 @@ ValueId add_sample_index(Program& p, const DealtSamples& samples, int64_t rows, 
   return of_samples(p, append_op(p, std::move(op), {ORR_I64, {rows}}));
 }
 
-std::vector<char> find_gathered(const Program& p) {
+std::vector<char> find_gathered(const Program& p, const std::string& axis) {
+  const auto lies_over_axis = [&](ValueId v) {
+    const auto& all = p.value(v).layout.placements();
+    return std::any_of(all.begin(), all.end(),
+                       [&](const Layout::On& on) { return has_axis(axis, on.first); });
+  };
   std::vector<char> found(p.values().size());
   for (const Op& op : p.ops()) {
-    bool all = op.attrs.has("gathered");
+    bool all = op.kind == "recv" && !axis.empty() && lies_over_axis(op.out[0]);
     for (ValueId v : op.in) all = all || found[static_cast<size_t>(v)];
     if (op.kind == "sample_exchange") all = !all;
     for (ValueId v : op.out)

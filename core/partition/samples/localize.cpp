@@ -31,7 +31,7 @@ class Localizer {
     rows_ = microbatches.rows_per_call();
     padded_ = (microbatches.before + microbatches.total) * microbatches.rows > logical.batch_size();
     map_.assign(from_.values().size(), kNone);
-    gathered_ = find_gathered(from_);
+    gathered_ = find_gathered(from_, mesh_.gathered_axis());
     for (const Value& v : from_.values())
       if (v.state) local_.parts.push_back({v.state, v.part, v.tier});
     for (const Program::Together& list : from_.together()) seat(list);
@@ -284,8 +284,9 @@ class Localizer {
     if (mesh_.size_of(share.axis) == 1) return here;
     const auto reduced = mesh_.reduced.find(partial);
     const std::string origin = reduced == mesh_.reduced.end() ? "" : reduced->second.origin;
-    return to().add1("all_reduce", {here},
-                     {{"axis", share.axis}, {"origin", origin}, {"tree", int64_t{1}}});
+    const ValueId sum = to().add1("all_reduce", {here}, {{"axis", share.axis}, {"origin", origin}});
+    to().mutable_ops()[static_cast<size_t>(to().value(sum).producer)].set_exchange({.tree = true});
+    return sum;
   }
 
   // The result of an op that gathers the batch or takes samples of it; kNone for other ops.
@@ -371,7 +372,7 @@ class Localizer {
 
 bool is_awaited(const Op& op) {
   return op.kind == "send" || op.kind == "recv" || op.kind == "total" || op.kind == "batch_sum" ||
-         op.kind == "batch_gather" || op.attrs.has("always");
+         op.kind == "batch_gather" || op.exchange().awaited;
 }
 
 bool FlatBuffer::seated() const {

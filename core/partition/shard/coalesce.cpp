@@ -19,11 +19,13 @@ size_t at(int32_t i) { return static_cast<size_t>(i); }
 
 int64_t bytes_of(const Type& t) { return t.elements() * orr_dtype_bytes(t.dtype); }
 
+bool is_grouped(const Op& op) { return op.exchange().group != kNone; }
+
 bool can_join(const Program& p, const Op& op) {
   static const std::set<std::string> kinds = {"all_reduce", "all_gather", "reduce_scatter",
                                               "all_to_all", "permute",    "broadcast"};
   static const std::set<std::string> plain = {"axis", "origin", "fn", "ranks", "root", "to"};
-  return op.phase == Phase::update && kinds.count(op.kind) && op.in.size() == 1 &&
+  return op.phase == Phase::update && !op.comm && kinds.count(op.kind) && op.in.size() == 1 &&
          bytes_of(p.type(op.in[0])) < kTogether &&
          std::all_of(op.attrs.begin(), op.attrs.end(),
                      [](const auto& attr) { return plain.count(attr.first) > 0; });
@@ -95,7 +97,7 @@ class Grouper {
       Op op = old[order[i]];
       if (op.twin != kNone && at(op.twin) >= first_) op.twin = moved[at(op.twin) - first_];
       const int group = positions_[order[i]].group;
-      if (group != kNone && members_[at(group)] > 1) op.attrs.set("group", int64_t{group});
+      if (group != kNone && members_[at(group)] > 1) op.set_exchange({.group = group});
       for (ValueId v : op.out) p_.mutable_value(v).producer = static_cast<OpId>(first_ + i);
       p_.mutable_ops()[first_ + i] = std::move(op);
     }
@@ -116,11 +118,11 @@ class Merger {
   Program run() {
     for (const Op& op : from_.ops()) {
       if (is_exchange(op.kind) || reads_waiting(op)) {
-        const bool joins = op.attrs.has("group") && !waiting_.empty() &&
-                           attr_int(op.attrs, "group", 0) == group() && !reads_waiting(op);
+        const bool joins =
+            is_grouped(op) && !waiting_.empty() && op.comm->group == group() && !reads_waiting(op);
         if (!joins) flush();
       }
-      if (op.attrs.has("group"))
+      if (is_grouped(op))
         waiting_.push_back(op);
       else
         to_.append(op);
@@ -130,7 +132,7 @@ class Merger {
   }
 
  private:
-  int64_t group() const { return attr_int(waiting_.front().attrs, "group", 0); }
+  int32_t group() const { return waiting_.front().comm->group; }
 
   bool reads_waiting(const Op& op) const {
     return std::any_of(waiting_.begin(), waiting_.end(), [&](const Op& member) {
@@ -141,7 +143,7 @@ class Merger {
   void flush() {
     std::vector<Op> members = std::move(waiting_);
     waiting_.clear();
-    for (Op& op : members) op.attrs.erase("group");
+    for (Op& op : members) op.comm = nullptr;
     if (members.size() == 1) to_.append(members[0]);
     if (members.size() > 1) merge(members);
   }
@@ -187,9 +189,7 @@ class Merger {
 void group_collectives(Program& p) { Grouper(p).run(); }
 
 void merge_groups(Program& p) {
-  const bool any = std::any_of(p.ops().begin(), p.ops().end(),
-                               [](const Op& op) { return op.attrs.has("group"); });
-  if (any) p = Merger(p).run();
+  if (std::any_of(p.ops().begin(), p.ops().end(), is_grouped)) p = Merger(p).run();
 }
 
 }  // namespace orrery

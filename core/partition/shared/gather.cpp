@@ -29,15 +29,16 @@ std::vector<ValueId> gather_together(Program& p, const std::vector<Pieces>& tens
       if (const int64_t n = v == kNone ? 0 : p.type(v).elements(); n > 0)
         own.push_back(in_a_row(p, v, n));
   }
-  Attrs attrs = {{"axis", among.axis},
-                 {"origin", among.origin},
-                 {"counts", counts},
-                 {"me", int64_t{among.me}},
-                 {"always", int64_t{1}}};
-  if (!row.empty()) attrs.set("home", row);
+  const Attrs attrs = {{"axis", among.axis},
+                       {"origin", among.origin},
+                       {"counts", counts},
+                       {"me", int64_t{among.me}}};
   if (!own.empty()) own = {build::concat(p, own, 0)};
   const int64_t n = std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
-  const ValueId all = append_op(p, "all_gather", attrs, own, {dtype, {n}});
+  Op op;
+  op.kind = "all_gather", op.attrs = attrs, op.in = own;
+  op.set_exchange({.awaited = true, .row = row});
+  const ValueId all = append_op(p, std::move(op), {dtype, {n}});
   return sizes.size() == 1 ? std::vector{all} : build::split(p, all, 0, sizes);
 }
 

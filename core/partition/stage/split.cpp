@@ -23,7 +23,6 @@ class Splitter {
         me_(static_cast<size_t>(me)),
         to_(p.without_ops([this](ValueId v) { return concerns(v); })) {
     held_back_.assign(p.values().size(), false);
-    gathered_ = find_gathered(p);
   }
 
   StageShare run() {
@@ -118,9 +117,8 @@ class Splitter {
     Op m;
     m.kind = kind, m.phase = stage_ranks_.is_late(i) ? Phase::update : op.phase, m.site = op.site;
     m.stage = stage_ranks_.is_late(i) ? 0 : op.stage;
-    m.attrs = {{"axis", mesh_.pipe_axis},         {"origin", mesh_.scheduler},
-               {"peer", int64_t{peer}},           {"tag", int64_t{v}},
-               {"from_chunk", int64_t{op.stage}}, {"from_phase", static_cast<int64_t>(m.phase)}};
+    m.attrs = {{"axis", mesh_.pipe_axis}, {"origin", mesh_.scheduler}};
+    m.set_exchange({.peer = peer, .tag = v, .chunk = op.stage, .made_in = m.phase});
     return m;
   }
 
@@ -159,8 +157,6 @@ class Splitter {
     int64_t n = static_cast<int64_t>(scalars.size());
     Op all = message(scalars[0].maker, scalars[0].v, away ? "send" : "recv", peer);
     const Site site = all.site;
-    // Says that the op is not part of any tensor's update (partition/shard/chains.h).
-    all.attrs.set("moves_scalars", int64_t{1});
     std::vector<ValueId> parts;
     for (size_t k = 0; k < scalars.size(); ++k)
       parts.push_back(to_.new_value({dtype, {1}}, Role::activation));
@@ -169,7 +165,6 @@ class Splitter {
                    std::vector<ValueId> out) {
       Op op;
       op.kind = kind, op.attrs = attrs, op.in = std::move(in), op.out = std::move(out);
-      op.attrs.set("moves_scalars", int64_t{1});
       op.phase = Phase::update, op.site = site;
       append(std::move(op));
     };
@@ -196,7 +191,6 @@ class Splitter {
     Op m = message(i, v, "recv", peer);
     m.attrs.set("dtype", int64_t{value(v).type.dtype});
     m.attrs.set("dims", value(v).type.dims);
-    if (gathered_[static_cast<size_t>(v)]) m.attrs.set("gathered", int64_t{1});
     m.out = {v};
     if (!stage_ranks_.is_late(i)) {
       int forward = INT32_MAX, backward = -1, made = from_.ops()[i].stage;
@@ -235,7 +229,6 @@ class Splitter {
   std::map<Route, std::vector<Waiting>> waiting_;
   std::vector<size_t> delayed_;
   std::vector<char> held_back_;  // by value: it waits to travel or to be computed
-  std::vector<char> gathered_;
 };
 
 }  // namespace

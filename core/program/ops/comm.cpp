@@ -5,13 +5,9 @@
 // coordinates); the ranks that differ only in their coordinate on it take part. Text "origin" is
 // the strategy that asked for it. No kernel computes them, the communicator does.
 //
-//   all_reduce      x -> y like x: text "fn" = "sum" (default), "min", "max", in rank order; int
-//                   "tree" = 1: summed in the binary tree over the ranks (orrery/ops.h, LEAVES),
-//                   here and in reduce_scatter
+//   all_reduce      x -> y like x: text "fn" = "sum" (default), "min", "max", in rank order
 //   all_gather      x -> y[ranks, x's dims...]; with ints "counts" x[counts[me]] -> y[sum of
-//                   counts] (no x where that is 0); int "always" = 1: peers wait for it, needed
-//                   here or not; text "home": y is the new value of the states kept together with
-//                   the one so named
+//                   counts] (no x where that is 0)
 //   reduce_scatter  x[ranks, dims...] -> y[dims...]; with "counts" x[sum of counts] ->
 //                   y[counts[me]]
 //   all_to_all      x[ranks, dims...] -> y like x: y[c] is x[me] of coordinate c
@@ -20,8 +16,8 @@
 //                   alone adds it and makes it an all_to_all (partition/samples/localize.cpp)
 //   permute         x -> y like x: coordinate c's goes to ints "to"[c], a permutation
 //   broadcast       x -> y like x: the tensor of the rank with coordinate "root"
-//   send            x -> nothing; int "peer" (coordinate), int "tag"
-//   recv            -> y of ints "dims" and int "dtype"; "peer", "tag"
+//   send            x -> nothing; passes alone add it and recv, and say whose peer (CommOp)
+//   recv            -> y of ints "dims" and int "dtype"
 //
 // Two that move nothing: vary(x) is x as a value of each coordinate's own; coordinate() is this
 // rank's own, an i64 scalar (int "ranks": how many there are).

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the passes that distribute a program say of an exchange to each other and to lowering,
+// beside the attributes that the kind has for all who add it (program/ops/comm.cpp).
+#pragma once
+
+#include <cstdint>
+
+#include "base/name.h"
+#include "program/types.h"
+
+namespace orrery {
+
+enum class Phase : int32_t { forward, backward, update };
+
+struct CommOp {
+  // send and recv: the coordinate at the other end, and the number by which both ends know what
+  // travels.
+  int32_t peer = 0, tag = 0;
+  // send and recv: the chunk of the model and the phase of the action that makes what is sent.
+  int32_t chunk = 0;
+  Phase made_in = Phase::forward;
+  // Peers wait for it, whether its result is needed here or not.
+  bool awaited = false;
+  // A sum in the binary tree over the ranks (orrery/ops.h, LEAVES), not in their order.
+  bool tree = false;
+  // all_gather: the result is the new value of the states that are kept together with the one of
+  // this name. "": of none.
+  Name row = {};
+  // Collectives of one group are alike and do not depend on each other: they travel together.
+  int32_t group = kNone;
+};
+
+}  // namespace orrery

@@ -64,8 +64,8 @@ struct Placing {
   std::string axis, origin;
   std::map<std::string, PartsAsked> cuts;  // of parameters, by name
   std::map<ValueId, PartsAsked> values;    // of batch fields and computed values
-  // The segments (Placement::segments) of a parameter's cut dim, as the step's program has them. Other
-  // programs over the same parameters need them where they do not show them.
+  // The segments (Placement::segments) of a parameter's cut dim, as the step's program has them.
+  // Other programs over the same parameters need them where they do not show them.
   std::map<std::string, Dims> segments = {};
   int scatter = kNone;  // activations that are sums may be scattered over this dim
   // How many chunks a sum over a cut dim is a binary tree of; 0: one chunk for each rank, added in

@@ -58,8 +58,8 @@ class Layout {
   // Mesh axes, "a*b", on which every coordinate has a value of its own, each of the full shape
   // (program/varying.h). "": one value everywhere.
   const Name& varying() const { return all_->varying; }
-  // In the order in which they cut the value. One that is `whole` says that the samples of all ranks
-  // of the axis, which deals the batch, are here.
+  // In the order in which they cut the value. One that is `whole` says that the samples of all
+  // ranks of the axis, which deals the batch, are here.
   const std::vector<On>& placements() const { return all_->placements; }
 
   Layout with_batch(Batch batch, int32_t dim = kNone) const;

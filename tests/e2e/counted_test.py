@@ -38,7 +38,7 @@ class Copy:
 
     def update(self, g, step):
         """`step`: the run's, by which the rate goes."""
-        lr = self.fixed or 0.1 * (1 - step / 20)
+        lr = self.fixed or 0.1 * (1 - (step - 1) / 20)
         p, m, v, decay, kind = self.p, self.m, self.v, self.decay, self.kind
         self.count += 1
         if kind in NEWER:

@@ -265,7 +265,7 @@ orrery.compile(function(b) return nn.mse(net(b.x), b.x) end, {
                          r"--fit .*: nothing fits; \d+ samples? a microbatch .* take .* too much: add ranks")
 
     def test_options_that_do_not_belong_together(self):
-        self.assertIn("--rank requires --diff", self.refusal("--rank", 0, "examples/gpt.lua"))
+        self.assertIn("--rank 0: give --diff or --layouts", self.refusal("--rank", 0, "examples/gpt.lua"))
         self.assertIn("--rank 2: there are ranks 0 to 1", self.refusal("-n", 2, "--diff", "--rank", 2, "examples/gpt.lua"))
         self.assertIn("excludes", self.refusal("--diff", "--fit", "1GiB", "examples/gpt.lua"))
 

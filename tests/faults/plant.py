@@ -118,7 +118,7 @@ FAULTS = [
     ("each rank draws the random numbers of the first", "core/partition/samples/random_keys.cpp",
      'if (op.attrs.has("rng_id")) copy',
      'if (op.attrs.has("rng_id") && !PLANTED(16)) copy', ROWS),
-    ("segments of a cut layer overlap by one", "core/program/cut.cpp", "    at += n;\n  }\n  return ranges;",
+    ("segments of a cut layer overlap by one", "core/program/layout.cpp", "    at += n;\n  }\n  return ranges;",
      "    at += n - PLANTED(17);\n  }\n  return ranges;",
      EndToEnd("tensor_test", "Tensor.test_chunks_have_the_bits_of_one_process", 1)),
     ("groups of shards deal pieces wrongly", "core/partition/shard/units.cpp",

@@ -26,7 +26,7 @@ WORDS = {
     "sliced": ("microbatch steps", 0),
     "cell": ("pipeline action", 3),
     "cells": ("pipeline actions", 0),
-    "cut": ("sharding option", 16),
+    "cut": ("sharding option", 15),
     "ways": ("sharding options", 0),
     "piece": ("shard", 3),
     "pieces": ("shards", 8),

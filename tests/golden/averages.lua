@@ -3,18 +3,9 @@
 -- A small network and an average of it: a line for each step with the loss, and the sums of squares of the average's
 -- parameters and buffers. averages.py is the same in PyTorch, averages.json its figures.
 local orrery = require "orrery"
+local filled = require "filled"
 local nn, optim = orrery.nn, orrery.optim
 local args = orrery.args { kind = "", steps = 12, microbatches = 1, stack = "", again = "" }
-
-local function filled(n, rows, columns)
-  local list = {}
-  for i = 0, rows - 1 do
-    local row = {}
-    for j = 1, columns do row[j] = math.sin(0.7 * (i * columns + j - 1) + 1.3 * n) end
-    list[i + 1] = columns == 1 and row[1] or row
-  end
-  return list
-end
 
 local kinds = {
   ema = { decay = 0.9 }, mean = { decay = false }, late = { decay = false, from = 4, every = 3 },

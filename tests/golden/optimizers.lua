@@ -3,18 +3,9 @@
 -- A small network under one of the optimizers that `kind` names: a line for each step with its loss, then the sums of
 -- the squares of the parameters. optimizers.py is the same in PyTorch, optimizers.json its figures.
 local orrery = require "orrery"
+local filled = require "filled"
 local nn, optim = orrery.nn, orrery.optim
 local args = orrery.args { kind = "", steps = 8, microbatches = 1, stack = "", again = "" }
-
-local function filled(n, rows, columns)
-  local list = {}
-  for i = 0, rows - 1 do
-    local row = {}
-    for j = 1, columns do row[j] = math.sin(0.7 * (i * columns + j - 1) + 1.3 * n) end
-    list[i + 1] = columns == 1 and row[1] or row
-  end
-  return list
-end
 
 local kinds = {
   rmsprop = function() return optim.rmsprop { lr = 0.02, alpha = 0.9, decay = 0.1, eps = 1e-3 } end,

@@ -32,8 +32,8 @@ struct Answers {
   std::string gone;   // "rank 0 died": why nobody can be asked
 };
 
-// Asks a rank; one that was waited for in vain a second time, for a machine may pause one process
-// for as long as an answer may take, and the wrong rank would be named.
+// Asks a rank, and asks it again if it was waited for in vain: a machine may pause a process for as
+// long as an answer may take, and a rank that lives would be named.
 int ask_again(const orr_comm_boot& boot, int rank, int64_t waited_ns, char* what, size_t capacity) {
   const int64_t begun = now_ns();
   const int answer = ask(boot, rank, waited_ns, what, capacity);

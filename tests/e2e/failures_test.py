@@ -11,7 +11,7 @@ import sys
 import tempfile
 import unittest
 
-from program import BUILD, HERE, Job, orrery
+from program import BUILD, HERE, Job, orrery, under_way
 
 DEADLINE = 2
 RANKS = 3
@@ -34,11 +34,12 @@ def told(job, who):
 
 class Failures(unittest.TestCase):
     def start(self):
-        job = Job("run", "-n", RANKS, "--threads", 1, "forever.lua", cwd=HERE / "bad",
-                  ORRERY_DEADLINE=str(DEADLINE))
-        self.addCleanup(job.end)
-        self.assertEqual(job.process.stdout.readline(), "under way\n")
-        return job
+        def forever():
+            job = Job("run", "-n", RANKS, "--threads", 1, "forever.lua", cwd=HERE / "bad",
+                      ORRERY_DEADLINE=str(DEADLINE))
+            self.addCleanup(job.end)
+            return job
+        return under_way(forever)
 
     def check_end(self, job, code):
         job.finish(30)

@@ -13,7 +13,7 @@ import threading
 import time
 import unittest
 
-from program import HERE, Job, orrery
+from program import HERE, Job, orrery, under_way
 
 DEADLINE = 2
 TAG = f"orr{os.getpid()}h"
@@ -110,10 +110,11 @@ class TwoHosts(TwoHostsAlone):
         return job
 
     def start(self):
-        job = self.on_hosts({1: 2, 2: 2}, "--threads", 1, "forever.lua", cwd=HERE / "bad",
-                            ORRERY_DEADLINE=str(DEADLINE))
-        self.assertEqual(job.process.stdout.readline(), "under way\n")
-        return job
+        return self.forever({1: 2, 2: 2})
+
+    def forever(self, slots):
+        return under_way(lambda: self.on_hosts(slots, "--threads", 1, "forever.lua", cwd=HERE / "bad",
+                                               ORRERY_DEADLINE=str(DEADLINE)))
 
     def strike(self, victim, blow):
         """A job one of whose ranks has just got the signal, and when that was."""

@@ -136,6 +136,29 @@ void check_gathered(const Mesh& mesh, int64_t microbatches) {
        microbatches, all, ranks, axis, mesh.one_by_one ? more : "");
 }
 
+// Checks the conditions for exchanges of parameters and gradients for each microbatch
+// (orr_shard::each): all ranks that share the batch take part in each.
+void check_each(const Mesh& mesh, int64_t microbatches) {
+  const auto asked = std::find_if(mesh.sharded.begin(), mesh.sharded.end(),
+                                  [](const auto& entry) { return entry.second.each; });
+  if (asked == mesh.sharded.end()) return;
+  const Sharded& how = asked->second;
+  auto refuse = [&](const std::string& why) {
+    fail(ORR_INVALID, "strategy.{}: each exchanges for each microbatch, {}", how.origin, why);
+  };
+  if (!mesh.one_by_one)
+    refuse("and all of a rank's run in one call: add strategy.accumulate{}, or leave each out");
+  if (how.what < ORR_SHARD_PARAM && !mesh.fast_sums)
+    refuse(
+        "which only sends gradients where parameters are whole, and these only under reduce = "
+        "\"fast\" of compile: set it, or leave each out");
+  if (microbatches % mesh.batch_ranks() != 0)
+    refuse(
+        fmt::format("and {} are not the same number on each of the {} ranks that share the "
+                    "batch: give a multiple of {}, or leave each out",
+                    microbatches, mesh.batch_ranks(), mesh.batch_ranks()));
+}
+
 // Takes sharding back from parameters that are cut over an axis that deals the batch: the gradient
 // of each part is complete on the rank that has the part.
 void keep_cut_whole(Mesh& mesh) {
@@ -274,6 +297,7 @@ void complete_step(Program& p, Mesh& mesh, int64_t microbatches, bool training,
          "another: leave out the strategy that orders microbatches",
          mesh.dedicated_by);
   if (!mesh.gathered_axis().empty()) check_gathered(mesh, microbatches), keep_cut_whole(mesh);
+  if (training) check_each(mesh, microbatches);
   if (!mesh.placed.empty()) order_placings(p, mesh);
   read_copies(p, mesh);
   tell_states(p, mesh.apart);

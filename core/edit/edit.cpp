@@ -244,8 +244,9 @@ orr_status* shard(orr_program* e, int32_t value, const orr_shard* how) {
       fail_second_shard(*e->program, v, known->second.origin);
     const int64_t ahead = how->size > offsetof(orr_shard, ahead) ? how->ahead : 1;
     if (ahead < 0) fail(ORR_INVALID, "{} units ahead: give 0 or more", ahead);
+    const bool each = how->size > offsetof(orr_shard, each) && how->each != 0;
     e->mesh->sharded[v.name] = {axis,      e->strategy,    how->unit, how->owner,
-                                how->what, how->keep != 0, ahead};
+                                how->what, how->keep != 0, ahead,     each};
   });
 }
 

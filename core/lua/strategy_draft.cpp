@@ -49,7 +49,8 @@ void shard(Draft& d, Id value, const Table& options) {
                          static_cast<int32_t>(options.integer("unit")),
                          static_cast<int32_t>(options.integer("owner")),
                          options.flag("keep") ? 1 : 0,
-                         options.integer("ahead")};
+                         options.integer("ahead"),
+                         options.flag("each") ? 1 : 0};
   edit(d, &orr_edit::shard, value.number, &how);
 }
 
@@ -97,7 +98,8 @@ std::vector<Api> draft_edit_api() {
        "@option unit: integer = 0; parameters of equal number travel together "
        "@option owner: integer = -1; the coordinate that holds it whole; -1: cut evenly "
        "@option keep: boolean = false; param: what forward gathered stays for backward "
-       "@option ahead: integer = 1; param: units gathered ahead of the one in use",
+       "@option ahead: integer = 1; param: units gathered ahead of the one in use "
+       "@option each: boolean = false; gathered, and gradients sent, for each microbatch",
        call<shard>},
       {"Draft:idle(axis: string, ranks: integer); Gives no microbatches to the first ranks of "
        "the axis that deals the batch.",

@@ -52,6 +52,7 @@ struct Total {
   int64_t early = kNone;
   // An axis that also deals the batch, and all of whose ranks' samples are on this rank; "": none.
   std::string gathered = {};
+  bool in_pieces = false;  // each microbatch's is a piece of the ranks' sum already (CommOp::each)
 
   bool is_cut() const { return !count.empty(); }
 };

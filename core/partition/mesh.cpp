@@ -19,6 +19,12 @@ int stride_of(const Mesh& mesh, const std::string& axis) {
 
 }  // namespace
 
+std::string Mesh::replicas_of(const std::string& axis) const {
+  for (const SplitAxis& h : split_axes)
+    if (h.inner == axis) return with_axis(without_axis(gradient_axis(), h.axis), h.outer);
+  return without_axis(gradient_axis(), axis);
+}
+
 std::string Mesh::maker_of(const std::string& product) const {
   for (const Axis& axis : axes)
     if (has_axis(product, axis.name)) return axis.strategy;

@@ -45,6 +45,7 @@ struct Sharded {
   int what = 0;              // ORR_SHARD_STATE, _GRADIENT, _PARAM
   bool keep = false;         // gathered parameters stay from forward to backward
   int64_t ahead = 1;         // units gathered ahead of the one in use
+  bool each = false;         // gathered, and its gradients sent, for each microbatch (orr_shard)
 };
 
 // An axis that is also used as the product of two: `inner` varies fastest.
@@ -170,6 +171,9 @@ struct Mesh {
   // The axes that deal the batch and over which gradients are summed, and how many ranks they have.
   std::string gradient_axis() const { return without_axis(batch_axis, apart); }
   int gradient_ranks() const { return size_of(gradient_axis()); }
+  // The axes over which gradients are summed, without this one of them, or the inner half of one.
+  // Ranks that differ only on these hold the same shard of what is cut over it.
+  std::string replicas_of(const std::string& axis) const;
   // The strategy that made the outermost axis of a product, "" if there is none.
   std::string maker_of(const std::string& product) const;
   // An axis may be a product (program/axes.h).

@@ -97,19 +97,32 @@ std::vector<Action> one_after_another(const Program& p, int64_t calls) {
   return actions;
 }
 
-std::vector<Segment> segments_of(const Program& p, bool apart, bool split) {
-  // Whether the op makes, or sends, only values that are the same for all microbatches.
-  auto once = [&](const Op& op) {
+std::vector<bool> once_a_step(const Program& p) {
+  std::vector<char> of_each(p.values().size());
+  std::vector<bool> once;
+  for (const Op& op : p.ops()) {
     const std::vector<ValueId>& made = op.kind == "send" ? op.in : op.out;
-    return std::all_of(made.begin(), made.end(),
-                       [&](ValueId v) { return p.value(v).batch() == Batch::none; });
-  };
+    const bool each = op.exchange().each || std::any_of(op.in.begin(), op.in.end(), [&](ValueId v) {
+                        return of_each[static_cast<size_t>(v)] != 0;
+                      });
+    for (ValueId v : op.out) of_each[static_cast<size_t>(v)] = each;
+    once.push_back(!each && std::all_of(made.begin(), made.end(), [&](ValueId v) {
+      return p.value(v).batch() == Batch::none;
+    }));
+  }
+  return once;
+}
+
+std::vector<Segment> segments_of(const Program& p, bool apart, bool split) {
+  const std::vector<bool> once = once_a_step(p);
   std::vector<Segment> found;
-  for (const Op& op : p.ops())
-    found.push_back(op.phase == Phase::update    ? Segment::update
-                    : apart && once(op)          ? Segment::prologue
-                    : op.phase == Phase::forward ? Segment::forward
-                                                 : Segment::backward);
+  for (size_t i = 0; i < p.ops().size(); ++i) {
+    const Phase phase = p.ops()[i].phase;
+    found.push_back(phase == Phase::update    ? Segment::update
+                    : apart && once[i]        ? Segment::prologue
+                    : phase == Phase::forward ? Segment::forward
+                                              : Segment::backward);
+  }
   if (!split) return found;
   std::set<ValueId> sent;  // values of backward from which a sent value is computed
   for (size_t i = p.ops().size(); i-- > 0;) {

@@ -33,7 +33,11 @@ using ActionTables = std::vector<std::vector<Action>>;  // by coordinate of the 
 // F0 B0 F1 B1 ... of every chunk that the program has.
 std::vector<Action> one_after_another(const Program& p, int64_t calls);
 
-// The segment of each op. `apart`: ops that do not depend on the batch are `prologue`. `split`:
+// By op: whether it makes, or sends, only what is the same for all microbatches, from nothing that
+// is gathered for each of them (CommOp::each).
+std::vector<bool> once_a_step(const Program& p);
+
+// The segment of each op. `apart`: ops that run once_a_step are `prologue`. `split`:
 // backward ops from which no send follows are `weight`.
 std::vector<Segment> segments_of(const Program& p, bool apart, bool split);
 

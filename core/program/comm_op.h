@@ -25,8 +25,11 @@ struct CommOp {
   // A sum in the binary tree over the ranks (orrery/ops.h, LEAVES), not in their order.
   bool tree = false;
   // all_gather: the result is the new value of the states that are kept together with the one of
-  // this name. "": of none.
+  // this name (lower/kernels/row_places.h). "": of none.
   Name row = {};
+  // Where microbatches run one after another: it runs for each. A gathering of what is the same for
+  // all would run once otherwise; a reduce_scatter takes the sums of that microbatch alone.
+  bool each = false;
   // Collectives of one group are alike and do not depend on each other: they travel together.
   int32_t group = kNone;
 };

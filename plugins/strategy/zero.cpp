@@ -33,6 +33,8 @@ constexpr orr_option kOptions[] = {
     {"reshard", ORR_ATTR_INT, 0, "1",
      "stage 3: 1 gathers again for backward, 0 keeps what forward gathered"},
     {"prefetch", ORR_ATTR_INT, 0, "1", "stage 3: units gathered ahead of the one in use"},
+    {"each", ORR_ATTR_INT, 0, "0",
+     "stages 2, 3: 1 gathers parameters and sends gradients for each microbatch, not once a step"},
     {"offload", ORR_ATTR_TEXT, 0, "none",
      "where what lies in pieces is kept between uses: host memory or disk"},
     {"directory", ORR_ATTR_TEXT, 0, "",
@@ -148,6 +150,8 @@ void check_options(const Editing& e) {
   if (e.how.ahead < 0)
     refuse("prefetch of " + std::to_string(e.how.ahead) + " units: give 0 or more");
   if (e.stage < 3 && e.how.ahead != 1) refuse("prefetch is for stage 3, which gathers parameters");
+  if (e.stage < 2 && e.how.each)
+    refuse("each is for stages 2 and 3, in which gradients or parameters lie in pieces");
   if (e.offload != "none" && e.offload != "host" && e.offload != "disk")
     refuse("there is no offload '" + e.offload + "': none, host or disk");
   if (e.offload != "disk" && !e.directory.empty())
@@ -198,7 +202,8 @@ orr_status* transform(void*, orr_program* program, const orr_edit* edit, const o
              0,
              -1,
              integer("reshard", 1) == 0,
-             integer("prefetch", 1)};
+             integer("prefetch", 1),
+             integer("each", 0) != 0};
     check_options(e);
     int32_t ranks = edit->axis_size(program, "batch");
     if (e.group == 0) e.group = ranks;

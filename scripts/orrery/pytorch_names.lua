@@ -228,7 +228,7 @@ M.strategy = {
   { "ddp", "orrery.strategy.data {}", "compile's default" },
   { "DistributedDataParallel", "orrery.strategy.data {}", "compile's default" },
   { "DataParallel", "orrery.strategy.data {}", "compile's default" },
-  { "FullyShardedDataParallel", "orrery.strategy.fsdp {}" },
+  { "FullyShardedDataParallel", "orrery.strategy.fsdp {}", "`each = true` where microbatches run one after another" },
   { "deepspeed", "orrery.strategy.zero { stage = 2 }" },
 }
 

@@ -16,6 +16,21 @@ DATA, LOOP = "strategy.data {}", "strategy.accumulate {}"
 PIPELINE = 'strategy.pipeline { size = 2, schedule = "1f1b" }, strategy.data {}'
 
 
+def each(more="stage = 3"):
+    """ZeRO whose exchanges are those of each microbatch."""
+    return f"strategy.zero {{ {more}, each = true }}"
+
+
+TENSOR_CUT = each('stage = 3, cut = "tensor"')
+ZBV = 'strategy.pipeline { size = 2, schedule = "zbv" }'
+EACH = (
+    (2, f"{DATA}, {each()}, {LOOP}"), (2, f"{DATA}, {each('stage = 2')}, {LOOP}"), (2, f"{DATA}, {TENSOR_CUT}, {LOOP}"),
+    (4, f"{DATA}, {each('stage = 3, group = 2')}, {LOOP}"), (4, f"{PIPELINE}, {each()}"),
+    (4, f"{ZBV}, {DATA}, {each('stage = 3, reshard = 0')}, strategy.recompute {{}}"),
+    (4, f"strategy.tensor {{ size = 2 }}, {DATA}, {each()}, {LOOP}"),
+)
+
+
 class Reduce(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -33,9 +48,9 @@ class Reduce(unittest.TestCase):
         self.assertEqual(run.code, 0, run.err)
         return [float(x) for line in re.findall(r"^step \d+ loss (\S+) norm (\S+)$", run.out, re.M) for x in line]
 
-    def planned_gradients(self, ranks, stack, reduce):
+    def planned_gradients(self, ranks, stack, reduce, words=()):
         """The bytes of gradients for each parameter."""
-        plan = self.command("plan", ranks, stack, reduce, ["tie=false"])
+        plan = self.command("plan", ranks, stack, reduce, ["tie=false", *words])
         self.assertEqual(plan.code, 0, plan.err)
         self.assertEqual("  reduce  fast" in plan.out, reduce == "fast")
         return max(float(x) for x in re.findall(r"([\d.]+) gradient", plan.out))
@@ -47,13 +62,37 @@ class Reduce(unittest.TestCase):
                 (2, f"{DATA}, strategy.zero {{ stage = 1 }}", ()),
                 (3, f"{DATA}, strategy.zero {{ stage = 3 }}, {LOOP}", odd), (2, PIPELINE, ()), (4, PIPELINE, odd),
                 (3, "strategy.server { dedicated = 1 }", odd), (2, "strategy.average { every = 2 }", ()),
-                (2, f"strategy.tensor {{}}, {LOOP}", ())):
+                (2, f"strategy.tensor {{}}, {LOOP}", ()), *((n, stack, ()) for n, stack in EACH)):
             with self.subTest(ranks=ranks, stack=stack):
                 exact, fast = (self.losses(ranks, stack, reduce, words) for reduce in ("canonical", "fast"))
                 self.assertEqual(len(exact), 20)
                 self.assertNotEqual(exact, fast)
                 for a, b in zip(exact, fast):
                     self.assertAlmostEqual(a, b, delta=1e-4)
+
+    def test_exchanges_for_each_microbatch_keep_less(self):
+        def planned(zero):
+            stack = f"{DATA}, {zero}, {LOOP}"
+            plan = self.command("plan", 4, stack, "fast", ["batch=32", "microbatches=16"]).out
+            peak = max(int(n) for n in re.findall(r"arena peak +(\d+)", plan))
+            return peak, self.planned_gradients(4, stack, "fast", ["batch=32", "microbatches=16"])
+        whole, once = planned("strategy.zero { stage = 3 }")
+        in_parts, of_each = planned(each())
+        self.assertGreater(once, 4)        # f32 of every parameter
+        self.assertLess(of_each, 1.1)      # of a fourth of them
+        self.assertLess(in_parts, whole / 2)
+
+    def test_refuses_exchanges_for_each_microbatch(self):
+        odd = ["batch=12", "microbatches=3"]
+        for stack, reduce, words, why in (
+                (f"{DATA}, {each()}", "fast", (), "all of a rank's run in one call: add strategy.accumulate{}"),
+                (f"{DATA}, {each('stage = 2')}, {LOOP}", "canonical", (), 'these only under reduce = "fast"'),
+                (f"{DATA}, {each('stage = 1')}, {LOOP}", "fast", (), "each is for stages 2 and 3"),
+                (f"{DATA}, {each()}, {LOOP}", "fast", odd, "3 are not the same number on each of the 2 ranks")):
+            with self.subTest(stack=stack):
+                run = self.command("run", 2, stack, reduce, words)
+                self.assertNotEqual(run.code, 0)
+                self.assertIn(why, run.err)
 
     def test_keeps_one_gradient_for_all_microbatches(self):
         for ranks, stack in ((1, f"{DATA}, {LOOP}"), (2, PIPELINE), (2, f"{DATA}, strategy.zero {{}}, {LOOP}")):

@@ -50,6 +50,7 @@ for zero in ("stage = 1, bucket = 5000", "stage = 2, bucket = 5000", "stage = 2,
              "stage = 3, bucket = 5000, cut = \"tensor\""):
     ROWS += [(f"{{ strategy.data{{}}, strategy.zero{{ {zero} }} }}", (3,), ("gpt",))]
 ZERO3 = "strategy.zero{ stage = 3 }"
+EACH = "strategy.zero{ stage = 3, each = true }"
 WHOLE = ('strategy.zero{ cut = "tensor" }', 'strategy.zero{ stage = 3, cut = "tensor" }')
 ROWS += [
     ("{ strategy.data{}, strategy.fsdp{ units = \"blocks.*,head\" } }", (3,), ("gpt",)),
@@ -64,6 +65,8 @@ ROWS += [
 ROWS += [
     ("{ strategy.data{}, strategy.zero{ stage = 3, group = 2 } }", (4, 6), MODELS),
     (f"{{ strategy.data{{}}, {ZERO3}, strategy.accumulate{{}} }}", (2, 3), MODELS),
+    (f"{{ strategy.data{{}}, {EACH}, strategy.accumulate{{}} }}", (2, 4), MODELS),
+    (f"{{ strategy.pipeline{{ size = 2 }}, strategy.data{{}}, {EACH} }}", (4,), ("gpt",)),
     (f"{{ strategy.data{{}}, {ZERO3}, strategy.recompute{{}} }}", (2,), ("gpt",)),
     (f"{{ strategy.pipeline{{ size = 2 }}, own{{}}, {ZERO3} }}", (4,), ("gpt",)),
     (f"{{ strategy.data{{}}, {ZERO3}, strategy.accumulate{{}}, strategy.recompute{{}} }}", (3,), ("gpt",)),

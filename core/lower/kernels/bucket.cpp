@@ -39,18 +39,21 @@ class Filler {
 
  private:
   // What the members of a bucket have in common: the ranks that complete them; where microbatches
-  // run in a call each, segment and chunk; and, where training state is sharded, the unit and the
-  // use of its parameters.
+  // run in a call each, segment and chunk; where training state is sharded, the unit and the use of
+  // its parameters; and whether they are pieces (Total::in_pieces), of which each is a bucket alone,
+  // so that it takes memory only when it is complete.
   using Key =
-      std::tuple<std::string, std::string, int32_t, Segment, int, int64_t, int64_t, int64_t>;
+      std::tuple<std::string, std::string, int32_t, Segment, int, int64_t, int64_t, int64_t, bool>;
 
   Key key_of(const Total& t) const {
     const Value& v = plan_.local.program.value(t.partial);
     size_t maker = static_cast<size_t>(v.producer);
     if (!microbatches_.one_by_one)
-      return {t.axis, t.gathered, v.type.dtype, Segment::backward, 0, t.unit, t.use, t.early};
+      return {t.axis, t.gathered, v.type.dtype, Segment::backward, 0, t.unit,
+              t.use,  t.early,    false};
     const int stage = plan_.local.program.ops()[maker].stage;
-    return {t.axis, "", v.type.dtype, plan_.segments[maker], stage, t.unit, t.use, t.early};
+    return {t.axis, "",      v.type.dtype, plan_.segments[maker], stage, t.unit,
+            t.use,  t.early, t.in_pieces};
   }
 
   // Whether a bucket is a stack of tree nodes.
@@ -71,7 +74,7 @@ class Filler {
       check_reduced(t, v, reduced == mesh_.reduced.end() ? "" : reduced->second.axis);
       int64_t limit = t.is_cut() || reduced == mesh_.reduced.end() ? 0 : reduced->second.bucket;
       size_t& at = open.try_emplace(key_of(t), SIZE_MAX).first->second;
-      if (at == SIZE_MAX || full(buckets_[at], limit)) {
+      if (at == SIZE_MAX || full(buckets_[at], limit) || t.in_pieces) {
         at = buckets_.size();
         buckets_.push_back(fresh(v.type.dtype, t));
         if (t.is_cut()) buckets_[at].op = ORR_COLL_TREE_REDUCE_SCATTER;
@@ -170,7 +173,9 @@ class Filler {
   void settle(Exchange& b) {
     int64_t element = orr_dtype_bytes(b.dtype);
     Storage s;
-    s.region = b.axis.empty() ? Region::arena : Region::comm, s.category = "gradient";
+    // Pieces differ in size from rank to rank; registered memory has one size.
+    const bool pieces = total(b.totals[0]).in_pieces;
+    s.region = b.axis.empty() || pieces ? Region::arena : Region::comm, s.category = "gradient";
     s.bytes = static_cast<uint64_t>(b.count * element);
     s.slots = room(total(b.totals[0]));
     if (stacks()) s.by = Slots::stack;
@@ -200,11 +205,12 @@ class Filler {
         move(plan_.places[static_cast<size_t>(whole)].storage, storage, offset);
       }
     }
-    b.name = fmt::format("bucket {}", plan_.buckets());
+    b.name = pieces ? fmt::format("pieces {}", named_pieces_++)
+                    : fmt::format("bucket {}", named_buckets_++);
     b.bytes_sent = b.sent_by(me, ranks(b.axis));
     if (microbatches_.one_by_one) {
-      auto [axis, gathered, dtype, segment, chunk, unit, use, early] = key_of(total(b.totals[0]));
-      b.segment = segment, b.chunk = chunk;
+      const auto key = key_of(total(b.totals[0]));
+      b.segment = std::get<3>(key), b.chunk = std::get<4>(key);
       if (stacks()) add_merge(b);
     }
     plan_.exchanges.push_back(std::move(b));
@@ -287,23 +293,55 @@ class Filler {
     });
   }
 
-  // Adds launches right behind the one that writes the storage. Those of one maker are in the order
-  // of the buckets, on every rank.
+  // The first step of the template that writes the storage.
+  size_t writer(int storage) const {
+    const auto writes = [&](const Step& s) {
+      if (s.kind == Step::post)
+        return plan_.exchanges[static_cast<size_t>(s.index)].recv.storage == storage;
+      const std::vector<Place>& out = plan_.launches[static_cast<size_t>(s.index)].out_at;
+      return std::any_of(out.begin(), out.end(),
+                         [&](const Place& at) { return at.storage == storage; });
+    };
+    const auto at = std::find_if(plan_.order.begin(), plan_.order.end(), writes);
+    if (at == plan_.order.end()) fail(ORR_FAILED, "nothing writes a sum of the batch");
+    return static_cast<size_t>(at - plan_.order.begin());
+  }
+
+  // Where launches go that use what this step of the template writes: right behind a launch and
+  // those that were added there; of an exchange that sends pieces, before the next of these, so
+  // that it travels meanwhile.
+  size_t behind(size_t writer) const {
+    const Step& maker = plan_.order[writer];
+    size_t next = writer + 1;
+    for (; next < plan_.order.size(); ++next) {
+      const Step& s = plan_.order[next];
+      if (maker.kind == Step::launch && !added_.count(s.kind == Step::launch ? s.index : kNone))
+        break;
+      if (maker.kind == Step::post && s.kind == Step::post && s.segment == maker.segment &&
+          s.chunk == maker.chunk &&
+          plan_.exchanges[static_cast<size_t>(s.index)].op ==
+              plan_.exchanges[static_cast<size_t>(maker.index)].op)
+        break;
+    }
+    return next;
+  }
+
+  // Adds launches behind the step that writes the storage. Those of one maker are in the order of
+  // the buckets, on every rank.
   template <class Add>
   void behind_maker(int storage, Add&& add) {
-    auto maker = std::find_if(plan_.order.begin(), plan_.order.end(), [&](const Step& s) {
-      if (s.kind != Step::launch) return false;
-      const Launch& l = plan_.launches[static_cast<size_t>(s.index)];
-      return std::any_of(l.out_at.begin(), l.out_at.end(),
-                         [&](const Place& at) { return at.storage == storage; });
-    });
-    auto next = maker + 1;
-    while (next != plan_.order.end() && next->kind == Step::launch && added_.count(next->index))
-      ++next;
-    auto after = next - plan_.order.begin(), end = static_cast<int64_t>(plan_.order.size());
+    const size_t maker = writer(storage);
+    const auto after = static_cast<int64_t>(behind(maker)),
+               end = static_cast<int64_t>(plan_.order.size());
+    const Step step = plan_.order[maker];
     Launcher launcher(plan_);
-    launcher.at(maker->segment, maker->chunk);
-    const Op op = plan_.launches[static_cast<size_t>(maker->index)].op;
+    launcher.at(step.segment, step.chunk);
+    Op op;
+    op.phase = Phase::backward;
+    if (step.kind == Step::launch)
+      op = plan_.launches[static_cast<size_t>(step.index)].op;
+    else
+      op.site.line = plan_.exchanges[static_cast<size_t>(step.index)].where;
     add(launcher, op);
     for (auto s = plan_.order.begin() + end; s != plan_.order.end(); ++s) added_.insert(s->index);
     std::rotate(plan_.order.begin() + after, plan_.order.begin() + end, plan_.order.end());
@@ -339,6 +377,7 @@ class Filler {
   const Microbatches& microbatches_;
   const std::vector<int64_t>& dealt_;
   std::vector<Exchange> buckets_;
+  int named_buckets_ = 0, named_pieces_ = 0;
   std::map<ValueId, int64_t> offsets_;
   std::map<std::pair<std::string, std::string>, int64_t> room_;  // by Total::axis and gathered
   std::set<int> added_;                                          // launches that fill buckets

@@ -16,7 +16,10 @@ namespace {
 class Fuser {
  public:
   explicit Fuser(LocalProgram& local)
-      : local_(local), p_(local.program), pinned_(read_from_outside(local)) {
+      : local_(local),
+        p_(local.program),
+        pinned_(read_from_outside(local)),
+        once_(once_a_step(local.program)) {
     size_t n = p_.ops().size();
     group_.resize(n), size_.resize(n), inlined_.resize(n);
     users_.resize(p_.values().size());
@@ -94,16 +97,16 @@ class Fuser {
   bool fits(size_t producer, size_t user) const {
     const Op &a = op(producer), &b = op(user);
     if (b.kind != "pointwise" || per_sample(a) != per_sample(b)) return false;
-    return constant(a) || (dims(producer) == dims(user) && run_together(a, b));
+    return constant(a) || (dims(producer) == dims(user) && run_together(producer, user));
   }
 
   // Whether two ops run in the same call: where microbatches run in a call each, segment and chunk
   // must be the same.
-  bool run_together(const Op& a, const Op& b) const {
+  bool run_together(size_t i, size_t k) const {
+    const Op &a = op(i), &b = op(k);
     if (!local_.microbatches.one_by_one || !per_sample(a)) return true;
-    return a.phase == b.phase && a.stage == b.stage && once(a) == once(b);
+    return a.phase == b.phase && a.stage == b.stage && once_[i] == once_[k];
   }
-  bool once(const Op& op) const { return p_.value(op.out[0]).batch() == Batch::none; }
 
   void rebuild() {
     std::vector<std::vector<size_t>> members(group_.size());
@@ -194,6 +197,7 @@ class Fuser {
   std::vector<Size> size_;                                        // by group
   std::vector<boost::container::small_vector<size_t, 2>> users_;  // by value
   std::vector<char> pinned_;                                      // by value: read from outside
+  const std::vector<bool> once_;                                  // by op (once_a_step)
   std::vector<char> inlined_;                                     // by op
   std::vector<int32_t> registers_;  // of the group being merged, by value; kNone: in none yet
   std::vector<ValueId> loaded_;     // the values that have a register

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "partition/samples/batch_rows.h"
+#include "partition/samples/flat_buffers.h"
 #include "partition/samples/random_keys.h"
 #include "partition/samples/turns.h"
 #include "program/build.h"
@@ -34,7 +35,7 @@ class Localizer {
     gathered_ = find_gathered(from_, mesh_.gathered_axis());
     for (const Value& v : from_.values())
       if (v.state) local_.parts.push_back({v.state, v.part, v.tier});
-    for (const Program::Together& list : from_.together()) seat(list);
+    local_.flat_buffers = flat_buffers_of(from_);
   }
 
   LocalProgram run() {
@@ -49,24 +50,6 @@ class Localizer {
 
  private:
   Program& to() { return local_.program; }
-
-  // Does nothing for states that already have memory: those of a compiled program, and those of
-  // another tier, which are copied through buffers of their own.
-  void seat(const Program::Together& list) {
-    if (std::any_of(list.states.begin(), list.states.end(),
-                    [&](ValueId v) { return from_.value(v).tier != Tier::device; }))
-      return;
-    FlatBuffer row;
-    row.room = list.room, row.axis = list.axis;
-    for (ValueId v : list.states) {
-      row.states.push_back(from_.value(v).state);
-      row.offsets.push_back(row.bytes);
-      row.bytes += from_.type(v).bytes();
-    }
-    bool bound =
-        std::any_of(row.states.begin(), row.states.end(), [](auto& s) { return s->bound; });
-    if (!bound || row.seated()) local_.flat_buffers.push_back(std::move(row));
-  }
 
   Type local_type(ValueId id) const {
     const Value& v = from_.value(id);
@@ -101,13 +84,17 @@ class Localizer {
   };
   Share share_of(const Op& op) const {
     const std::string gathered = reads_gathered(op) ? mesh_.gathered_axis() : "";
-    const std::string axis = without_axis(attr_text(op.attrs, "among", mesh_.batch_axis), gathered);
+    std::string axis = without_axis(attr_text(op.attrs, "among", mesh_.batch_axis), gathered);
+    if (is_own(op))  // a piece of what the ranks of the axis have added already
+      axis = mesh_.replicas_of(attr_text(op.attrs, "axis", ""));
     if (axis == mesh_.batch_axis && !mesh_.fast_sums)
       return {axis, "", microbatches_.first, microbatches_.count(), microbatches_.total};
     const std::vector<int64_t> first = microbatches_among(mesh_, dealt_, axis, rank_, gathered);
     const auto me = static_cast<size_t>(mesh_.coordinate(axis, rank_));
     return {axis, gathered, first[me], first[me + 1] - first[me], first.back()};
   }
+  size_t index_of(const Op& op) const { return static_cast<size_t>(&op - from_.ops().data()); }
+  bool is_own(const Op& op) const { return turns_.own[index_of(op)] != 0; }
   bool is_gathered(ValueId v) const { return gathered_[static_cast<size_t>(v)] != 0; }
   bool reads_gathered(const Op& op) const {
     return std::any_of(op.in.begin(), op.in.end(), [&](ValueId v) { return is_gathered(v); });
@@ -168,7 +155,7 @@ class Localizer {
   // The completed sum over the batch.
   ValueId total_of(ValueId partial, bool early = false) {
     const Op& maker = maker_of(partial);
-    if (!reads_any(from_, maker, Batch::sharded)) return value(partial);
+    if (!is_own(maker) && !reads_any(from_, maker, Batch::sharded)) return value(partial);
     if (early && maker.attrs.has("among"))
       throw Error(
           ORR_INVALID,
@@ -187,6 +174,7 @@ class Localizer {
       at->second = t.whole;
       t.axis = share.axis, t.nodes = share.nodes(), t.gathered = share.gathered;
       t.early = early ? turns_.group.at(partial) : kNone;
+      t.in_pieces = is_own(maker);
     }
     return at->second;
   }
@@ -201,6 +189,7 @@ class Localizer {
     to().set_site(op.site);
     to().set_phase(late ? Phase::update : op.phase);
     if (is_cut(op)) return cut_total(op);
+    if (is_own(op)) return emit_own(op);
     if (const ValueId v = stand_in(op); v != kNone) {
       map_[static_cast<size_t>(op.out[0])] = v;
       return;
@@ -208,11 +197,19 @@ class Localizer {
     if (microbatches_.one_by_one && reads_gathered(op) && sums_samples(op)) return emit_apart(op);
     Op copy = op;
     copy.phase = to().phase();
-    const bool early = turns_.early[static_cast<size_t>(&op - from_.ops().data())];
+    const bool early = turns_.early[index_of(op)];
     for (ValueId& v : copy.in) v = whole_of(v, early);
     if (padded_ && op.phase == Phase::forward && sums_samples(op)) leave_padding_out(op, copy);
     for (ValueId& v : copy.out) v = value(v);
     fit_attributes(op, copy);
+    to().append(std::move(copy));
+  }
+
+  void emit_own(const Op& op) {
+    Op copy = op;
+    copy.phase = to().phase();
+    for (ValueId& v : copy.in) v = value(v);
+    for (ValueId& v : copy.out) v = value(v);
     to().append(std::move(copy));
   }
 
@@ -373,15 +370,6 @@ class Localizer {
 bool is_awaited(const Op& op) {
   return op.kind == "send" || op.kind == "recv" || op.kind == "total" || op.kind == "batch_sum" ||
          op.kind == "batch_gather" || op.exchange().awaited;
-}
-
-bool FlatBuffer::seated() const {
-  const State& first = *states.front();
-  for (size_t i = 0; i < states.size(); ++i)
-    if (!first.memory || states[i]->memory != first.memory ||
-        states[i]->offset != first.offset + offsets[i])
-      return false;
-  return true;
 }
 
 LocalProgram localize(const Program& logical, const Microbatches& microbatches, const Mesh& mesh,

@@ -16,6 +16,7 @@ class TurnFinder {
 
   Turns run() {
     mark_early();
+    mark_own();
     mark_late();
     return std::move(turns_);
   }
@@ -64,13 +65,26 @@ class TurnFinder {
     }
   }
 
+  // The sum of the samples ends an own chain at its beginning.
+  void mark_own() {
+    turns_.own.assign(p_.ops().size(), false);
+    for (size_t i = p_.ops().size(); i-- > 0;) {
+      const Op& op = p_.ops()[i];
+      if (op.kind == "reduce_scatter" && op.exchange().each) turns_.own[i] = true;
+      if (!turns_.own[i]) continue;
+      for (ValueId v : op.in)
+        if (!reads_any(p_, maker_of(v), Batch::sharded))
+          turns_.own[static_cast<size_t>(p_.value(v).producer)] = true;
+    }
+  }
+
   // Ops that need a total run after the batch, whatever phase wrote them. So do linear ops on sums
   // over the batch: applied to each rank's tree nodes they would round differently on other ranks.
   void mark_late() {
     turns_.late.assign(p_.ops().size(), false);
     for (size_t i = 0; i < p_.ops().size(); ++i) {
       const Op& op = p_.ops()[i];
-      turns_.late[i] = !turns_.early[i] &&
+      turns_.late[i] = !turns_.early[i] && !turns_.own[i] &&
                        (op.phase == Phase::update || op.kind == "total" ||
                         op.kind == "batch_mean" || reads_any(p_, op, Batch::partial) ||
                         std::any_of(op.in.begin(), op.in.end(), [&](ValueId v) {

@@ -13,8 +13,9 @@ namespace orrery {
 struct Turns {
   std::vector<bool> live;  // by op (live_ops)
   // By op. `early`: it computes, from sums over the batch, what ops of samples read; it stays in
-  // its place among them. `late`: it waits for all samples, whatever its phase.
-  std::vector<char> early, late;
+  // its place among them. `late`: it waits for all samples, whatever its phase. `own`: it works on
+  // the sums of one microbatch, whose pieces leave the rank at once (CommOp::each).
+  std::vector<char> early, late, own;
   std::map<ValueId, int64_t> group;  // of sums that samples read; those of a group travel together
 };
 

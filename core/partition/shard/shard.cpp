@@ -10,10 +10,12 @@
 #include <orrery/strategy.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
-#include <set>
+#include <tuple>
 
 #include "partition/shard/chains.h"
+#include "partition/shard/early.h"
 #include "partition/shard/units.h"
 #include "partition/shared/blocks.h"
 #include "partition/shared/gather.h"
@@ -24,11 +26,6 @@
 namespace orrery {
 namespace {
 
-struct Range {
-  int64_t begin = 0, end = 0;
-  int64_t size() const { return end - begin; }
-};
-
 class Sharder {
  public:
   Sharder(const Program& p, const Mesh& mesh, int rank)
@@ -36,7 +33,11 @@ class Sharder {
         mesh_(mesh),
         rank_(rank),
         units_(find_units(p, mesh)),
-        chains_(p, units_, mesh.gradient_axis()) {}
+        chains_(p, units_, mesh.gradient_axis()),
+        scatters_(find_scatters(p, mesh, units_, chains_)) {
+    for (Scatter& s : scatters_)
+      for (auto& [member, sum] : s.sums) scatter_of_[sum] = &s;
+  }
 
   Program run() {
     to_ = from_.without_ops();
@@ -44,8 +45,8 @@ class Sharder {
       if (from_.values()[v].state) cut_state(static_cast<ValueId>(v));
     for (const Unit& unit : units_)
       to_.keep_together({unit.read, unit.how.axis, most_held(from_, unit)});
-    find_uses();
-    emit_early();
+    emit_early(from_, mesh_, rank_, units_, scatters_, to_);
+    to_.set_phase(Phase::update);
     find_rounds();
     for (int round = 0; round <= last_round_; ++round) emit_round(round);
     emit_updates();
@@ -58,7 +59,6 @@ class Sharder {
   const Unit& unit_of(const Chain& c) const { return units_[c.unit]; }
 
   // The elements of a chain's tensors that shard `s` holds, and those that this rank holds.
-  static Range held_by(const Dims& cuts, int s) { return {cuts[at(s)], cuts[at(s + 1)]}; }
   Range mine(const Chain& c) const {
     return held_by(*c.cuts, mesh_.coordinate(unit_of(c).how.axis, rank_));
   }
@@ -83,65 +83,11 @@ class Sharder {
       v.part = {{}, 0, 0};
   }
 
-  // Finds where units that lie in pieces are gathered: in forward, and again in backward unless
-  // they are kept. A unit is gathered before the first op that reads the unit `ahead` places before
-  // it.
-  void find_uses() {
-    std::map<ValueId, size_t> unit_of;
-    for (size_t u = 0; u < units_.size(); ++u)
-      for (ValueId v : units_[u].read)
-        if (units_[u].in_pieces()) unit_of[v] = u;
-    std::set<std::pair<Phase, size_t>> seen;
-    std::map<Phase, std::vector<OpId>> first;  // the first op that reads each unit, in their order
-    for (size_t i = 0; i < from_.ops().size(); ++i) {
-      const Op& op = from_.ops()[i];
-      std::set<size_t> read;
-      for (ValueId v : op.in)
-        if (const auto unit = unit_of.find(v); unit != unit_of.end()) read.insert(unit->second);
-      for (size_t unit : read) {
-        if (op.phase == Phase::update || !seen.insert({op.phase, unit}).second) continue;
-        std::vector<OpId>& uses = first[op.phase];
-        uses.push_back(static_cast<OpId>(i));
-        const Sharded& how = units_[unit].how;
-        const size_t ahead = std::min(uses.size() - 1, static_cast<size_t>(how.ahead));
-        if (op.phase == Phase::forward || !how.keep || !seen.count({Phase::forward, unit}))
-          gathered_before_[uses[uses.size() - 1 - ahead]].push_back(unit);
-      }
-    }
-  }
-
-  // Emits forward and backward.
-  void emit_early() {
-    std::vector<OpId> moved(from_.ops().size(), kNone);
-    for (size_t i = 0; i < moved.size(); ++i) {
-      Op op = from_.ops()[i];
-      if (op.phase == Phase::update) continue;
-      to_.set_phase(op.phase);
-      for (size_t unit : gathered_before_[static_cast<OpId>(i)]) gather(units_[unit]);
-      if (op.twin != kNone) op.twin = moved[at(op.twin)];
-      for (ValueId& v : op.in) v = now(v);
-      moved[i] = static_cast<OpId>(to_.ops().size());
-      to_.append(std::move(op));
-    }
-    now_.clear();  // the update works on pieces
-    to_.set_phase(Phase::update);
-  }
-
-  void gather(const Unit& unit) {
-    to_.set_site(from_.value(unit.read[0]).site);
-    std::vector<Pieces> pieces;
-    for (size_t m = 0; m < unit.read.size(); ++m)
-      pieces.push_back({{unit.read[m]}, unit.shards[m]});
-    const std::vector<ValueId> wholes = gathered(unit, pieces);
-    for (size_t m = 0; m < unit.read.size(); ++m)
-      now_[unit.read[m]] = build::reshape(to_, wholes[m], from_.type(unit.read[m]).dims);
-  }
-
   // Gathers values that lie in pieces as `unit.read` does.
   std::vector<ValueId> gathered(const Unit& unit, const std::vector<Pieces>& pieces,
                                 const std::string& row = "") {
     return gather_together(to_, pieces, from_.type(unit.read[0]).dtype,
-                           among(unit.how, mesh_, rank_), row);
+                           among(unit.how, mesh_, rank_), {.awaited = true, .row = row});
   }
 
   // An op belongs to the round after the gathers that it needs. Messages keep their order.
@@ -209,12 +155,6 @@ class Sharder {
     to_.append(std::move(copy));
   }
 
-  // The cuts of a tensor of n elements in a chain with these cuts. If n differs, the chain has one
-  // owner, which has the whole tensor.
-  static Dims cut_as(const Dims& cuts, int64_t n) {
-    return n == cuts.back() ? cuts : cut_alike(cuts, n);
-  }
-
   // The value that stands for v on this rank: the whole that was gathered before, or in the update
   // the rank's piece.
   ValueId now(ValueId v) const {
@@ -225,6 +165,8 @@ class Sharder {
   // Emits a total of which every rank gets its piece only. All ranks give their tree nodes of the
   // whole tensor.
   void emit_total(const Op& op, const Chain& c) {
+    if (const auto sent = scatter_of_.find(op.in[0]); sent != scatter_of_.end())
+      return complete(op, c, *sent->second);
     const Unit& unit = unit_of(c);
     const Dims cuts = cut_as(unit.pieces[c.member], from_.type(op.out[0]).elements());
     Dims begin, count;
@@ -248,11 +190,35 @@ class Sharder {
     if (pieces_per_shard(mesh_, unit.how) > 1) from_replicas(op.out[0], c);
   }
 
+  // The total of a sum whose pieces are sent after each microbatch: this rank's piece of it.
+  void complete(const Op& op, const Chain& c, Scatter& s) {
+    if (mine(c).size() == 0) return;
+    if (s.completed.empty()) complete_all(op, c, s);
+    const ValueId own = s.completed.at(c.member);
+    now_[op.out[0]] = has_all(c) ? build::reshape(to_, own, from_.type(op.out[0]).dims) : own;
+  }
+
+  void complete_all(const Op& op, const Chain& c, Scatter& s) {
+    Op total;
+    total.kind = "total", total.in = {s.piece}, total.site = op.site;
+    total.out = {piece_of(op.out[0], to_.type(s.piece).elements(), c)};
+    const ValueId all = total.out[0];
+    to_.append(std::move(total));
+    Dims sizes;
+    std::copy_if(s.own.begin(), s.own.end(), std::back_inserter(sizes),
+                 [](int64_t n) { return n > 0; });
+    const std::vector<ValueId> parts =
+        sizes.size() == 1 ? std::vector{all} : build::split(to_, all, 0, sizes);
+    size_t part = 0, member = 0;
+    for (auto& [index, sum] : s.sums)
+      if (s.own[member++] > 0) s.completed[index] = parts[part++];
+  }
+
   // Gathers a shard of a sum on all its replicas, of which each has one piece.
   void from_replicas(ValueId sum, const Chain& c) {
     const Unit& unit = unit_of(c);
     if (mine(c).size() == 0) return;
-    const std::string outer = replicas_of(mesh_, unit.how);
+    const std::string outer = mesh_.replicas_of(unit.how.axis);
     const int per = pieces_per_shard(mesh_, unit.how),
               first = mesh_.coordinate(unit.how.axis, rank_) * per;
     const Type& type = from_.type(sum);
@@ -374,8 +340,9 @@ class Sharder {
   int rank_;
   std::vector<Unit> units_;
   Chains chains_;
+  std::vector<Scatter> scatters_;
   Program to_;
-  std::map<OpId, std::vector<size_t>> gathered_before_;  // units, by op
+  std::map<ValueId, Scatter*> scatter_of_;  // by sum
   std::map<ValueId, ValueId> now_;
   std::map<std::pair<ValueId, const Dims*>, ValueId> parts_;  // parts of values that are whole
   std::map<ValueId, ValueId> everywhere_;  // tensor of a chain -> all of it, for the update

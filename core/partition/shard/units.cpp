@@ -25,7 +25,7 @@ std::vector<Dims> cut_for(const Dims& sizes, int pieces, int owner) {
 
 // Unit::piece_of.
 std::vector<int> owned_by_coordinate(const Mesh& mesh, const Sharded& how) {
-  const std::string sums = mesh.gradient_axis(), replicas = replicas_of(mesh, how);
+  const std::string sums = mesh.gradient_axis(), replicas = mesh.replicas_of(how.axis);
   std::vector<int> pieces;
   for (int c = 0; c < mesh.gradient_ranks(); ++c) {
     const int rank = mesh.peer(sums, c, 0);
@@ -114,12 +114,6 @@ Dims cut_alike(const Dims& like, int64_t n) {
   Dims cuts;
   for (int64_t c : like) cuts.push_back(c == like.back() ? n : 0);
   return cuts;
-}
-
-std::string replicas_of(const Mesh& mesh, const Sharded& how) {
-  for (const SplitAxis& h : mesh.split_axes)
-    if (h.inner == how.axis) return with_axis(without_axis(mesh.gradient_axis(), h.axis), h.outer);
-  return without_axis(mesh.gradient_axis(), how.axis);
 }
 
 int pieces_per_shard(const Mesh& mesh, const Sharded& how) {

@@ -51,15 +51,27 @@ std::vector<Unit> find_units(const Program& p, const Mesh& mesh);
 // The bytes of Unit::read on the rank that keeps most of it.
 uint64_t most_held(const Program& p, const Unit& unit);
 
-// The axes over which gradients are summed, without the axis of the shards. Ranks that differ only
-// on these axes hold the same shard.
-std::string replicas_of(const Mesh& mesh, const Sharded& how);
+// How many ranks hold the same shard (Mesh::replicas_of).
 int pieces_per_shard(const Mesh& mesh, const Sharded& how);
+
+// The elements of a tensor with these cuts that shard `s` holds.
+struct Range {
+  int64_t begin = 0, end = 0;
+  int64_t size() const { return end - begin; }
+};
+inline Range held_by(const Dims& cuts, int s) {
+  return {cuts[static_cast<size_t>(s)], cuts[static_cast<size_t>(s) + 1]};
+}
 
 // Whether a cut lies inside the tensor.
 bool cut_inside(const Dims& cuts);
 // Cuts of n elements that give all of them to one piece: the last piece of `like` that is not
 // empty.
 Dims cut_alike(const Dims& like, int64_t n);
+// The cuts of a tensor of n elements that lies as a parameter with these cuts. If n differs, one
+// rank holds both whole.
+inline Dims cut_as(const Dims& cuts, int64_t n) {
+  return n == cuts.back() ? cuts : cut_alike(cuts, n);
+}
 
 }  // namespace orrery

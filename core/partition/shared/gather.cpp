@@ -19,7 +19,7 @@ ValueId in_a_row(Program& p, ValueId v, int64_t n) {
 }  // namespace
 
 std::vector<ValueId> gather_together(Program& p, const std::vector<Pieces>& tensors, int32_t dtype,
-                                     const Among& among, const std::string& row) {
+                                     const Among& among, const CommOp& how) {
   Dims counts(tensors[0].cuts.size() - 1, 0), sizes;
   std::vector<ValueId> own;
   for (const Pieces& t : tensors) {
@@ -37,7 +37,7 @@ std::vector<ValueId> gather_together(Program& p, const std::vector<Pieces>& tens
   const int64_t n = std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
   Op op;
   op.kind = "all_gather", op.attrs = attrs, op.in = own;
-  op.set_exchange({.awaited = true, .row = row});
+  op.set_exchange(how);
   const ValueId all = append_op(p, std::move(op), {dtype, {n}});
   return sizes.size() == 1 ? std::vector{all} : build::split(p, all, 0, sizes);
 }

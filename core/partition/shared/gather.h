@@ -28,9 +28,8 @@ inline Among among(const Sharded& how, const Mesh& mesh, int rank) {
 
 // Returns each whole tensor, flat, on all of these ranks. One message carries a rank's pieces of
 // all tensors, one after another. It is carried out on every rank, also where the result is not
-// needed (CommOp::awaited). `row`: the whole tensors are to lie in the memory of consecutive
-// states; this is the name of the first (lower/kernels/row_places.h).
+// needed.
 std::vector<ValueId> gather_together(Program& p, const std::vector<Pieces>& tensors, int32_t dtype,
-                                     const Among& among, const std::string& row = "");
+                                     const Among& among, const CommOp& how = {.awaited = true});
 
 }  // namespace orrery

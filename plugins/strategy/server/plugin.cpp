@@ -68,7 +68,9 @@ void train_together(const orr::Program& p, int32_t servers, int64_t bucket) {
   const std::vector<orr::Param> params = orr::params_of(p.raw(), p.edit());
   const std::vector<orr::Owned> dealt = owners_of(params, servers, bucket);
   for (size_t i = 0; i < dealt.size(); ++i) {
-    orr_shard how = {sizeof how, ORR_SHARD_STATE, "data", dealt[i].unit, dealt[i].owner, 0, 0};
+    orr_shard how{};
+    how.size = sizeof how, how.what = ORR_SHARD_STATE, how.axis = "data";
+    how.unit = dealt[i].unit, how.owner = dealt[i].owner;
     orr::check(p.edit()->shard(p.raw(), params[i].value, &how));
   }
 }

@@ -75,7 +75,9 @@ constexpr bool early = fault("makes_an_axis_too_early") || fault("places_too_ear
 orr_status* too_early(void*, orr_program* program, const orr_edit* edit, const orr_options*) {
   return orr::guard([&] {
     const orr::Program p(program, edit);
-    const orr_shard how{sizeof(orr_shard), ORR_SHARD_PARAM, "data", 0, -1, 0, 1};
+    orr_shard how{};
+    how.size = sizeof how, how.what = ORR_SHARD_PARAM, how.axis = "data";
+    how.owner = -1, how.ahead = 1;
     if (fault("makes_an_axis_too_early")) orr::check(edit->axis(program, "early", 1));
     if (fault("remarks_too_early")) orr::check(edit->diag(program, "a line of the plan"));
     if (fault("loops_too_early")) orr::check(edit->loop(program));

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "partition/shard/early.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+#include <tuple>
+
+#include "partition/shared/gather.h"
+#include "program/build.h"
+#include "program/op.h"
+#include "program/rewrite.h"
+
+namespace orrery {
+namespace {
+
+size_t at(int32_t i) { return static_cast<size_t>(i); }
+
+// Where one gathering of a unit is read: in a phase, and where it is repeated for each microbatch
+// in a pipeline stage.
+struct Use {
+  Phase phase;
+  bool each;
+  int32_t stage;
+  size_t unit;
+  auto operator<=>(const Use&) const = default;
+};
+
+class Emitter {
+ public:
+  Emitter(const Program& from, const Mesh& mesh, int rank, const std::vector<Unit>& units,
+          std::vector<Scatter>& scatters, Program& to)
+      : from_(from), mesh_(mesh), rank_(rank), units_(units), once_(needed_once(from)), to_(to) {
+    for (size_t u = 0; u < units.size(); ++u)
+      for (ValueId v : units[u].read)
+        if (units[u].in_pieces()) unit_read_[v] = u;
+    for (Scatter& s : scatters) after_[s.ready].push_back(&s);
+  }
+
+  void run() {
+    find_uses();
+    std::vector<OpId> moved(from_.ops().size(), kNone);
+    for (size_t i = 0; i < moved.size(); ++i) {
+      Op op = from_.ops()[i];
+      if (op.phase == Phase::update) continue;
+      to_.set_phase(op.phase);
+      to_.set_stage(op.stage);
+      for (const Use& use : before_[static_cast<OpId>(i)]) gather(use);
+      if (op.twin != kNone) op.twin = moved[at(op.twin)];
+      for (ValueId& v : op.in) v = whole_for(static_cast<OpId>(i), v);
+      moved[i] = static_cast<OpId>(to_.ops().size());
+      to_.append(std::move(op));
+      for (Scatter* s : after_[static_cast<OpId>(i)]) scatter(*s);
+    }
+    to_.set_stage(0);
+  }
+
+ private:
+  Use use_of(OpId op, size_t unit) const {
+    const Op& reader = from_.ops()[at(op)];
+    const bool each = mesh_.one_by_one && units_[unit].how.each && !once_[at(op)];
+    return {reader.phase, each, each ? reader.stage : 0, unit};
+  }
+
+  // Finds where units that lie in pieces are gathered: in forward, and again in backward unless
+  // they are kept. A unit is gathered before the first op that reads the unit `ahead` places before
+  // it.
+  void find_uses() {
+    std::set<Use> seen;
+    // The first op that reads each unit, in their order, by phase, `each` and stage.
+    std::map<std::tuple<Phase, bool, int32_t>, std::vector<OpId>> first;
+    for (size_t i = 0; i < from_.ops().size(); ++i) {
+      const Op& op = from_.ops()[i];
+      std::set<size_t> read;
+      for (ValueId v : op.in)
+        if (const auto unit = unit_read_.find(v); unit != unit_read_.end())
+          read.insert(unit->second);
+      for (size_t unit : read) {
+        const Use use = use_of(static_cast<OpId>(i), unit);
+        if (op.phase == Phase::update || !seen.insert(use).second) continue;
+        std::vector<OpId>& uses = first[{use.phase, use.each, use.stage}];
+        uses.push_back(static_cast<OpId>(i));
+        const Sharded& how = units_[unit].how;
+        const size_t ahead = std::min(uses.size() - 1, static_cast<size_t>(how.ahead));
+        Use before = use;
+        before.phase = Phase::forward;
+        if (op.phase == Phase::forward || !how.keep || !seen.count(before))
+          before_[uses[uses.size() - 1 - ahead]].push_back(use);
+      }
+    }
+  }
+
+  // What stands for v where this op of forward or backward reads it.
+  ValueId whole_for(OpId op, ValueId v) const {
+    const auto unit = unit_read_.find(v);
+    if (unit == unit_read_.end()) return v;
+    const Use use = use_of(op, unit->second);
+    return whole_.at({v, use.each, use.stage});
+  }
+
+  void gather(const Use& use) {
+    const Unit& unit = units_[use.unit];
+    to_.set_site(from_.value(unit.read[0]).site);
+    std::vector<Pieces> pieces;
+    for (size_t m = 0; m < unit.read.size(); ++m)
+      pieces.push_back({{unit.read[m]}, unit.shards[m]});
+    const std::vector<ValueId> wholes =
+        gather_together(to_, pieces, from_.type(unit.read[0]).dtype, among(unit.how, mesh_, rank_),
+                        {.awaited = true, .each = use.each});
+    for (size_t m = 0; m < unit.read.size(); ++m)
+      whole_[{unit.read[m], use.each, use.stage}] =
+          build::reshape(to_, wholes[m], from_.type(unit.read[m]).dims);
+  }
+
+  // Sends this microbatch's sums to the ranks that have their pieces, which add up what comes.
+  void scatter(Scatter& s) {
+    const Unit& unit = units_[s.unit];
+    to_.set_site(from_.value(unit.read[s.sums.begin()->first]).site);
+    const int me = mesh_.coordinate(unit.how.axis, rank_);
+    Dims counts(unit.shards[0].size() - 1, 0);
+    std::vector<ValueId> flat;
+    for (auto& [member, sum] : s.sums) {
+      const Dims cuts = cut_as(unit.shards[member], from_.type(sum).elements());
+      for (size_t c = 0; c < counts.size(); ++c) counts[c] += cuts[c + 1] - cuts[c];
+      s.own.push_back(held_by(cuts, me).size());
+      flat.push_back(own_sum("reshape", {{"dims", Dims{cuts.back()}}}, {sum}, cuts.back()));
+    }
+    const int32_t dtype = from_.type(s.sums.begin()->second).dtype;
+    const int64_t all = std::accumulate(counts.begin(), counts.end(), int64_t{0});
+    if (flat.size() > 1) flat = {own_sum("concat", {{"dim", int64_t{0}}}, flat, all)};
+    Op op;
+    op.kind = "reduce_scatter", op.in = flat;
+    op.attrs = {{"axis", unit.how.axis},
+                {"origin", unit.how.origin},
+                {"counts", counts},
+                {"me", int64_t{me}}};
+    op.set_exchange({.awaited = true, .each = true});
+    s.piece = append_op(to_, std::move(op), {dtype, {counts[at(me)]}});
+    Value& piece = to_.mutable_value(s.piece);
+    piece.layout = Layout().with_batch(Batch::partial).with(unit.how.axis, unit.lies());
+  }
+
+  // A value of n elements that is a summand of this rank's microbatch.
+  ValueId own_sum(const char* kind, const Attrs& attrs, const std::vector<ValueId>& in, int64_t n) {
+    const ValueId v = append_op(to_, kind, attrs, in, {to_.type(in[0]).dtype, {n}});
+    to_.mutable_value(v).set_batch(Batch::partial);
+    return v;
+  }
+
+  const Program& from_;
+  const Mesh& mesh_;
+  int rank_;
+  const std::vector<Unit>& units_;
+  const std::vector<bool> once_;  // by op (needed_once)
+  Program& to_;
+  std::map<ValueId, size_t> unit_read_;          // units in pieces, by what forward reads
+  std::map<OpId, std::vector<Use>> before_;      // gatherings, by op
+  std::map<OpId, std::vector<Scatter*>> after_;  // by op
+  // By what is gathered, Use::each and Use::stage.
+  std::map<std::tuple<ValueId, bool, int32_t>, ValueId> whole_;
+};
+
+}  // namespace
+
+void emit_early(const Program& from, const Mesh& mesh, int rank, const std::vector<Unit>& units,
+                std::vector<Scatter>& scatters, Program& to) {
+  Emitter(from, mesh, rank, units, scatters, to).run();
+}
+
+}  // namespace orrery

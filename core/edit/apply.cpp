@@ -144,19 +144,18 @@ void check_each(const Mesh& mesh, int64_t microbatches) {
   if (asked == mesh.sharded.end()) return;
   const Sharded& how = asked->second;
   auto refuse = [&](const std::string& why) {
-    fail(ORR_INVALID, "strategy.{}: each exchanges for each microbatch, {}", how.origin, why);
+    fail(ORR_INVALID,
+         "strategy.{} is to exchange for each microbatch, {}: change that, or leave the option out",
+         how.origin, why);
   };
   if (!mesh.one_by_one)
-    refuse("and all of a rank's run in one call: add strategy.accumulate{}, or leave each out");
+    refuse("and all of a rank's run in one call: add a strategy that runs them one after another");
   if (how.what < ORR_SHARD_PARAM && !mesh.fast_sums)
-    refuse(
-        "which only sends gradients where parameters are whole, and these only under reduce = "
-        "\"fast\" of compile: set it, or leave each out");
+    refuse("which only sends gradients here, and only under reduce = \"fast\" of compile");
   if (microbatches % mesh.batch_ranks() != 0)
     refuse(
-        fmt::format("and {} are not the same number on each of the {} ranks that share the "
-                    "batch: give a multiple of {}, or leave each out",
-                    microbatches, mesh.batch_ranks(), mesh.batch_ranks()));
+        fmt::format("and {} are not the same number on each of the {} ranks that share the batch",
+                    microbatches, mesh.batch_ranks()));
 }
 
 // Takes sharding back from parameters that are cut over an axis that deals the batch: the gradient

@@ -1647,6 +1647,7 @@ function Draft:chunk(axis, chunks) end
 ---@field owner? integer the coordinate that holds it whole; -1: cut evenly (default -1)
 ---@field keep? boolean param: what forward gathered stays for backward (default false)
 ---@field ahead? integer param: units gathered ahead of the one in use (default 1)
+---@field each? boolean gathered, and gradients sent, for each microbatch (default false)
 
 ---Cuts the training of a parameter over the ranks that share the batch.
 ---@param value orrery.Value|orrery.Tensor|integer
@@ -3802,6 +3803,7 @@ function orrery.strategy.tensor(options) end
 ---@field units? any modules that are gathered as one, stage 3: "blocks.*"; auto: elements of lists, and what fills a bucket (default auto)
 ---@field reshard? integer stage 3: 1 gathers again for backward, 0 keeps what forward gathered (default 1)
 ---@field prefetch? integer stage 3: units gathered ahead of the one in use (default 1)
+---@field each? integer stages 2, 3: 1 gathers parameters and sends gradients for each microbatch, not once a step (default 0)
 ---@field offload? any where what lies in pieces is kept between uses: host memory or disk (default none)
 ---@field directory? any of the files of offload = "disk"; left out: the run's, or the system's
 

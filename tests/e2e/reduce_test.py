@@ -64,7 +64,8 @@ class Reduce(unittest.TestCase):
                 (3, "strategy.server { dedicated = 1 }", odd), (2, "strategy.average { every = 2 }", ()),
                 (2, f"strategy.tensor {{}}, {LOOP}", ()), *((n, stack, ()) for n, stack in EACH)):
             with self.subTest(ranks=ranks, stack=stack):
-                exact, fast = (self.losses(ranks, stack, reduce, words) for reduce in ("canonical", "fast"))
+                exact = self.losses(ranks, stack.replace(", each = true", ""), "canonical", words)
+                fast = self.losses(ranks, stack, "fast", words)
                 self.assertEqual(len(exact), 20)
                 self.assertNotEqual(exact, fast)
                 for a, b in zip(exact, fast):
@@ -78,15 +79,15 @@ class Reduce(unittest.TestCase):
             return peak, self.planned_gradients(4, stack, "fast", ["batch=32", "microbatches=16"])
         whole, once = planned("strategy.zero { stage = 3 }")
         in_parts, of_each = planned(each())
-        self.assertGreater(once, 4)        # f32 of every parameter
-        self.assertLess(of_each, 1.1)      # of a fourth of them
-        self.assertLess(in_parts, whole / 2)
+        self.assertGreater(once, 15)  # f32 of all parameters, of which the rank has a fourth
+        self.assertLess(of_each, 5)   # of its own
+        self.assertLess(in_parts, whole)
 
     def test_refuses_exchanges_for_each_microbatch(self):
         odd = ["batch=12", "microbatches=3"]
         for stack, reduce, words, why in (
-                (f"{DATA}, {each()}", "fast", (), "all of a rank's run in one call: add strategy.accumulate{}"),
-                (f"{DATA}, {each('stage = 2')}, {LOOP}", "canonical", (), 'these only under reduce = "fast"'),
+                (f"{DATA}, {each()}", "fast", (), "all of a rank's run in one call: add a strategy that runs them one after another"),
+                (f"{DATA}, {each('stage = 2')}, {LOOP}", "canonical", (), 'only under reduce = "fast"'),
                 (f"{DATA}, {each('stage = 1')}, {LOOP}", "fast", (), "each is for stages 2 and 3"),
                 (f"{DATA}, {each()}, {LOOP}", "fast", odd, "3 are not the same number on each of the 2 ranks")):
             with self.subTest(stack=stack):

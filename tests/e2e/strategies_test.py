@@ -237,7 +237,7 @@ class Equality(Sweeping):
         self.assert_as_one_process([
             Training(f"{{ strategy.data{{}}, {stack} }}", ranks, ("model=mlp", "optimizer=adamw", "penalty=true"))
             for stack, ranks in ((WHOLE[0], 3), (WHOLE[1], 2), ("strategy.zero{}", 3), (ZERO3, 2), (ZERO3, 4),
-                                 ("strategy.zero{ stage = 2, group = 2 }", 4))])
+                                 ("strategy.zero{ stage = 2, group = 2 }", 4), (f"{EACH}, strategy.accumulate{{}}", 2))])
         self.assert_as_one_process([
             Training(f"{{ strategy.pipeline{{ size = 2 }}, strategy.data{{}}, {stack} }}", 4,
                      ("model=mlp", "optimizer=adamw", "penalty=true"))

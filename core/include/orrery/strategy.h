@@ -98,10 +98,10 @@ typedef struct orr_shard {
   int32_t keep;     /* ORR_SHARD_PARAM: 1: parameters gathered in forward are kept for backward */
   int64_t ahead;    /* ORR_SHARD_PARAM: how many units are gathered ahead of the one in use; 1 if
                        `size` ends before it */
-  int32_t each;     /* 1: where microbatches run one after another, parameters (ORR_SHARD_PARAM) are
-                       gathered again for each, and freed after their last reader in it. If sums over
-                       the batch may be added in any order, gradients leave the rank as pieces after
-                       each (ORR_SHARD_GRADIENT). 0: both once a step; so if `size` ends before it */
+  int32_t each;     /* 1: for each microbatch, where these run one after another: parameters are
+                       gathered for it (ORR_SHARD_PARAM) and freed after their last reader, and
+                       gradients leave as pieces (ORR_SHARD_GRADIENT), if sums over the batch may
+                       be added in any order. 0: once a step; so if `size` ends before it */
 } orr_shard;
 
 /* The argument of orr_edit.serve. */

@@ -9,6 +9,7 @@
 // those of 16 bits in f32 beside it: a sum of 16 bits would stop growing after some hundred.
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 #include <tuple>
@@ -40,20 +41,18 @@ class Filler {
  private:
   // What the members of a bucket have in common: the ranks that complete them; where microbatches
   // run in a call each, segment and chunk; where training state is sharded, the unit and the use of
-  // its parameters; and whether they are pieces (Total::in_pieces), of which each is a bucket alone,
-  // so that it takes memory only when it is complete.
-  using Key =
-      std::tuple<std::string, std::string, int32_t, Segment, int, int64_t, int64_t, int64_t, bool>;
+  // its parameters; and whether they are pieces (Total::in_pieces). Each of these is a bucket
+  // alone, so that it takes memory only when it is complete.
+  using Key = std::tuple<std::string, std::string, int32_t, Segment, int, std::array<int64_t, 4>>;
 
   Key key_of(const Total& t) const {
     const Value& v = plan_.local.program.value(t.partial);
-    size_t maker = static_cast<size_t>(v.producer);
+    const auto maker = static_cast<size_t>(v.producer);
+    const std::array<int64_t, 4> shares = {t.unit, t.use, t.early, t.in_pieces};
     if (!microbatches_.one_by_one)
-      return {t.axis, t.gathered, v.type.dtype, Segment::backward, 0, t.unit,
-              t.use,  t.early,    false};
+      return {t.axis, t.gathered, v.type.dtype, Segment::backward, 0, members};
     const int stage = plan_.local.program.ops()[maker].stage;
-    return {t.axis, "",      v.type.dtype, plan_.segments[maker], stage, t.unit,
-            t.use,  t.early, t.in_pieces};
+    return {t.axis, "", v.type.dtype, plan_.segments[maker], stage, members};
   }
 
   // Whether a bucket is a stack of tree nodes.
@@ -205,7 +204,7 @@ class Filler {
         move(plan_.places[static_cast<size_t>(whole)].storage, storage, offset);
       }
     }
-    b.name = pieces ? fmt::format("pieces {}", named_pieces_++)
+    b.name = pieces ? fmt::format("pieces {}", named_shards_++)
                     : fmt::format("bucket {}", named_buckets_++);
     b.bytes_sent = b.sent_by(me, ranks(b.axis));
     if (microbatches_.one_by_one) {
@@ -377,7 +376,7 @@ class Filler {
   const Microbatches& microbatches_;
   const std::vector<int64_t>& dealt_;
   std::vector<Exchange> buckets_;
-  int named_buckets_ = 0, named_pieces_ = 0;
+  int named_buckets_ = 0, named_shards_ = 0;
   std::map<ValueId, int64_t> offsets_;
   std::map<std::pair<std::string, std::string>, int64_t> room_;  // by Total::axis and gathered
   std::set<int> added_;                                          // launches that fill buckets

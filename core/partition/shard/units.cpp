@@ -106,6 +106,11 @@ uint64_t most_held(const Program& p, const Unit& unit) {
   return most;
 }
 
+Range held_by(const Dims& cuts, int s) {
+  const auto i = static_cast<size_t>(s);
+  return {cuts[i], cuts[i + 1]};
+}
+
 bool cut_inside(const Dims& cuts) {
   return std::any_of(cuts.begin(), cuts.end(), [&](int64_t c) { return c > 0 && c < cuts.back(); });
 }

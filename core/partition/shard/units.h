@@ -59,9 +59,7 @@ struct Range {
   int64_t begin = 0, end = 0;
   int64_t size() const { return end - begin; }
 };
-inline Range held_by(const Dims& cuts, int s) {
-  return {cuts[static_cast<size_t>(s)], cuts[static_cast<size_t>(s) + 1]};
-}
+Range held_by(const Dims& cuts, int s);
 
 // Whether a cut lies inside the tensor.
 bool cut_inside(const Dims& cuts);

@@ -6,6 +6,8 @@ table 1 (the time follows from its FLOP/s). SEL: Korthikanti et al., "Reducing A
 Transformer Models", MLSys 2023: its times of an iteration. Llama 3: Dubey et al., "The Llama 3 Herd of Models",
 arXiv 2407.21783, table 4 (the time follows from its FLOP/s as PaLM counts them). torchtitan: its repository's
 benchmarks of Llama 3.1 8B with torch.compile, on H100s held to 500 W (the time follows from its tokens a second).
+MPT: the tables of benchmarks of MosaicML's llm-foundry, FSDP with several microbatches one after another on cards of
+80 GB, of which only the memory is planned here.
 """
 # How the rate of a product grows with its FLOPs is what XLA's authors have measured of bf16 on an H100
 # (OpenXLA, xla/service/gpu/model/matmul_interpolator_data.h): for each power of two from 2^26 to 2^38 the median of
@@ -87,3 +89,21 @@ def rows():
         yield name, "a100", "layout.lua", ranks, words, seconds
     for name, machine, ranks, words, seconds in h100_rows():
         yield name, machine, "llama.lua", ranks, words, seconds
+
+
+# Billions of parameters, layers, width, heads, tokens of a sample, samples of a step, of a microbatch, ranks, whether
+# blocks are computed again.
+MPT = [
+    (30, 48, 7168, 56, 2048, 504, 3, 8, True), (30, 48, 7168, 56, 8192, 168, 1, 8, True),
+    (30, 48, 7168, 56, 512, 2016, 12, 8, True), (13, 40, 5120, 40, 2048, 48, 2, 8, False),
+    (13, 40, 5120, 40, 1024, 960, 40, 8, True), (7, 32, 4096, 32, 2048, 96, 6, 8, False),
+    (7, 32, 4096, 32, 1024, 1024, 64, 8, True), (70, 80, 8192, 64, 2048, 2048, 8, 64, True),
+]
+
+
+def mpt_rows():
+    """Yields name, ranks, arguments of mpt.lua; all ran on cards of 80 GB."""
+    for billions, layers, dim, heads, ctx, batch, microbatch, ranks, again in MPT:
+        yield f"mpt-{billions}B-{ctx}", ranks, dict(
+            layers=layers, dim=dim, heads=heads, ctx=ctx, batch=batch, microbatch=microbatch,
+            recompute="true" if again else "false")

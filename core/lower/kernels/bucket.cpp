@@ -48,7 +48,7 @@ class Filler {
   Key key_of(const Total& t) const {
     const Value& v = plan_.local.program.value(t.partial);
     const auto maker = static_cast<size_t>(v.producer);
-    const std::array<int64_t, 4> shares = {t.unit, t.use, t.early, t.in_pieces};
+    const std::array<int64_t, 4> members = {t.unit, t.use, t.early, t.in_pieces};
     if (!microbatches_.one_by_one)
       return {t.axis, t.gathered, v.type.dtype, Segment::backward, 0, members};
     const int stage = plan_.local.program.ops()[maker].stage;

@@ -125,7 +125,7 @@ void check_gathered(const Mesh& mesh, int64_t microbatches) {
          axis);
   auto power = [](int64_t n) { return (n & (n - 1)) == 0; };
   const bool nodes = power(each) && (ranks == all || power(ranks));
-  if (microbatches % all == 0 && !mesh.dedicated && (nodes || !mesh.one_by_one)) return;
+  if (deals_evenly(microbatches, mesh) && (nodes || !mesh.one_by_one)) return;
   const std::string more = fmt::format(
       ", as strategy.{} runs them one after another a power of two (of ranks, too, "
       "where axis '{}' has replicas)",
@@ -152,7 +152,7 @@ void check_each(const Mesh& mesh, int64_t microbatches) {
     refuse("and all of a rank's run in one call: add a strategy that runs them one after another");
   if (how.what < ORR_SHARD_PARAM && !mesh.fast_sums)
     refuse("which only sends gradients here, and only under reduce = \"fast\" of compile");
-  if (microbatches % mesh.batch_ranks() != 0)
+  if (!deals_evenly(microbatches, mesh))
     refuse(
         fmt::format("and {} are not the same number on each of the {} ranks that share the batch",
                     microbatches, mesh.batch_ranks()));
@@ -290,11 +290,11 @@ void complete_step(Program& p, Mesh& mesh, int64_t microbatches, bool training,
   }
   if (training && !mesh.apart.empty()) sum_apart(p, mesh, microbatches);
   if (mesh.driving.on()) write_driven(p, mesh, microbatches, measured.gradients);
-  if (mesh.dedicated > 0 && mesh.one_by_one)
+  if (mesh.shares.leave_out() && mesh.one_by_one)
     fail(ORR_INVALID,
          "strategy.{} gives some ranks no microbatches, so microbatches cannot run one after "
          "another: leave out the strategy that orders microbatches",
-         mesh.dedicated_by);
+         mesh.shares.origin);
   if (!mesh.gathered_axis().empty()) check_gathered(mesh, microbatches), keep_cut_whole(mesh);
   if (training) check_each(mesh, microbatches);
   if (!mesh.placed.empty()) order_placings(p, mesh);

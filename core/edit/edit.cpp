@@ -205,10 +205,29 @@ orr_status* halve(orr_program* e, const char* name, const char* outer, const cha
 orr_status* idle(orr_program* e, const char* name, int32_t n) {
   return guarded([&] {
     if (e->mesh->batch_axis != name) fail(ORR_INVALID, "axis '{}' does not deal the batch", name);
-    if (int ranks = edit::find_axis(e, name).size; n < 0 || n >= ranks)
+    const int ranks = edit::find_axis(e, name).size;
+    if (n < 0 || n >= ranks)
       fail(ORR_INVALID, "{} of the {} ranks of axis '{}' without microbatches: give from 0 to {}",
            n, ranks, name, ranks - 1);
-    e->mesh->dedicated = n, e->mesh->dedicated_by = e->strategy;
+    std::vector<int> of(static_cast<size_t>(ranks), 1);
+    std::fill_n(of.begin(), n, 0);
+    e->mesh->shares = {name, e->strategy, std::move(of)};
+  });
+}
+
+orr_status* deal(orr_program* e, const char* name, const int32_t* shares, int32_t n) {
+  return guarded([&] {
+    if (!has_axis(e->mesh->batch_axis, name))
+      fail(ORR_INVALID, "axis '{}' does not deal the batch", name);
+    if (int ranks = edit::find_axis(e, name).size; n != ranks)
+      fail(ORR_INVALID, "{} shares for the {} ranks of axis '{}': give one for each", n, ranks,
+           name);
+    const std::vector<int> of(shares, shares + n);
+    for (int share : of)
+      if (share < 1) fail(ORR_INVALID, "a share of {}: give 1 or more", share);
+    if (!e->mesh->shares.of.empty())
+      fail(ORR_INVALID, "strategy.{} deals the batch in shares already", e->mesh->shares.origin);
+    e->mesh->shares = {name, e->strategy, of};
   });
 }
 
@@ -350,6 +369,7 @@ const orr_edit edit_table = {sizeof(orr_edit),
                              late<"drive", edit::drive>,
                              late<"program", edit::program>,
                              late<"copy_part", edit::copy_part>,
-                             edit::gradient};
+                             edit::gradient,
+                             late<"deal", deal>};
 
 }  // namespace orrery

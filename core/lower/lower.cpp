@@ -105,6 +105,17 @@ Microbatches by_itself(Microbatches mine) {
   return mine;
 }
 
+void check_enough(int64_t microbatches, const Mesh& mesh) {
+  const int shares = mesh.workers();
+  if (microbatches >= shares) return;
+  int ranks = 0;
+  for (int c = 0; c < mesh.batch_ranks(); ++c) ranks += mesh.share_of(c) > 0;
+  fail(ORR_INVALID,
+       "microbatches = {} are too few to deal to {} ranks{}: give at least {}, or leave the option "
+       "out",
+       microbatches, ranks, shares == ranks ? "" : " in these shares", shares);
+}
+
 }  // namespace
 
 Share share_of(const LowerRequest& request) {
@@ -151,13 +162,8 @@ void fuse_ops(LocalProgram& local, const std::vector<std::string>& kernels) {
 
 RankPlan lower(const LowerRequest& request) {
   check_whole_batch(*request.logical, *request.mesh);
-  int workers = request.mesh->workers();
-  int64_t microbatches = request.microbatches;
-  if (microbatches < workers)
-    fail(ORR_INVALID,
-         "microbatches = {} are too few to deal to {} ranks: give at least {}, or leave the option "
-         "out",
-         microbatches, workers, workers);
+  const int64_t microbatches = request.microbatches;
+  check_enough(microbatches, *request.mesh);
   std::vector<int64_t> first = deal_microbatches(microbatches, *request.mesh);
   Microbatches mine;
   mine.total = microbatches;
@@ -173,7 +179,7 @@ RankPlan lower(const LowerRequest& request) {
   plan.kernel_names = request.kernels;
   ask_device(plan);
   plan.mesh = *request.mesh, plan.rank = request.rank;
-  if (plan.mesh.alone) plan.mesh.batch_axis.clear(), plan.mesh.dedicated = 0;
+  if (plan.mesh.alone) plan.mesh.batch_axis.clear(), plan.mesh.shares = {};
   plan.local = localize(*rank_program(request, mine.idle()), mine, plan.mesh, first, request.rank);
   merge_groups(plan.local.program);
   gather_rows(plan.local, plan.mesh, request.rank);

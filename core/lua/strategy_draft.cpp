@@ -21,9 +21,19 @@ int64_t axis(Draft& d, const Text& name, Count size) {
   return d.edit->axis_size(d.program, name.c_str());
 }
 
+std::vector<int32_t> small_integers(lua_State* L, Index at, const char* what) {
+  std::vector<int32_t> found;
+  for (int64_t n : to_integers(L, at, what)) found.push_back(static_cast<int32_t>(n));
+  return found;
+}
+
+void deal(lua_State* L, Draft& d, const Text& axis, Index given) {
+  const std::vector<int32_t> shares = small_integers(L, given, "shares");
+  edit(d, &orr_edit::deal, axis.c_str(), shares.data(), static_cast<int32_t>(shares.size()));
+}
+
 void stage(lua_State* L, Draft& d, const Text& axis, Index ranks, Index parts) {
-  std::vector<int32_t> where;
-  for (int64_t rank : to_integers(L, ranks, "where")) where.push_back(static_cast<int32_t>(rank));
+  const std::vector<int32_t> where = small_integers(L, ranks, "where");
   std::vector<std::string> modules;
   for (lua_Integer i = 1; lua_istable(L, parts) && lua_rawgeti(L, parts, i) != LUA_TNIL; ++i) {
     modules.push_back(to_text(L, -1, fmt::format("modules[{}]", i)));
@@ -104,6 +114,9 @@ std::vector<Api> draft_edit_api() {
       {"Draft:idle(axis: string, ranks: integer); Gives no microbatches to the first ranks of "
        "the axis that deals the batch.",
        call<handed<&orr_edit::idle, Text, Count>>},
+      {"Draft:deal(axis: string, shares: integers); Deals microbatches to the ranks of the axis in "
+       "proportion to their shares.",
+       call<deal>},
       {"Draft:offload(value: value, tier: string, directory: string = ''); Keeps a parameter or "
        "state in the tier host or disk between its uses.",
        call<offload>},

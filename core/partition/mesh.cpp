@@ -19,6 +19,17 @@ int stride_of(const Mesh& mesh, const std::string& axis) {
 
 }  // namespace
 
+int Mesh::share_of(int c) const {
+  if (shares.of.empty()) return 1;
+  return shares.of[static_cast<size_t>(coordinate(shares.axis, peer(batch_axis, c, 0)))];
+}
+
+int Mesh::workers() const {
+  int sum = 0;
+  for (int c = 0; c < batch_ranks(); ++c) sum += share_of(c);
+  return sum;
+}
+
 std::string Mesh::replicas_of(const std::string& axis) const {
   for (const SplitAxis& h : split_axes)
     if (h.inner == axis) return with_axis(without_axis(gradient_axis(), h.axis), h.outer);
@@ -98,17 +109,33 @@ std::vector<MeshAxis> axes_of(const Mesh& mesh) {
 }
 
 Mesh mesh_of_periodic(Mesh step) {
-  step.one_by_one = false, step.dedicated = 0;
+  step.one_by_one = false, step.shares = {};
   for (Placing& placing : step.placed) placing.values.clear();  // these are values of the step
   return step;
 }
 
-std::vector<int64_t> deal_microbatches(int64_t microbatches, int ranks, int dedicated) {
-  std::vector<int64_t> first(static_cast<size_t>(ranks) + 1);
-  const int workers = ranks - dedicated;
-  for (int r = dedicated; r <= ranks; ++r)
-    first[static_cast<size_t>(r)] = microbatches * (r - dedicated) / workers;
+std::vector<int64_t> deal_microbatches(int64_t microbatches, int ranks) {
+  std::vector<int64_t> first;
+  for (int r = 0; r <= ranks; ++r) first.push_back(microbatches * r / ranks);
   return first;
+}
+
+std::vector<int64_t> deal_microbatches(int64_t microbatches, const Mesh& mesh) {
+  if (mesh.shares.of.empty()) return deal_microbatches(microbatches, mesh.batch_ranks());
+  std::vector<int64_t> first = {0};
+  int64_t before = 0;
+  for (int c = 0; c < mesh.batch_ranks(); ++c) {
+    before += mesh.share_of(c);
+    first.push_back(microbatches * before / mesh.workers());
+  }
+  return first;
+}
+
+bool deals_evenly(int64_t microbatches, const Mesh& mesh) {
+  const std::vector<int64_t> first = deal_microbatches(microbatches, mesh);
+  for (size_t r = 0; r + 1 < first.size(); ++r)
+    if (first[r + 1] - first[r] != first[1]) return false;
+  return true;
 }
 
 std::vector<int64_t> microbatches_among(const Mesh& mesh, const std::vector<int64_t>& dealt,

@@ -5,6 +5,7 @@
 // (edit/edit.h).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -122,6 +123,14 @@ struct Asked {
   ValueId cotangent = kNone;  // the scalar with which backward begins; kNone: 1
 };
 
+// How many microbatches the ranks of an axis that deals the batch get, in proportion to each other;
+// 0: none. `of` is empty where all get as many.
+struct Shares {
+  std::string axis, origin;  // origin: the strategy that asked for it
+  std::vector<int> of;       // by coordinate
+  bool leave_out() const { return std::find(of.begin(), of.end(), 0) != of.end(); }
+};
+
 struct Mesh {
   int world = 1;
   std::vector<Axis> axes;  // outermost first: the last one varies fastest with the rank
@@ -132,8 +141,7 @@ struct Mesh {
   // batch: sums from which states are updated are completed over the other axes only
   // (partition/apart.h). "": there are none.
   std::string apart;
-  int dedicated = 0;                     // the first ranks of `batch_axis` that get no microbatch
-  std::string dedicated_by;              // the strategy that keeps them free
+  Shares shares;
   std::map<ValueId, Reduction> reduced;  // gradients that are summed over an axis
   std::vector<SplitAxis> split_axes;
   std::vector<GradientHook> exchanges;  // hooks that run in place of gradients' sums
@@ -167,7 +175,10 @@ struct Mesh {
   // of all their ranks.
   std::string gathered_axis() const;
   int batch_ranks() const;  // size of the batch axis, 1 if none
-  int workers() const { return batch_ranks() - dedicated; }
+  // The share of the ranks with this coordinate on `batch_axis`, and the sum of all: the fewest
+  // microbatches of which each rank with a share gets one.
+  int share_of(int coordinate) const;
+  int workers() const;
   // The axes that deal the batch and over which gradients are summed, and how many ranks they have.
   std::string gradient_axis() const { return without_axis(batch_axis, apart); }
   int gradient_ranks() const { return size_of(gradient_axis()); }
@@ -192,11 +203,11 @@ std::vector<MeshAxis> axes_of(const Mesh& mesh);
 Mesh mesh_of_periodic(Mesh step);
 
 // Deals microbatches as evenly as possible: rank r of the batch axis gets [first[r], first[r+1]) of
-// the result `first`. The first `dedicated` ranks get none.
-std::vector<int64_t> deal_microbatches(int64_t microbatches, int ranks, int dedicated = 0);
-inline std::vector<int64_t> deal_microbatches(int64_t microbatches, const Mesh& mesh) {
-  return deal_microbatches(microbatches, mesh.batch_ranks(), mesh.dedicated);
-}
+// the result `first`; in proportion to their shares where the mesh says so.
+std::vector<int64_t> deal_microbatches(int64_t microbatches, int ranks);
+std::vector<int64_t> deal_microbatches(int64_t microbatches, const Mesh& mesh);
+// Whether this gives every rank of the batch axis as many.
+bool deals_evenly(int64_t microbatches, const Mesh& mesh);
 
 // The microbatches of the ranks that differ from `rank` only in their coordinate on `axis`, which
 // is made of axes that deal the batch. In the result `first`, coordinate c has [first[c],

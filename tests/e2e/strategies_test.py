@@ -66,6 +66,9 @@ ROWS += [
     ("{ strategy.data{}, strategy.zero{ stage = 3, group = 2 } }", (4, 6), MODELS),
     (f"{{ strategy.data{{}}, {ZERO3}, strategy.accumulate{{}} }}", (2, 3), MODELS),
     (f"{{ strategy.data{{}}, {EACH}, strategy.accumulate{{}} }}", (2, 4), MODELS),
+    ("{ strategy.data{ shares = { 2, 1 } } }", (2,), MODELS),
+    ("{ strategy.data{ shares = { 1, 3, 2 } }, strategy.zero{ stage = 2 }, strategy.accumulate{} }", (3,), ("gpt",)),
+    (f"{{ strategy.pipeline{{ size = 2 }}, strategy.data{{ shares = {{ 1, 3 }} }}, {ZERO3} }}", (4,), ("gpt",)),
     (f"{{ strategy.pipeline{{ size = 2 }}, strategy.data{{}}, {EACH} }}", (4,), ("gpt",)),
     (f"{{ strategy.data{{}}, {ZERO3}, strategy.recompute{{}} }}", (2,), ("gpt",)),
     (f"{{ strategy.pipeline{{ size = 2 }}, own{{}}, {ZERO3} }}", (4,), ("gpt",)),
@@ -217,6 +220,18 @@ class Equality(Sweeping):
             return int(re.search(r"arena peak +(\d+)", self.plan(stack, 4, "model=gpt"))[1])
         self.assertLess(peak(0), peak(1))
         self.assertLess(peak(1), peak(2))
+
+    def test_shares_are_what_ranks_get(self):
+        plan = self.plan("{ strategy.data{ shares = { 3, 1 } } }", 2, "model=mlp")
+        inputs = [int(n) for n in re.findall(r"\n      input +(\d+)", plan)]
+        self.assertEqual(len(inputs), 2)
+        self.assertEqual(inputs[0], 3 * inputs[1])
+        for shares, why in (("{ 2 }", "1 shares for the 2 ranks of axis 'data': give one for each"),
+                            ("{ 2, 0 }", "'0' is no share"),
+                            ("{ 7, 2 }", "too few to deal to 2 ranks in these shares: give at least 9")):
+            done = self.orrery("run", f"{{ strategy.data{{ shares = {shares} }} }}", 2, "model=mlp")
+            self.assertNotEqual(done.code, 0)
+            self.assertIn(why, done.err)
 
     def test_rows_of_large_embeddings(self):
         """Few tokens beside the table: rows are gathered, or added onto the other gradient; not in slices."""

@@ -372,6 +372,10 @@ typedef struct orr_edit {
   /* The gradient of a parameter as the optimizer gets it; -1 if it gets none. Valid once the update
    * is written. */
   int32_t (*gradient)(orr_program*, int32_t parameter);
+
+  /* Deals the leaves of the batch to the ranks of `axis`, which deals it, in proportion to `shares`,
+   * one for each of the `n` ranks, each at least 1. Without it, all get as many. */
+  orr_status* (*deal)(orr_program*, const char* axis, const int32_t* shares, int32_t n);
 } orr_edit;
 
 /* Parts of a step of one chunk. A schedule has all of backward as one cell (BACKWARD), or splits

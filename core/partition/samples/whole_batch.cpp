@@ -21,9 +21,9 @@ static std::string batch_in_parts(const Mesh& mesh) {
   if (mesh.one_by_one)
     return fmt::format("strategy.{} runs microbatches one after another: leave it out, or ",
                        mesh.slicer);
-  if (mesh.dedicated > 0 && !mesh.driving.on())
+  if (mesh.shares.leave_out() && !mesh.driving.on())
     return fmt::format("strategy.{} leaves ranks without samples: leave it out, or ",
-                       mesh.dedicated_by);
+                       mesh.shares.origin);
   return own_batches(mesh);
 }
 

@@ -7,7 +7,7 @@ local args = orrery.args {
   data = "", steps = 300, batch = 12, ctx = 64, microbatches = 12, seed = 1,
   dim = 128, heads = 4, layers = 4, dropout = 0.1, tie = true,
   lr = 1e-3, clip = 1.0, eval = 100, sample = 200, prompt = "local ", save = "", load = "",
-  stop = 0,
+  stop = 0, log = 10, verbose = false,
 }
 orrery.seed(args.seed)
 
@@ -45,7 +45,8 @@ local model = GPT {
   vocab = text.vocab, ctx = args.ctx, dim = args.dim, heads = args.heads, layers = args.layers,
   dropout = args.dropout, tie = args.tie,
 }
-orrery.log("%s", tostring(model))
+-- The first line of a tree of modules counts the parameters.
+orrery.log("%s", args.verbose and tostring(model) or tostring(model):match "[^\n]+")
 
 local run = orrery.compile(function(batch) return nn.cross_entropy(model(batch.x), batch.y) end, {
   params = model, microbatches = args.microbatches, strategy = strategy.data {}, clip = args.clip,
@@ -59,7 +60,7 @@ if args.load ~= "" then orrery.log("continuing after step %d", (run:load(args.lo
 
 local last = args.stop > 0 and args.stop or args.steps
 run:fit {
-  data = train, size = args.batch, steps = last, log = 10,
+  data = train, size = args.batch, steps = last, log = args.log == 0 or args.log,
   eval = args.eval > 0 and valid, every = args.eval, eval_limit = args.eval > 0 and 8 * args.batch or 0,
 }
 if args.save ~= "" then run:save(args.save) end

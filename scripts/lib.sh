@@ -73,12 +73,17 @@ configure_tree() {
   rm -f "$log"
 }
 
-# build_tree DIR [TARGET...]: configures DIR and builds the targets, or everything. The options are the
-# same for all, so that nobody compiles again what another command has compiled.
+# What tests and bundles ask for: GPU kernels on machines without a GPU, too.
+all_gpus=-Dgpu_archs=80,90
+
+# build_tree DIR [MESON-OPTION...] [TARGET...]: configures DIR and builds the targets, or everything. The
+# other options are the same for all, so that nobody compiles again what another command has compiled.
 build_tree() {
-  local dir=$1 quiet=--quiet
-  configure_tree "$dir" -Dwerror=true -Dtests=true
+  local dir=$1 quiet=--quiet options=()
+  shift
+  while [[ "${1:-}" == -D* ]]; do options+=("$1") && shift; done
+  configure_tree "$dir" -Dwerror=true -Dtests=true "${options[@]}"
   say "building $dir (a few minutes the first time)"
   [ -t 1 ] && quiet=''
-  ninja -C "$dir" $quiet "${@:2}"
+  ninja -C "$dir" $quiet "$@"
 }

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "cli/commands.h"
@@ -50,8 +51,9 @@ class Tool {
   argv.push_back(nullptr);
   execv(judge.c_str(), argv.data());
   fail(ORR_UNAVAILABLE,
-       "check: cannot start the judge of plugins, {} ({}): install or build it with orrery",
-       judge.string(), std::strerror(errno));
+       "check: cannot start the judge of plugins, {} ({}): install it, or build it: "
+       "ninja -C {} orrery-check",
+       judge.string(), std::strerror(errno), judge.parent_path().string());
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lua/json.h"
 
+#include <nlohmann/json.hpp>
+
 namespace orrery::lua {
 
 using nlohmann::json;

@@ -3,7 +3,7 @@
 // JSON values as Lua values.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include "lua/layer.h"
 

@@ -3,7 +3,7 @@
 // Runs a user's script, and what else the command line needs of Lua.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 

@@ -35,7 +35,7 @@ class Install(Installed):
 
     def test_documents_and_examples(self):
         documents = self.the("doc/orrery")
-        for name in ("LICENSE", "README.md", "CHANGELOG.md", "docs/how-to.md", "examples/gpt.lua"):
+        for name in ("LICENSE", "README.md", "CHANGELOG.md", "docs/tutorial.md", "examples/gpt.lua"):
             self.assertTrue((documents / name).is_file(), name)
 
     def test_manual(self):

@@ -4,12 +4,13 @@ completes its command line, and documents and examples lie where they belong.
 
 Arguments: the build tree.
 """
+import json
 import pathlib
 import re
 import sys
 import unittest
 
-from installed import Installed
+from installed import Installed, words_of
 
 ASK = """
 source {script}
@@ -37,6 +38,19 @@ class Install(Installed):
         documents = self.the("doc/orrery")
         for name in ("LICENSE", "README.md", "CHANGELOG.md", "docs/tutorial.md", "examples/gpt.lua"):
             self.assertTrue((documents / name).is_file(), name)
+
+    def test_an_editor_is_told(self):
+        with self.folder() as folder:
+            self.call(["orrery", "new", "editor"], folder)
+            settings = json.loads((pathlib.Path(folder) / ".luarc.json").read_text())
+            [library] = settings["workspace.library"]
+            self.assertIn("function orrery.compile(", (pathlib.Path(library) / "orrery.lua").read_text())
+            for words, part in ((["editor"], f".luarc.json is there already; add {library} to"),
+                                (["editor", "comm", "mine"], "it takes nothing more"),
+                                (["plugin"], "give a kind and a name"), (["plugin", "comm"], "give a kind and a name")):
+                done = words_of(["orrery", "new", *words], cwd=folder, env=self.environment)
+                self.assertEqual(done.returncode, 2)
+                self.assertIn(part, done.stderr)
 
     def test_manual(self):
         with self.folder() as folder:
@@ -66,7 +80,8 @@ class Install(Installed):
                 (("run", "-n", "2", ""), {"train.lua", "models/"}),
                 (("run", "t"), {"train.lua"}),
                 (("check", ""), {"mine.so", "models/"}),
-                (("new", ""), {"plugin"}),
+                (("new", ""), {"plugin", "editor"}),
+                (("new", "editor", ""), set()),
                 (("new", "plugin", "o"), {"observer", "op"}),
                 (("report", "n"), {"notes.txt"}),
             ]:

@@ -90,13 +90,16 @@ Examples:
 }
 
 void add_new(CLI::App& app) {
-  Tool tool(app, "new", "cli.new", R"(Start a plugin of your own
+  Tool tool(app, "new", "cli.new", R"(Start a plugin of your own, or tell an editor about scripts
 Examples:
   orrery new plugin comm mine
-  orrery new plugin kernel swift --c)");
-  tool.option("what", "What to start: plugin")->required()->check(CLI::IsMember({"plugin"}));
-  tool.option("kind", "kernel, comm, strategy, observer, op or data")->required();
-  tool.option("name", "What users will call it")->required();
+  orrery new plugin kernel swift --c
+  orrery new editor)");
+  tool.option("what", "plugin, or editor: a .luarc.json here, for Lua language servers")
+      ->required()
+      ->check(CLI::IsMember({"plugin", "editor"}));
+  tool.option("kind", "Of a plugin: kernel, comm, strategy, observer, op or data");
+  tool.option("name", "Of a plugin: what users will call it");
   tool.flag("--c", "in plain C instead of C++");
 }
 

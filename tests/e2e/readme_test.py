@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every command of the README runs, and its script prints what the README says.
+"""A reader who follows the README sees what it shows, on any number of ranks; the commands of docs/examples.md run; what
+both and docs/extend/README.md name is there.
 
 The scripts that contain this very test are only checked to be there. Arguments: the build tree.
 """
 import os
+import pathlib
 import re
 import shlex
 import subprocess
@@ -11,13 +13,12 @@ import sys
 import tempfile
 import unittest
 
-from program import SOURCE, Job, orrery
+from pages import blocks, commands_and_outputs, follow
+from program import BUILD, SOURCE, Job, orrery
 
 README = (SOURCE / "README.md").read_text()
-
-
-def blocks(language, text=README):
-    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+EXAMPLES = (SOURCE / "docs/examples.md").read_text()
+PLACES = (SOURCE / "docs/extend/README.md").read_text()
 
 
 def commands(text):
@@ -26,20 +27,23 @@ def commands(text):
 
 
 class Readme(unittest.TestCase):
-    def test_script_prints_what_is_shown(self):
-        [script], [shown] = blocks("lua"), blocks("console")
-        command, _, expected = shown.partition("\n")
-        self.assertTrue(command.startswith("$ build/orrery "))
-        self.assertLessEqual(len(script.splitlines()), 12)
+    def test_it_is_short(self):
+        self.assertLessEqual(len(README.splitlines()), 120)
+
+    def test_blocks_print_what_is_shown(self):
         with tempfile.TemporaryDirectory() as folder:
-            with open(f"{folder}/line.lua", "w") as file:
-                file.write(script)
-            for words in (shlex.split(command)[2:], ["run", "line.lua"]):
+            (pathlib.Path(folder) / "build").symlink_to(BUILD)
+            self.assertGreater(follow(self, README, pathlib.Path(folder)), 3)
+            shown = commands_and_outputs(blocks("console", README)[0])[0][1]
+            for words in (["run", "line.lua"], ["run", "-n", "2", "line.lua"]):
                 done = orrery(*words, cwd=folder)
-                self.assertEqual((done.code, done.out), (0, expected), done.err)
+                self.assertEqual((done.code, done.out), (0, shown), done.err)
+            deep = commands_and_outputs(blocks("console", README)[1])[0][1]
+            done = orrery("run", "-n", "4", "deep.lua", "stack=zero", cwd=folder)
+            self.assertEqual((done.code, done.out), (0, deep), done.err)
 
     def test_commands_of_the_program(self):
-        mine = [words for words in commands(README) if words[0] == "build/orrery"]
+        mine = [words for words in commands(EXAMPLES) if words[0] == "build/orrery"]
         self.assertGreater(len(mine), 6)
         for words in mine:
             with self.subTest(words=words):
@@ -64,7 +68,7 @@ class Readme(unittest.TestCase):
     def test_files_are_there(self):
         places = [SOURCE, SOURCE / "core", SOURCE / "core/include", SOURCE / "plugins",
                   SOURCE / "scripts/orrery", SOURCE / "tests"]
-        named = [n for n in re.findall(r"`([\w./-]+/(?:[\w-]+\.\w+)?)`", README)
+        named = [n for n in re.findall(r"`([\w./-]+/(?:[\w-]+\.\w+)?)`", README + EXAMPLES + PLACES)
                  if "NAME" not in n and "FAMILY" not in n]
         self.assertGreater(len(named), 20)
         for name in named:

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- `orrery new plugin KIND NAME`: makes a project of three files from templates, which passes `orrery check` before its
+-- `orrery new plugin KIND NAME` (`orrery new editor` is cli/editor.lua): makes a project of three files from templates, which passes `orrery check` before its
 -- author has written a line. Templates have @name@ in them.
 local _, orrery = ...
 local engine = orrery.engine
@@ -51,6 +51,8 @@ local function template(name)
 end
 
 return function(o)
+  if o.what == "editor" then return require "orrery.cli.editor"(o) end
+  if not o.name then engine.fail_usage "new plugin: give a kind and a name, as in: orrery new plugin comm mine" end
   check_kind(o.kind)
   check_name(o.name)
   check_free(o.kind, o.name)

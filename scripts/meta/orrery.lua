@@ -2077,6 +2077,16 @@ function orrery.data.tiktoken(path, options) end
 ---@return orrery.Tokenizer
 function orrery.data.tokenizer(plugin, options, text, name) end
 
+---@class orrery.data.tokenizer_json.Options
+---@field add_special_tokens? boolean whether texts get the ids of begin and end that the file says (default true)
+---@field skip_special_tokens? boolean whether decode leaves special tokens out (default true)
+
+---A tokenizer of Hugging Face, from its tokenizer.json: its ids, and its texts.
+---@param path string
+---@param options? orrery.data.tokenizer_json.Options
+---@return orrery.Tokenizer
+function orrery.data.tokenizer_json(path, options) end
+
 ---@class orrery.data.tokens.Options
 ---@field length integer tokens in a sample
 ---@field dtype? any how a token is stored: 'u8', 'u16', 'u32', 'u64', 'i8', 'i16', 'i32', 'i64'; without it as the header of llm.c's files says, else u16 (default false)

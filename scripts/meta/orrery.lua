@@ -293,6 +293,15 @@ function orrery.sources() end
 ---@return orrery.Tensor
 function orrery.stack(tensors, dim) end
 
+---@class orrery.weight_map.Options
+---@field prefix? string a beginning of names that those in a file may lack (default '')
+
+---A map for load_weights and save_weights out of a list of rules { "h.*.attn.c_attn", "blocks.*.qkv", transpose = true }: a name in the file and the path in the module, each with what is below it. A * is the number of a layer, which counts from 0 in the file and from 1 in the module.
+---@param rules table
+---@param options? orrery.weight_map.Options
+---@return function
+function orrery.weight_map(rules, options) end
+
 ---A tensor of zeros.
 ---@param dims integer|integer[]
 ---@param dtype? orrery.DType
@@ -3861,6 +3870,8 @@ function Module:load_weights(path, options) end
 
 ---@class orrery.Module.save_weights.Options
 ---@field max_shard_size? any bytes in a file, such as "5GB"; a larger tensor has a file of its own (default false)
+---@field map? function of orrery.weight_map: tensors have the names that it says, and are transposed as it says (default nil)
+---@field config? table what config.json beside the file is to have, as Hugging Face's transformers read it (default nil)
 
 ---Writes the tensors of a module, by their paths, to a safetensors file; all ranks call it. What is larger than `max_shard_size` goes into several, NAME-00001-of-00003.safetensors; `path`.index.json says which tensor is where, and is what load_weights takes. Either takes the place of what was saved to `path` before.
 ---@param path string

@@ -291,6 +291,7 @@ for name, sample in pairs {
     local m = model()
     return function(b) return nn.mse(m(b.x), b.x) end, { params = m, optimizer = optim.sgd {} }
   end,
+  weight_map = function() return { { "h.*.attn", "blocks.*.q", transpose = true } }, { prefix = "model." } end,
   value_and_grad = function() local m = model() return function(b) return nn.mse(m(b.x), b.x) end, m end,
   func = function() return function(x) return x end end,
   gradient = function() return { forward = function(x) return x end, backward = function(dy) return dy end } end,

@@ -6,6 +6,7 @@ local engine = orrery.engine
 local tree = require "orrery.nn.module_tree"
 local weight_map = require "orrery.weight_map"
 local json = require "orrery.watch.json"
+local torch = require "orrery.torch_files"
 
 local any_next = require "orrery.globals".next
 
@@ -33,9 +34,9 @@ end
 local function keep(name) return name end
 
 --- Module:load_weights(path, options)
---- Gives the tensors of a module the values in a safetensors file, or in several by their index
---- (model.safetensors.index.json). Numbers become the dtype of the model's. Returns the paths that got no value, and a
---- list of the names in the file that were not used.
+--- Gives the tensors of a module the values in a safetensors file, in several by their index
+--- (model.safetensors.index.json), or in what torch.save has written (.pt, .pth, .bin). Numbers become the dtype of the
+--- model's. Returns the paths that got no value, and a list of the names in the file that were not used.
 ---@param path string
 ---@param options? table
 ---@option map function from a name in the file to a path in the module; nil leaves the tensor out, and a second
@@ -44,7 +45,7 @@ local function keep(name) return name end
 ---@return string[]
 function M.load_weights(module, path, options)
   local o = orrery.options("load_weights", options, { map = keep, strict = true })
-  local file = engine.weights(path)
+  local file = torch.is_one(path) and torch.weights(path) or engine.weights(path)
   local by_path, states, paths = states_below(module)
   local given, missing, unused = {}, {}, {} -- given: identity of a state -> where its value is
   for _, name in ipairs(file:names()) do

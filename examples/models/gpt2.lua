@@ -34,20 +34,24 @@ local model = nn.module("GPT2", function(m, c)
   end
 end)
 
-local parts = {
-  wte = "tok", wpe = "pos", ln_f = "norm", ln_1 = "ln1", ln_2 = "ln2", ["attn.c_attn"] = "qkv", ["attn.c_proj"] = "proj",
-  ["mlp.c_fc"] = "mlp.1", ["mlp.c_proj"] = "mlp.3",
-}
+-- Where the tensors are in files of transformers. The head is tied, and the masks of old files (h.0.attn.bias) are made anew:
+-- both are left out.
+local from_transformers = orrery.weight_map({
+  { "transformer.wte", "tok" }, { "transformer.wpe", "pos" }, { "transformer.ln_f", "norm" },
+  { "transformer.h.*.ln_1", "blocks.*.ln1" }, { "transformer.h.*.ln_2", "blocks.*.ln2" },
+  { "transformer.h.*.attn.c_attn", "blocks.*.qkv", transpose = true },
+  { "transformer.h.*.attn.c_proj", "blocks.*.proj", transpose = true },
+  { "transformer.h.*.mlp.c_fc", "blocks.*.mlp.1", transpose = true },
+  { "transformer.h.*.mlp.c_proj", "blocks.*.mlp.3", transpose = true },
+}, { prefix = "transformer." })
 
--- For load_weights: "transformer.h.0.attn.c_attn.weight" is "blocks.1.qkv.weight" transposed. The head is tied and the
--- masks of old files (attn.bias) are made anew: both are left out.
-local function from_transformers(name)
-  local layer, part, kind = name:gsub("^transformer%.", ""):match "^(h?%.?%d*)%.?(.-)%.(%l+)$"
-  local known = parts[part]
-  if not known then return nil end
-  local number = layer:match "%d+"
-  local path = number and ("blocks.%d.%s"):format(number + 1, known) or known
-  return ("%s.%s"):format(path, kind), kind == "weight" and part:find "c_" ~= nil
+-- config.json for transformers.
+local function config(c)
+  return {
+    architectures = { "GPT2LMHeadModel" }, model_type = "gpt2", activation_function = "gelu_new", vocab_size = c.vocab,
+    n_positions = c.positions, n_embd = c.dim, n_layer = c.layers, n_head = c.heads, layer_norm_epsilon = 1e-5,
+    tie_word_embeddings = true, bos_token_id = c.vocab - 1, eos_token_id = c.vocab - 1,
+  }
 end
 
-return { model = model, from_transformers = from_transformers }
+return { model = model, from_transformers = from_transformers, config = config }

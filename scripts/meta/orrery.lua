@@ -250,7 +250,7 @@ function orrery.glob(pattern, path) end
 ---@param name string
 function orrery.help(name) end
 
----A .npy file as a HostTensor; a .safetensors file, or the index of several (model.safetensors.index.json), as a table of them by name.
+---A .npy file as a HostTensor; a .safetensors file, the index of several (model.safetensors.index.json), or what torch.save has written (.pt, .pth, .bin), as a table of them by name.
 ---@param path string
 ---@return any
 function orrery.load(path) end
@@ -292,6 +292,15 @@ function orrery.sources() end
 ---@param dim? integer
 ---@return orrery.Tensor
 function orrery.stack(tensors, dim) end
+
+---@class orrery.weight_map.Options
+---@field prefix? string a beginning of names that those in a file may lack (default '')
+
+---A map for load_weights and save_weights out of a list of rules { "h.*.attn.c_attn", "blocks.*.qkv", transpose = true }: a name in the file and the path in the module, each with what is below it. A * is the number of a layer, which counts from 0 in the file and from 1 in the module.
+---@param rules table
+---@param options? orrery.weight_map.Options
+---@return function
+function orrery.weight_map(rules, options) end
 
 ---A tensor of zeros.
 ---@param dims integer|integer[]
@@ -2078,6 +2087,16 @@ function orrery.data.tiktoken(path, options) end
 ---@return orrery.Tokenizer
 function orrery.data.tokenizer(plugin, options, text, name) end
 
+---@class orrery.data.tokenizer_json.Options
+---@field add_special_tokens? boolean whether texts get the ids of begin and end that the file says (default true)
+---@field skip_special_tokens? boolean whether decode leaves special tokens out (default true)
+
+---A tokenizer of Hugging Face, from its tokenizer.json: its ids, and its texts.
+---@param path string
+---@param options? orrery.data.tokenizer_json.Options
+---@return orrery.Tokenizer
+function orrery.data.tokenizer_json(path, options) end
+
 ---@class orrery.data.tokens.Options
 ---@field length integer tokens in a sample
 ---@field dtype? any how a token is stored: 'u8', 'u16', 'u32', 'u64', 'i8', 'i16', 'i32', 'i64'; without it as the header of llm.c's files says, else u16 (default false)
@@ -3845,7 +3864,7 @@ local Module = {}
 ---@field map? function from a name in the file to a path in the module; nil leaves the tensor out, and a second result of true transposes it, as GPT-2's Conv1D needs
 ---@field strict? boolean every tensor of the module must be in the file, and the other way round (default true)
 
----Gives the tensors of a module the values in a safetensors file, or in several by their index (model.safetensors.index.json). Numbers become the dtype of the model's. Returns the paths that got no value, and a list of the names in the file that were not used.
+---Gives the tensors of a module the values in a safetensors file, in several by their index (model.safetensors.index.json), or in what torch.save has written (.pt, .pth, .bin). Numbers become the dtype of the model's. Returns the paths that got no value, and a list of the names in the file that were not used.
 ---@param path string
 ---@param options? orrery.Module.load_weights.Options
 ---@return string[]
@@ -3853,6 +3872,8 @@ function Module:load_weights(path, options) end
 
 ---@class orrery.Module.save_weights.Options
 ---@field max_shard_size? any bytes in a file, such as "5GB"; a larger tensor has a file of its own (default false)
+---@field map? function of orrery.weight_map: tensors have the names that it says, and are transposed as it says (default nil)
+---@field config? table what config.json beside the file is to have, as Hugging Face's transformers read it (default nil)
 
 ---Writes the tensors of a module, by their paths, to a safetensors file; all ranks call it. What is larger than `max_shard_size` goes into several, NAME-00001-of-00003.safetensors; `path`.index.json says which tensor is where, and is what load_weights takes. Either takes the place of what was saved to `path` before.
 ---@param path string

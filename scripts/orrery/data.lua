@@ -170,6 +170,16 @@ define([[data.tiktoken(path: string, options?) -> Tokenizer; A byte-level BPE fr
     return tokenizer("bpe", { tiktoken = path, split = split, special = listed(o.special) })
   end)
 
+define([[data.tokenizer_json(path: string, options?) -> Tokenizer; A tokenizer of Hugging Face, from its tokenizer.json:
+    its ids, and its texts.
+    @option add_special_tokens: boolean = true; whether texts get the ids of begin and end that the file says
+    @option skip_special_tokens: boolean = true; whether decode leaves special tokens out]],
+  function(path, o)
+    return tokenizer("tokenizer_json", {
+      path = path, add_special_tokens = o.add_special_tokens, skip_special_tokens = o.skip_special_tokens,
+    })
+  end)
+
 define([[data.train_bpe(source: any, options) -> Tokenizer; Learns a byte-level BPE from a path, a list of paths or
     text: the tokens of Hugging Face's BpeTrainer.
     @option vocab: integer; tokens at the end, bytes and special ones included

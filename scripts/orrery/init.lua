@@ -65,6 +65,7 @@ orrery.compile, orrery.func = compile.compile, compile.func
 orrery.value_and_grad = compile.value_and_grad
 
 orrery.gradient, orrery.scan = require "orrery.gradient", require "orrery.scan"
+require "orrery.weight_map"
 orrery.einsum, orrery.normal = require "orrery.einsum", require "orrery.normal"
 
 -- orrery.ops.NAME(x, ..., {option = value}): an op of orrery.op.

@@ -1,13 +1,16 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- Files of tensors: .npy and weights.
+-- Files of tensors: .npy, weights, and those of torch.save.
 local _, orrery = ...
 local engine = orrery.engine
 local define = require "orrery.define"
 
-define([[orrery.load(path: string) -> any; A .npy file as a HostTensor; a .safetensors file, or the index of several
-    (model.safetensors.index.json), as a table of them by name.]],
+local torch = require "orrery.torch_files"
+
+define([[orrery.load(path: string) -> any; A .npy file as a HostTensor; a .safetensors file, the index of several
+    (model.safetensors.index.json), or what torch.save has written (.pt, .pth, .bin), as a table of them by name.]],
   function(path)
+    if torch.is_one(path) then return torch.load(path) end
     if path:find "%.safetensors$" or path:find "%.json$" then return engine.load_weights(path) end
     return engine.first(orrery.data.open("npy", path, { whole = true }))
   end)

@@ -4,6 +4,11 @@
 local _, orrery = ...
 local engine = orrery.engine
 local tree = require "orrery.nn.module_tree"
+local weight_map = require "orrery.weight_map"
+local json = require "orrery.watch.json"
+local torch = require "orrery.torch_files"
+
+local any_next = require "orrery.globals".next
 
 local M = {}
 
@@ -29,9 +34,9 @@ end
 local function keep(name) return name end
 
 --- Module:load_weights(path, options)
---- Gives the tensors of a module the values in a safetensors file, or in several by their index
---- (model.safetensors.index.json). Numbers become the dtype of the model's. Returns the paths that got no value, and a
---- list of the names in the file that were not used.
+--- Gives the tensors of a module the values in a safetensors file, in several by their index
+--- (model.safetensors.index.json), or in what torch.save has written (.pt, .pth, .bin). Numbers become the dtype of the
+--- model's. Returns the paths that got no value, and a list of the names in the file that were not used.
 ---@param path string
 ---@param options? table
 ---@option map function from a name in the file to a path in the module; nil leaves the tensor out, and a second
@@ -40,7 +45,7 @@ local function keep(name) return name end
 ---@return string[]
 function M.load_weights(module, path, options)
   local o = orrery.options("load_weights", options, { map = keep, strict = true })
-  local file = engine.weights(path)
+  local file = torch.is_one(path) and torch.weights(path) or engine.weights(path)
   local by_path, states, paths = states_below(module)
   local given, missing, unused = {}, {}, {} -- given: identity of a state -> where its value is
   for _, name in ipairs(file:names()) do
@@ -107,6 +112,58 @@ local function shards_of(states, paths, most)
   return shards
 end
 
+-- By a state's identity, the first name that a map has for one of its paths, and whether it is transposed there.
+local function names_by(map, by_path)
+  local name_of, names, transposed = weight_map.back(map), {}, {}
+  for path, state in any_next, by_path do
+    local name, transpose = name_of(path)
+    local id = state:identity()
+    if name and (not names[id] or name < names[id]) then names[id], transposed[id] = name, transpose end
+  end
+  return names, transposed
+end
+
+-- A copy, on every rank.
+local function transposed_copy(state)
+  local value = state:read():transpose()
+  return engine.buffer(value.shape, { init = value, dtype = value.dtype })
+end
+
+-- The states in the order of the names that a map has for them, and these.
+local function mapped(map, by_path, states, paths)
+  local names, transposed = names_by(map, by_path)
+  local by_name, list, missing = {}, {}, {}
+  for i, state in ipairs(states) do
+    local name = names[state:identity()]
+    if not name then
+      missing[#missing + 1] = paths[i]
+    elseif by_name[name] then
+      orrery.fail(("save_weights: map has '%s' for '%s' and for '%s'"):format(name, paths[by_name[name]], paths[i]))
+    else
+      by_name[name], list[#list + 1] = i, name
+    end
+  end
+  if #missing > 0 then
+    orrery.fail(("save_weights: map has no name for %s; add rules for them"):format(some(missing)))
+  end
+  table.sort(list)
+  local ordered = {}
+  for i, name in ipairs(list) do
+    local state = states[by_name[name]]
+    ordered[i] = transposed[state:identity()] and transposed_copy(state) or state
+  end
+  return ordered, list
+end
+
+local function write_config(path, config)
+  if orrery.world.rank ~= 0 then return end
+  local file_path = (path:match "^(.*/)" or "") .. "config.json"
+  local file, why = io.open(file_path, "wb")
+  local written = file and file:write(json.encode(config, ""), "\n")
+  if file and not file:close() then written = nil end
+  if not written then orrery.fail(("%s: cannot write: %s"):format(file_path, why or "the disk is full?")) end
+end
+
 --- Module:save_weights(path, options)
 --- Writes the tensors of a module, by their paths, to a safetensors file; all ranks call it. What is larger than
 --- `max_shard_size` goes into several, NAME-00001-of-00003.safetensors; `path`.index.json says which tensor is where, and
@@ -114,10 +171,13 @@ end
 ---@param path string
 ---@param options? table
 ---@option max_shard_size any=false bytes in a file, such as "5GB"; a larger tensor has a file of its own
+---@option map function=nil of orrery.weight_map: tensors have the names that it says, and are transposed as it says
+---@option config table=nil what config.json beside the file is to have, as Hugging Face's transformers read it
 function M.save_weights(module, path, options)
-  local o = orrery.options("save_weights", options, { max_shard_size = false })
-  local _, states, paths = states_below(module)
+  local o = orrery.options("save_weights", options, { max_shard_size = false, map = false, config = false })
+  local by_path, states, paths = states_below(module)
   if #states == 0 then orrery.fail "save_weights: the module has no tensors" end
+  if o.map then states, paths = mapped(o.map, by_path, states, paths) end
   local shards = shards_of(states, paths, o.max_shard_size and to_bytes(o.max_shard_size) or math.huge)
   local stem = path:match "^(.*)%.safetensors$"
   if #shards > 1 and not stem then
@@ -128,6 +188,7 @@ function M.save_weights(module, path, options)
     shard.file = #shards == 1 and path or ("%s-%05d-of-%05d.safetensors"):format(stem, i, #shards)
   end
   engine.save_weights(path, shards)
+  if o.config then write_config(path, o.config) end
 end
 
 return M

@@ -26,6 +26,14 @@ def header(path):
     return json.loads(raw[8:8 + struct.unpack("<Q", raw[:8])[0]])
 
 
+def tensors(path):
+    """name -> (dtype, shape, bytes)."""
+    raw = path.read_bytes()
+    begin = 8 + struct.unpack("<Q", raw[:8])[0]
+    return {name: (each["dtype"], each["shape"], raw[begin + each["data_offsets"][0]:begin + each["data_offsets"][1]])
+            for name, each in header(path).items() if name != "__metadata__"}
+
+
 class Weights(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -48,6 +56,32 @@ class Weights(unittest.TestCase):
                 self.assertLess(worst, 1e-4)
         names = header(self.folder / "saved.safetensors")
         self.assertEqual(names["blocks.2.qkv.weight"]["shape"], [48, 16])
+
+    def test_saved_by_its_map_is_what_transformers_saved(self):
+        script = self.folder / "back.lua"
+        script.write_text("""local orrery = require "orrery"
+local gpt2 = require "models.gpt2"
+local args = orrery.args { weights = "", save = "" }
+local c = { vocab = 61, positions = 24, dim = 16, heads = 2, layers = 2 }
+local model = gpt2.model(c)
+model:load_weights(args.weights, { map = gpt2.from_transformers })
+model:save_weights(args.save, { map = gpt2.from_transformers, config = gpt2.config(c) })
+local function refusal(map) return select(2, pcall(model.save_weights, model, args.save, { map = map })) end
+orrery.log("%s", refusal(function(name) return name end))
+orrery.log("%s", refusal(orrery.weight_map { { "h.*", "blocks.*" } }))
+orrery.log("%s", refusal(orrery.weight_map { { "x", "tok" }, { "x", "pos" }, { "n", "norm" }, { "h.*", "blocks.*" } }))
+""")
+        theirs = GPT2 / "model.safetensors"
+        done = orrery("run", "-n", 2, script, f"weights={theirs}", f"save={self.folder}/saved.safetensors",
+                      ORRERY_LUA_PATH=str(SOURCE / "examples"))
+        self.assertEqual(done.code, 0, done.err)
+        self.assertEqual(tensors(self.folder / "saved.safetensors"), tensors(theirs))
+        config = json.loads((self.folder / "config.json").read_text())
+        self.assertEqual((config["model_type"], config["n_head"], config["vocab_size"]), ("gpt2", 2, 61))
+        lines = done.out.splitlines()
+        self.assertIn("map is a function from names to paths, which does not tell the way back", lines[0])
+        self.assertIn("map has no name for 'head.weight', 'norm.bias', 'norm.weight', ... (4 in all)", lines[1])
+        self.assertIn("map has 'x.weight' for 'head.weight' and for 'pos.weight'", lines[2])
 
     def test_ranks_that_hold_pieces_save_what_one_rank_saves(self):
         saved = []

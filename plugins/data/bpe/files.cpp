@@ -7,8 +7,9 @@
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 
-#include "../bytes.h"
 #include "../refuse.h"
+#include "../small_text.h"
+#include "base64.h"
 #include "bpe.h"
 #include "byte_characters.h"
 
@@ -16,15 +17,6 @@ namespace data {
 namespace {
 
 using Ids = std::unordered_map<std::string, int32_t>;
-constexpr uint64_t kMostBytes = 64 << 20;  // of a file
-
-std::string contents(const std::string& path) {
-  const BytesPtr file = Bytes::open(path);
-  if (file->size() > kMostBytes)
-    refuse(path, ": has ", file->size(), " bytes, more than the ", kMostBytes, " that are read");
-  const std::vector<std::byte> bytes = file->all();
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
 
 // `read(line, number)` for each line, which ends in LF or CR LF.
 template <class Read>
@@ -41,7 +33,7 @@ void for_each_line(const std::string& text, Read&& read) {
 
 // The ids by the texts of the file.
 Ids read_vocab(const std::string& path, Bpe& bpe) {
-  const auto json = nlohmann::json::parse(contents(path), nullptr, false);
+  const auto json = nlohmann::json::parse(small_text(path), nullptr, false);
   if (!json.is_object() || json.empty())
     refuse(path, ": not a vocabulary: expected JSON, {\"token\": id, ...}");
   Ids ids;
@@ -59,45 +51,6 @@ Ids read_vocab(const std::string& path, Bpe& bpe) {
     ids[token] = static_cast<int32_t>(id);
   }
   return ids;
-}
-
-int value_of(char digit) {
-  if (digit >= 'A' && digit <= 'Z') return digit - 'A';
-  if (digit >= 'a' && digit <= 'z') return digit - 'a' + 26;
-  if (digit >= '0' && digit <= '9') return digit - '0' + 52;
-  return digit == '+' ? 62 : digit == '/' ? 63 : -1;
-}
-
-// The bytes of base64 with its padding (RFC 4648, section 4); "" for what is none.
-std::string from_base64(std::string_view text) {
-  if (text.size() % 4) return "";
-  for (int i = 0; i < 2 && text.ends_with('='); ++i) text.remove_suffix(1);
-  std::string bytes;
-  uint32_t bits = 0;
-  int count = 0;
-  for (char digit : text) {
-    const int value = value_of(digit);
-    if (value < 0) return "";
-    bits = bits << 6 | static_cast<uint32_t>(value);
-    if ((count += 6) < 8) continue;
-    count -= 8;
-    bytes += static_cast<char>(bits >> count & 0xff);
-  }
-  return bytes;
-}
-
-std::string to_base64(const std::string& bytes) {
-  static constexpr char kDigits[] =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string text;
-  for (size_t at = 0; at < bytes.size(); at += 3) {
-    uint32_t bits = 0;
-    for (size_t i = 0; i < 3; ++i)
-      bits = bits << 8 | (at + i < bytes.size() ? static_cast<unsigned char>(bytes[at + i]) : 0);
-    for (size_t i = 0; i < 4; ++i)
-      text += i <= bytes.size() - at ? kDigits[bits >> (18 - 6 * i) & 63] : '=';
-  }
-  return text;
 }
 
 // Each way to make a token of two others, the token that was learned first before others.
@@ -128,7 +81,7 @@ void write(const std::string& path, const std::string& text) {
 Bpe read_bpe(const std::string& vocab, const std::string& merges) {
   Bpe bpe;
   const Ids ids = read_vocab(vocab, bpe);
-  for_each_line(contents(merges), [&](const std::string& pair, int64_t line) {
+  for_each_line(small_text(merges), [&](const std::string& pair, int64_t line) {
     if (pair.empty() || (line == 1 && pair.starts_with("#version"))) return;
     const size_t blank = pair.find(' ');
     if (blank == pair.npos || pair.find(' ', blank + 1) != pair.npos)
@@ -161,7 +114,7 @@ void write_bpe(const Bpe& bpe, const std::string& vocab, const std::string& merg
 Bpe read_tiktoken(const std::string& path) {
   Bpe bpe;
   bpe.whole_first = true;
-  const std::string text = contents(path);
+  const std::string text = small_text(path);
   std::unordered_map<std::string, int64_t> lines;  // of the tokens
   for_each_line(text, [&](const std::string& line, int64_t number) {
     if (line.empty()) return;

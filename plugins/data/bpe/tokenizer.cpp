@@ -3,104 +3,38 @@
 
 #include <algorithm>
 #include <array>
-#include <queue>
 #include <unordered_map>
 
 #include <orrery/sdk/utf8.hpp>
 #include "../refuse.h"
+#include "../trie.h"
 #include "byte_characters.h"
+#include "merges.h"
 
 namespace data {
 namespace {
 
-// The pairs that are merged, each with its place in the order of learning. In tiktoken's files that
-// is the id of what is made, whichever pair makes it.
-class Merges {
- public:
-  explicit Merges(const Bpe& bpe) {
-    for (size_t i = 0; i < bpe.merges.size(); ++i) {
-      const Bpe::Merge& merge = bpe.merges[i];
-      by_pair_[key(merge.left, merge.right)] = {
-          bpe.whole_first ? static_cast<size_t>(merge.made) : i, merge.made};
-    }
+// In tiktoken's files the rank of a merge is the id of what is made, whichever pair makes it.
+Merges merges_of(const Bpe& bpe) {
+  Merges merges;
+  for (size_t i = 0; i < bpe.merges.size(); ++i) {
+    const Bpe::Merge& merge = bpe.merges[i];
+    merges.add(merge.left, merge.right, bpe.whole_first ? static_cast<size_t>(merge.made) : i,
+               merge.made);
   }
+  return merges;
+}
 
-  // Again and again the pair that was learned first, of several the leftmost.
-  void merge(std::vector<int32_t>& ids) const {
-    constexpr size_t kNone = SIZE_MAX;
-    std::vector<size_t> before(ids.size()), behind(ids.size());  // the neighbours that are left
-    for (size_t i = 0; i < ids.size(); ++i)
-      before[i] = i ? i - 1 : kNone, behind[i] = i + 1 < ids.size() ? i + 1 : kNone;
-    std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>> queue;
-    const auto offer = [&](size_t at) {
-      if (at == kNone || behind[at] == kNone) return;
-      const int32_t left = ids[at], right = ids[behind[at]];
-      if (const auto found = by_pair_.find(key(left, right)); found != by_pair_.end())
-        queue.push({found->second.rank, at, left, right, found->second.made});
-    };
-    for (size_t i = 0; i < ids.size(); ++i) offer(i);
-    while (!queue.empty()) {
-      const auto [rank, at, left, right, made] = queue.top();
-      queue.pop();
-      const size_t next = behind[at];
-      if (ids[at] != left || next == kNone || ids[next] != right) continue;  // merged since
-      ids[at] = made, ids[next] = kGone;
-      behind[at] = behind[next];
-      if (behind[at] != kNone) before[behind[at]] = at;
-      offer(before[at]), offer(at);
-    }
-    std::erase(ids, kGone);
-  }
-
- private:
-  static constexpr int32_t kGone = -1;
-  struct Ranked {
-    size_t rank;
-    int32_t made;
-  };
-  struct Candidate {
-    size_t rank, at;
-    int32_t left, right, made;
-    auto operator<=>(const Candidate&) const = default;
-  };
-
-  static uint64_t key(int32_t left, int32_t right) {
-    return static_cast<uint64_t>(left) << 32 | static_cast<uint32_t>(right);
-  }
-
-  std::unordered_map<uint64_t, Ranked> by_pair_;
-};
-
-// The special tokens of a text, from its begin to its end.
-class Specials {
- public:
-  Specials(const std::map<std::string, int32_t>& ids, std::string_view text) : text_(text) {
-    for (const auto& special : ids) next_.push_back({text.find(special.first), &special});
-  }
-  struct Found {
-    size_t at;
-    const std::pair<const std::string, int32_t>* special;  // null: none follows
-  };
-  // The first one from `begin` on; of several at one place the longest.
-  // REQUIRES: `begin` is never before that of the last call.
-  Found next(size_t begin) {
-    Found first{text_.size(), nullptr};
-    for (Found& each : next_) {
-      if (each.at < begin) each.at = text_.find(each.special->first, begin);
-      const bool longer = first.special && each.special->first.size() > first.special->first.size();
-      if (each.at < first.at || (each.at == first.at && longer)) first = each;
-    }
-    return first;
-  }
-
- private:
-  std::vector<Found> next_;  // of each special token
-  std::string_view text_;
-};
+Trie texts_of(const std::map<std::string, int32_t>& special) {
+  Trie texts;
+  for (const auto& [text, id] : special) texts.add(text, id);
+  return texts;
+}
 
 class BpeTokenizer : public orr::Tokenizer {
  public:
-  BpeTokenizer(Bpe bpe, const std::string& name) : bpe_(std::move(bpe)), merges_(bpe_) {
+  BpeTokenizer(Bpe bpe, const std::string& name)
+      : bpe_(std::move(bpe)), merges_(merges_of(bpe_)), special_(texts_of(bpe_.special)) {
     for (size_t id = 0; id < bpe_.tokens.size(); ++id)
       if (!bpe_.literal.contains(static_cast<int32_t>(id)))
         ids_.try_emplace(bpe_.tokens[id], static_cast<int32_t>(id));
@@ -119,16 +53,15 @@ class BpeTokenizer : public orr::Tokenizer {
     std::unordered_map<std::string_view, std::vector<int32_t>> known;
     std::vector<int32_t> all;
     const std::string_view whole = text;
-    Specials specials(bpe_.special, whole);
     for (size_t begin = 0; begin < text.size();) {
-      const auto [at, special] = specials.next(begin);
+      const auto [at, end, special] = special_.next(whole, begin);
       for (std::string_view part : pretokens(bpe_.split, whole.substr(begin, at - begin), name)) {
         auto [entry, is_new] = known.try_emplace(part);
         if (is_new) entry->second = merged(part);
         all.insert(all.end(), entry->second.begin(), entry->second.end());
       }
-      if (special) all.push_back(special->second);
-      begin = at + (special ? special->first.size() : 0);
+      if (special >= 0) all.push_back(special);
+      begin = end;
     }
     return all;
   }
@@ -162,6 +95,7 @@ class BpeTokenizer : public orr::Tokenizer {
 
   Bpe bpe_;
   Merges merges_;
+  Trie special_;
   std::unordered_map<std::string, int32_t> ids_;  // of all that bytes become
   std::array<int32_t, 256> bytes_{};
 };

@@ -72,3 +72,20 @@ _, why = pcall(orrery.data.tiktoken, "")
 assert(why:find "is missing; restore it", why)
 _, why = pcall(orrery.data.train_bpe, "abc", { vocab = 300, special = { "a\0b" }, string = true })
 assert(why:find "option 'special.1.text' holds a zero byte", why)
+
+local found, bert = pcall(orrery.data.tokenizer_json, files .. "tokenizer_json/bert.json")
+if found then
+  local ids = bert:encode "The lazy dog":tolist()
+  assert(ids[1] == 2 and ids[#ids] == 3 and bert:decode(ids) == "the lazy dog", bert:decode(ids))
+  local plain = orrery.data.tokenizer_json(files .. "tokenizer_json/bert.json",
+    { add_special_tokens = false, skip_special_tokens = false })
+  assert(#plain:encode "The lazy dog":tolist() == #ids - 2 and plain:decode { 2 } == "[CLS]")
+  local windows = orrery.data.text("The lazy dog sleeps.", { ctx = 2, tokens = plain, string = true })
+  assert(windows.vocab == bert.vocab and windows.samples == 2)
+  _, why = pcall(plain.save, plain, files .. "nowhere")
+  assert(why:find "nowhere/tokenizer.json: cannot be written", why)
+  _, why = pcall(orrery.data.tokenizer_json, files .. "bpe/vocab.json")
+  assert(why:find "vocab.json: 'model' is missing", why)
+else
+  assert(bert:find "tokenizer_json", bert) -- the plugin is not built without PCRE2 and utf8proc
+end

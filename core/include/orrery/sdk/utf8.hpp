@@ -29,6 +29,8 @@ inline CodePoint code_point(std::string_view text, size_t at) {
     if ((byte(i) & 0xc0) != 0x80) return {0, 0};
     code = code << 6 | (byte(i) & 0x3f);
   }
+  const bool is_longer = (size == 3 && code < 0x800) || (size == 4 && code < 0x10000);
+  if (is_longer || (code >= 0xd800 && code <= 0xdfff) || code > 0x10ffff) return {0, 0};
   return {code, size};
 }
 

@@ -291,6 +291,7 @@ for name, sample in pairs {
     local m = model()
     return function(b) return nn.mse(m(b.x), b.x) end, { params = m, optimizer = optim.sgd {} }
   end,
+  weight_map = function() return { { "h.*.attn", "blocks.*.q", transpose = true } }, { prefix = "model." } end,
   value_and_grad = function() local m = model() return function(b) return nn.mse(m(b.x), b.x) end, m end,
   func = function() return function(x) return x end end,
   gradient = function() return { forward = function(x) return x end, backward = function(dy) return dy end } end,
@@ -349,6 +350,7 @@ for name, sample in pairs {
   ["data.open"] = function() return "npy", folder .. "/host.npy" end,
   ["data.text"] = function() return text_file, { ctx = 4 } end,
   ["data.tokenizer"] = false, -- what plugins take
+  ["data.tokenizer_json"] = false, -- tests/lua/specs/data_files.lua, where the plugin is
   ["data.tokens"] = function() return tokens, { length = 4 } end,
   ["data.train_bpe"] = function() return "some text", { vocab = 260, string = true } end,
   ["Dataset.batch"] = function() return dataset, 1, { size = 2 } end,

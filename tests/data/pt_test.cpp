@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Damaged files of torch.save are read or refused; tests/lua/specs/torch_files.lua reads whole ones.
+// Damaged files of torch.save are read or refused; tests/lua/specs/torch_files.lua reads whole
+// ones.
 #include "mutations.h"
 #include "readers.h"
 

@@ -373,8 +373,8 @@ typedef struct orr_edit {
    * is written. */
   int32_t (*gradient)(orr_program*, int32_t parameter);
 
-  /* Deals the leaves of the batch to the ranks of `axis`, which deals it, in proportion to `shares`,
-   * one for each of the `n` ranks, each at least 1. Without it, all get as many. */
+  /* Deals the leaves of the batch to the `n` ranks of `axis`, which deals it, in proportion to the
+   * `shares`, each at least 1. Without it, all get as many. */
   orr_status* (*deal)(orr_program*, const char* axis, const int32_t* shares, int32_t n);
 } orr_edit;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The pickle in which torch.save says what is where. Only what holds tensors is read: dictionaries,
-// lists, tuples, numbers and texts; a class or a function that is named there is never looked up nor
-// called, and is an Error that names it.
+// lists, tuples, numbers and texts; a class or a function that is named there is never looked up
+// nor called, and is an Error that names it.
 #pragma once
 
 #include <cstdint>

@@ -20,8 +20,8 @@ class AddedTokens {
   // Throws Error for ids that are not those of `vocabulary`, or that it has for other tokens.
   AddedTokens(Part& file, const Vocabulary& vocabulary, const Normalizer* normalizer);
 
-  // `token(id)` for each of them in a text, `piece(text, is_first)` for what lies between: normal, and
-  // never empty. [any thread]
+  // `token(id)` for each of them in a text, `piece(text, is_first)` for what lies between: normal,
+  // and never empty. [any thread]
   void each_part(std::string_view text, const std::function<void(int32_t)>& token,
                  const std::function<void(const Normal&)>& piece) const;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tokens that stand for bytes: of the byte level, and "<0x0A>". Bytes that are not UTF-8 become U+FFFD.
+// Tokens that stand for bytes: of the byte level, and "<0x0A>". Bytes that are not UTF-8 become
+// U+FFFD.
 #include <charconv>
 #include <optional>
 

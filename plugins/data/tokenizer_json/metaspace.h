@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SentencePiece's way: a blank is a character that can be seen, and stands at the begin of a word. Its
-// fields are those of the pre-tokenizer and of the decoder.
+// SentencePiece's way: a blank is a character that can be seen, and stands at the begin of a word.
+// Its fields are those of the pre-tokenizer and of the decoder.
 #pragma once
 
 #include "characters.h"

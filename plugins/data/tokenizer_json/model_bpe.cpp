@@ -68,8 +68,8 @@ class ModelBpe : public Model {
     return {text.substr(0, blank), text.substr(blank + 1)};
   }
 
-  // The ids of characters. Unknown ones that follow each other may become one token; where tokens of
-  // bytes come between, the token for what is unknown comes behind these.
+  // The ids of characters. Unknown ones that follow each other may become one token; where tokens
+  // of bytes come between, the token for what is unknown comes behind these.
   void split(std::string_view text, std::vector<int32_t>& ids) const {
     bool waits = false;  // for the token of what is unknown
     std::string changed;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Unigram (Kudo, ACL 2018), the way of T5: tokens have scores, the logarithms of their shares, and of
-// all ways to write a text as tokens the one of the largest sum is taken.
+// Unigram (Kudo, ACL 2018), the way of T5: tokens have scores, the logarithms of their shares, and
+// of all ways to write a text as tokens the one of the largest sum is taken.
 #include <algorithm>
 #include <cmath>
 #include <limits>

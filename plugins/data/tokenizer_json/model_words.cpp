@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// WordPiece, BERT's way: the longest token that a word begins with, and so on with what is left of it,
-// where tokens have a prefix; a word that does not come out even is unknown as a whole. WordLevel
-// knows whole words.
+// WordPiece, BERT's way: the longest token that a word begins with, and so on with what is left of
+// it, where tokens have a prefix; a word that does not come out even is unknown as a whole.
+// WordLevel knows whole words.
 #include <algorithm>
 
 #include "characters.h"

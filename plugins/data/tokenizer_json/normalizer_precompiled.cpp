@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SentencePiece's table of what becomes of characters, as T5's and XLM-R's files have it, in base64:
-// the bytes of a double-array trie (u32, little-endian), the trie of 32-bit units, and the new texts,
-// each of which ends with a zero byte.
+// SentencePiece's table of what becomes of characters, as T5's and XLM-R's files have it, in
+// base64: the bytes of a double-array trie (u32, little-endian), the trie of 32-bit units, and the
+// new texts, each of which ends with a zero byte.
 #include <utf8proc.h>
 
 #include "../bpe/base64.h"

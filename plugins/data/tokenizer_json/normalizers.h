@@ -12,7 +12,8 @@ namespace data {
 
 struct Normal {
   std::string text;
-  // Whether the first character is made of the first one of what was encoded, and not of one behind.
+  // Whether the first character is made of the first one of what was encoded, and not of one
+  // behind.
   bool is_first;
 };
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A tokenizer as Hugging Face's tokenizers save it, tokenizer.json: added tokens, a normalizer, a
-// pre-tokenizer, a model, a post-processor and a decoder, each one of a few kinds. Ids and texts are
-// those of that package. A kind or a field that is not known is an Error that names it and the file.
+// pre-tokenizer, a model, a post-processor and a decoder, each one of a few kinds. Ids and texts
+// are those of that package. A kind or a field that is not known is an Error that names it and the
+// file.
 #pragma once
 
 #include <memory>

@@ -1668,6 +1668,11 @@ function Draft:shard(value, options) end
 ---@param ranks integer
 function Draft:idle(axis, ranks) end
 
+---Deals microbatches to the ranks of the axis in proportion to their shares.
+---@param axis string
+---@param shares integer|integer[]
+function Draft:deal(axis, shares) end
+
 ---Keeps a parameter or state in the tier host or disk between its uses.
 ---@param value orrery.Value|orrery.Tensor|integer
 ---@param tier string
@@ -3745,6 +3750,7 @@ function orrery.strategy.topk(options) end
 ---@class orrery.strategy.data.Options
 ---@field size? integer ranks that share the batch; 0: all that are left (default 0)
 ---@field bucket? integer bytes of gradients that travel together (default 26214400)
+---@field shares? any how many microbatches each rank gets beside the others: "2,1"; left out: as many
 
 ---The strategy plugin of this name.
 ---@param options? orrery.strategy.data.Options

@@ -16,9 +16,12 @@ local function one_table(what, ...)
   if more > 0 then orrery.fail(("%s: %d arguments given, at most 1 expected"):format(what, 1 + more)) end
 end
 
--- A list as such text; nothing for one of other things.
-local function text_of(value, between)
-  if type(value) ~= "table" or type(value[1]) == "number" then return value end
+-- A list as such text; nothing for one of other things. A list of numbers is text for an option that takes text.
+local function text_of(value, between, fallback)
+  if type(value) ~= "table" then return value end
+  if type(value[1]) == "number" then
+    return type(fallback) == "string" and not fault(value) and table.concat(value, ",") or value
+  end
   if not between or fault(value) then return nil end
   local words = {}
   for i, word in ipairs(value) do
@@ -39,7 +42,7 @@ local function flat(strategy, options, plugin)
   for _, option in ipairs(engine.strategy_options(plugin or strategy)) do defaults[option.name] = option.fallback end
   orrery.options("strategy." .. strategy, options, defaults)
   for name, value in pairs(options or {}) do
-    given[name] = text_of(value, in_parts[name] and ";" or ",")
+    given[name] = text_of(value, in_parts[name] and ";" or ",", defaults[name])
     if given[name] == nil and type(value) == "table" and fault(value) then
       orrery.fail(("strategy.%s: %s is %s, expected a list of names"):format(strategy, tostring(name), fault(value)))
     elseif given[name] == nil then

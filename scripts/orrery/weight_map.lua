@@ -3,6 +3,7 @@
 -- Names of tensors in files of other programs and the paths of the same tensors in modules, both ways.
 local _, orrery = ...
 local define = require "orrery.define"
+local fault = require("orrery.lists").fault
 
 local M = {}
 local back = setmetatable({}, { __mode = "k" }) -- map -> the function from paths to names
@@ -13,10 +14,20 @@ local function forms_of(name)
   return "^" .. pattern .. "(.*)$", name:gsub("%%", "%%%%"):gsub("%*", "%%d") .. "%s"
 end
 
+local known = { true, true, transpose = true } -- what a rule has
+
 local function check_rule(i, rule)
-  local first, second = rule[1], rule[2]
+  local first, second = type(rule) == "table" and rule[1], type(rule) == "table" and rule[2]
   if type(first) ~= "string" or type(second) ~= "string" then
     orrery.fail(("weight_map: rule %d is not { \"name in the file\", \"path in the module\" }"):format(i))
+  end
+  for key in pairs(rule) do
+    if not known[key] then
+      orrery.fail(("weight_map: rule %d ('%s') has '%s'; beside the two names there is transpose"):format(i, first, tostring(key)))
+    end
+  end
+  if rule.transpose ~= nil and type(rule.transpose) ~= "boolean" then
+    orrery.fail(("weight_map: rule %d ('%s'): transpose is %s, expected true or false"):format(i, first, tostring(rule.transpose)))
   end
   local _, stars = first:gsub("%*", "")
   local _, others = second:gsub("%*", "")
@@ -41,6 +52,7 @@ define([[orrery.weight_map(rules: table, options?) -> function; A map for load_w
     @option prefix: string = ''; a beginning of names that those in a file may lack]],
   function(rules, o)
     local forms = {}
+    if fault(rules) then orrery.fail(("weight_map: the rules are %s, expected a list"):format(fault(rules))) end
     for i, rule in ipairs(rules) do
       check_rule(i, rule)
       local name_pattern, name_format = forms_of(rule[1])

@@ -143,7 +143,7 @@ TEST(TokenizerJson, WhatTakesTooManyStepsIsAnError) {
 // In steps that are the square of its length each would take minutes.
 TEST(TokenizerJson, LongWordsEnd) {
   std::string word;
-  for (int i = 0; i < 200000; ++i) word += static_cast<char>('a' + i * i % 7 % 5);
+  for (int64_t i = 0; i < 200000; ++i) word += static_cast<char>('a' + i * i % 7 % 5);
   for (const std::string kind : kKinds)
     EXPECT_FALSE(data::read_tokenizer_json(file_of(kind), {})->encode(word, "t").empty()) << kind;
 }

@@ -17,7 +17,8 @@ from installed import Installed, words_of
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 # Judged by the commands of the pages.
 OF_PAGES = [("kernel", []), ("strategy", []), ("op", []), ("observer", ["--c"]), ("data", [])]
-PAGES = [SOURCE / "docs/plugins.md", *sorted((SOURCE / "docs/extend").glob("*.md"))]
+# Its README says where things are, and has nothing to be typed.
+PAGES = [SOURCE / "docs/plugins.md", *sorted(p for p in (SOURCE / "docs/extend").glob("*.md") if p.stem != "README")]
 
 
 class Kit(Installed):

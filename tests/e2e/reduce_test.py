@@ -83,10 +83,19 @@ class Reduce(unittest.TestCase):
         self.assertLess(of_each, 5)   # of its own
         self.assertLess(in_parts, whole)
 
+    def test_a_penalty_on_gathered_weights_is_computed_once(self):
+        """Of each rank's 16 microbatches forward and backward gather a unit; the penalty gathers it once."""
+        plan = self.command("plan", 2, f"{DATA}, {each()}, {LOOP}", "fast",
+                            ["model=mlp", "penalty=true", "batch=64", "microbatches=32"])
+        [rank] = re.findall(r"^rank 0\n.*?(?=^rank|\Z)", plan.out, re.DOTALL | re.MULTILINE)
+        times = re.findall(r"^    MLP\.a +(?:(\d+) x )?all_gather", rank, re.MULTILINE)
+        self.assertEqual(sorted(int(n or 1) for n in times), [1, 16, 16])
+
     def test_refuses_exchanges_for_each_microbatch(self):
         odd = ["batch=12", "microbatches=3"]
         for stack, reduce, words, why in (
-                (f"{DATA}, {each()}", "fast", (), "all of a rank's run in one call: add a strategy that runs them one after another"),
+                (f"{DATA}, {each()}", "fast", (),
+                 "all of a rank's run in one call: add a strategy that runs them one after another"),
                 (f"{DATA}, {each('stage = 2')}, {LOOP}", "canonical", (), 'only under reduce = "fast"'),
                 (f"{DATA}, {each('stage = 1')}, {LOOP}", "fast", (), "each is for stages 2 and 3"),
                 (f"{DATA}, {each()}, {LOOP}", "fast", odd, "3 are not the same number on each of the 2 ranks")):

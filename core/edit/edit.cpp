@@ -202,6 +202,12 @@ orr_status* halve(orr_program* e, const char* name, const char* outer, const cha
   });
 }
 
+void deal_in_shares(orr_program* e, const char* axis, std::vector<int> of) {
+  if (!e->mesh->shares.of.empty())
+    fail(ORR_INVALID, "strategy.{} deals the batch in shares already", e->mesh->shares.origin);
+  e->mesh->shares = {axis, e->strategy, std::move(of)};
+}
+
 orr_status* idle(orr_program* e, const char* name, int32_t n) {
   return guarded([&] {
     if (e->mesh->batch_axis != name) fail(ORR_INVALID, "axis '{}' does not deal the batch", name);
@@ -211,7 +217,7 @@ orr_status* idle(orr_program* e, const char* name, int32_t n) {
            n, ranks, name, ranks - 1);
     std::vector<int> of(static_cast<size_t>(ranks), 1);
     std::fill_n(of.begin(), n, 0);
-    e->mesh->shares = {name, e->strategy, std::move(of)};
+    deal_in_shares(e, name, std::move(of));
   });
 }
 
@@ -225,9 +231,7 @@ orr_status* deal(orr_program* e, const char* name, const int32_t* shares, int32_
     const std::vector<int> of(shares, shares + n);
     for (int share : of)
       if (share < 1) fail(ORR_INVALID, "a share of {}: give 1 or more", share);
-    if (!e->mesh->shares.of.empty())
-      fail(ORR_INVALID, "strategy.{} deals the batch in shares already", e->mesh->shares.origin);
-    e->mesh->shares = {name, e->strategy, of};
+    deal_in_shares(e, name, of);
   });
 }
 

@@ -57,11 +57,13 @@ std::string microbatches_text(const Mesh& mesh, const std::vector<StrategyUse>& 
   if (n < 2 || mesh.fast_sums || mesh.apart != "" || mesh.driving.on()) return "";
   for (const StrategyUse& use : stack)
     if (described(use).numeric_class != ORR_CLASS_EXACT) return "";
+  const std::vector<int>& shares = mesh.shares.of;
+  const bool alike = std::all_of(shares.begin(), shares.end(), [](int share) { return share < 2; });
   return fmt::format(
-      "microbatches is left out: it is {}, as many as ranks share the batch, and the last bits "
-      "depend on it; write microbatches = {}, or more, in the options of orrery.compile for equal "
-      "bits on as many ranks or fewer",
-      n, n);
+      "microbatches is left out: it is {}, {}, and the last bits depend on it; write microbatches "
+      "= "
+      "{}, or more, in the options of orrery.compile for equal bits on as many ranks or fewer",
+      n, alike ? "as many as ranks share the batch" : "the sum of the ranks' shares", n);
 }
 
 // Gathers a value of samples on every rank: each sample's row is put in its place among zeros, and

@@ -5,11 +5,15 @@ import base64
 import io
 import json
 import pathlib
+import sys
 import tempfile
 
 import sentencepiece
 from tokenizers import AddedToken, Regex, Tokenizer
 from tokenizers import decoders as D, models, normalizers as N, pre_tokenizers as P, processors as PP, trainers as T
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "observer"))
+from event_records import fields
 
 FILES = pathlib.Path(__file__).parent / "files" / "tokenizer_json"
 # Combining marks, joined emoji, scripts from right to left, controls, long blanks, special tokens in words.
@@ -101,32 +105,6 @@ def t5(fallback=False):
     return t
 
 
-def field(message, wanted):
-    """The bytes of a field of a message of protocol buffers."""
-    at = 0
-
-    def number():
-        nonlocal at
-        value = shift = 0
-        while True:
-            byte = message[at]
-            at += 1
-            value |= (byte & 127) << shift
-            shift += 7
-            if byte < 128:
-                return value
-
-    while at < len(message):
-        key = number()
-        size = {0: 0, 1: 8, 5: 4}[key & 7] if key & 7 != 2 else number()
-        if key & 7 == 0:
-            number()
-        if key >> 3 == wanted:
-            return message[at:at + size]
-        at += size
-    raise KeyError(wanted)
-
-
 def t5_map():
     """With a table of SentencePiece's of what becomes of characters."""
     rules = ["FB01\t66 69", "65 301\tE9", "E9\tE9 21", "41\t61", "41 42\t78", "3000\t20", "200B\t", "1F1E9 1F1EA\t44 45", "2160\t49", "AD\t"]
@@ -137,7 +115,7 @@ def t5_map():
         sentencepiece.SentencePieceTrainer.train(
             sentence_iterator=iter(["the quick brown fox jumps over the lazy dog and more words"] * 20), model_writer=made,
             vocab_size=30, hard_vocab_limit=False, minloglevel=2, normalization_rule_tsv=str(table))
-    rule = field(field(made.getvalue(), 3), 2)  # normalizer_spec.precompiled_charsmap
+    rule = dict(fields(dict(fields(made.getvalue()))[3]))[2]  # normalizer_spec.precompiled_charsmap
     j = json.loads(t5().to_str())
     j["normalizer"] = {"type": "Sequence", "normalizers": [
         {"type": "Precompiled", "precompiled_charsmap": base64.b64encode(rule).decode()},

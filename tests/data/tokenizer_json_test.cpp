@@ -43,7 +43,7 @@ TEST(TokenizerJson, IdsAndTextsAreThoseOfTokenizers) {
   }
 }
 
-// A tokenizer of single letters whose file has this part in place of one that it has.
+// A tokenizer of single characters whose file has this part in place of one that it has.
 class Altered : public testing::Test {
  protected:
   json file_ = json::parse(R"({"version": "1.0", "added_tokens": [], "normalizer": null,

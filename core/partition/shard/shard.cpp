@@ -58,7 +58,7 @@ class Sharder {
   static size_t at(int32_t i) { return static_cast<size_t>(i); }
   const Unit& unit_of(const Chain& c) const { return units_[c.unit]; }
 
-  // The elements of a chain's tensors that shard `s` holds, and those that this rank holds.
+  // The elements of a chain's tensors that this rank holds.
   Range mine(const Chain& c) const {
     return held_by(*c.cuts, mesh_.coordinate(unit_of(c).how.axis, rank_));
   }
@@ -155,8 +155,7 @@ class Sharder {
     to_.append(std::move(copy));
   }
 
-  // The value that stands for v on this rank: the whole that was gathered before, or in the update
-  // the rank's piece.
+  // The value that stands for v in the update of this rank: its piece, where v lies in pieces.
   ValueId now(ValueId v) const {
     const auto found = now_.find(v);
     return found == now_.end() ? v : found->second;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Bytes as letters, with padding (RFC 4648, section 4).
+// Base64 with padding (RFC 4648, section 4).
 #pragma once
 
 #include <string>

@@ -15,7 +15,7 @@ utf8proc_category_t category(char32_t code) {
   return utf8proc_category(static_cast<utf8proc_int32_t>(code));
 }
 
-// Symbols that have the property Alphabetic: letters and numbers in circles and squares.
+// Symbols that have the property Alphabetic: the circled and squared ones.
 bool is_alphabetic_symbol(char32_t code) {
   return (code >= 0x24b6 && code <= 0x24e9) || (code >= 0x1f130 && code <= 0x1f149) ||
          (code >= 0x1f150 && code <= 0x1f169) || (code >= 0x1f170 && code <= 0x1f189);

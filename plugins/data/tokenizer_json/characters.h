@@ -23,7 +23,7 @@ enum class Form { nfc, nfd, nfkc, nfkd };
 // REQUIRES: the text is UTF-8.
 std::string in_form(Form form, std::string_view text);
 
-// The small letters of a character, added to a text.
+// Appends the lowercase form of a character to a text.
 void add_lower(std::string& text, char32_t code);
 void add_character(std::string& text, char32_t code);
 

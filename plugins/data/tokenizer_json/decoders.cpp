@@ -130,10 +130,7 @@ void replace_all(std::string& text, std::string_view wanted, std::string_view by
 }
 
 std::unique_ptr<Decoder> make_decoder(Part part, int depth) {
-  if (depth > kMostDepth) part.refuse("too many sequences in each other");
-  Made made = made_of(part, depth);
-  part.finish();
-  return made;
+  return made_within(part, depth, [&](Part& whole) { return made_of(whole, depth); });
 }
 
 }  // namespace data

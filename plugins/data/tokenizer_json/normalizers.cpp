@@ -144,10 +144,7 @@ Made made_of(Part& part, int depth) {
 }  // namespace
 
 std::unique_ptr<Normalizer> make_normalizer(Part part, int depth) {
-  if (depth > kMostDepth) part.refuse("too many sequences in each other");
-  Made made = made_of(part, depth);
-  part.finish();
-  return made;
+  return made_within(part, depth, [&](Part& whole) { return made_of(whole, depth); });
 }
 
 }  // namespace data

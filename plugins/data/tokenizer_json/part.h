@@ -49,7 +49,15 @@ class Part {
   std::set<std::string> asked_{"type"};
 };
 
-// Parts may hold others of their kind up to this depth.
-constexpr int kMostDepth = 16;
+// What `make` makes of a part that may hold others of its kind, `depth` of them around this one.
+// Throws for too many, and for a field for which `make` has not asked.
+template <class Make>
+auto made_within(Part& part, int depth, Make&& make) {
+  constexpr int most = 16;
+  if (depth > most) part.refuse("too many sequences in each other");
+  auto made = make(part);
+  part.finish();
+  return made;
+}
 
 }  // namespace data

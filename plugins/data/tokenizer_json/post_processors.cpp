@@ -77,10 +77,7 @@ std::vector<Template> made_of(Part& part, int64_t ids, int depth) {
 }  // namespace
 
 std::vector<Template> make_templates(Part part, int64_t ids, int depth) {
-  if (depth > kMostDepth) part.refuse("too many sequences in each other");
-  std::vector<Template> made = made_of(part, ids, depth);
-  part.finish();
-  return made;
+  return made_within(part, depth, [&](Part& whole) { return made_of(whole, ids, depth); });
 }
 
 std::vector<int32_t> with_template(const Template& around, const std::vector<int32_t>& ids) {

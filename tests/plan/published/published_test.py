@@ -6,6 +6,7 @@ What the error of each paper is when nothing was fitted to it: published_test.py
 """
 import json
 import math
+import os
 import pathlib
 import re
 import subprocess
@@ -39,7 +40,8 @@ def planned(machine, script, ranks, words, faster=1):
         done = subprocess.run(
             [pathlib.Path(sys.argv[1]) / "orrery", "plan", "-n", str(ranks), "--machine", file.name,
              HERE / script, *(f"{name}={value}" for name, value in words.items())],
-            stdout=subprocess.PIPE, text=True, check=True).stdout
+            env=os.environ | {"ORRERY_LUA_PATH": str(HERE.parents[2] / "examples")}, stdout=subprocess.PIPE, text=True,
+            check=True).stdout
     step = re.search(r"step +([\d.e+]+) (ms|s):", done)
     seconds = float(step[1]) * (1e-3 if step[2] == "ms" else 1)
     return seconds, max(map(int, re.findall(r"\n  memory +(\d+) bytes", done)))

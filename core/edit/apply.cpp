@@ -71,7 +71,7 @@ void call_each(Program& p, Mesh& mesh, const std::vector<StrategyUse>& stack,
 }
 
 void check_one_for_all(const Mesh& mesh, const CompleteHook& hook) {
-  if (!hook.decides || (mesh.apart.empty() && !mesh.driving.on())) return;
+  if (hook.when != CompleteHook::decides || (mesh.apart.empty() && !mesh.driving.on())) return;
   fail(ORR_INVALID,
        "{}{} lets ranks train alone, which would each need another {}, that of strategy.{} being "
        "one for all: leave one of the two out",
@@ -83,17 +83,19 @@ void check_one_for_all(const Mesh& mesh, const CompleteHook& hook) {
 void call_complete(Program& p, const CompleteHook& hook, const Measured& measured) {
   const Phase phase = p.phase();
   p.set_phase(Phase::update);
-  call_hook(hook.line,
-            [&] { hook.call(p, measured.loss, hook.decides ? measured.squared_norm : kNone); });
+  const bool decides = hook.when == CompleteHook::decides, last = hook.when == CompleteHook::last;
+  call_hook(hook.line, [&] {
+    hook.call(p, last ? kNone : measured.loss, decides ? measured.squared_norm : kNone);
+  });
   p.set_phase(phase);
 }
 
-// Calls the hooks on the whole step; those that decide whether it counts come last.
+// Calls the hooks on the whole step, in the order of their `when`.
 void call_completing(Program& p, Mesh& mesh, const Measured& measured) {
   for (const CompleteHook& hook : mesh.completing) check_one_for_all(mesh, hook);
-  for (bool deciding : {false, true})
+  for (auto when : {CompleteHook::step, CompleteHook::decides, CompleteHook::last})
     for (const CompleteHook& hook : mesh.completing)
-      if (hook.decides == deciding) call_complete(p, hook, measured);
+      if (hook.when == when) call_complete(p, hook, measured);
   mesh.completing.clear();
 }
 
@@ -219,6 +221,20 @@ void write_rounds(const Program& step, const Mesh& mesh, Periodic& one) {
   one.write = nullptr;
 }
 
+// By op: the new ops that are to stand right before it.
+StandBefore standing_of(const orr_program& edited) {
+  StandBefore found;
+  for (size_t i = 0; i < edited.stands.size(); ++i) {
+    const auto [first, before] = edited.stands[i];
+    const bool last = i + 1 == edited.stands.size();
+    const size_t end =
+        last ? edited.program->ops().size() : static_cast<size_t>(edited.stands[i + 1].first);
+    for (auto op = static_cast<size_t>(first); before != kNone && op < end; ++op)
+      found[before].push_back(static_cast<OpId>(op));
+  }
+  return found;
+}
+
 void note_cuts(const Program& p, const Mesh& mesh, StrategyStates& states) {
   for (const Placing& placing : mesh.placed)
     for (const Value& v : p.values()) {
@@ -246,7 +262,8 @@ void follow_cuts(Mesh& mesh, const StrategyStates& states) {
 
 void settle(orr_program& edited) {
   Program& p = *edited.program;
-  order_ops(p);
+  order_ops(p, standing_of(edited));
+  edited.stands.clear();
   if (edited.retyped) check_types(p);
   edited.retyped = false;
   p.set_twin(kNone), p.set_stage(0);
@@ -274,12 +291,16 @@ void apply_strategies(Program& p, const std::vector<StrategyUse>& stack, int wor
 
 bool decides_over_step(const Mesh& mesh) {
   return std::any_of(mesh.completing.begin(), mesh.completing.end(),
-                     [](const CompleteHook& hook) { return hook.decides; });
+                     [](const CompleteHook& hook) { return hook.when == CompleteHook::decides; });
 }
 
 void complete_step(Program& p, Mesh& mesh, int64_t microbatches, bool training,
                    const Measured& measured) {
-  if (!training) mesh.periodic.clear(), mesh.completing.clear(), mesh.driving = {};
+  if (!training) {
+    mesh.periodic.clear(), mesh.driving = {};
+    std::erase_if(mesh.completing,
+                  [](const CompleteHook& hook) { return hook.when != CompleteHook::last; });
+  }
   call_completing(p, mesh, measured);
   check_whole_batch(p, mesh);
   if (!mesh.pipe_axis.empty()) {

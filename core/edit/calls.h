@@ -68,6 +68,7 @@ orr_status* info(orr_program*, int32_t value, orr_value_info* out);
 orr_status* maker(orr_program*, int32_t value, void* arg,
                   orr_status* (*visit)(void* arg, const orr_op_desc*));
 orr_status* beside(orr_program*, int32_t value, int32_t phase);
+orr_status* before(orr_program*, int32_t value);
 orr_status* copy(orr_program*, int32_t value, int32_t phase, const int32_t* in, int32_t n_in,
                  int32_t* out, int32_t capacity, int32_t* n);
 orr_status* replace(orr_program*, int32_t value, int32_t by, uint32_t uses);

@@ -68,6 +68,7 @@ orr_value_info info_of(const Program& p, const Value& v) {
   info.batch = static_cast<int32_t>(v.batch());
   info.batch_dim = v.batch() == Batch::sharded ? v.batch_dim() : kNone;
   info.op = v.producer, info.output = v.out_index, info.runs = static_cast<int32_t>(runs);
+  info.chunk = maker ? maker->stage : kNone;
   info.beside = v.state ? v.state->beside.c_str() : "";
   return info;
 }
@@ -111,6 +112,14 @@ orr_status* beside(orr_program* e, int32_t value, int32_t phase) {
     p.set_site(p.value(value).site);
     if (const OpId maker = p.value(value).producer; maker != kNone)
       p.set_stage(p.ops()[static_cast<size_t>(maker)].stage);
+  });
+}
+
+orr_status* before(orr_program* e, int32_t value) {
+  return guarded([&] {
+    const auto next = static_cast<OpId>(e->program->ops().size());
+    if (value != kNone) op_that_makes(e, value);
+    e->stands.push_back({next, value == kNone ? kNone : e->program->value(value).producer});
   });
 }
 

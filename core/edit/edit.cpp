@@ -265,11 +265,14 @@ orr_status* shard(orr_program* e, int32_t value, const orr_shard* how) {
            s.size_of(axis), axis);
     if (auto known = s.sharded.find(v.name); known != s.sharded.end())
       fail_second_shard(*e->program, v, known->second.origin);
-    const int64_t ahead = how->size > offsetof(orr_shard, ahead) ? how->ahead : 1;
-    if (ahead < 0) fail(ORR_INVALID, "{} units ahead: give 0 or more", ahead);
+    const int64_t ahead = how->size > offsetof(orr_shard, ahead) ? how->ahead : 0;
+    if (how->keep != 0 || ahead < 0 || ahead > 1)
+      fail(ORR_UNIMPLEMENTED,
+           "strategy.{} asks by keep and ahead where parameters are gathered: add the op `unshard` "
+           "there (docs/ops.md)",
+           e->strategy);
     const bool each = how->size > offsetof(orr_shard, each) && how->each != 0;
-    e->mesh->sharded[v.name] = {axis,      e->strategy,    how->unit, how->owner,
-                                how->what, how->keep != 0, ahead,     each};
+    e->mesh->sharded[v.name] = {axis, e->strategy, how->unit, how->owner, how->what, each};
   });
 }
 
@@ -374,6 +377,7 @@ const orr_edit edit_table = {sizeof(orr_edit),
                              late<"program", edit::program>,
                              late<"copy_part", edit::copy_part>,
                              edit::gradient,
-                             late<"deal", deal>};
+                             late<"deal", deal>,
+                             edit::before};
 
 }  // namespace orrery

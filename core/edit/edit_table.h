@@ -8,6 +8,7 @@
 #include <deque>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "edit/edit.h"
 
@@ -27,6 +28,12 @@ struct orr_program {
     orrery::Site site;
   };
   std::optional<Standing> before = {};
+  // Ops from `first` on, up to the next entry's, stand right before the op `before`; kNone: as
+  // order_ops moves them.
+  struct Stand {
+    orrery::OpId first, before;
+  };
+  std::vector<Stand> stands = {};
   std::deque<orr_program>* others = nullptr;  // programs that a driver adds; null elsewhere
 };
 

@@ -40,14 +40,17 @@ orr_status* output(orr_program* e, const char* name, int32_t value) {
 orr_status* complete(orr_program* e, const orr_complete_hook* hook) {
   return guarded([&] {
     if (!hook->complete) fail(ORR_INVALID, "the hook's `complete` is NULL");
-    e->mesh->completing.push_back(
-        {e->strategy, e->use->line, hook->what ? hook->what : "decision", hook->decides != 0,
-         [kept = kept(*hook), use = *e->use, mesh = e->mesh, states = e->states](
-             Program& p, ValueId loss, ValueId norm) {
-           orr_program now{&p, mesh, use.name, &use, states};
-           check(kept->complete(kept->arg, &now, &edit_table, loss, norm), "strategy." + use.name);
-           settle(now);
-         }});
+    if (hook->decides < ORR_COMPLETE_STEP || hook->decides > ORR_COMPLETE_LAST)
+      fail(ORR_INVALID, "there is no time {} to call a hook of `complete`", hook->decides);
+    e->mesh->completing.push_back({e->strategy, e->use->line, hook->what ? hook->what : "decision",
+                                   static_cast<CompleteHook::When>(hook->decides),
+                                   [kept = kept(*hook), use = *e->use, mesh = e->mesh,
+                                    states = e->states](Program& p, ValueId loss, ValueId norm) {
+                                     orr_program now{&p, mesh, use.name, &use, states};
+                                     check(kept->complete(kept->arg, &now, &edit_table, loss, norm),
+                                           "strategy." + use.name);
+                                     settle(now);
+                                   }});
   });
 }
 

@@ -58,8 +58,8 @@ void shard(Draft& d, Id value, const Table& options) {
                          axis.c_str(),
                          static_cast<int32_t>(options.integer("unit")),
                          static_cast<int32_t>(options.integer("owner")),
-                         options.flag("keep") ? 1 : 0,
-                         options.integer("ahead"),
+                         0,
+                         0,
                          options.flag("each") ? 1 : 0};
   edit(d, &orr_edit::shard, value.number, &how);
 }
@@ -107,8 +107,6 @@ std::vector<Api> draft_edit_api() {
        "@option axis: string = 'data'; the axis that deals the batch, or its inner half "
        "@option unit: integer = 0; parameters of equal number travel together "
        "@option owner: integer = -1; the coordinate that holds it whole; -1: cut evenly "
-       "@option keep: boolean = false; param: what forward gathered stays for backward "
-       "@option ahead: integer = 1; param: units gathered ahead of the one in use "
        "@option each: boolean = false; gathered, and gradients sent, for each microbatch",
        call<shard>},
       {"Draft:idle(axis: string, ranks: integer); Gives no microbatches to the first ranks of "

@@ -36,7 +36,7 @@ orr_status* complete_hook(void* arg, orr_program* program, const orr_edit* edit,
                           int32_t norm) {
   return guarded([&] {
     const auto more = [&](lua_State* L) {
-      push_tensor(L, loss);
+      loss == kNone ? lua_pushnil(L) : push_tensor(L, loss);
       norm == kNone ? lua_pushnil(L) : push_tensor(L, norm);
     };
     call_with_draft(hook_of(arg), program, edit, 0, more, nothing);
@@ -55,11 +55,17 @@ void every(Draft& d, Count steps, Count rounds, const Function& hook) {
   edit(d, &orr_edit::every, steps.number, rounds.number, &how);
 }
 
-void complete(Draft& d, const Function& hook, const std::string& decides) {
-  const orr_complete_hook how = {sizeof how, decides.empty() ? 0 : 1, new Function(hook),
-                                 forget,     decides.c_str(),         complete_hook};
+void complete_at(Draft& d, const Function& hook, int32_t when, const std::string& what) {
+  const orr_complete_hook how = {sizeof how, when,         new Function(hook),
+                                 forget,     what.c_str(), complete_hook};
   edit(d, &orr_edit::complete, &how);
 }
+
+void complete(Draft& d, const Function& hook, const std::string& decides) {
+  complete_at(d, hook, decides.empty() ? ORR_COMPLETE_STEP : ORR_COMPLETE_DECIDES, decides);
+}
+
+void at_last(Draft& d, const Function& hook) { complete_at(d, hook, ORR_COMPLETE_LAST, ""); }
 
 ValueId tensor(Draft&, Id value) { return value; }
 
@@ -131,6 +137,10 @@ std::vector<Api> draft_hook_api() {
        "\"loss scale\": then it comes after the hooks that decide nothing, and `norm` is the "
        "squared norm of all gradients.",
        call<complete>},
+      {"Draft:at_last(hook: function); Calls hook(draft) when all edits of all strategies are "
+       "done, "
+       "of evaluations too: where parameters that lie in pieces are gathered is written then.",
+       call<at_last>},
       {"Draft:own_state(name: string, options?) -> Tensor; A tensor that the strategy keeps for "
        "the whole step. "
        "@option init: number = 0; what it begins with "

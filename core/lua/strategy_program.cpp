@@ -69,6 +69,10 @@ void beside(lua_State* L, Draft& d, Index value, const std::string& phase) {
   regions() = {d.program->program->site().region};
 }
 
+void before(lua_State* L, Draft& d, Index value) {
+  edit(d, &orr_edit::before, lua_isnil(L, value) ? kNone : id_at(L, value));
+}
+
 Pushed copy(lua_State* L, Draft& d, Id value, const std::string& name, Index inputs) {
   const int32_t phase = find("phase", name, kPhases);
   const std::vector<int32_t> in = list_at(L, inputs, id_at);
@@ -127,6 +131,9 @@ std::vector<Api> draft_program_api() {
        "to the module and stage of a value's op (nil: to none), and to a phase, forward, backward "
        "or update.",
        call<beside>},
+      {"Draft:before(value?: any); Lets ops that are added from now on stand right before the op "
+       "that makes a value, in their order; nil: right before what reads them, as at first.",
+       call<before>},
       {"Draft:copy(value: value, phase: string, inputs: list) -> integer ...; Adds a copy of the "
        "op that makes a value, on other inputs of the same types; the numbers of all its outputs. "
        "@param inputs; values",

@@ -49,6 +49,7 @@ void push_info(lua_State* L, int32_t id, const orr_value_info& info) {
   set_field(L, "phase", kPhases[info.phase]), set_field(L, "runs", kPhases[info.runs]);
   set_field(L, "batch", kBatch[info.batch]);
   set_field(L, "maker", info.op), set_field(L, "output", info.output + 1);
+  if (info.chunk >= 0) set_field(L, "chunk", info.chunk + 1);
 }
 
 // Appends a value to the list on top of the stack.
@@ -101,7 +102,8 @@ std::vector<Api> draft_view_api() {
       {"Draft:values(role: string) -> orrery.Value[]; All values of a role (param, grad, batch, "
        "activation, ...): id, name, dims, dtype, bytes, region, line, op, phase, runs (the phase "
        "that the op runs in: forward also for derivatives that a loss is made of), batch (none, "
-       "samples, sum or mean), and the number of the op (maker), whose output it is (output).",
+       "samples, sum or mean), the number of the op (maker), whose output it is (output), and the "
+       "chunk of the model that it belongs to (chunk).",
        call<values>},
       {"Draft:ranks_left() -> integer; Ranks that no earlier strategy of the stack has taken.",
        call<ranks_left>},

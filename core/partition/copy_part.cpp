@@ -26,7 +26,8 @@ class Copier {
     Op made = op;
     made.twin = kNone, made.phase = to_.phase(), made.stage = 0;
     for (ValueId& v : made.in) v = value(v);
-    if (op.kind == "total" || op.kind == "stop_gradient" || op.kind == "user_gradient") {
+    if (op.kind == "total" || op.kind == "stop_gradient" || op.kind == "user_gradient" ||
+        op.kind == "unshard") {
       map_[op.out[0]] = made.in[0];
       return;
     }

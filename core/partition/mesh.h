@@ -44,8 +44,6 @@ struct Sharded {
   int unit = 0;              // parameters of equal unit travel together
   int owner = kNone;         // the coordinate that holds it whole; kNone: every rank has a piece
   int what = 0;              // ORR_SHARD_STATE, _GRADIENT, _PARAM
-  bool keep = false;         // gathered parameters stay from forward to backward
-  int64_t ahead = 1;         // units gathered ahead of the one in use
   bool each = false;         // gathered, and its gradients sent, for each microbatch (orr_shard)
 };
 
@@ -110,11 +108,13 @@ struct Offload {
   std::string directory;
 };
 
-// A strategy's hook that is called once the update is written. Hooks that decide whether the whole
-// step counts are called last; `what` names the number that such a hook keeps for all ranks.
+// A strategy's hook that is called once the update is written. One that decides whether the whole
+// step counts is called after the others, and `what` names the number that it keeps for all ranks;
+// `last` ones are called when all edits are done.
 struct CompleteHook {
+  enum When : int8_t { step, decides, last };
   std::string origin, line, what;
-  bool decides = false;
+  When when = step;
   std::function<void(Program&, ValueId loss, ValueId squared_norm)> call;
 };
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <vector>
 
 #include "program/program.h"
@@ -42,9 +43,12 @@ ValueId append_op(Program& p, const char* kind, const Attrs& attrs, const std::v
 // with the op's line if that is not possible.
 void retype_op(Program& p, ValueId value, int32_t compute, int32_t store);
 
+// By op: the ops that stand right before it, whatever reads their results.
+using StandBefore = std::map<OpId, std::vector<OpId>>;
+
 // Puts producers before their readers: an op whose result an earlier op reads is moved right before
 // the first such op; the others stay in order. Throws Error if an op would need its own result.
-void order_ops(Program& p);
+void order_ops(Program& p, const StandBefore& before = {});
 
 // Adapts casts to the dtypes of their inputs. Throws Error for any other op whose inputs do not
 // have the types any more that it was made for.

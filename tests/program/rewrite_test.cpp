@@ -175,6 +175,26 @@ TEST(Replace, NamesBothValues) {
             who + "there is no value 1000");
 }
 
+// What is added stands where the strategy says, in its order, though only later ops read it.
+TEST(Before, StandsThereInOrder) {
+  Model m;
+  ValueId first = kNone, second = kNone, usual = kNone;
+  apply(m.p, [&](const orr::Program& p) {
+    p.before(m.product);
+    first = p.op("unshard", {m.w});
+    second = p.cast(p.cast(first, ORR_BF16), ORR_F32);
+    p.before(-1);
+    usual = p.mul(m.y, 0.5);
+    p.reread(m.z, m.y, usual);
+    EXPECT_THROW(p.before(m.x), orr::Error);  // nothing makes it
+  });
+  expect_in_order(m.p);
+  EXPECT_EQ(m.p.value(first).producer, 0);
+  EXPECT_EQ(m.p.value(second).producer, 2);
+  EXPECT_EQ(m.p.value(m.product).producer, 3);
+  EXPECT_EQ(m.p.value(usual).producer + 1, m.p.value(m.z).producer);
+}
+
 TEST(Reread, RefusesACircle) {
   Model m;
   EXPECT_NE(refusal(m.p, [&](const orr::Program& p) { p.reread(m.y, m.product, m.z); })

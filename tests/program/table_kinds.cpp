@@ -390,6 +390,7 @@ void add_batch(std::vector<Entry>& rows) {
               p.pointwise(ORR_FN_MUL, {dy, p.pointwise(ORR_FN_MUL, {x, Operand::number(2)})})};
         })};
       }));
+  rows.push_back(row("unshard", {real({6, 3})}, {same({6, 3})}));
   rows.push_back(row("stop_gradient", {real({6, 3})}, {same({6, 3})}));
   rows.back().gradient = false;
 }

@@ -92,7 +92,8 @@ void Together::begin(Rank& rank, const Named& inputs) {
 void Together::compute(Rank& rank, size_t index) {
   const Op& op = rank.program.ops()[index];
   auto at = [&](ValueId v) -> Values& { return rank.values[static_cast<size_t>(v)]; };
-  if (op.kind == "total" || op.kind == "stop_gradient" || op.kind == "vary") {
+  if (op.kind == "total" || op.kind == "stop_gradient" || op.kind == "vary" ||
+      op.kind == "unshard") {
     at(op.out[0]) = at(op.in[0]);
     return;
   }

@@ -76,6 +76,8 @@ typedef struct orr_value_info {
   int32_t batch;      /* ORR_BATCH_* */
   int32_t batch_dim;  /* ORR_BATCH_SAMPLES: the dim, from 0, that runs over samples; else -1 */
   const char* beside; /* states: the parameter that it is updated with, "" if none is known */
+  int32_t chunk;      /* of the op: the chunk of the model that it belongs to (`stage`), from 0; -1:
+                         given */
 } orr_value_info;
 
 /* What of a parameter's training is sharded; each includes the ones before. */
@@ -84,8 +86,9 @@ enum {
                              gradient, and new values are gathered */
   ORR_SHARD_GRADIENT = 2, /* memory of summed gradients, too: it is freed as soon as the owners have
                              their pieces */
-  ORR_SHARD_PARAM = 3     /* the parameter, too: it is gathered before forward uses it, and again
-                             before backward */
+  ORR_SHARD_PARAM = 3     /* the parameter, too: it is gathered where the op `unshard` says
+                             (docs/ops.md), or else before its first reader in forward and again in
+                             backward */
 };
 
 typedef struct orr_shard {
@@ -95,9 +98,8 @@ typedef struct orr_shard {
   int32_t unit;     /* parameters of equal unit are gathered and reduced together */
   int32_t owner;    /* the coordinate that holds it whole; -1: it is cut evenly, at multiples of
                        ORR_SUM_BLOCK elements (ops.h), which needs an elementwise update */
-  int32_t keep;     /* ORR_SHARD_PARAM: 1: parameters gathered in forward are kept for backward */
-  int64_t ahead;    /* ORR_SHARD_PARAM: how many units are gathered ahead of the one in use; 1 if
-                       `size` ends before it */
+  int32_t keep;     /* not followed any more: write `unshard` (docs/ops.md) and give 0 */
+  int64_t ahead;    /* likewise: give 0 or 1 */
   int32_t each;     /* 1: for each microbatch, where these run one after another: parameters are
                        gathered for it (ORR_SHARD_PARAM) and freed after their last reader, and
                        gradients leave as pieces (ORR_SHARD_GRADIENT), if sums over the batch may
@@ -189,10 +191,14 @@ typedef struct orr_program_hook {
   orr_status* (*write)(void* arg, orr_program*, const struct orr_edit*, int32_t round);
 } orr_program_hook;
 
+/* When a hook is called. DECIDES: it decides whether the whole step counts; it is called after those
+ * with STEP, and gets `norm`. LAST: all other edits are done; it is called for evaluations, too, and
+ * gets neither `loss` nor `norm`. */
+enum { ORR_COMPLETE_STEP = 0, ORR_COMPLETE_DECIDES = 1, ORR_COMPLETE_LAST = 2 };
+
 typedef struct orr_complete_hook {
   uint32_t size;
-  int32_t decides; /* 1: it decides whether the whole step counts. It is called after the hooks with
-                      0, and gets `norm` */
+  int32_t decides; /* ORR_COMPLETE_* */
   void* arg;
   void (*release)(void* arg);
   /* If it decides: the name of the number that all ranks must share, such as "loss scale", for the
@@ -376,6 +382,10 @@ typedef struct orr_edit {
   /* Deals the leaves of the batch to the `n` ranks of `axis`, which deals it, in proportion to the
    * `shares`, each at least 1. Without it, all get as many. */
   orr_status* (*deal)(orr_program*, const char* axis, const int32_t* shares, int32_t n);
+
+  /* Ops that are added from now on stand right before the op that makes `value`, in the order in
+   * which they are added; -1: as `beside` says. */
+  orr_status* (*before)(orr_program*, int32_t value);
 } orr_edit;
 
 /* Parts of a step of one chunk. A schedule has all of backward as one cell (BACKWARD), or splits

@@ -222,7 +222,8 @@ class Localizer {
   // op needs one.
   ValueId stand_in(const Op& op) {
     if (op.kind == "total") return whole_of(op.in[0]);
-    if (op.kind == "stop_gradient" || op.kind == "user_gradient" || op.kind == "vary")
+    if (op.kind == "stop_gradient" || op.kind == "user_gradient" || op.kind == "vary" ||
+        op.kind == "unshard")
       return value(op.in[0]);
     if (op.kind == "batch_mean")
       return to().pointwise(ORR_FN_DIV, {total_of(op.in[0]), total_of(op.in[1])});

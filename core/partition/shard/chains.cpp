@@ -100,7 +100,7 @@ void Chains::find_sources(const std::string& axis) {
 // instead.
 bool Chains::follow(const Op& op) {
   int chain = kNone;
-  bool whole = is_whole_reduce(p_, op) || op.attrs.has("whole");
+  bool whole = is_whole_reduce(p_, op) || op.attrs.has("whole") || op.kind == "unshard";
   bool pieces = is_elementwise(op);
   for (ValueId v : op.in) {
     const int its = chain_of_[at(v)];

@@ -26,6 +26,7 @@ bool is_cast(const Op& op) {
 // How forward and backward read a parameter.
 struct Reads {
   std::vector<ValueId> casts;     // the results of its casts, all to one narrower dtype
+  std::vector<OpId> unshards;     // ops that gather it for casts
   std::set<int> coordinates;      // the coordinates on the axis that deals the stages that read it
   std::optional<Site> otherwise;  // where an op reads it in another way
 };
@@ -36,12 +37,9 @@ class Reader {
     std::iota(now_.begin(), now_.end(), 0);
     for (size_t v = 0; v < p.values().size(); ++v)
       if (is_sharded(p.values()[v])) reads_[static_cast<ValueId>(v)] = {};
-    for (const Op& op : p.ops())
-      if (op.phase != Phase::update)
-        for (ValueId v : op.in)
-          if (auto found = reads_.find(v); found != reads_.end()) read(op, v, found->second);
+    for (size_t i = 0; i < p.ops().size(); ++i) find_reads(static_cast<OpId>(i));
     for (auto& [name, v] : p.outputs())
-      if (auto found = reads_.find(v); found != reads_.end()) found->second.otherwise = Site{};
+      if (auto found = reads_of(v); found != reads_.end()) found->second.otherwise = Site{};
   }
 
   void run() {
@@ -53,7 +51,11 @@ class Reader {
       if (!s.copy && (s.bound || !can)) continue;
       if (reads.otherwise) refuse(s, *reads.otherwise);
       const ValueId copy = copy_of(param, reads);
-      for (ValueId cast : reads.casts) now_[at(cast)] = copy;
+      for (ValueId cast : reads.casts) {
+        const ValueId read = p_.ops()[at(p_.value(cast).producer)].in[0];
+        now_[at(cast)] = read == param ? copy : read;
+      }
+      for (OpId unshard : reads.unshards) gather_instead(copy, p_.mutable_ops()[at(unshard)]);
     }
     p_.set_site(site);
     redirect();
@@ -64,6 +66,27 @@ class Reader {
     const auto how = mesh_.sharded.find(v.name);
     return v.role == Role::param && how != mesh_.sharded.end() && !v.type.dims.empty() &&
            mesh_.size_of(how->second.axis) > 1;
+  }
+
+  // The parameter that v is, or that `unshard` makes v of.
+  std::map<ValueId, Reads>::iterator reads_of(ValueId v) {
+    const auto param = gathered_.find(v);
+    return reads_.find(param == gathered_.end() ? v : param->second);
+  }
+
+  void find_reads(OpId id) {
+    const Op& op = p_.ops()[at(id)];
+    if (op.phase == Phase::update) return;
+    for (ValueId v : op.in) {
+      const auto found = reads_of(v);
+      if (found == reads_.end()) continue;
+      if (op.kind == "unshard") {
+        gathered_[op.out[0]] = found->first;
+        found->second.unshards.push_back(id);
+      } else {
+        read(op, found->first, found->second);
+      }
+    }
   }
 
   void read(const Op& op, ValueId param, Reads& reads) const {
@@ -106,6 +129,11 @@ class Reader {
     return copy;
   }
 
+  void gather_instead(ValueId copy, Op& unshard) {
+    unshard.in[0] = copy;
+    p_.mutable_value(unshard.out[0]).type = p_.type(copy);
+  }
+
   // Lets readers of the casts read the copies. Nothing reads the casts any more, so no rank
   // computes them.
   void redirect() {
@@ -120,7 +148,8 @@ class Reader {
   Program& p_;
   const Mesh& mesh_;
   std::map<ValueId, Reads> reads_;
-  std::vector<ValueId> now_;  // by value: the value that stands for it
+  std::map<ValueId, ValueId> gathered_;  // what `unshard` makes of a parameter -> the parameter
+  std::vector<ValueId> now_;             // by value: the value that stands for it
 };
 
 // Keeps parameters that forward reads whole in the rank's memory.

@@ -7,6 +7,7 @@
 #include <set>
 #include <tuple>
 
+#include "partition/shard/unshard.h"
 #include "partition/shared/gather.h"
 #include "program/build.h"
 #include "program/op.h"
@@ -31,7 +32,13 @@ class Emitter {
  public:
   Emitter(const Program& from, const Mesh& mesh, int rank, const std::vector<Unit>& units,
           std::vector<Scatter>& scatters, Program& to)
-      : from_(from), mesh_(mesh), rank_(rank), units_(units), once_(needed_once(from)), to_(to) {
+      : from_(from),
+        mesh_(mesh),
+        rank_(rank),
+        units_(units),
+        once_(needed_once(from)),
+        unshard_(from, mesh, rank, units, once_),
+        to_(to) {
     for (size_t u = 0; u < units.size(); ++u)
       for (ValueId v : units[u].read)
         if (units[u].in_pieces()) unit_read_[v] = u;
@@ -46,6 +53,10 @@ class Emitter {
       if (op.phase == Phase::update) continue;
       to_.set_phase(op.phase);
       to_.set_stage(op.stage);
+      if (unshard_.takes(static_cast<OpId>(i))) {
+        unshard_.emit(static_cast<OpId>(i), to_);
+        continue;
+      }
       for (const Use& use : before_[static_cast<OpId>(i)]) gather(use);
       if (op.twin != kNone) op.twin = moved[at(op.twin)];
       for (ValueId& v : op.in) v = whole_for(static_cast<OpId>(i), v);
@@ -63,30 +74,21 @@ class Emitter {
     return {reader.phase, each, each ? reader.stage : 0, unit};
   }
 
-  // Finds where units that lie in pieces are gathered: in forward, and again in backward unless
-  // they are kept. A unit is gathered before the first op that reads the unit `ahead` places before
-  // it.
+  // Finds where units that lie in pieces are gathered that ops read without `unshard`: before the
+  // first such op of each phase.
   void find_uses() {
     std::set<Use> seen;
-    // The first op that reads each unit, in their order, by phase, `each` and stage.
-    std::map<std::tuple<Phase, bool, int32_t>, std::vector<OpId>> first;
     for (size_t i = 0; i < from_.ops().size(); ++i) {
       const Op& op = from_.ops()[i];
+      if (unshard_.takes(static_cast<OpId>(i))) continue;
       std::set<size_t> read;
       for (ValueId v : op.in)
         if (const auto unit = unit_read_.find(v); unit != unit_read_.end())
           read.insert(unit->second);
       for (size_t unit : read) {
         const Use use = use_of(static_cast<OpId>(i), unit);
-        if (op.phase == Phase::update || !seen.insert(use).second) continue;
-        std::vector<OpId>& uses = first[{use.phase, use.each, use.stage}];
-        uses.push_back(static_cast<OpId>(i));
-        const Sharded& how = units_[unit].how;
-        const size_t ahead = std::min(uses.size() - 1, static_cast<size_t>(how.ahead));
-        Use before = use;
-        before.phase = Phase::forward;
-        if (op.phase == Phase::forward || !how.keep || !seen.count(before))
-          before_[uses[uses.size() - 1 - ahead]].push_back(use);
+        if (op.phase != Phase::update && seen.insert(use).second)
+          before_[static_cast<OpId>(i)].push_back(use);
       }
     }
   }
@@ -153,6 +155,7 @@ class Emitter {
   int rank_;
   const std::vector<Unit>& units_;
   const std::vector<bool> once_;  // by op (needed_once)
+  Unshard unshard_;               // what the program itself gathers
   Program& to_;
   std::map<ValueId, size_t> unit_read_;          // units in pieces, by what forward reads
   std::map<OpId, std::vector<Use>> before_;      // gatherings, by op

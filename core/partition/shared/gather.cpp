@@ -16,6 +16,39 @@ ValueId in_a_row(Program& p, ValueId v, int64_t n) {
   return append_op(p, "reshape", {{"dims", Dims{n}}}, {v}, {p.type(v).dtype, {n}});
 }
 
+// Whether each tensor follows the one before it where what all ranks send lies one after another:
+// so do the cuts of one list.
+bool is_one_list(const std::vector<Pieces>& tensors) {
+  size_t held = 0;  // no rank below has a piece of what is left
+  for (const Pieces& t : tensors)
+    for (size_t r = 0; r + 1 < t.cuts.size(); ++r) {
+      if (t.cuts[r + 1] == t.cuts[r]) continue;
+      if (r < held) return false;
+      held = r;
+    }
+  return true;
+}
+
+// The tensors, of which `all` has the ranks' pieces: those of the first rank, of the second ...
+std::vector<ValueId> put_together(Program& p, const std::vector<Pieces>& tensors, ValueId all) {
+  Dims sizes;
+  std::vector<std::vector<size_t>> places(tensors.size());  // by tensor: its pieces among `sizes`
+  for (size_t r = 0; r + 1 < tensors[0].cuts.size(); ++r)
+    for (size_t t = 0; t < tensors.size(); ++t)
+      if (const int64_t n = tensors[t].cuts[r + 1] - tensors[t].cuts[r]; n > 0) {
+        places[t].push_back(sizes.size());
+        sizes.push_back(n);
+      }
+  const std::vector<ValueId> pieces = build::split(p, all, 0, sizes);
+  std::vector<ValueId> wholes;
+  for (const std::vector<size_t>& its : places) {
+    std::vector<ValueId> parts;
+    for (size_t place : its) parts.push_back(pieces[place]);
+    wholes.push_back(build::concat(p, parts, 0));
+  }
+  return wholes;
+}
+
 }  // namespace
 
 std::vector<ValueId> gather_together(Program& p, const std::vector<Pieces>& tensors, int32_t dtype,
@@ -39,7 +72,8 @@ std::vector<ValueId> gather_together(Program& p, const std::vector<Pieces>& tens
   op.kind = "all_gather", op.attrs = attrs, op.in = own;
   op.set_exchange(how);
   const ValueId all = append_op(p, std::move(op), {dtype, {n}});
-  return sizes.size() == 1 ? std::vector{all} : build::split(p, all, 0, sizes);
+  if (sizes.size() == 1) return {all};
+  return is_one_list(tensors) ? build::split(p, all, 0, sizes) : put_together(p, tensors, all);
 }
 
 }  // namespace orrery

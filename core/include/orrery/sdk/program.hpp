@@ -100,6 +100,8 @@ class Program : public Ops<Program, Value> {
   }
   // Says where ops that are added from now on belong (orr_edit.beside).
   void beside(int32_t value, int32_t phase) const { check(edit_->beside(program_, value, phase)); }
+  // Ops that are added from now on stand before the one that makes `value` (orr_edit.before).
+  void before(int32_t value) const { check(edit_->before(program_, value)); }
   std::vector<Value> copy(int32_t value, int32_t phase, const std::vector<int32_t>& in) const {
     return collect([&](int32_t* out, int32_t capacity, int32_t* n) {
       return edit_->copy(program_, value, phase, in.data(), static_cast<int32_t>(in.size()), out,
@@ -208,9 +210,19 @@ class Program : public Ops<Program, Value> {
   // share for that; else NULL (orr_complete_hook).
   using Complete = std::function<void(const Program&, Value loss, Value norm)>;
   void complete(const char* what, Complete hook) const {
+    complete(what ? ORR_COMPLETE_DECIDES : ORR_COMPLETE_STEP, what, std::move(hook));
+  }
+  // Calls hook(program) when all edits of a step or an evaluation are done.
+  void at_last(std::function<void(const Program&)> hook) const {
+    complete(ORR_COMPLETE_LAST, nullptr,
+             [hook = std::move(hook)](const Program& now, Value, Value) { hook(now); });
+  }
+
+ private:
+  void complete(int32_t when, const char* what, Complete hook) const {
     const orr_complete_hook given = {
         sizeof given,
-        what ? 1 : 0,
+        when,
         new Complete(std::move(hook)),
         forget<Complete>,
         what,
@@ -223,7 +235,6 @@ class Program : public Ops<Program, Value> {
     check(edit_->complete(program_, &given));
   }
 
- private:
   template <class Hook>
   static void forget(void* arg) {
     delete static_cast<Hook*>(arg);

@@ -16,6 +16,8 @@
 #include <orrery/sdk/pieces.hpp>
 #include <orrery/sdk/strategy.hpp>
 
+#include "strategy/zero/gathers.h"
+
 namespace {
 
 constexpr orr_option kOptions[] = {
@@ -47,8 +49,15 @@ struct Editing {
   int64_t stage, group, bucket;
   std::string cut, units, offload, directory;
   orr_shard how{};
-  std::vector<orr::Param> params;  // in the natural order of names
+  zero::Gathering gathering = {};
+  std::vector<orr::Param> params = {};      // in the natural order of names
+  std::vector<zero::Sharded> sharded = {};  // those that are no numbers
 };
+
+void shard(Editing& e, int32_t parameter) {
+  orr::check(e.edit->shard(e.program, parameter, &e.how));
+  e.sharded.push_back({parameter, e.how.unit});
+}
 
 // The element of a list that the parameter lies in ("blocks.1"); "" if it lies in none.
 std::string list_element(const std::string& name) {
@@ -90,7 +99,7 @@ void shard_by_module(Editing& e) {
     auto at = std::find(names.begin(), names.end(), unit);
     e.how.unit = static_cast<int32_t>(at - names.begin());
     if (at == names.end()) names.push_back(unit);
-    orr::check(e.edit->shard(e.program, p.value, &e.how));
+    shard(e, p.value);
   }
 }
 
@@ -121,7 +130,7 @@ void shard_by_size(Editing& e) {
     const std::string module = module_of(p.name);
     if (bytes >= e.bucket || (bytes > 0 && p.bytes >= e.bucket && module != last))
       ++e.how.unit, bytes = 0;
-    orr::check(e.edit->shard(e.program, p.value, &e.how));
+    shard(e, p.value);
     bytes += p.bytes, last = module;
   }
 }
@@ -134,7 +143,7 @@ void shard_by_tensor(Editing& e) {
       orr::deal_to_owners(bytes, static_cast<int32_t>(e.group), e.bucket);
   for (size_t i = 0; i < dealt.size(); ++i) {
     e.how.unit = dealt[i].unit, e.how.owner = dealt[i].owner;
-    orr::check(e.edit->shard(e.program, e.params[i].value, &e.how));
+    shard(e, e.params[i].value);
   }
 }
 
@@ -147,9 +156,10 @@ void check_options(const Editing& e) {
   if (e.bucket < 1) refuse("bucket of " + std::to_string(e.bucket) + " bytes: give at least 1");
   if (e.stage < 3 && e.units != "auto") refuse("units are for stage 3, which gathers parameters");
   if (e.cut == "tensor" && e.units != "auto") refuse("units are for cut = \"flat\"");
-  if (e.how.ahead < 0)
-    refuse("prefetch of " + std::to_string(e.how.ahead) + " units: give 0 or more");
-  if (e.stage < 3 && e.how.ahead != 1) refuse("prefetch is for stage 3, which gathers parameters");
+  if (e.gathering.ahead < 0)
+    refuse("prefetch of " + std::to_string(e.gathering.ahead) + " units: give 0 or more");
+  if (e.stage < 3 && e.gathering.ahead != 1)
+    refuse("prefetch is for stage 3, which gathers parameters");
   if (e.stage < 2 && e.how.each)
     refuse("each is for stages 2 and 3, in which gradients or parameters lie in pieces");
   if (e.offload != "none" && e.offload != "host" && e.offload != "disk")
@@ -193,17 +203,10 @@ orr_status* transform(void*, orr_program* program, const orr_edit* edit, const o
               o->text(o->self, "cut", "flat"),
               o->text(o->self, "units", "auto"),
               o->text(o->self, "offload", "none"),
-              o->text(o->self, "directory", ""),
-              {},
-              {}};
-    e.how = {sizeof e.how,
-             static_cast<int32_t>(e.stage),
-             "batch",
-             0,
-             -1,
-             integer("reshard", 1) == 0,
-             integer("prefetch", 1),
-             integer("each", 0) != 0};
+              o->text(o->self, "directory", "")};
+    e.gathering = {integer("prefetch", 1), integer("reshard", 1) != 0, integer("each", 0) != 0};
+    e.how.size = sizeof e.how, e.how.what = static_cast<int32_t>(e.stage), e.how.axis = "batch";
+    e.how.owner = -1, e.how.each = e.gathering.each;
     check_options(e);
     int32_t ranks = edit->axis_size(program, "batch");
     if (e.group == 0) e.group = ranks;
@@ -221,6 +224,11 @@ orr_status* transform(void*, orr_program* program, const orr_edit* edit, const o
     else
       shard_by_size(e);
     if (e.offload != "none") offload_pieces(e);
+    if (e.stage == 3)
+      orr::Program(program, edit)
+          .at_last([sharded = e.sharded, how = e.gathering](const orr::Program& step) {
+            zero::write_gathers(step, sharded, how);
+          });
   });
 }
 

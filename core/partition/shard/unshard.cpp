@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "partition/shard/unshard.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/error.h"
+#include "partition/shared/gather.h"
+#include "program/build.h"
+#include "program/rewrite.h"
+
+namespace orrery {
+namespace {
+
+size_t at(int32_t i) { return static_cast<size_t>(i); }
+
+bool gathers(const Op& op) { return op.kind == "unshard" && op.phase != Phase::update; }
+
+}  // namespace
+
+Unshard::Unshard(const Program& from, const Mesh& mesh, int rank, const std::vector<Unit>& units,
+                 const std::vector<bool>& once)
+    : from_(from), mesh_(mesh), rank_(rank), units_(units), once_(once), on_pieces_(from, units) {
+  for (size_t i = 0; i < from.ops().size(); ++i) {
+    const Op& op = from.ops()[i];
+    if (!gathers(op)) continue;
+    if (on_pieces_.of(op.in[0]))
+      groups_[group_of(static_cast<OpId>(i))].push_back(static_cast<OpId>(i));
+    else
+      check(op);
+  }
+}
+
+bool Unshard::takes(OpId op) const {
+  return on_pieces_.computes(op) || (gathers(op_at(op)) && on_pieces_.of(op_at(op).in[0]));
+}
+
+Unshard::Group Unshard::group_of(OpId id) const {
+  const Op& op = op_at(id);
+  const bool each = mesh_.one_by_one && attr_int(op.attrs, "each", 0) != 0 && !once_[at(id)];
+  return {op.phase,
+          each,
+          each ? op.stage : 0,
+          attr_int(op.attrs, "group", id),
+          units_[on_pieces_.of(op.in[0])->unit].how.axis,
+          from_.type(op.out[0]).dtype};
+}
+
+// What is whole has nothing to be gathered, unless it was made of a parameter that lies in pieces:
+// then that would be gathered before, and not what the op names.
+void Unshard::check(const Op& op) const {
+  std::set<ValueId> seen;
+  std::vector<ValueId> open = op.in;
+  while (!open.empty()) {
+    const ValueId v = open.back();
+    open.pop_back();
+    if (!seen.insert(v).second) continue;
+    if (const PieceValue* found = on_pieces_.of(v))
+      fail(ORR_INVALID,
+           "{}unshard: {} is made of '{}', which lies in pieces, in a way that needs all of it: "
+           "only "
+           "elementwise ops, reshape to rows whose length divides {}, and a reduce of such rows "
+           "can come before",
+           op.site.prefix(), title(from_, op.in[0]),
+           from_.value(units_[found->unit].params[found->member]).name, ORR_SUM_BLOCK);
+    if (const OpId maker = from_.value(v).producer; maker != kNone && !gathers(op_at(maker)))
+      open.insert(open.end(), op_at(maker).in.begin(), op_at(maker).in.end());
+  }
+}
+
+void Unshard::emit(OpId op, Program& to) {
+  if (!gathers(op_at(op))) return;
+  const auto group = groups_.find(group_of(op));
+  if (group == groups_.end()) return;  // the first of them has brought all
+  std::vector<Pieces> pieces;
+  std::stable_sort(group->second.begin(), group->second.end(),
+                   [&](OpId a, OpId b) { return place_of(a) < place_of(b); });
+  for (OpId member : group->second) {
+    const ValueId v = op_at(member).in[0];
+    pieces.push_back({{piece(v, to)}, on_pieces_.cuts(*on_pieces_.of(v))});
+  }
+  const Op& first = op_at(group->second[0]);
+  const Unit& unit = units_[on_pieces_.of(first.in[0])->unit];
+  to.set_site(first.site);
+  const std::vector<ValueId> wholes =
+      gather_together(to, pieces, group->first.dtype, among(unit.how, mesh_, rank_),
+                      {.awaited = true, .each = group->first.each});
+  for (size_t i = 0; i < wholes.size(); ++i) {
+    const ValueId out = op_at(group->second[i]).out[0];
+    Op shown;
+    shown.kind = "reshape", shown.in = {wholes[i]}, shown.out = {out};
+    shown.attrs = {{"dims", from_.type(out).dims}};
+    shown.phase = to.phase(), shown.site = first.site, shown.stage = first.stage;
+    to.append(std::move(shown));
+  }
+  groups_.erase(group);
+}
+
+// In this order the pieces of one list of parameters lie behind each other (gather_together).
+std::pair<size_t, size_t> Unshard::place_of(OpId unshard) const {
+  const PieceValue& v = *on_pieces_.of(op_at(unshard).in[0]);
+  return {v.unit, v.member};
+}
+
+Range Unshard::mine(const PieceValue& v) const {
+  return held_by(on_pieces_.cuts(v), mesh_.coordinate(units_[v.unit].how.axis, rank_));
+}
+
+// This rank's piece of v, computed in the phase that `to` is in; kNone if it has no element.
+ValueId Unshard::piece(ValueId v, Program& to) {
+  const auto [found, fresh] = pieces_.try_emplace({v, to.phase()}, kNone);
+  if (!fresh) return found->second;
+  const PieceValue& lies = *on_pieces_.of(v);
+  const Range held = mine(lies);
+  if (held.size() == 0) return kNone;
+  const OpId maker = from_.value(v).producer;
+  const ValueId made = maker == kNone ? v : compute(op_at(maker), lies, held, to);
+  return pieces_[{v, to.phase()}] = made;
+}
+
+ValueId Unshard::compute(const Op& op, const PieceValue& result, Range held, Program& to) {
+  const Dims dims = on_pieces_.dims(result, held);
+  Op cut = op;
+  cut.twin = kNone, cut.out.clear();
+  if (cut.attrs.has("dims")) cut.attrs.set("dims", dims);
+  for (ValueId& v : cut.in) {
+    const PieceValue* read = on_pieces_.of(v);
+    if (!read) continue;
+    const Dims shown = on_pieces_.dims(*read, mine(*read));
+    v = piece(v, to);
+    if (const Type& type = to.type(v); type.dims != shown)  // a state that this rank has whole
+      v = append_op(to, "reshape", {{"dims", shown}}, {v}, {type.dtype, shown});
+  }
+  to.set_site(op.site);
+  const ValueId out = append_op(to, std::move(cut), {from_.type(op.out[0]).dtype, dims});
+  Value& value = to.mutable_value(out);
+  value.layout = from_.value(op.out[0]).layout.with(units_[result.unit].how.axis, lies(result));
+  return out;
+}
+
+}  // namespace orrery

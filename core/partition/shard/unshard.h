@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Gatherings that a program writes itself, as the op `unshard` (docs/ops.md).
+#pragma once
+
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "partition/shard/on_pieces.h"
+
+namespace orrery {
+
+class Unshard {
+ public:
+  // `once` is by op (needed_once). REQUIRES: the other arguments outlive this. Throws Error, with
+  // the line of the op, where what it is to gather cannot be computed on pieces.
+  Unshard(const Program& from, const Mesh& mesh, int rank, const std::vector<Unit>& units,
+          const std::vector<bool>& once);
+
+  // Whether this op of forward or backward is one of these, or computed on pieces for one.
+  bool takes(OpId op) const;
+  // Appends to `to`, which has the values of the program, what the op `unshard` needs: the first of
+  // its group the whole exchange. Ops that are computed on pieces are appended where they are
+  // needed. REQUIRES: takes(op).
+  void emit(OpId op, Program& to);
+
+ private:
+  struct Group {
+    Phase phase;
+    bool each;  // again for each microbatch
+    int32_t stage;
+    int64_t number;
+    std::string axis;
+    int32_t dtype;
+    auto operator<=>(const Group&) const = default;
+  };
+
+  const Op& op_at(OpId op) const { return from_.ops()[static_cast<size_t>(op)]; }
+  Group group_of(OpId op) const;
+  void check(const Op& op) const;
+  ValueId piece(ValueId v, Program& to);
+  ValueId compute(const Op& op, const PieceValue& result, Range mine, Program& to);
+  std::pair<size_t, size_t> place_of(OpId unshard) const;
+  Range mine(const PieceValue& v) const;
+  Placement lies(const PieceValue& v) const { return units_[v.unit].lies(); }
+
+  const Program& from_;
+  const Mesh& mesh_;
+  int rank_;
+  const std::vector<Unit>& units_;
+  const std::vector<bool>& once_;
+  OnPieces on_pieces_;
+  std::map<Group, std::vector<OpId>> groups_;
+  // By value and phase: this rank's piece; kNone if it has no element.
+  std::map<std::pair<ValueId, Phase>, ValueId> pieces_;
+};
+
+}  // namespace orrery

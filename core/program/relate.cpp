@@ -44,9 +44,9 @@ std::vector<size_t> linear_inputs(const Op& op) {
       {"softmax_grad", {0}},   {"layernorm_grad", {0}},
       {"rmsnorm_grad", {0}},   {"norm_param_grad", {0}},
       {"attention_grad", {0}}, {"cross_entropy_grad", {0}}};
-  static const std::set<std::string> moves = {"reshape", "transpose", "split",         "windows",
-                                              "fold",    "concat",    "stop_gradient", "vary",
-                                              "unshard"};
+  static const std::set<std::string> moves = {"reshape",       "transpose", "split",
+                                              "windows",       "fold",      "concat",
+                                              "stop_gradient", "vary",      "unshard"};
   if (const auto at = some.find(op.kind); at != some.end()) return at->second;
   const bool sum = op.kind == "reduce" && attr_text(op.attrs, "fn", "") == "sum";
   std::vector<size_t> all;

@@ -19,30 +19,34 @@ local function ops_of(draft)
 end
 
 -- The gatherings of each phase, in the order of the program: {unit =, phase =, op = the first op that reads the unit,
--- reads = {{op, parameter}, ...}, readers = the first op that reads each parameter}. Where microbatches gather for
--- themselves, each chunk of the model has its own.
-local function uses_of(draft, unit_of, each)
-  local lists, by_key, ever = {}, {}, {}
+-- reads = {{op, value, parameter}, ...}, readers = the first op of each chunk of the model that reads each parameter}.
+-- Where microbatches gather for themselves, each chunk has its own. What backward reads of a cast, it casts again.
+local function uses_of(draft, unit_of, o)
+  local lists, by_key, ever, casts = {}, {}, {}, {}
+  local function at(t, key, default)
+    t[key] = t[key] or default or {}
+    return t[key]
+  end
   for _, op in ipairs(ops_of(draft)) do
-    for _, id in ipairs(draft:inputs(op)) do
-      if unit_of[id] then
-        local chunk = each and op.chunk or 0
+    local inputs = draft:inputs(op)
+    for _, value in ipairs(inputs) do
+      local id = unit_of[value] and value or op.runs == "backward" and casts[value]
+      if id then
+        local chunk = o.each and op.chunk or 0
         local place, unit = op.runs .. chunk, chunk .. "/" .. unit_of[id]
+        if not lists[place] then lists[#lists + 1] = at(lists, place) end
+        at(at(ever, unit), id, { [op.chunk] = op })
         local key = place .. "/" .. unit
-        if not lists[place] then
-          lists[place] = {}
-          lists[#lists + 1] = lists[place]
-        end
-        ever[unit] = ever[unit] or {}
-        ever[unit][id] = ever[unit][id] or op
         if not by_key[key] then
           by_key[key] = { unit = unit, phase = op.runs, op = op, reads = {}, readers = {}, ever = ever[unit] }
           table.insert(lists[place], by_key[key])
         end
-        local use = by_key[key]
-        table.insert(use.reads, { op, id })
-        use.readers[id] = use.readers[id] or op
+        table.insert(by_key[key].reads, { op, value, id })
+        at(at(by_key[key].readers, id), op.chunk, op)
       end
+    end
+    if o.reshard and op.runs == "forward" and unit_of[inputs[1]] and draft:maker(op).fn == "cast" then
+      casts[op.id] = inputs[1]
     end
   end
   return lists
@@ -51,20 +55,31 @@ end
 -- Has every unit gathered `o.prefetch` units before it is read, in backward again if `o.reshard`.
 local function write_gathers(draft, params, unit_of, o, gather)
   local held, group = {}, 0
-  for _, list in ipairs(uses_of(draft, unit_of, o.each)) do
+  for _, list in ipairs(uses_of(draft, unit_of, o)) do
     for i, use in ipairs(list) do
       if o.reshard or not held[use.unit] then
         group, held[use.unit] = group + 1, {}
         for _, p in ipairs(params) do
-          local reader = use.readers[p.id] or use.ever[p.id] -- the parameter belongs to where it is read
-          if reader then
+          held[use.unit][p.id] = {}
+          -- A parameter belongs to where it is read, in this phase if it is.
+          for chunk, reader in pairs(use.readers[p.id] or use.ever[p.id] or {}) do
             draft:beside(reader, use.phase)
             draft:before(list[math.max(1, i - o.prefetch)].op)
-            held[use.unit][p.id] = gather(draft, p, group)
+            held[use.unit][p.id][chunk] = gather(draft, p, group)
           end
         end
       end
-      for _, read in ipairs(use.reads) do draft:reread(read[1], read[2], held[use.unit][read[2]]) end
+      draft:before(nil)
+      local again = {}
+      for _, read in ipairs(use.reads) do
+        local op, value, p = table.unpack(read)
+        local whole = held[use.unit][p][op.chunk]
+        if value ~= p then
+          draft:beside(op, use.phase)
+          again[value] = again[value] or draft:copy(value, use.phase, { whole })
+        end
+        draft:reread(op, value, value == p and whole or again[value])
+      end
     end
   end
 end

@@ -1571,7 +1571,7 @@ function Program:run(inputs, scalars) end
 ---@class orrery.Draft
 local Draft = {}
 
----All values of a role (param, grad, batch, activation, ...): id, name, dims, dtype, bytes, region, line, op, phase, runs (the phase that the op runs in: forward also for derivatives that a loss is made of), batch (none, samples, sum or mean), and the number of the op (maker), whose output it is (output).
+---All values of a role (param, grad, batch, activation, ...): id, name, dims, dtype, bytes, region, line, op, phase, runs (the phase that the op runs in: forward also for derivatives that a loss is made of), batch (none, samples, sum or mean), the number of the op (maker), whose output it is (output), and the chunk of the model that it belongs to (chunk).
 ---@param role string
 ---@return orrery.Value[]
 function Draft:values(role) end
@@ -1654,8 +1654,6 @@ function Draft:chunk(axis, chunks) end
 ---@field axis? string the axis that deals the batch, or its inner half (default 'data')
 ---@field unit? integer parameters of equal number travel together (default 0)
 ---@field owner? integer the coordinate that holds it whole; -1: cut evenly (default -1)
----@field keep? boolean param: what forward gathered stays for backward (default false)
----@field ahead? integer param: units gathered ahead of the one in use (default 1)
 ---@field each? boolean gathered, and gradients sent, for each microbatch (default false)
 
 ---Cuts the training of a parameter over the ranks that share the batch.
@@ -1690,6 +1688,10 @@ function Draft:op(kind, inputs, attributes) end
 ---@param value any
 ---@param phase string
 function Draft:beside(value, phase) end
+
+---Lets ops that are added from now on stand right before the op that makes a value, in their order; nil: right before what reads them, as at first.
+---@param value? any
+function Draft:before(value) end
 
 ---Adds a copy of the op that makes a value, on other inputs of the same types; the numbers of all its outputs.
 ---@param value orrery.Value|orrery.Tensor|integer
@@ -1774,6 +1776,10 @@ function Draft:state(parameter, name, options) end
 ---@param hook function
 ---@param decides? string
 function Draft:complete(hook, decides) end
+
+---Calls hook(draft) when all edits of all strategies are done, of evaluations too: where parameters that lie in pieces are gathered is written then.
+---@param hook function
+function Draft:at_last(hook) end
 
 ---@class orrery.Draft.own_state.Options
 ---@field init? number what it begins with (default 0)

@@ -40,6 +40,8 @@ ROWS = (
     (4, "", (PIPELINE,), ()),
     (4, "each = true", (PIPELINE,), ("strategy.recompute{}",)),
     (4, "", ('strategy.tensor{ size = 2, chunks = 2 }',), ()),
+    (2, "", (), ("strategy.precision{}", "strategy.recompute{}")),
+    (4, "prefetch = 0", (PIPELINE,), ("strategy.precision{}",)),
 )
 
 
@@ -75,16 +77,57 @@ class OwnSharding(unittest.TestCase):
 
     def test_bits_of_one_process(self):
         for ranks, options, before, behind in ROWS:
-            alone = "{ strategy.tensor{ chunks = 2 } }" if "tensor" in "".join(before) else "{}"
+            names = "".join(before + behind)
+            alone = "strategy.tensor{ chunks = 2 }" if "tensor" in names else "strategy.precision{}" if "precision" in names else ""
             text = stack(mine(options), *behind, before=before)
             with self.subTest(text):
-                self.assertEqual(self.trained(ranks, text), self.trained(1, alone))
+                self.assertEqual(self.trained(ranks, text), self.trained(1, f"{{ {alone} }}"))
 
     def test_plan_of_the_built_in(self):
         for ranks, options, before, behind in ROWS:
             with self.subTest(options=options, before=before, behind=behind):
                 self.assertEqual(self.planned(ranks, stack(mine(options), *behind, before=before)),
                                  self.planned(ranks, stack(builtin(options), *behind, before=before)))
+
+    def test_each_parameter_by_itself(self):
+        """The strategy of docs/strategies/README.md; what nobody reads in backward is not gathered there."""
+        page = (SOURCE / "docs/strategies/README.md").read_text()
+        transform = re.search(r"```lua\n(transform = function\(draft\)\n.*?unshard.*?)```", page, re.S)[1]
+        own = f'strategy.define {{ name = "own", class = "exact", predict = strategy.traffic.pieces, {transform} }}{{}}'
+        text = stack(own)
+        self.assertEqual(self.trained(3, text), self.trained(1, "{}"))
+        gathers = [e for e in self.planned(2, text)["kinds"][0]["traffic"]["exchanges"] if e["op"] == "all_gather"]
+        params = 2 + 4 * 12 + 2  # tok, pos; blocks; norm: all but biases are read twice
+        self.assertLess(len(gathers), 2 * params)
+
+    def test_weights_in_8_bits(self):
+        """What is rounded does not depend on the number of ranks; a quarter of the bytes travels, and the scales."""
+        own = 'require("strategies.zeropp"){ block = 32 }'
+        one = self.trained(1, stack(own))
+        self.assertNotEqual(one, self.trained(1, "{}"))
+        for ranks, behind in ((2, ()), (3, ("strategy.recompute{}",)), (2, ("strategy.accumulate{}",))):
+            with self.subTest(ranks=ranks, behind=behind):
+                self.assertEqual(self.trained(ranks, stack(own, *behind)), one)
+        sent = {}
+        for name, text in (("zeropp", own), ("fsdp", mine())):
+            sent[name] = sum(e["sent_bytes"] for e in self.planned(2, stack(text))["kinds"][0]["traffic"]["exchanges"]
+                             if e["op"] == "all_gather" and e["elements"] > 1000)
+        self.assertLess(sent["zeropp"], 0.45 * sent["fsdp"])
+
+    def test_what_needs_all_of_a_parameter_is_refused(self):
+        sharded = f"""strategy.define {{ name = "own", class = "exact", transform = function(draft)
+          for _, p in ipairs(draft:values "param") do draft:shard(p, {{ what = "param", axis = "batch" }}) end
+          draft:at_last(function(step)
+            for _, p in ipairs(step:values "param") do
+              step:beside(p, "forward")
+              step:replace(p, step:op("unshard", {{ step:tensor(p):cumsum(1) }}), "forward")
+            end
+          end)
+        end }}{{}}"""
+        done = orrery("run", "-n", "2", self.write(stack(sharded)), *WORDS)
+        self.assertEqual(done.code, 1)
+        self.assertRegex(done.err, r"strategies.lua:\d+: .*unshard: .* is made of '.*', of which ranks have shards, in a "
+                                   "way that needs all of it: before `unshard` there may be")
 
 
 if __name__ == "__main__":

@@ -20,19 +20,23 @@ bool gathers(const Op& op) { return op.kind == "unshard" && op.phase != Phase::u
 
 Unshard::Unshard(const Program& from, const Mesh& mesh, int rank, const std::vector<Unit>& units,
                  const std::vector<bool>& once)
-    : from_(from), mesh_(mesh), rank_(rank), units_(units), once_(once), on_pieces_(from, units) {
+    : from_(from), mesh_(mesh), rank_(rank), units_(units), once_(once), on_shards_(from, units) {
   for (size_t i = 0; i < from.ops().size(); ++i) {
     const Op& op = from.ops()[i];
     if (!gathers(op)) continue;
-    if (on_pieces_.of(op.in[0]))
+    if (on_shards_.of(op.in[0]))
       groups_[group_of(static_cast<OpId>(i))].push_back(static_cast<OpId>(i));
     else
       check(op);
   }
+  std::erase_if(groups_, [&](const auto& group) {
+    return std::none_of(group.second.begin(), group.second.end(),
+                        [&](OpId op) { return on_shards_.is_read(op_at(op).out[0]); });
+  });
 }
 
 bool Unshard::takes(OpId op) const {
-  return on_pieces_.computes(op) || (gathers(op_at(op)) && on_pieces_.of(op_at(op).in[0]));
+  return on_shards_.computes(op) || (gathers(op_at(op)) && on_shards_.of(op_at(op).in[0]));
 }
 
 Unshard::Group Unshard::group_of(OpId id) const {
@@ -41,13 +45,14 @@ Unshard::Group Unshard::group_of(OpId id) const {
   return {op.phase,
           each,
           each ? op.stage : 0,
-          attr_int(op.attrs, "group", id),
-          units_[on_pieces_.of(op.in[0])->unit].how.axis,
+          attr_int(op.attrs, "group", 0),
+          op.attrs.has("group") ? kNone : id,
+          units_[on_shards_.of(op.in[0])->unit].how.axis,
           from_.type(op.out[0]).dtype};
 }
 
-// What is whole has nothing to be gathered, unless it was made of a parameter that lies in pieces:
-// then that would be gathered before, and not what the op names.
+// What is whole has nothing to be gathered, unless it is made of a parameter of which ranks have
+// shards: then that would be gathered before, and not what the op names.
 void Unshard::check(const Op& op) const {
   std::set<ValueId> seen;
   std::vector<ValueId> open = op.in;
@@ -55,12 +60,11 @@ void Unshard::check(const Op& op) const {
     const ValueId v = open.back();
     open.pop_back();
     if (!seen.insert(v).second) continue;
-    if (const PieceValue* found = on_pieces_.of(v))
+    if (const ShardValue* found = on_shards_.of(v))
       fail(ORR_INVALID,
-           "{}unshard: {} is made of '{}', which lies in pieces, in a way that needs all of it: "
-           "only "
-           "elementwise ops, reshape to rows whose length divides {}, and a reduce of such rows "
-           "can come before",
+           "{}unshard: {} is made of '{}', of which ranks have shards, in a way that needs all of "
+           "it: before `unshard` there may be elementwise ops, reshape to rows whose length "
+           "divides {}, and reduce of such rows",
            op.site.prefix(), title(from_, op.in[0]),
            from_.value(units_[found->unit].params[found->member]).name, ORR_SUM_BLOCK);
     if (const OpId maker = from_.value(v).producer; maker != kNone && !gathers(op_at(maker)))
@@ -71,24 +75,27 @@ void Unshard::check(const Op& op) const {
 void Unshard::emit(OpId op, Program& to) {
   if (!gathers(op_at(op))) return;
   const auto group = groups_.find(group_of(op));
-  if (group == groups_.end()) return;  // the first of them has brought all
-  std::vector<Pieces> pieces;
-  std::stable_sort(group->second.begin(), group->second.end(),
+  if (group == groups_.end()) return;  // the first of them has brought all, or nobody reads them
+  std::vector<OpId> ops = std::move(group->second);
+  std::stable_sort(ops.begin(), ops.end(),
                    [&](OpId a, OpId b) { return place_of(a) < place_of(b); });
-  for (OpId member : group->second) {
+  std::vector<Pieces> pieces;
+  std::map<ValueId, size_t> sent;  // what several ops gather is sent once
+  for (OpId member : ops) {
     const ValueId v = op_at(member).in[0];
-    pieces.push_back({{piece(v, to)}, on_pieces_.cuts(*on_pieces_.of(v))});
+    if (sent.try_emplace(v, pieces.size()).second)
+      pieces.push_back({{shard_of(v, to)}, on_shards_.cuts(*on_shards_.of(v))});
   }
-  const Op& first = op_at(group->second[0]);
-  const Unit& unit = units_[on_pieces_.of(first.in[0])->unit];
+  const Op& first = op_at(ops[0]);
+  const Unit& unit = units_[on_shards_.of(first.in[0])->unit];
   to.set_site(first.site);
   const std::vector<ValueId> wholes =
       gather_together(to, pieces, group->first.dtype, among(unit.how, mesh_, rank_),
                       {.awaited = true, .each = group->first.each});
-  for (size_t i = 0; i < wholes.size(); ++i) {
-    const ValueId out = op_at(group->second[i]).out[0];
+  for (OpId member : ops) {
+    const ValueId out = op_at(member).out[0];
     Op shown;
-    shown.kind = "reshape", shown.in = {wholes[i]}, shown.out = {out};
+    shown.kind = "reshape", shown.in = {wholes[sent.at(op_at(member).in[0])]}, shown.out = {out};
     shown.attrs = {{"dims", from_.type(out).dims}};
     shown.phase = to.phase(), shown.site = first.site, shown.stage = first.stage;
     to.append(std::move(shown));
@@ -98,36 +105,36 @@ void Unshard::emit(OpId op, Program& to) {
 
 // In this order the pieces of one list of parameters lie behind each other (gather_together).
 std::pair<size_t, size_t> Unshard::place_of(OpId unshard) const {
-  const PieceValue& v = *on_pieces_.of(op_at(unshard).in[0]);
+  const ShardValue& v = *on_shards_.of(op_at(unshard).in[0]);
   return {v.unit, v.member};
 }
 
-Range Unshard::mine(const PieceValue& v) const {
-  return held_by(on_pieces_.cuts(v), mesh_.coordinate(units_[v.unit].how.axis, rank_));
+Range Unshard::mine(const ShardValue& v) const {
+  return held_by(on_shards_.cuts(v), mesh_.coordinate(units_[v.unit].how.axis, rank_));
 }
 
 // This rank's piece of v, computed in the phase that `to` is in; kNone if it has no element.
-ValueId Unshard::piece(ValueId v, Program& to) {
-  const auto [found, fresh] = pieces_.try_emplace({v, to.phase()}, kNone);
+ValueId Unshard::shard_of(ValueId v, Program& to) {
+  const auto [found, fresh] = shards_.try_emplace({v, to.phase()}, kNone);
   if (!fresh) return found->second;
-  const PieceValue& lies = *on_pieces_.of(v);
+  const ShardValue& lies = *on_shards_.of(v);
   const Range held = mine(lies);
   if (held.size() == 0) return kNone;
   const OpId maker = from_.value(v).producer;
   const ValueId made = maker == kNone ? v : compute(op_at(maker), lies, held, to);
-  return pieces_[{v, to.phase()}] = made;
+  return shards_[{v, to.phase()}] = made;
 }
 
-ValueId Unshard::compute(const Op& op, const PieceValue& result, Range held, Program& to) {
-  const Dims dims = on_pieces_.dims(result, held);
+ValueId Unshard::compute(const Op& op, const ShardValue& result, Range held, Program& to) {
+  const Dims dims = on_shards_.dims(result, held);
   Op cut = op;
   cut.twin = kNone, cut.out.clear();
   if (cut.attrs.has("dims")) cut.attrs.set("dims", dims);
   for (ValueId& v : cut.in) {
-    const PieceValue* read = on_pieces_.of(v);
+    const ShardValue* read = on_shards_.of(v);
     if (!read) continue;
-    const Dims shown = on_pieces_.dims(*read, mine(*read));
-    v = piece(v, to);
+    const Dims shown = on_shards_.dims(*read, mine(*read));
+    v = shard_of(v, to);
     if (const Type& type = to.type(v); type.dims != shown)  // a state that this rank has whole
       v = append_op(to, "reshape", {{"dims", shown}}, {v}, {type.dtype, shown});
   }

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "partition/shard/on_pieces.h"
+#include "partition/shard/on_shards.h"
 
 namespace orrery {
 
@@ -30,7 +30,8 @@ class Unshard {
     Phase phase;
     bool each;  // again for each microbatch
     int32_t stage;
-    int64_t number;
+    int64_t number;  // that the program gives
+    OpId alone;      // the op, if it gives none
     std::string axis;
     int32_t dtype;
     auto operator<=>(const Group&) const = default;
@@ -39,21 +40,21 @@ class Unshard {
   const Op& op_at(OpId op) const { return from_.ops()[static_cast<size_t>(op)]; }
   Group group_of(OpId op) const;
   void check(const Op& op) const;
-  ValueId piece(ValueId v, Program& to);
-  ValueId compute(const Op& op, const PieceValue& result, Range mine, Program& to);
+  ValueId shard_of(ValueId v, Program& to);
+  ValueId compute(const Op& op, const ShardValue& result, Range mine, Program& to);
   std::pair<size_t, size_t> place_of(OpId unshard) const;
-  Range mine(const PieceValue& v) const;
-  Placement lies(const PieceValue& v) const { return units_[v.unit].lies(); }
+  Range mine(const ShardValue& v) const;
+  Placement lies(const ShardValue& v) const { return units_[v.unit].lies(); }
 
   const Program& from_;
   const Mesh& mesh_;
   int rank_;
   const std::vector<Unit>& units_;
   const std::vector<bool>& once_;
-  OnPieces on_pieces_;
+  OnShards on_shards_;
   std::map<Group, std::vector<OpId>> groups_;
   // By value and phase: this rank's piece; kNone if it has no element.
-  std::map<std::pair<ValueId, Phase>, ValueId> pieces_;
+  std::map<std::pair<ValueId, Phase>, ValueId> shards_;
 };
 
 }  // namespace orrery

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partition/shard/on_pieces.h"
+#include "partition/shard/on_shards.h"
 
 #include <orrery/ops.h>
 
@@ -12,8 +12,12 @@ namespace {
 
 size_t at(int32_t i) { return static_cast<size_t>(i); }
 
-// Cuts inside a tensor lie on multiples of ORR_SUM_BLOCK elements of the parameter.
-bool cuts_end_rows(int64_t elements_of_row) { return ORR_SUM_BLOCK % elements_of_row == 0; }
+// ShardValue::width of a value of these dims. Cuts inside a tensor lie on multiples of ORR_SUM_BLOCK
+// elements of the parameter.
+int64_t width_of(const Dims& dims, int64_t per) {
+  const bool rows = dims.size() == 2 && dims[1] > 0 && ORR_SUM_BLOCK % (dims[1] * per) == 0;
+  return rows ? dims[1] : 0;
+}
 
 bool draws_numbers(const Op& op) {
   return std::any_of(op.expr.instrs.begin(), op.expr.instrs.end(),
@@ -22,7 +26,7 @@ bool draws_numbers(const Op& op) {
 
 }  // namespace
 
-OnPieces::OnPieces(const Program& p, const std::vector<Unit>& units)
+OnShards::OnShards(const Program& p, const std::vector<Unit>& units)
     : p_(p),
       units_(units),
       value_(p.values().size()),
@@ -31,29 +35,30 @@ OnPieces::OnPieces(const Program& p, const std::vector<Unit>& units)
       needed_(p.values().size()) {
   for (size_t u = 0; u < units.size(); ++u)
     for (size_t m = 0; m < units[u].read.size(); ++m)
-      if (units[u].in_pieces()) value_[at(units[u].read[m])] = {u, m, 1, 0};
+      if (units[u].in_pieces())
+        value_[at(units[u].read[m])] = {u, m, 1, width_of(p.type(units[u].read[m]).dims, 1)};
   find();
   while (drop_some()) {
   }
 }
 
-const PieceValue* OnPieces::of(ValueId v) const {
-  const std::optional<PieceValue>& found = value_[at(v)];
+const ShardValue* OnShards::of(ValueId v) const {
+  const std::optional<ShardValue>& found = value_[at(v)];
   return found ? &*found : nullptr;
 }
 
-Dims OnPieces::cuts(const PieceValue& v) const {
+Dims OnShards::cuts(const ShardValue& v) const {
   Dims found = units_[v.unit].shards[v.member];
   for (int64_t& cut : found) cut /= v.per;
   return found;
 }
 
-Dims OnPieces::dims(const PieceValue& v, Range piece) const {
+Dims OnShards::dims(const ShardValue& v, Range piece) const {
   return v.width ? Dims{piece.size() / v.width, v.width} : Dims{piece.size()};
 }
 
 // Finds the ops that could be computed on pieces, as far as their inputs tell.
-void OnPieces::find() {
+void OnShards::find() {
   for (size_t i = 0; i < p_.ops().size(); ++i) {
     const Op& op = p_.ops()[i];
     const bool early = op.phase != Phase::update;
@@ -70,7 +75,7 @@ void OnPieces::find() {
   for (auto& [state, next] : p_.updates()) needed_[at(next)] = true;
 }
 
-std::optional<PieceValue> OnPieces::result_of(const Op& op) const {
+std::optional<ShardValue> OnShards::result_of(const Op& op) const {
   if (op.kind == "pointwise") return pointwise(op);
   if (op.kind == "reshape") return reshape(op);
   if (op.kind == "reduce") return reduce(op);
@@ -78,8 +83,8 @@ std::optional<PieceValue> OnPieces::result_of(const Op& op) const {
 }
 
 // What x, which a pointwise op reads, makes the op's result of these dims.
-std::optional<PieceValue> OnPieces::beside(ValueId x, const Dims& dims) const {
-  std::optional<PieceValue> found = value_[at(x)];
+std::optional<ShardValue> OnShards::beside(ValueId x, const Dims& dims) const {
+  std::optional<ShardValue> found = value_[at(x)];
   if (!found || p_.type(x).dims == dims) return found;
   if (found->width != 1 || dims.size() != 2 || found->per % dims[1] != 0) return std::nullopt;
   found->per /= dims[1], found->width = dims[1];  // one number for each row
@@ -87,29 +92,27 @@ std::optional<PieceValue> OnPieces::beside(ValueId x, const Dims& dims) const {
 }
 
 // Given numbers, and tensors that lie alike.
-std::optional<PieceValue> OnPieces::pointwise(const Op& op) const {
-  std::optional<PieceValue> out;
+std::optional<ShardValue> OnShards::pointwise(const Op& op) const {
+  std::optional<ShardValue> out;
   for (ValueId v : op.in) {
     if (p_.type(v).dims.empty() && p_.value(v).producer == kNone) continue;
-    const std::optional<PieceValue> x = beside(v, p_.type(op.out[0]).dims);
+    const std::optional<ShardValue> x = beside(v, p_.type(op.out[0]).dims);
     if (!x || (out && *out != *x)) return std::nullopt;
     out = x;
   }
   return draws_numbers(op) ? std::nullopt : out;
 }
 
-std::optional<PieceValue> OnPieces::reshape(const Op& op) const {
-  std::optional<PieceValue> out = value_[at(op.in[0])];
+std::optional<ShardValue> OnShards::reshape(const Op& op) const {
+  std::optional<ShardValue> out = value_[at(op.in[0])];
   if (!out) return out;
-  const Dims& dims = p_.type(op.out[0]).dims;
-  const bool rows = dims.size() == 2 && cuts_end_rows(dims[1] * out->per);
-  out->width = rows ? dims[1] : 0;
+  out->width = width_of(p_.type(op.out[0]).dims, out->per);
   return out;
 }
 
 // One number of each row.
-std::optional<PieceValue> OnPieces::reduce(const Op& op) const {
-  std::optional<PieceValue> out = value_[at(op.in[0])];
+std::optional<ShardValue> OnShards::reduce(const Op& op) const {
+  std::optional<ShardValue> out = value_[at(op.in[0])];
   const bool of_rows =
       out && out->width && attr_int(op.attrs, "begin", 0) == 1 && attr_int(op.attrs, "end", 0) == 2;
   if (!of_rows) return std::nullopt;
@@ -118,7 +121,7 @@ std::optional<PieceValue> OnPieces::reduce(const Op& op) const {
 }
 
 // Whether all that reads the op's result gathers it, or is computed on pieces, too.
-bool OnPieces::is_read_whole(const Op& op) const {
+bool OnShards::is_read_whole(const Op& op) const {
   const ValueId out = op.out[0];
   const std::vector<OpId>& readers = readers_[at(out)];
   return !needed_[at(out)] && !readers.empty() &&
@@ -128,7 +131,7 @@ bool OnPieces::is_read_whole(const Op& op) const {
 }
 
 // Takes back what cannot stay in pieces, with what is made of it; returns whether there was any.
-bool OnPieces::drop_some() {
+bool OnShards::drop_some() {
   bool dropped = false;
   for (size_t i = p_.ops().size(); i-- > 0;) {
     const Op& op = p_.ops()[i];

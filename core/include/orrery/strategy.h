@@ -191,9 +191,9 @@ typedef struct orr_program_hook {
   orr_status* (*write)(void* arg, orr_program*, const struct orr_edit*, int32_t round);
 } orr_program_hook;
 
-/* When a hook is called. DECIDES: it decides whether the whole step counts; it is called after those
- * with STEP, and gets `norm`. LAST: all other edits are done; it is called for evaluations, too, and
- * gets neither `loss` nor `norm`. */
+/* When a hook is called. DECIDES: it decides whether the whole step counts; it is called after
+ * those with STEP, and gets `norm`. LAST: all other edits are done; it is called for evaluations,
+ * too, and gets neither `loss` nor `norm`. */
 enum { ORR_COMPLETE_STEP = 0, ORR_COMPLETE_DECIDES = 1, ORR_COMPLETE_LAST = 2 };
 
 typedef struct orr_complete_hook {

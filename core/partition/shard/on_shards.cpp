@@ -12,8 +12,8 @@ namespace {
 
 size_t at(int32_t i) { return static_cast<size_t>(i); }
 
-// ShardValue::width of a value of these dims. Cuts inside a tensor lie on multiples of ORR_SUM_BLOCK
-// elements of the parameter.
+// ShardValue::width of a value of these dims. Cuts inside a tensor lie on multiples of
+// ORR_SUM_BLOCK elements of the parameter.
 int64_t width_of(const Dims& dims, int64_t per) {
   const bool rows = dims.size() == 2 && dims[1] > 0 && ORR_SUM_BLOCK % (dims[1] * per) == 0;
   return rows ? dims[1] : 0;

@@ -242,8 +242,8 @@ extern const OpDef broadcast_op{"broadcast", infer_same, trailing,     broadcast
 extern const OpDef send_op{"send", infer_send, trailing, nullptr, no_flops, nullptr, &linear_parts};
 extern const OpDef recv_op{"recv", infer_recv, trailing, nullptr, no_flops, nullptr, &linear_parts};
 extern const OpDef vary_op{"vary", infer_same, same_dims_sharding, vary_gradient, no_cost, nullptr};
-extern const OpDef unshard_op{
-    "unshard", infer_same, same_dims_sharding, unshard_gradient, no_cost, nullptr, &linear_parts};
+extern const OpDef unshard_op{"unshard", infer_same, same_dims_sharding, unshard_gradient,
+                              no_cost,   nullptr,    &linear_parts};
 extern const OpDef coordinate_op{"coordinate", infer_coordinate, same_dims_sharding,
                                  nullptr,      no_cost,          nullptr};
 

@@ -87,8 +87,8 @@ class Writer {
     read_[chunk].try_emplace({read.parameter, read.chunk}, read.reader);
   }
 
-  // Gathers what the chunk reads of a unit, before the op that makes the value `before`. A parameter
-  // belongs to where it is read, in this phase if it is.
+  // Gathers what the chunk reads of a unit, before the op that makes the value `before`. A
+  // parameter belongs to where it is read, in this phase if it is.
   Wholes gather(const Use& use, int32_t before) {
     Wholes whole;
     ++group_;
@@ -112,7 +112,8 @@ class Writer {
     return at != wholes.end() && at->first.first == parameter;
   }
 
-  // What stands for read.value: the parameter that was gathered for the reader's chunk, or its cast.
+  // What stands for read.value: the parameter that was gathered for the reader's chunk, or its
+  // cast.
   int32_t instead(const Read& read, const Wholes& whole, int32_t phase) const {
     const auto exact = whole.find({read.parameter, read.chunk});
     const int32_t gathered =

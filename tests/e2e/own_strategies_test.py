@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Strategies of a user's own that cut parameters and write where these are gathered (examples/strategies/fsdp.lua,
-zeropp.lua): fsdp.lua trains with the bits of one process and has the plan of strategy.fsdp; what zeropp.lua rounds is
-what a model of rounded weights has; what cannot be gathered so is refused.
+"""Strategies of a user's own (examples/strategies): fsdp.lua and stages.lua train with the bits of one process and
+have the plans of strategy.fsdp and strategy.pipeline; what zeropp.lua rounds does not depend on the ranks; what cannot
+be gathered so is refused.
 
 Arguments: the build tree.
 """
@@ -54,7 +54,9 @@ def without_names(plan):
     return [without_names(value) for value in plan] if isinstance(plan, list) else plan
 
 
-class OwnSharding(unittest.TestCase):
+class OwnStrategies(unittest.TestCase):
+    known = {}  # what trainings have printed, by ranks and stack
+
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
@@ -66,6 +68,11 @@ class OwnSharding(unittest.TestCase):
         return self.script
 
     def trained(self, ranks, text):
+        if (ranks, text) not in self.known:
+            self.known[ranks, text] = self.train(ranks, text)
+        return self.known[ranks, text]
+
+    def train(self, ranks, text):
         done = orrery("run", "-n", ranks, self.write(text), *WORDS)
         self.assertEqual(done.code, 0, done.err)
         return re.sub(r"  [\d.]+ ms$", "", done.out, flags=re.M)
@@ -88,6 +95,16 @@ class OwnSharding(unittest.TestCase):
             with self.subTest(options=options, before=before, behind=behind):
                 self.assertEqual(self.planned(ranks, stack(mine(options), *behind, before=before)),
                                  self.planned(ranks, stack(builtin(options), *behind, before=before)))
+
+    def test_stages(self):
+        """Own stages in an own order: the bits of one process, also with own shards, and the plan of the built-in."""
+        own, listed = 'require("strategies.stages"){ size = 2 }', '{ "tok,pos,drop,blocks.1-2", "blocks.3-4,norm,head" }'
+        one = self.trained(1, "{}")
+        for ranks, text in ((2, f"{{ {own} }}"), (4, stack(mine(), before=(own,))),
+                            (4, stack(mine("each = true"), "strategy.recompute{}", before=(own,)))):
+            with self.subTest(text):
+                self.assertEqual(self.trained(ranks, text), one)
+        self.assertEqual(self.planned(2, f"{{ {own} }}"), self.planned(2, f"{{ strategy.pipeline{{ stages = {listed} }} }}"))
 
     def test_each_parameter_by_itself(self):
         """The strategy of docs/strategies/README.md; what nobody reads in backward is not gathered there."""
@@ -131,4 +148,4 @@ class OwnSharding(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=["own_sharding_test"])
+    unittest.main(argv=["own_strategies_test"])

@@ -108,12 +108,18 @@ int list_tests(const Choice& choice) {
   return ORR_OK;
 }
 
+std::string kind_of(const judge::Subject& subject) {
+  return kinds_text(subject.is_lua() ? uint32_t{ORR_KIND_STRATEGY} : subject.descriptor.kinds);
+}
+
+std::string title_of(const judge::Subject& subject) {
+  const std::string name = fmt::format("{} '{}'", kind_of(subject), subject.name());
+  return subject.is_lua() ? name : fmt::format("{} {}", name, subject.descriptor.version);
+}
+
 int judge_plugin(const Choice& choice) {
   const judge::Subject subject = examine(choice);
-  const orr_plugin& d = subject.descriptor;
-  if (!choice.json)
-    fmt::print("{}: {} '{}' {}, seed {}\n", choice.file, kinds_text(d.kinds), d.name, d.version,
-               choice.seed);
+  if (!choice.json) fmt::print("{}: {}, seed {}\n", choice.file, title_of(subject), choice.seed);
   const std::vector<Result> results = try_all(subject, choice);
   const auto count = [&](State s) {
     return std::count_if(results.begin(), results.end(),
@@ -124,8 +130,8 @@ int judge_plugin(const Choice& choice) {
   if (choice.json) {
     nlohmann::json list = nlohmann::json::array();
     for (const Result& r : results) list.push_back(to_json(r));
-    fmt::print("{}\n", nlohmann::json{{"plugin", d.name},
-                                      {"kind", kinds_text(d.kinds)},
+    fmt::print("{}\n", nlohmann::json{{"plugin", subject.name()},
+                                      {"kind", kind_of(subject)},
                                       {"seed", choice.seed},
                                       {"passed", passed},
                                       {"failed", failed},
@@ -162,9 +168,11 @@ Examples:
   orrery check ./orrery-comm-mine.so
   orrery check ./orrery-comm-mine.so --only comm.collectives --seed 7
   orrery check ./orrery-kernel-mine.so --only kernel.script --script train.lua batch=2
-  orrery check ./orrery-data-mine.so --file samples.bin width=4)",
+  orrery check ./orrery-data-mine.so --file samples.bin width=4
+  orrery check strategies/mine.lua)",
                "orrery check");
-  app.add_option("plugin", choice.file, "The plugin's .so file")->required();
+  app.add_option("plugin", choice.file, "The plugin's .so file, or the .lua file of a strategy")
+      ->required();
   app.add_flag("--json", choice.json, "print JSON");
   app.add_option("--seed", choice.seed, "Source of every random choice")->capture_default_str();
   app.add_option("--only", choice.only,

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/process.h"
+#include "conformance/lua_strategy.h"
 #include "conformance/process.h"
 #include "plugin/elf.h"
 #include "plugin/loader.h"
@@ -51,8 +52,14 @@ const Test& find(const std::vector<Test>& tests, const std::string& name) {
 
 Subject examine(const std::filesystem::path& file, uint64_t seed) {
   if (!std::filesystem::exists(file))
-    fail(ORR_INVALID, "plugin path {} does not exist; name a .so file", file.string());
+    fail(ORR_INVALID,
+         "plugin path {} does not exist; name a .so file, or the .lua file of a strategy",
+         file.string());
   const std::filesystem::path path = std::filesystem::canonical(file);
+  if (Subject lua{path, {}, seed}; lua.is_lua()) {
+    lua.lua_name = said_by_lua(lua).name;
+    return lua;
+  }
   try {
     check_trusted(path);
     return {path, read_descriptor(path), seed};

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "conformance/lua_strategy.h"
 #include "conformance/process.h"
 
 namespace orrery::judge {
@@ -90,12 +91,14 @@ ScriptRun run_text(const Subject& subject, bool with_plugin, const std::string& 
   const ScratchDirectory directory;
   const std::filesystem::path file = directory.path() / "model.lua";
   std::ofstream(file) << text;
+  if (subject.is_lua()) link_neighbours(subject.path, directory.path());
   std::vector<std::string> all = {"run"};
   all.insert(all.end(), words.begin(), words.end());
   all.push_back(file.string());
   const Ended ended = run_orrery(
       all,
-      {"ORRERY_PLUGIN_PATH=" + (with_plugin ? subject.path.string() : ""), "ORRERY_DEADLINE=10"},
+      {"ORRERY_PLUGIN_PATH=" + (with_plugin && !subject.is_lua() ? subject.path.string() : ""),
+       "ORRERY_DEADLINE=10"},
       seconds);
   return {ended.late ? ORR_DEADLINE : ended.code, ended.seconds, ended.output};
 }

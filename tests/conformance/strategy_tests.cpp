@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/process.h"
 #include "conformance/loaded.h"
+#include "conformance/lua_strategy.h"
 #include "conformance/process.h"
 #include "conformance/scripts.h"
 #include "edit/contract.h"
@@ -80,25 +81,29 @@ bool has_word(const std::string& words, const std::string& word) {
 
 std::string call(const std::string& name) { return "strategy[\"" + name + "\"] {}"; }
 
-// The strategy behind one of the installed ones for each word that it requires.
-std::string stack_of(const Subject& subject) {
+Said said_by(const Subject& subject) {
+  if (subject.is_lua()) return said_by_lua(subject);
   const orr_strategy_info info = info_of(strategy_of(subject));
   for (int i = 0; i < info.n_options; ++i)
     if (info.options[i].required)
       throw Skip(fmt::format("its option '{}' has no fallback", info.options[i].name));
+  return {subject.name(), info.numeric_class, info.requires_, call(subject.name())};
+}
+
+// The strategy behind one of the installed ones for each word that it requires.
+std::string stack_of(const Said& said) {
   std::string stack;
-  std::istringstream words(info.requires_);
+  std::istringstream words(said.requires_);
   for (std::string word; std::getline(words, word, ',');) {
     word = word.substr(std::min(word.find_first_not_of(' '), word.size()));
     for (const std::string& other : Registry::get().names(ORR_KIND_STRATEGY)) {
-      if (other == subject.name() ||
-          !has_word(info_of(Registry::get().strategy(other)).provides, word))
+      if (other == said.name || !has_word(info_of(Registry::get().strategy(other)).provides, word))
         continue;
       stack += call(other) + ", ";
       break;
     }
   }
-  return stack + call(subject.name());
+  return stack + said.call;
 }
 
 bool says(const ScriptRun& run, const std::string& words) {
@@ -135,7 +140,7 @@ class Trainings {
   explicit Trainings(const Subject& subject, Halt halt = Halt::none)
       : subject_(subject),
         halt_(halt),
-        stack_(stack_of(subject)),
+        stack_(stack_of(said_by(subject))),
         alone_(run_script(subject, false, "", 1)),
         patience_(10 + static_cast<int>(20 * alone_.seconds)) {}
 
@@ -198,7 +203,7 @@ double last_number(const std::string& text) {
 }
 
 void values(const Subject& subject) {
-  const int32_t numeric_class = info_of(strategy_of(subject)).numeric_class;
+  const int32_t numeric_class = said_by(subject).numeric_class;
   const Trainings trainings(subject);
   const ScriptRun& alone = trainings.alone();
   for (const auto& [ranks, split] : trainings.all()) {
@@ -254,6 +259,12 @@ std::vector<Test> strategy_tests() {
           {"strategy.exact_structs", 10, exact_structs},
           {"strategy.longer_structs", 10, longer_structs},
           {"strategy.values", 120, values},
+          {"strategy.predictions", 120, predictions},
+          {"strategy.continues", 120, continues}};
+}
+
+std::vector<Test> lua_strategy_tests() {
+  return {{"strategy.values", 120, values},
           {"strategy.predictions", 120, predictions},
           {"strategy.continues", 120, continues}};
 }

@@ -24,7 +24,10 @@ struct Subject {
   std::vector<std::string> script = {};  // and its key=value words; empty: none was given
   std::vector<std::string> file = {};    // of data, and options=values; likewise
 
-  std::string name() const { return descriptor.name; }
+  // A strategy in Lua: `path` is its file, and there is no descriptor.
+  bool is_lua() const { return path.extension() == ".lua"; }
+  std::string lua_name = {};
+  std::string name() const { return is_lua() ? lua_name : descriptor.name; }
 };
 
 // A broken contract: the header that says so and its words, what they demand, what came.
@@ -58,7 +61,8 @@ std::vector<Test> device_tests();
 std::vector<Test> op_tests();
 std::vector<Test> data_tests();
 
-std::vector<Test> script_tests();  // of kernel plugins, if the subject has a script
+std::vector<Test> lua_strategy_tests();  // of a strategy in Lua
+std::vector<Test> script_tests();        // of kernel plugins, if the subject has a script
 
 // Of all kinds that the plugin has.
 std::vector<Test> tests_of(const Subject& subject);

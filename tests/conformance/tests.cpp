@@ -6,6 +6,7 @@
 namespace orrery::judge {
 
 std::vector<Test> tests_of(const Subject& subject) {
+  if (subject.is_lua()) return lua_strategy_tests();
   const orr_plugin& descriptor = subject.descriptor;
   const std::pair<uint32_t, std::vector<Test> (*)()> suites[] = {
       {descriptor.kinds, plugin_tests},

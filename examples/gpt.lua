@@ -4,10 +4,23 @@
 local orrery = require "orrery"
 local nn, optim, strategy = orrery.nn, orrery.optim, orrery.strategy
 local args = orrery.args {
-  data = "", steps = 300, batch = 12, ctx = 64, microbatches = 12, seed = 1,
-  dim = 128, heads = 4, layers = 4, dropout = 0.1, tie = true,
-  lr = 1e-3, clip = 1.0, eval = 100, sample = 200, prompt = "local ", save = "", load = "",
-  stop = 0, log = 10, verbose = false,
+  data = { "", help = "a text file; left out: this program's own sources" },
+  steps = { 300, help = "training steps" },
+  batch = { 12, help = "samples of a step" },
+  microbatches = { 12, help = "pieces of a batch, which the bits depend on" },
+  ctx = { 64, help = "characters that the model sees" },
+  dim = 128, heads = 4, layers = 4, dropout = 0.1,
+  tie = { true, help = "the head's weights are the embedding's" },
+  lr = { 1e-3, help = "learning rate at its peak" },
+  clip = { 1.0, help = "largest norm of the gradients" },
+  eval = { 100, help = "evaluate every so many steps; 0: never" },
+  sample = { 200, help = "characters to write at the end" },
+  prompt = { "local ", help = "what they begin with" },
+  save = { "", help = "folder of the checkpoint written at the end" },
+  load = { "", help = "folder of a checkpoint to continue from" },
+  stop = { 0, help = "stop after so many of the steps; 0: after all" },
+  log = { 10, help = "a line every so many steps; 0: by time" },
+  verbose = { false, help = "print the tree of modules" }, seed = 1,
 }
 orrery.seed(args.seed)
 

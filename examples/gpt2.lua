@@ -6,8 +6,11 @@ local orrery = require "orrery"
 local gpt2 = require "models.gpt2"
 local nn, optim, strategy = orrery.nn, orrery.optim, orrery.strategy
 local args = orrery.args {
-  data = "", weights = "", steps = 20, batch = math.max(4, orrery.world.size), ctx = 64, microbatches = orrery.world.size,
-  checkpoints = "", every = 20, seed = 1, vocab = 50257, positions = 1024, dim = 768, heads = 12, layers = 12, lr = 3e-4,
+  data = { "", help = "tokens (.bin) or text; left out: random tokens" },
+  weights = { "", help = "model.safetensors, or its index, of Hugging Face's transformers" },
+  checkpoints = { "", help = "folder of a series of checkpoints" },
+  every = { 20, help = "steps between two of them" },
+  steps = 20, batch = math.max(4, orrery.world.size), ctx = 64, microbatches = orrery.world.size, seed = 1, vocab = 50257, positions = 1024, dim = 768, heads = 12, layers = 12, lr = 3e-4,
 }
 orrery.seed(args.seed)
 

@@ -5,8 +5,12 @@
 local orrery = require "orrery"
 local nn, optim, strategy = orrery.nn, orrery.optim, orrery.strategy
 local args = orrery.args {
-  images = "train-images-idx3-ubyte", labels = "train-labels-idx1-ubyte", batch = 64, steps = 1000, pad = 2, hidden = 256,
-  lr = 1e-3, microbatches = 16, seed = 1, save = "", load = "",
+  images = { "train-images-idx3-ubyte", help = "MNIST's file of images" },
+  labels = { "train-labels-idx1-ubyte", help = "its labels" },
+  pad = { 2, help = "pixels around an image, for the random crop" },
+  save = { "", help = "folder of the checkpoint written at the end" },
+  load = { "", help = "folder of a checkpoint to continue from" },
+  batch = 64, steps = 1000, hidden = 256, lr = 1e-3, microbatches = 16, seed = 1,
 }
 orrery.seed(args.seed)
 

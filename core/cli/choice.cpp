@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/choice.h"
 
+#include <fcntl.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 
 #include "base/error.h"
 #include "base/machine.h"
@@ -19,13 +23,40 @@
 
 namespace orrery {
 
+namespace {
+
+// --help before the script is about the command, behind it about the script.
+void add_help(CLI::App* command, Choice& choice) {
+  command->set_help_flag();
+  command->add_flag_function(
+      "-h,--help",
+      [command, &choice](int64_t) {
+        const std::vector<CLI::Option*>& given = command->parse_order();
+        const auto help = std::find(given.begin(), given.end(), command->get_option("--help"));
+        if (std::find(given.begin(), help, command->get_option("script")) == help)
+          throw CLI::CallForHelp();
+        choice.help = true;
+      },
+      "Print this and exit; behind a script, print its arguments");
+}
+
+// What stands behind the script.
+std::vector<std::string> arguments_of(const Choice& choice) {
+  return {choice.arguments.begin() + 1, choice.arguments.end()};
+}
+
+}  // namespace
+
 void add_common(CLI::App* command, Choice& choice) {
+  add_help(command, choice);
   command->add_option("-n,--ranks", choice.ranks, "Number of ranks");
   command->add_option("--comm", choice.comm, "Comm plugin that carries bytes between ranks");
   command->add_option("--kernels", choice.kernels, "Kernel plugins to use, first choice first")
       ->delimiter(',')
       ->allow_extra_args(false);
-  command->add_option("script", choice.arguments, "The Lua script, then its key=value arguments")
+  command
+      ->add_option("script", choice.arguments,
+                   "The Lua script, then its arguments: key=value, or @FILE of such lines")
       ->required();
 }
 
@@ -84,10 +115,27 @@ Watchdog watch_plugins() {
 }
 
 int run_chosen(const Choice& choice) {
-  int code =
-      run_script(choice.arguments.front(), {choice.arguments.begin() + 1, choice.arguments.end()});
+  int code = run_script(choice.arguments.front(), arguments_of(choice));
   if (choice.profile && detect().rank == 0) std::fputs(Profile::get().text().c_str(), stdout);
   return code;
+}
+
+std::FILE* keep_stdout(int other) {
+  std::FILE* out = ::fdopen(::dup(STDOUT_FILENO), "w");
+  if (!out || ::dup2(other, STDOUT_FILENO) < 0)
+    fail(ORR_FAILED, "stdout cannot be kept: {}", std::strerror(errno));
+  return out;
+}
+
+void print_script_help(const Choice& choice) {
+  std::FILE* out = keep_stdout(::open("/dev/null", O_WRONLY | O_CLOEXEC));
+  apply(choice);
+  runtime_options().plan_only = true;
+  runtime_options().plan_ranks = std::max(choice.ranks, detect().size);
+  const std::string text = script_help(choice.arguments.front(), arguments_of(choice));
+  if (detect().rank == 0) std::fputs(text.c_str(), out);
+  if (std::fclose(out) != 0)
+    fail(ORR_FAILED, "the output could not be written: {}", std::strerror(errno));
 }
 
 }  // namespace orrery

@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <cstdio>
 #include <map>
 #include <string>
 #include <vector>
@@ -31,6 +32,7 @@ struct Choice {
   std::string hosts, remote_shell = default_remote_shell();
   bool as_host = false;
   int restarts = 0, min_ranks = 0;
+  bool help = false;                   // of the script
   std::vector<std::string> arguments;  // script, key=value...
 };
 
@@ -52,5 +54,9 @@ void apply(const Choice& choice);
 Watchdog watch_plugins();
 // Runs the script. Returns the exit code.
 int run_chosen(const Choice& choice);
+// Prints the script's arguments. What the script prints meanwhile is not shown.
+void print_script_help(const Choice& choice);
+// A stream of what is stdout now; what the script prints goes to the descriptor `other`.
+std::FILE* keep_stdout(int other);
 
 }  // namespace orrery

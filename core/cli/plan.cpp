@@ -3,10 +3,6 @@
 // `orrery plan`: what a script's step will do, in the words of scripts/orrery/plan.lua.
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
-
 #include "base/error.h"
 #include "base/machine.h"
 #include "cli/choice.h"
@@ -41,13 +37,6 @@ nlohmann::json options_of(const PlanChoice& asked) {
           {"layouts", asked.layouts}, {"search", asked.search}, {"rank", asked.rank},
           {"seconds", asked.seconds}, {"fit", asked.fit},       {"memory", asked.memory},
           {"machine", asked.machine}, {"ops", asked.ops},       {"svg", asked.svg}};
-}
-
-// What the script prints goes to stderr from now on; stdout has the JSON alone.
-void keep_stdout_for_json() {
-  planner().out = fdopen(dup(STDOUT_FILENO), "w");
-  if (!planner().out || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
-    fail(ORR_FAILED, "--json: stdout cannot be kept: {}", std::strerror(errno));
 }
 
 }  // namespace
@@ -119,7 +108,8 @@ Examples:
     check_names(*command, *choice);
     tell_unused();
     check_plan(*command, *asked, choice->ranks);
-    if (asked->json) keep_stdout_for_json();
+    if (choice->help) return print_script_help(*choice);
+    if (asked->json) planner().out = keep_stdout(STDERR_FILENO);
     planner().options = options_of(*asked);
     apply(*choice);
     // Workspaces depend on the number of threads: plan with those that `run -n` would give a rank.

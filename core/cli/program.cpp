@@ -46,8 +46,10 @@ int exit_code_of(const Error& e) {
   for (const CLI::Option* option : command.get_options())
     for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
   const std::string given = app.remaining(true).front();
-  fail(ORR_INVALID, "{} does not take '{}'{}; it takes {}", command.get_name(), given,
-       did_you_mean(given, known), join(known, ", "));
+  const bool has_script = command.get_option_no_throw("script") != nullptr;
+  fail(ORR_INVALID, "{} does not take '{}'{}; it takes {}{}", command.get_name(), given,
+       did_you_mean(given, known), join(known, ", "),
+       has_script ? "; the script's own arguments are written key=value" : "");
 }
 
 // Opens standard streams that are closed. Otherwise the next file that is opened would get the

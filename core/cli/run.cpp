@@ -162,6 +162,7 @@ Examples:
     if (detect().rank > 0) Registry::get().leave_warnings_to_rank_0();
     check_names(*command, *choice);
     observers_of(*choice);
+    if (choice->help) return print_script_help(*choice);
     tell_unused();
     if (choice->directory.empty() && !choice->no_directory && !choice->as_host)
       if (choice->records.empty()) choice->records = records_directory(choice->arguments.front());

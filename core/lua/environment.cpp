@@ -15,11 +15,6 @@ namespace {
 
 const char strict_key = 0;
 
-struct {
-  std::vector<std::string> arguments;
-  bool read = false;
-} given;
-
 // Makes the tables orrery, orrery.engine and orrery.data; the Lua library adds to them.
 void define_engine(lua_State* L) {
   lua_newtable(L);
@@ -48,14 +43,15 @@ void set_globals(lua_State* L, const std::string& script_directory) {
 
 }  // namespace
 
-void open_environment(lua_State* L, const std::string& script_directory) {
+void open_environment(lua_State* L, const std::string& script) {
   luaL_openlibs(L);
   lua_gc(L, LUA_GCINC, 0, 0, 0);
   ordinals() = {};
   define_classes(L);
   define_engine(L);
   seed_random(L);
-  set_globals(L, script_directory);
+  const std::string directory = std::filesystem::path(script).parent_path().string();
+  set_globals(L, directory.empty() ? "." : directory);
 }
 
 std::string read_script(const std::string& path) {
@@ -64,7 +60,9 @@ std::string read_script(const std::string& path) {
     fail(kUsageError, "{}: there is no such script", path);
   }
   constexpr uint64_t most = 64 << 20;
-  return read_text(path, path, kUsageError, most);
+  std::string text = read_text(path, path, kUsageError, most);
+  if (text.starts_with('#')) text.erase(0, text.find('\n'));  // a line for the shell: #!/usr/bin/env
+  return text;
 }
 
 void load_chunk(lua_State* L, const std::string& text, const std::string& chunk_name) {
@@ -100,17 +98,9 @@ void seed_random(lua_State* L) {
   lua_pop(L, 1);
 }
 
-void set_script_arguments(const std::vector<std::string>& arguments) { given = {arguments, false}; }
-
-std::vector<std::string> take_script_arguments() {
-  given.read = true;
-  return given.arguments;
-}
-
-void refuse_unread_arguments() {
-  if (given.read || given.arguments.empty()) return;
-  fail(kUsageError, "argument '{}': the script takes none (it has not called orrery.args)",
-       given.arguments.front());
+GivenScript& given_script() {
+  static GivenScript one;
+  return one;
 }
 
 }  // namespace orrery::lua

@@ -13,8 +13,8 @@
 namespace orrery::lua {
 
 // Opens the standard libraries, the classes and `require` in a Lua state. Chunks can only be text.
-// Modules are looked for in `script_directory` first.
-void open_environment(lua_State* L, const std::string& script_directory);
+// Modules are looked for in the directory of `script` first; "": in the working directory.
+void open_environment(lua_State* L, const std::string& script);
 
 // Compiles a chunk whose globals are strict; leaves the function on the stack. Throws Error.
 void load_chunk(lua_State* L, const std::string& text, const std::string& chunk_name);
@@ -27,11 +27,12 @@ std::string random_state(lua_State* L);
 // Seeds math.random with the job's seed.
 void seed_random(lua_State* L);
 
-// The script's key=value arguments, for orrery.args. Taking them marks them as read.
-void set_script_arguments(const std::vector<std::string>& arguments);
-std::vector<std::string> take_script_arguments();
-// Throws Error if there are arguments that the script has not read.
-void refuse_unread_arguments();
+// The script that runs, and what stands behind it, for scripts/orrery/args.lua. path "": none runs.
+struct GivenScript {
+  std::string path;
+  std::vector<std::string> arguments;
+};
+GivenScript& given_script();
 
 // The code of errors for which the process ends with exit code 2 (usage).
 constexpr int kUsageError = 1002;

@@ -26,7 +26,6 @@ namespace {
 
 RunRef make_run(const Table& given) {
   auto record = watch_functions(given);
-  refuse_unread_arguments();
   RunSpec spec = spec_of(given, record);
   const bool alone = spec.local;
   const std::string told_as = spec.told_as;

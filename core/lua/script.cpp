@@ -4,16 +4,14 @@
 #include "base/places.h"
 
 #include <cstdio>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "edit/planner.h"
 #include "lua/environment.h"
 #include "lua/json.h"
 #include "lua/stopping.h"
 #include "lua/whereabouts.h"
 #include "run/runtime.h"
-
-namespace fs = std::filesystem;
 
 namespace orrery {
 namespace {
@@ -35,6 +33,11 @@ int exit_code(int code) {
   }
 }
 
+// The error as one of our programs ends with it.
+Error with_exit_code(const Error& e) {
+  return Error(e.code() == lua::kUsageError ? int(ORR_INVALID) : e.code(), e.what());
+}
+
 int report(int code, const std::string& message) {
   std::fflush(stdout);
   try {
@@ -52,22 +55,40 @@ void part() try { Runtime::get().close(); } catch (const Error&) {
   // A rank went meanwhile: nobody is left to part from.
 }
 
-// Runs the script, or the loop of lines if `path` is empty, in a Lua state that is closed before
-// this returns, so that all its objects, also its programs, are gone.
-void run_in_new_state(const std::string& path) {
-  const std::unique_ptr<lua_State, Closer> state(luaL_newstate());
-  lua_State* L = state.get();
-  const lua::Whereabouts whereabouts(L);
-  const fs::path directory = fs::path(path).parent_path();
-  lua::open_environment(L, directory.empty() ? "." : directory.string());
+// What an error of the script adds of arguments that nothing has declared.
+std::string hint_of_arguments(lua_State* L) {
+  if (lua::given_script().arguments.empty()) return "";
+  lua::push_library(L, "orrery.args", "hint");
+  lua::protected_call(L, 0, 1);
+  return lua_tostring(L, -1);
+}
+
+// Runs the script, or the loop of lines if there is none.
+void run_chunk(lua_State* L, const std::string& path) {
   if (path.empty())
     lua::push_library(L, "orrery.repl", "run");
   else
     lua::load_chunk(L, lua::read_script(path), "@" + path);
-  lua::protected_call(L, 0, 0);
-  lua::push_library(L, "orrery.between", "next");
-  lua::protected_call(L, 0, 0);
-  lua::refuse_unread_arguments();
+  try {
+    lua::protected_call(L, 0, 0);
+  } catch (const Error& error) {
+    throw Error(error.code(), error.what() + hint_of_arguments(L));
+  }
+}
+
+// Runs it in a Lua state that is closed before this returns, so that all its objects, also its
+// programs, are gone.
+void run_in_new_state(const std::string& path) {
+  const std::unique_ptr<lua_State, Closer> state(luaL_newstate());
+  lua_State* L = state.get();
+  const lua::Whereabouts whereabouts(L);
+  lua::open_environment(L, path);
+  run_chunk(L, path);
+  for (const auto& [module, function] : {std::pair("orrery.between", "next"),
+                                         std::pair("orrery.args", "settle")}) {
+    lua::push_library(L, module, function);
+    lua::protected_call(L, 0, 0);
+  }
   Runtime::get().settle();
   finish_saves();
 }
@@ -75,7 +96,7 @@ void run_in_new_state(const std::string& path) {
 }  // namespace
 
 int run_script(const std::string& path, const std::vector<std::string>& args) {
-  lua::set_script_arguments(args);
+  lua::given_script() = {path, args};
   Runtime::get().observers().fact("run/script", 0, path);
   try {
     Runtime::get().open_store();
@@ -96,15 +117,28 @@ int run_script(const std::string& path, const std::vector<std::string>& args) {
 
 int run_repl() { return run_script("", {}); }
 
+std::string script_help(const std::string& path, const std::vector<std::string>& args) try {
+  lua::given_script() = {path, args};
+  planner().options = {{"help", true}};
+  const std::unique_ptr<lua_State, Closer> state(luaL_newstate());
+  lua_State* L = state.get();
+  lua::open_environment(L, path);
+  lua::push_library(L, "orrery.script_help", "text");
+  lua::protected_call(L, 0, 1);
+  return lua_tostring(L, -1);
+} catch (const Error& e) {
+  throw with_exit_code(e);
+}
+
 void run_tool(const std::string& name, const nlohmann::json& options) try {
   const std::unique_ptr<lua_State, Closer> state(luaL_newstate());
   lua_State* L = state.get();
-  lua::open_environment(L, ".");
+  lua::open_environment(L, "");
   lua::load_chunk(L, "require('orrery." + name + "')(...)", std::string(lua::kLibraryMark) + name);
   lua::push_json(L, options);
   lua::protected_call(L, 1, 0);
 } catch (const Error& e) {
-  throw Error(e.code() == lua::kUsageError ? int(ORR_INVALID) : e.code(), e.what());
+  throw with_exit_code(e);
 }
 
 std::string lua_library() {

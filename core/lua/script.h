@@ -14,6 +14,10 @@ namespace orrery {
 // printed. [main thread]
 int run_script(const std::string& path, const std::vector<std::string>& args);
 
+// The text of `orrery run SCRIPT --help`: the arguments that the script declares before it would
+// train. Throws Error. REQUIRES: plan_only (run/runtime.h). [main thread]
+std::string script_help(const std::string& path, const std::vector<std::string>& args);
+
 // Runs the function that the module `orrery.NAME` of the Lua library returns, with these options.
 void run_tool(const std::string& name, const nlohmann::json& options);
 

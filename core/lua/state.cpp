@@ -5,6 +5,7 @@
 #include <set>
 #include <vector>
 
+#include "edit/planner.h"
 #include "lua/call.h"
 #include "program/elements.h"
 #include "run/counts.h"
@@ -156,6 +157,7 @@ void refuse_lost_update(const Program& program, const State& state, ValueId firs
 }
 
 void update(Program& program, StateRef& self, ValueId value) {
+  if (planner().options.contains("help")) throw PlanDone{};  // the script would begin to train
   const ValueId state = program.state_value(self.state);
   if (const ValueId first = next_of(program, state); first != kNone)
     refuse_lost_update(program, *self.state, first, value);

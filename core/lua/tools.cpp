@@ -161,6 +161,9 @@ int keep_frame(lua_State* L) {
 
 bool plan_only() { return runtime_options().plan_only; }
 
+std::string script_path() { return given_script().path; }
+std::vector<std::string> script_arguments() { return given_script().arguments; }
+
 }  // namespace
 
 std::vector<Api> tool_api() {
@@ -205,8 +208,8 @@ std::vector<Api> tool_api() {
       {"engine.load_file(path: string, name: string) -> function; The file as a chunk of this "
        "name.",
        load_file},
-      {"engine.arguments() -> string[]; The script's key=value arguments, which count as read now.",
-       call<take_script_arguments>},
+      {"engine.script() -> string; The script's path; '': none runs.", call<script_path>},
+      {"engine.arguments() -> string[]; The words behind the script.", call<script_arguments>},
       {"engine.fail_usage(message: string); An error of the command line.", call<fail_usage>},
       {"engine.plan_only() -> boolean; Whether the script runs for its plan.", call<plan_only>},
       {"orrery.type(value: any) -> string; 'Tensor', 'State', 'Module', ...: the class of a value, "

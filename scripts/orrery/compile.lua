@@ -3,6 +3,7 @@
 -- From a loss function to something that runs: compile, value_and_grad, func.
 local _, orrery = ...
 local engine = orrery.engine
+local args = require "orrery.args"
 local grouping = require "orrery.optimizer_groups"
 local search = require "orrery.search"
 local tree = require "orrery.nn.module_tree"
@@ -65,6 +66,7 @@ end
 ---@option name string="" of the run where it is watched, and of its directory in the run's; left out: "run-2" of the second
 ---@return orrery.Run
 function M.compile(loss, options)
+  args.settle()
   local o = orrery.options("compile", options, {
     params = false, optimizer = false, microbatches = 0, clip = 0, clip_value = 0,
     grad_norm = true, -- also where nothing is clipped
@@ -123,6 +125,7 @@ end
 -- A run whose steps leave the gradients of the parameters that are not frozen in states, and these: run, gradients,
 -- parameters. `alone`: those of this rank, without the others.
 function M.gradients(what, loss, model, microbatches, stack, alone)
+  args.settle()
   local params, gradients = {}, {}
   for _, parameter in ipairs(parameters_of(what, model)) do
     if not parameter.frozen then

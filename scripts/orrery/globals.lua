@@ -77,6 +77,10 @@ local function name_of(key) return type(key) == "string" and key or "?" end
 
 setmetatable(_G, {
   __index = function(t, key)
+    if key == "arg" and engine.script() ~= "" then
+      rawset(t, key, require "orrery.args_given".arg())
+      return rawget(t, key)
+    end
     local known = {}
     for name in pairs(t) do known[#known + 1] = name end
     local hint = require "orrery.hints".name("global", key)
@@ -92,13 +96,31 @@ local globals = setmetatable({}, {
   end,
 })
 
--- loadfile and dofile would bring bytecode and other globals in.
+-- Lua's own would bring bytecode and other globals in, and so would its loadfile and dofile.
 function load(text, name, _, ...)
   if type(text) == "number" then text = tostring(text) end
   check_type("load", text, "string")
   local environment = globals
   if select("#", ...) > 0 then environment = ... end
   return any_load(text, name or text, "t", environment)
+end
+
+-- The path is one of the working directory, as in Lua; `require` is what finds the script's neighbours.
+function loadfile(path, _, ...)
+  check_type("loadfile", path, "string")
+  local file, why = io.open(path, "rb")
+  if not file then return nil, "cannot open " .. why end
+  local text = file:read "a"
+  file:close()
+  if not text then return nil, ("cannot read %s: it is no file"):format(path) end
+  return load(text:gsub("^#[^\n]*", ""), "@" .. path, "t", ...)
+end
+
+function dofile(path)
+  check_type("dofile", path, "string")
+  local chunk, why = loadfile(path)
+  if not chunk then error(why, 3) end
+  return chunk()
 end
 
 -- What Lua itself raises in a file of the library names the script's line, also where the script catches it.
@@ -153,6 +175,8 @@ function require(name)
 end
 
 -- Called through C, they keep the line of a script's `return require "x"`.
-for _, name in ipairs { "pairs", "next", "load", "require" } do _G[name] = engine.keep_frame(_G[name]) end
-loadfile, dofile, package = nil, nil, nil
+for _, name in ipairs { "pairs", "next", "load", "loadfile", "dofile", "require" } do
+  _G[name] = engine.keep_frame(_G[name])
+end
+package = nil
 return globals

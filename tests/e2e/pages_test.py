@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A reader who follows docs/tutorial.md sees what it shows. Errors that docs/troubleshooting.md explains are those that
+"""A reader who follows docs/tutorial.md or docs/arguments.md sees what they show. Errors that docs/troubleshooting.md explains are those that
 the program has. Links of all pages lead somewhere.
 
 Arguments: the build tree.
@@ -54,6 +54,11 @@ class Pages(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             done = follow(self, (SOURCE / "docs/tutorial.md").read_text(), pathlib.Path(folder))
         self.assertGreaterEqual(done, 10)
+
+    def test_arguments(self):
+        with tempfile.TemporaryDirectory() as folder:
+            done = follow(self, (SOURCE / "docs/arguments.md").read_text(), pathlib.Path(folder))
+        self.assertEqual(done, 10)
 
     def test_another_output_is_seen(self):
         self.assertTrue(as_shown("a\n...\nb\n", "a\n1\n2\nb\n") and as_shown("a\n...\n", "a\n"))

@@ -4,7 +4,7 @@
 // with comments that say what must happen:
 //   --! words      the script's arguments
 //   --= 2          the exit code (1 if left out)
-//   --> message    the whole of stderr, after "error: "
+//   --> message    the whole of stderr, after "error: "; a line for each of its lines
 #include "lua/script.h"
 
 #include <gtest/gtest.h>
@@ -50,7 +50,8 @@ Expected expectation(const fs::path& path) {
       for (std::string word; words >> word;) expected.args.push_back(word);
     }
     if (line.rfind("--= ", 0) == 0) expected.code = std::stoi(line.substr(4));
-    if (line.rfind("--> ", 0) == 0) expected.message = line.substr(4);
+    if (line.rfind("--> ", 0) == 0)
+      expected.message += (expected.message.empty() ? "" : "\n") + line.substr(4);
   }
   return expected;
 }

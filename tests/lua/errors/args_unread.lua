@@ -2,4 +2,4 @@
 print "hello"
 --! steps=3
 --= 2
---> argument 'steps=3': the script takes none (it has not called orrery.args)
+--> argument steps=3: the script takes none (it has not called orrery.args)

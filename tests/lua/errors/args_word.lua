@@ -2,4 +2,4 @@
 require "orrery".args { steps = 100 }
 --! steps
 --= 2
---> args_word.lua:2: argument 'steps': write key=value; the script takes steps
+--> args_word.lua:2: argument 'steps': write key=value or @FILE; the script takes steps

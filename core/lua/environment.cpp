@@ -61,7 +61,8 @@ std::string read_script(const std::string& path) {
   }
   constexpr uint64_t most = 64 << 20;
   std::string text = read_text(path, path, kUsageError, most);
-  if (text.starts_with('#')) text.erase(0, text.find('\n'));  // a line for the shell: #!/usr/bin/env
+  if (text.starts_with('#'))
+    text.erase(0, text.find('\n'));  // a line for the shell: #!/usr/bin/env
   return text;
 }
 

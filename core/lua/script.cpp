@@ -84,8 +84,8 @@ void run_in_new_state(const std::string& path) {
   const lua::Whereabouts whereabouts(L);
   lua::open_environment(L, path);
   run_chunk(L, path);
-  for (const auto& [module, function] : {std::pair("orrery.between", "next"),
-                                         std::pair("orrery.args", "settle")}) {
+  for (const auto& [module, function] :
+       {std::pair("orrery.between", "next"), std::pair("orrery.args", "settle")}) {
     lua::push_library(L, module, function);
     lua::protected_call(L, 0, 0);
   }

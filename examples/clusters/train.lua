@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- A training that may be stopped at any time and goes on from its newest checkpoint, on as many ranks as there are then:
--- what the recipes beside it start. It learns which character follows two others.
+-- A training that may be stopped at any time and goes on from its newest checkpoint, on as many ranks as there are
+-- then: what the recipes beside it start. It learns which character follows another.
 local orrery = require "orrery"
 local nn, optim, strategy = orrery.nn, orrery.optim, orrery.strategy
 local args = orrery.args {
@@ -21,7 +21,8 @@ local model = nn.sequential {
   nn.embedding(text.vocab, args.dim), nn.linear(args.dim, 4 * args.dim), nn.relu, nn.linear(4 * args.dim, text.vocab),
 }
 local run = orrery.compile(function(batch) return nn.cross_entropy(model(batch.x), batch.y) end, {
-  params = model, optimizer = optim.adamw { lr = args.lr }, microbatches = args.microbatches, strategy = strategy.data {},
+  params = model, optimizer = optim.adamw { lr = args.lr }, microbatches = args.microbatches,
+  strategy = strategy.data {},
 })
 if args.checkpoints ~= "" then run:checkpoints { dir = args.checkpoints, every = args.every } end
 if run.steps > 0 then orrery.log("continuing after step %d", run.steps) end

@@ -60,8 +60,9 @@ local function chosen(entry, choices)
   local allowed = {}
   for i, each in ipairs(choices) do
     allowed[i] = tostring(each)
-    local same = entry.is_word and (allowed[i] == entry.value or type(each) == "number" and tonumber(entry.value) == each)
-    if same or each == entry.value then return each end
+    local same = each == entry.value
+    if entry.is_word and type(each) == "number" then same = tonumber(entry.value) == each end
+    if same or entry.is_word and allowed[i] == entry.value then return each end
   end
   wrong(entry, "one of " .. table.concat(allowed, ", "))
 end

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- What the command line gives a script: key=value words, and files of them behind an @. An @FILE has lines of key=value,
--- an @FILE.lua returns a table. The global `arg` has the words as Lua's own interpreter keeps them.
+-- What the command line gives a script: key=value words, and files of them behind an @. An @FILE has lines of
+-- key=value, an @FILE.lua returns a table. The global `arg` has the words as Lua's own interpreter keeps them.
 local _, orrery = ...
 local engine = orrery.engine
 
@@ -31,8 +31,8 @@ local function value_in(text, place)
   end
   if text:sub(1, 1) == "'" then return value end
   return (value:gsub("\\(.)", function(letter)
-    return escapes[letter] or engine.fail_usage(("%s: \\%s is none of \\n, \\t, \\\" and \\\\; '...' keeps all as it is")
-      :format(place, letter))
+    local says = "%s: \\%s is none of \\n, \\t, \\\" and \\\\; '...' keeps all as it is"
+    return escapes[letter] or engine.fail_usage(says:format(place, letter))
   end))
 end
 
@@ -80,11 +80,14 @@ local function table_of(path, into)
   local text = text_of(path)
   local values = engine.load_file(path, "@" .. path)()
   if type(values) ~= "table" then
-    engine.fail_usage(("%s: returns %s, expected a table: return { steps = 100 }"):format(path, engine.describe(values)))
+    local what = engine.describe(values)
+    engine.fail_usage(("%s: returns %s, expected a table: return { steps = 100 }"):format(path, what))
   end
   for name, value in pairs(values) do
     local place = place_in(path, text, name)
-    if type(name) ~= "string" then engine.fail_usage(("%s: [%s] is no name of an argument"):format(path, tostring(name))) end
+    if type(name) ~= "string" then
+      engine.fail_usage(("%s: [%s] is no name of an argument"):format(path, tostring(name)))
+    end
     if type(value) == "table" or type(value) == "function" then
       engine.fail_usage(("%s: %s is a %s; expected a number, text, true or false"):format(place, name, type(value)))
     end
@@ -118,8 +121,8 @@ local read = false
 -- Whether the script reads the words by itself.
 function M.arg_is_read() return read end
 
--- The global `arg`: [0] is the script, [1] the first word behind it. To read a word, or how many there are, is to read them
--- all.
+-- The global `arg`: [0] is the script, [1] the first word behind it. To read a word, or how many there are, is to read
+-- them all.
 function M.arg()
   local words = engine.arguments()
   local function noted() read = true; return words end

@@ -79,8 +79,8 @@ class Folder(unittest.TestCase):
 
 class Help(Folder):
     def test_lists_the_arguments_of_all_calls_and_trains_nothing(self):
-        for words in (["run", "train.lua", "--help"], ["run", "train.lua", "-h"], ["plan", "-n", "2", "train.lua", "--help"],
-                      ["run", "-n", "3", "train.lua", "steps=9", "--help"]):
+        for words in (["run", "train.lua", "--help"], ["run", "train.lua", "-h"],
+                      ["plan", "-n", "2", "train.lua", "--help"], ["run", "-n", "3", "train.lua", "steps=9", "--help"]):
             with self.subTest(words=words):
                 done = orrery(*words, cwd=self.folder)
                 self.assertEqual((done.code, done.out, done.err), (0, HELP, ""))

@@ -72,12 +72,13 @@ class Recipe(TwoHostsAlone):
     def start(self, n, command, ml="", **variables):
         """The command on host n, with no variable of a launcher but these."""
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("ORRERY_", "SLURM_", "OMPI_", "PMI"))}
-        kept |= SETTINGS | {"PATH": f"{self.place}/bin:{os.environ['PATH']}", "ORRERY_THREADS": "1", "ORRERY_DEADLINE": "5"}
+        kept |= SETTINGS | {"PATH": f"{self.place}/bin:{os.environ['PATH']}"}
+        kept |= {"ORRERY_THREADS": "1", "ORRERY_DEADLINE": "5"}
         process = subprocess.Popen(
             ["ip", "netns", "exec", f"{TAG}{n}", "unshare", "--uts", "--mount", "sh", "-c", ALONE, "host",
              self.names[n - 1], self.place / "names", ml, *map(str, command)],
-            cwd=self.own, env=kept | variables, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            text=True, start_new_session=True)
+            cwd=self.own, env=kept | variables, text=True, start_new_session=True, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.addCleanup(process.communicate)
         self.addCleanup(lambda: end_all(n))
         return process
@@ -162,16 +163,19 @@ class Kubernetes(Recipe, unittest.TestCase):
         (self.own / "ssh").chmod(0o755)
         container = pod_of(manifest, "mpiReplicaSpecs", "Launcher")["containers"][0]
         words = [word.replace("/etc/mpi", str(self.own)) for word in self.words(container)]
+        found = {"PATH": f"{self.own}:{self.place}/bin:{os.environ['PATH']}"}
         ended = subprocess.run(words, cwd=self.own, capture_output=True, text=True, timeout=120,
-                               env=os.environ | SETTINGS | {"PATH": f"{self.own}:{self.place}/bin:{os.environ['PATH']}"})
+                               env=os.environ | SETTINGS | found)
         self.assertEqual(ended.returncode, 0, ended.stderr)
         self.assertEqual(digest(ended.stdout), self.expected)
 
     def test_what_is_missing_is_named(self):
         for missing, says in (("ORRERY_TOKEN", "ORRERY_TOKEN: a secret"), ("MASTER_PORT", "MASTER_PORT: where rank 0"),
                               ("RANK", "PET_NODE_RANK or RANK: which host")):
-            given = {"MASTER_ADDR": self.names[0], "MASTER_PORT": "1", "RANK": "0", "WORLD_SIZE": "2", "ORRERY_TOKEN": TOKEN}
-            ended = Ended(self.start(1, [RECIPES / "ranks", "true"], **{k: v for k, v in given.items() if k != missing}))
+            given = {"MASTER_ADDR": self.names[0], "MASTER_PORT": "1", "RANK": "0", "WORLD_SIZE": "2",
+                     "ORRERY_TOKEN": TOKEN}
+            del given[missing]
+            ended = Ended(self.start(1, [RECIPES / "ranks", "true"], **given))
             self.assertNotEqual(ended.code, 0)
             self.assertIn(says, ended.err)
 
@@ -200,8 +204,8 @@ class SageMaker(Recipe, unittest.TestCase):
         ml = self.own / self.names[n - 1]
         # The file system's channel, mounted where the container sees it.
         mount = f"mount --bind {self.own}/checkpoints /opt/ml/input/data/checkpoints && " if mounts else ""
-        return self.start(n, ["sh", "-c", f"{mount}exec {RECIPES}/sagemaker/train train"], ml=ml, PET_NPROC_PER_NODE="2",
-                          ORRERY_SCRIPT=str(script), TRAINING_JOB_NAME="orrery", **variables)
+        return self.start(n, ["sh", "-c", f"{mount}exec {RECIPES}/sagemaker/train train"], ml=ml,
+                          PET_NPROC_PER_NODE="2", ORRERY_SCRIPT=str(script), TRAINING_JOB_NAME="orrery", **variables)
 
     def small_parameters(self, **more):
         given = dict(word.split("=") for word in SMALL if not word.startswith("training="))
@@ -276,10 +280,10 @@ class Batch(unittest.TestCase):
     @staticmethod
     def in_box(script):
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("ORRERY_", "SLURM_"))}
+        kept |= {"SLURM_BOX_HOSTS": "2", "PATH": f"{BUILD}:{os.environ['PATH']}", "ORRERY_THREADS": "1"}
         process = subprocess.Popen(
             [HERE / "slurm_box.sh", "bash", "-c", script], text=True, start_new_session=True, stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            env=kept | SETTINGS | {"SLURM_BOX_HOSTS": "2", "PATH": f"{BUILD}:{os.environ['PATH']}", "ORRERY_THREADS": "1"})
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=kept | SETTINGS)
         try:
             out, err = process.communicate(timeout=180)
         except subprocess.TimeoutExpired:
@@ -303,7 +307,7 @@ class Batch(unittest.TestCase):
         """What a batch job has printed; `meanwhile`: shell lines that know $job and wait for the `saved` file."""
         done = self.in_box(f"""cd {self.own}
             job=$(sbatch --parsable {options} -o {self.own}/out {RECIPES}/slurm/{recipe} {self.words} {words})
-            saved() {{ for _ in {{1..600}}; do [ -e {self.own}/checkpoints/step-00000010 ] && return; sleep 0.05; done; }}
+            saved() {{ for _ in {{1..600}}; do [ -e checkpoints/step-00000010 ] && return; sleep 0.05; done; }}
             {meanwhile}
             for _ in {{1..1200}}; do squeue -h -j $job -o %T | grep -q . || break; sleep 0.1; done
             scontrol show job $job""")

@@ -229,7 +229,7 @@ function orrery.print(x, name) end
 ---@return orrery.Tensor
 function orrery.watch(x, name) end
 
----Declares the script's key=value arguments with their defaults and returns their values. A list as default names the allowed values.
+---Declares key=value arguments of the script with their defaults and returns their values. A list as default names the allowed values; { default, help = "..." } says what `orrery run SCRIPT --help` prints of one. A script may call it several times.
 ---@param defaults table
 ---@return table
 function orrery.args(defaults) end
@@ -1306,7 +1306,11 @@ function orrery.engine.is_file(path) end
 ---@return function
 function orrery.engine.load_file(path, name) end
 
----The script's key=value arguments, which count as read now.
+---The script's path; '': none runs.
+---@return string
+function orrery.engine.script() end
+
+---The words behind the script.
 ---@return string[]
 function orrery.engine.arguments() end
 

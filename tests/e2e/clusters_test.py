@@ -259,7 +259,10 @@ class SageMaker(Recipe, unittest.TestCase):
 
 
 # A job that is queued again waits two minutes, unless it is asked for at once.
-AGAIN = """for _ in {1..600}; do scontrol show job $job | grep -q 'Restarts=1' && break; sleep 0.1; done
+AGAIN = """for _ in {1..600}; do
+              about=$(scontrol show job $job)
+              [[ $about == *JobState=PENDING* && $about == *Restarts=1* ]] && break; sleep 0.1
+            done
             scontrol update job=$job starttime=now"""
 
 
@@ -305,6 +308,8 @@ class Batch(unittest.TestCase):
 
     def batch(self, recipe, options, words, meanwhile):
         """What a batch job has printed; `meanwhile`: shell lines that know $job and wait for the `saved` file."""
+        shutil.rmtree(self.own / "checkpoints", ignore_errors=True)
+        (self.own / "out").unlink(missing_ok=True)
         done = self.in_box(f"""cd {self.own}
             job=$(sbatch --parsable {options} -o {self.own}/out {RECIPES}/slurm/{recipe} {self.words} {words})
             saved() {{ for _ in {{1..600}}; do [ -e checkpoints/step-00000010 ] && return; sleep 0.05; done; }}
@@ -316,7 +321,6 @@ class Batch(unittest.TestCase):
     def test_each_has_the_digest_of_one_process(self):
         for recipe, options in (("one-host.sbatch", "-n 3"), ("many-hosts.sbatch", "")):
             with self.subTest(recipe=recipe):
-                shutil.rmtree(self.own / "checkpoints", ignore_errors=True)
                 out, state = self.batch(recipe, options, "", "")
                 self.assertIn("JobState=COMPLETED", state, out)
                 self.assertEqual(digest(out), self.expected)
@@ -327,7 +331,6 @@ class Batch(unittest.TestCase):
         for recipe, how in (("one-host.sbatch", "scancel --batch --signal=USR1 $job"),
                             ("many-hosts.sbatch", "scancel --signal=USR1 $job")):
             with self.subTest(recipe=recipe):
-                shutil.rmtree(self.own / "checkpoints", ignore_errors=True)
                 out, state = self.batch(recipe, "", "steps=1500", f"saved; {how}; {AGAIN}")
                 self.assertIn("JobState=COMPLETED", state, out)
                 self.assertIn("Restarts=1", state)
@@ -338,7 +341,6 @@ class Batch(unittest.TestCase):
         # The box has process ids of its own: no other job's rank is found.
         for recipe, again in (("one-host.sbatch", ""), ("many-hosts.sbatch", AGAIN)):
             with self.subTest(recipe=recipe):
-                shutil.rmtree(self.own / "checkpoints", ignore_errors=True)
                 out, state = self.batch(recipe, "", "steps=1500", f"saved; kill -KILL $(pgrep -n -x orrery); {again}")
                 self.assertIn("JobState=COMPLETED", state, out)
                 self.assertIn(f"Restarts={1 if again else 0}", state)
@@ -347,7 +349,6 @@ class Batch(unittest.TestCase):
     def test_a_cancelled_job_is_not_queued_again(self):
         for recipe in ("one-host.sbatch", "many-hosts.sbatch"):
             with self.subTest(recipe=recipe):
-                shutil.rmtree(self.own / "checkpoints", ignore_errors=True)
                 out, state = self.batch(recipe, "", "steps=1000000000", "saved; scancel $job")
                 self.assertIn("JobState=CANCELLED", state, out)
                 self.assertIn("Restarts=0", state)

@@ -15,7 +15,7 @@ for wrong, says in pairs {
   ["args: 'a' has no default"] = { a = { help = "nothing" } },
   ["args: 'a' has a function"] = { a = print },
   ["args: 'a' has as help 3"] = { a = { 1, help = 3 } },
-  ["args: 'steps' is no name"] = { "steps" },
+  ["args: 1 is no name"] = { "steps" },
 } do
   ok, message = pcall(orrery.args, says)
   assert(not ok and message:find(wrong, 1, true), message)

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// metrics.jsonl in the run directory, written by rank 0, one object per line, flushed at each step:
-//   {"step":12,"time":1700000000.25,"loss":2.4312}
+// metrics.jsonl in the run directory, written by rank 0, an object on a line for each step with all
+// its numbers, flushed at its end:
+//   {"step":12,"time":1700000000.25,"loss":2.4312,"grad_norm":0.5,"seconds":0.125}
+// What the script records later at the step, an evaluation too, is another line, which is written
+// once anything else is told.
 // What the script records beside numbers is in records.jsonl (record_file.h).
 // The tag "seconds" holds the wall time of a step. A value that is not finite is written as null. A
 // run that continues an earlier one appends to its file. Every rank writes facts.RANK.jsonl, what a
 // run is, what its plan says and how it ended: {"name":"plan/arena_bytes","value":1048576}
 #include "glue.h"
 #include "json_text.h"
+#include "metric_line.h"
 #include "record_file.h"
 #include "text_file.h"
 #include "thinning.h"
@@ -41,15 +45,17 @@ class Metrics {
       case ORR_EVENT_RUN_BEGIN: planned(event); break;
       case ORR_EVENT_METRIC:
       case ORR_EVENT_STEP_END: thinning_.pass(event, [this](auto& e) { number_of(e); }); break;
-      case ORR_EVENT_TEXT: records_.text(event); break;
-      case ORR_EVENT_IMAGE: records_.image(event); break;
-      case ORR_EVENT_HISTOGRAM: records_.histogram(event); break;
+      case ORR_EVENT_LOG: end_line(); break;
+      case ORR_EVENT_TEXT: end_line(), records_.text(event); break;
+      case ORR_EVENT_IMAGE: end_line(), records_.image(event); break;
+      case ORR_EVENT_HISTOGRAM: end_line(), records_.histogram(event); break;
       default: break;
     }
   }
 
   void stop() {
     if (file_) thinning_.end([this](auto& e) { number_of(e); });
+    if (file_) end_line();
     file_.close(), records_.close(), facts_.close(), facts_path_.clear();
   }
   int32_t wants(int64_t) const { return 0; }
@@ -57,13 +63,21 @@ class Metrics {
  private:
   void number_of(const orr_event_record& event) {
     const bool last = event.kind == ORR_EVENT_STEP_END;
-    write(event, last ? "seconds" : event.text, last ? event.seconds : event.value);
-    last ? file_.flush() : file_.flush_in_time(event.time);
+    const std::string_view name = last ? "seconds" : event.text;
+    if (!line_.takes(event.step, name)) write_line();
+    line_.add(event.step, event.time, name, last ? event.seconds : event.value);
+    if (last) end_line();
   }
 
-  void write(const orr_event_record& event, std::string_view tag, double value) {
-    file_.write("{\"step\":" + std::to_string(event.step) + ",\"time\":" + number(event.time) +
-                "," + observer::quoted(tag) + ":" + number(value) + "}\n");
+  void write_line() {
+    file_.write(line_.take());
+    file_.flush_in_time(line_.time());
+  }
+
+  void end_line() {
+    if (line_.empty()) return;
+    file_.write(line_.take());
+    file_.flush();
   }
 
   void fact(const std::string& line) {
@@ -99,6 +113,7 @@ class Metrics {
   std::string facts_path_;      // "": this run writes none
   std::string status_, error_;  // as the run will end, and the first line of its error
   observer::TextFile file_, facts_;
+  observer::MetricLine line_;
   observer::RecordFile records_;
   observer::Thinning thinning_;
 };

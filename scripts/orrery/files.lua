@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- Files that the command line writes.
+-- Files that the command line reads and writes.
 local _, orrery = ...
 
 local M = {}
@@ -14,6 +14,14 @@ function M.write(path, text, option)
     orrery.engine.fail_usage(("%s%s: cannot write it: %s"):format(option and option .. " " or "", path,
       why or "the disk is full?"))
   end
+end
+
+-- The text of a file that is installed with the program.
+function M.installed(path)
+  local file <close> = io.open(path, "rb")
+  local text = file and file:read "a"
+  if not text then orrery.fail(("%s cannot be read; install the program again"):format(path)) end
+  return text
 end
 
 return M

@@ -1,10 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """What tests of recorded runs share: a script in a directory of its own, and the pages about its run."""
+import json
 import pathlib
+import re
 import tempfile
 import unittest
 
 from program import orrery
+
+
+def embedded(page):
+    """The data that a report's charts are drawn from."""
+    [text] = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
+    return json.loads(text)
+
+
+def charts(page):
+    """{name of a number: {run: [(step, value)]}} of a report."""
+    data = embedded(page)
+    return {chart["tag"]: {data["runs"][line["run"]]["name"]: list(zip(line["steps"], line["values"], strict=True))
+                           for line in chart["lines"]} for chart in data["charts"]}
 
 
 class Recorded(unittest.TestCase):

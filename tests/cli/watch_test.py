@@ -10,7 +10,6 @@ import json
 import math
 import pathlib
 import struct
-import subprocess
 import sys
 import tempfile
 import unittest
@@ -20,6 +19,7 @@ sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1] / folder) for fo
 import trace_rules  # noqa: E402
 from event_records import crc32c, fields, masked, records  # noqa: E402
 from program import SOURCE, orrery  # noqa: E402
+from recorded import charts  # noqa: E402
 
 GPT = SOURCE / "examples/gpt.lua"
 SMALL = ("steps=8", "layers=1")
@@ -38,7 +38,7 @@ class Page(html.parser.HTMLParser):
     def handle_starttag(self, tag, attrs):
         self.tags[tag] += 1
         self.attributes += attrs
-        if tag not in ("meta",):
+        if tag not in ("meta", "input"):
             self.open.append(tag)
 
     def handle_endtag(self, tag):
@@ -195,24 +195,14 @@ end
         text = page.read_text()
         read = Page(text)
         self.assertEqual(read.open, [])
-        self.assertGreaterEqual(read.tags["svg"], 10)
-        self.assertEqual(read.tags["script"] + read.tags["link"] + read.tags["img"], 0)
+        self.assertGreaterEqual(read.tags["svg"], 3)
+        self.assertEqual(read.tags["link"] + read.tags["img"], 0)
         self.assertEqual([a for a in read.attributes if a[0] in ("src", "href")], [])
+        self.assertNotRegex(text, "https?://")
         for word in ("Time by op", "Time by exchange", "bubble", "Plan beside what was counted", "matmul"):
             self.assertIn(word, text)
         self.assertEqual(orrery("report", self.one, self.two).out, text)
         self.assertIn('class="differs"><td>config/layers', text)
-
-    def test_a_browser_shows_it(self):
-        import shutil
-        browser = shutil.which("chromium")
-        if not browser:
-            self.skipTest("there is no chromium here")
-        page = self.root / "shown.html"
-        self.assertEqual(orrery("report", "-o", page, self.two).code, 0)
-        done = subprocess.run([browser, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={self.root}/browser",
-                               "--dump-dom", page.as_uri()], capture_output=True, text=True, timeout=100)
-        self.assertEqual(done.stdout.count("</svg>"), page.read_text().count("</svg>"), done.stderr)
 
     def test_what_is_wrong_is_said(self):
         for words, sentence in ((("top", "--once", self.root), "there is no metrics.jsonl"),
@@ -255,7 +245,7 @@ end
         page = orrery("report", again)
         self.assertEqual(page.code, 0, page.err)
         self.assertIn("<td class=\"n\">not finite</td>", page.out)
-        self.assertEqual(page.out.count("×<title>step 3: not finite</title>"), 1)
+        self.assertEqual(charts(page.out)["loss"], {"again": [(1, 9), (2, 5), (3, None)]})
 
     def test_files_of_somebody_else(self):
         """Their names command no terminal, and brackets without end are refused at once."""

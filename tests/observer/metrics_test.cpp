@@ -34,20 +34,40 @@ class Metrics : public ::testing::Test {
   Observer metrics_{"metrics"};
 };
 
-TEST_F(Metrics, WritesOneObjectPerLineAtOnce) {
+TEST_F(Metrics, WritesALineForEachStepAtItsEnd) {
   metrics_.start(0, dir_.string(), false);
   metrics_.begin(10, 99);
   metrics_.metric(1, "loss", 0.1, 100.25);
-  ASSERT_EQ(lines().size(), 1u) << "a line is on disk before the run ends";
+  metrics_.metric(1, "grad_norm", 2, 100.5);
   metrics_.step_end(1, 101);
+  ASSERT_EQ(lines().size(), 1u) << "a line is on disk before the run ends";
+  EXPECT_EQ(lines()[0],
+            (nlohmann::json{
+                {"step", 1}, {"time", 101.0}, {"loss", 0.1}, {"grad_norm", 2}, {"seconds", 0.5}}));
+}
+
+TEST_F(Metrics, WritesWhatIsRecordedAfterAStepOnOneLine) {
+  metrics_.start(0, dir_.string(), false);
+  metrics_.step_end(1, 101);
+  metrics_.metric(1, "eval/loss", 3, 102);
+  metrics_.metric(1, "eval/accuracy", 0.5, 103);
+  metrics_.send(ORR_EVENT_LOG, 0, 0, 104, "told");
+  const nlohmann::json both{{"step", 1}, {"time", 103.0}, {"eval/loss", 3}, {"eval/accuracy", 0.5}};
   ASSERT_EQ(lines().size(), 2u);
-  EXPECT_EQ(lines()[0], (nlohmann::json{{"step", 1}, {"time", 100.25}, {"loss", 0.1}}));
-  EXPECT_EQ(lines()[1], (nlohmann::json{{"step", 1}, {"time", 101.0}, {"seconds", 0.5}}));
+  EXPECT_EQ(lines()[1], both);
+  metrics_.metric(1, "again", 1, 105);
+  metrics_.metric(1, "again", 2, 106);
+  metrics_.metric(7, "own", 3, 107);
+  metrics_.stop();
+  ASSERT_EQ(lines().size(), 5u) << "a line has a name once, and numbers of one step";
+  EXPECT_EQ(lines()[3], (nlohmann::json{{"step", 1}, {"time", 106.0}, {"again", 2}}));
+  EXPECT_EQ(lines()[4], (nlohmann::json{{"step", 7}, {"time", 107.0}, {"own", 3}}));
 }
 
 TEST_F(Metrics, KeepsAwkwardTagsAndValuesValid) {
   metrics_.start(0, dir_.string(), false);
   metrics_.metric(1, "a \"b\"\\\n", NAN, 0);
+  metrics_.stop();
   ASSERT_EQ(lines().size(), 1u);
   EXPECT_TRUE(lines()[0].at("a \"b\"\\\n").is_null());
 }
@@ -108,13 +128,13 @@ TEST_F(Metrics, WritesNoMoreWhenTheDiskIsFull) {
   if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "no /dev/full here";
   std::filesystem::create_symlink("/dev/full", dir_ / "metrics.jsonl");
   metrics_.start(0, dir_.string(), false);
-  metrics_.metric(1, "loss", 1, 0);
+  metrics_.step_end(1, 0);
   std::filesystem::remove(dir_ / "metrics.jsonl");
-  metrics_.metric(2, "loss", 1, 0);
+  metrics_.step_end(2, 0);
   metrics_.stop();
   EXPECT_TRUE(std::filesystem::is_empty(dir_));
   metrics_.start(0, dir_.string(), false);
-  metrics_.metric(3, "loss", 1, 0);
+  metrics_.step_end(3, 0);
   EXPECT_EQ(lines().size(), 1u) << "the next run observes again";
 }
 

@@ -41,14 +41,7 @@ local function check_free(kind, name)
   end
 end
 
-local function template(name)
-  local path = engine.templates() .. "/" .. name
-  local file = io.open(path, "rb")
-  local text = file and file:read "a"
-  if not text then orrery.fail(("the template %s cannot be read; install the program again"):format(path)) end
-  file:close()
-  return text
-end
+local function template(name) return files.installed(engine.templates() .. "/" .. name) end
 
 return function(o)
   if o.what == "editor" then return require "orrery.cli.editor"(o) end

@@ -69,11 +69,25 @@ local function take_number(run, tag, step, time, value)
   add(run.series[tag], step, time, value)
 end
 
+-- A line as runs write it, without escapes and null: this is several times as fast. Returns whether it is one.
+local function take_plain(run, line)
+  local step, time, at = line:match '^{"step":(%d+),"time":([%d.e+-]+)()'
+  step, time = math.tointeger(step), tonumber(time)
+  if not step or not time then return false end
+  local tags, values = {}, {}
+  while line:byte(at) == 44 do
+    local tag, value, after = line:match('^,"([^"\\]+)":([%d.e+-]+)()', at)
+    value = tonumber(value)
+    if not value then return false end
+    tags[#tags + 1], values[#values + 1], at = tag, value, after
+  end
+  if line:sub(at) ~= "}" then return false end
+  for i, tag in ipairs(tags) do take_number(run, tag, step, time, values[i]) end
+  return true
+end
+
 local function take_metrics(run, path, line, number)
-  -- As runs write it, without escapes: this is ten times as fast.
-  local step, time, tag, value = line:match '^{"step":(%d+),"time":([%d.e+-]+),"([^"\\]+)":([%d.e+-]+)}$'
-  step, time, value = math.tointeger(step), tonumber(time), tonumber(value)
-  if step and time and value then return take_number(run, tag, step, time, value) end
+  if take_plain(run, line) then return end
   local object = object_of(path, line, number)
   local right = type(object) == "table" and math.type(object.step) == "integer" and type(object.time) == "number"
   for _, each in pairs(right and object or {}) do right = right and type(each) == "number" end
@@ -130,13 +144,18 @@ function M.records(run)
   return list
 end
 
--- The names of the numbers that the script has recorded, beside those that every run tells.
-local own = { loss = 1, grad_norm = 1, learning_rate = 1, samples_per_second = 1, tokens_per_second = 1, mfu = 1, seconds = 1,
-  data_seconds = 1, resident_bytes = 1, arena_bytes = 1, bytes_sent = 1, checkpoint_seconds = 1 }
+-- The numbers that every run tells, in the order in which they are shown.
+M.own = { "loss", "tokens_per_second", "samples_per_second", "grad_norm", "learning_rate", "mfu", "seconds", "data_seconds",
+  "checkpoint_seconds", "resident_bytes", "arena_bytes", "bytes_sent" }
+
+local is_own = {}
+for _, name in ipairs(M.own) do is_own[name] = true end
+
+-- The names of the numbers that the script has recorded, beside those.
 function M.recorded(run)
   local names = {}
   for name in pairs(run.series) do
-    if not own[name] then names[#names + 1] = name end
+    if not is_own[name] then names[#names + 1] = name end
   end
   table.sort(names)
   return names

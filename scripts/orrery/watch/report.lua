@@ -1,87 +1,33 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
 -- `orrery report DIR... [-o FILE]`: one HTML page about one or several runs, with nothing outside of it.
+local _, orrery = ...
+local charted = require "orrery.watch.charted"
 local directory = require "orrery.watch.directory"
 local files = require "orrery.files"
 local svg = require "orrery.watch.svg"
 local base64 = require "orrery.watch.base64"
 local escape, short = svg.escape, directory.short
 
-local style = [[
-:root { --ink: #1c2330; --soft: #5c6675; --rule: #d8dde5; --back: #ffffff; --idle: #eef0f4;
-  --c0: #2b6cb0; --c1: #c05621; --c2: #2f855a; --c3: #b83280; --c4: #6b46c1; --c5: #975a16; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e6e9ef; --soft: #a3adbb; --rule: #39414f; --back: #161a21;
-  --idle: #222833; --c0: #63a4e8; --c1: #f0905a; --c2: #68c28f; --c3: #f07fc0; --c4: #a58af0; --c5: #d9a75a; } }
-body { background: var(--back); color: var(--ink); font: 15px/1.5 system-ui, sans-serif; max-width: 680px;
-  margin: 2em auto; padding: 0 1em; }
-svg { width: 100%; height: auto; display: block; margin: 0.8em 0; }
-svg text { fill: var(--soft); font: 11px system-ui, sans-serif; } svg text.head { fill: var(--ink); font-weight: 600; }
-.grid { stroke: var(--rule); } .line { fill: none; stroke-width: 1.6; } .idle { fill: var(--idle); }
-table { border-collapse: collapse; width: 100%; font-size: 13px; margin: 0.6em 0; }
-td, th { border-bottom: 1px solid var(--rule); padding: 2px 8px 2px 0; text-align: left; overflow-wrap: anywhere; }
-td.n, th.n { text-align: right; white-space: nowrap; } tr.differs td { color: var(--c1); font-weight: 600; }
-p.note { color: var(--soft); font-size: 13px; } img { image-rendering: pixelated; min-width: 128px; max-width: 100%; }
-pre { white-space: pre-wrap; overflow-wrap: anywhere; border: 1px solid var(--rule); padding: 0.5em; }
-]]
-for i = 0, 5 do
-  style = style .. (".s%d { stroke: var(--c%d); } .t%d, svg text.t%d { fill: var(--c%d); color: var(--c%d); } .f%d { fill: var(--c%d); }\n")
-    :format(i, i, i, i, i, i, i, i)
-end
-
--- rows of cells; a cell that is a number stands to the right, as `text` of it.
+-- rows of cells, of which all but the first stand to the right; {text =, class =} is a cell of words.
 local function table_of(heads, rows)
   local out = { "<table><tr>" }
   for i, head in ipairs(heads) do
-    out[#out + 1] = ('<th%s>%s</th>'):format(i > 1 and ' class="n"' or "", escape(head))
+    local words = i == 1 or rows[1] and type(rows[1][i]) == "table"
+    out[#out + 1] = ('<th%s>%s</th>'):format(words and "" or ' class="n"', escape(head))
   end
   out[#out + 1] = "</tr>"
   for _, row in ipairs(rows) do
     out[#out + 1] = row.differs and '<tr class="differs">' or "<tr>"
     for i, cell in ipairs(row) do
-      out[#out + 1] = ('<td%s>%s</td>'):format(i > 1 and ' class="n"' or "", escape(cell))
+      local words = type(cell) == "table"
+      local class = words and cell.class or i > 1 and "n"
+      out[#out + 1] = ('<td%s>%s</td>'):format(class and (' class="%s"'):format(class) or "", escape(words and cell.text or cell))
     end
     out[#out + 1] = "</tr>"
   end
   out[#out + 1] = "</table>"
   return table.concat(out)
-end
-
-local charts = {
-  { "loss", "Loss by step" }, { "tokens_per_second", "Tokens per second" }, { "samples_per_second", "Samples per second" },
-  { "grad_norm", "Norm of all gradients" }, { "learning_rate", "Learning rate" },
-  { "mfu", "Share of the machine's own best product (MFU)" }, { "resident_bytes", "Memory of rank 0's process, bytes" },
-}
-
-local most_charts = 40 -- of numbers that scripts record
-
--- Those that every run has, then those that the scripts have recorded.
-local function charts_of(runs)
-  local all, known, names = table.move(charts, 1, #charts, 1, {}), {}, {}
-  for _, run in ipairs(runs) do
-    for _, name in ipairs(directory.recorded(run)) do
-      if not known[name] then known[name], names[#names + 1] = true, name end
-    end
-  end
-  table.sort(names)
-  for i = 1, math.min(#names, most_charts) do all[#all + 1] = { names[i], names[i] } end
-  return all, math.max(0, #names - most_charts)
-end
-
-local function curves(runs)
-  local out = {}
-  local wanted, left_out = charts_of(runs)
-  for _, chart in ipairs(wanted) do
-    local lines = {}
-    for _, run in ipairs(runs) do
-      local series = run.series[chart[1]]
-      if series then lines[#lines + 1] = { name = run.name, xs = series.steps, ys = series.values } end
-    end
-    if #lines > 0 then out[#out + 1] = svg.chart(chart[2], lines) end
-  end
-  if left_out > 0 then
-    out[#out + 1] = ('<p class="note">and %d numbers more, which metrics.jsonl has</p>'):format(left_out)
-  end
-  return table.concat(out, "\n")
 end
 
 -- What the ranks' lanes did in the last step that was noted.
@@ -228,33 +174,82 @@ local function configuration(runs)
   return table_of(heads, rows)
 end
 
-local function page(runs)
-  local out, names = {}, {}
-  for _, run in ipairs(runs) do names[#names + 1] = run.name end
-  local title = "Orrery: " .. table.concat(names, ", ")
-  out[#out + 1] = '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
-    .. '<meta name="viewport" content="width=device-width">\n<title>' .. escape(title) .. "</title>\n<style>\n" .. style
-    .. "</style></head>\n<body><h1>" .. escape(title) .. "</h1>"
+local function clock(seconds)
+  local s = math.floor(seconds + 0.5)
+  return ("%d:%02d:%02d"):format(s // 3600, s // 60 % 60, s % 60)
+end
+
+-- How the runs go or have ended, and their last numbers.
+local function states(runs)
   local rows = {}
   for _, run in ipairs(runs) do
-    local loss = run.series.loss
-    local function text(v) return ("%.4f"):format(v) end
-    rows[#rows + 1] = { run.name, loss and loss.steps[#loss.steps] or 0,
-      loss and directory.shown(loss.values[#loss.steps], text) or "",
-      short(directory.last(run, "tokens_per_second") or directory.last(run, "samples_per_second") or 0) }
+    local loss, ending, facts = run.series.loss, directory.ending(run), run.facts[0] or {}
+    local last = 0
+    for _, series in pairs(run.series) do last = math.max(last, series.times[#series.times] or 0) end
+    local begun = tonumber(facts["run/begin"])
+    rows[#rows + 1] = { run.name, { text = ending, class = ending:match "^%a+" }, loss and loss.steps[#loss.steps] or 0,
+      loss and directory.shown(loss.values[#loss.values], function(v) return ("%.4f"):format(v) end) or "",
+      short(directory.last(run, "tokens_per_second") or directory.last(run, "samples_per_second") or 0),
+      begun and last >= begun and clock(last - begun) or "" }
   end
-  out[#out + 1] = table_of({ "run", "steps", "last loss", "tokens or samples/s" }, rows)
-  for _, run in ipairs(runs) do
-    out[#out + 1] = ("<p><b>%s</b>: %s</p>"):format(escape(run.name), escape(directory.ending(run)))
-  end
-  out[#out + 1] = curves(runs)
+  return table_of({ "run", "state", "steps", "last loss", "tokens or samples/s", "time" }, rows)
+end
+
+local controls = [[
+<nav><label>axis <select id="axis"><option>step</option><option>time</option><option>samples</option></select></label>
+<label><input type="checkbox" id="logX"> logarithmic axis</label>
+<label><input type="checkbox" id="logY"> logarithmic values</label>
+<label>smoothing <input type="range" id="smoothing" min="0" max="0.99" step="0.01" value="0"> <span id="smoothed">0.00</span></label>
+<label>charts <input type="search" id="filter" placeholder="words of names"></label>
+<button id="reset" disabled>whole axis</button><span id="runs"></span></nav>
+<noscript><p>The charts need JavaScript, which is in this page. The numbers are in metrics.jsonl of each run.</p></noscript>
+<p class="note">Drag over a chart to see a part of the axis on all of them; a double click shows the whole again. A cross marks
+a value that is not finite.</p>
+<div id="charts"></div><div id="tip" hidden></div>]]
+
+-- The parts of the page that are files of their own.
+local function part(name) return files.installed(orrery.engine.library() .. "/orrery/watch/page/" .. name) end
+
+local function scripts(runs)
+  local out = { '<script type="application/json" id="data">' .. charted(runs) .. "</script>\n<script>" }
+  for _, name in ipairs { "scale", "lines", "pointer", "chart", "main" } do out[#out + 1] = part(name .. ".js") end
+  return table.concat(out, "\n") .. "</script>"
+end
+
+local function page(runs)
+  local names = {}
+  for _, run in ipairs(runs) do names[#names + 1] = run.name end
+  local title = "Orrery: " .. (#names > 3 and #names .. " runs" or table.concat(names, ", "))
+  local out = { '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+    .. '<meta name="viewport" content="width=device-width">\n<title>' .. escape(title) .. "</title>\n<style>\n"
+    .. part "style.css" .. "</style></head>\n<body><h1>" .. escape(title) .. "</h1>", states(runs), controls, "<section>" }
   for _, run in ipairs(runs) do out[#out + 1] = recorded(run) end
   for _, run in ipairs(runs) do
     out[#out + 1] = "<h2>Where the time of " .. escape(run.name) .. " goes</h2>" .. times(run) .. memory(run)
       .. "<h3>Plan beside what was counted</h3>" .. beside(run)
   end
-  out[#out + 1] = "<h2>Configuration</h2>" .. configuration(runs) .. "</body></html>\n"
+  out[#out + 1] = "</section><h2>Configuration</h2>" .. configuration(runs) .. scripts(runs) .. "</body></html>\n"
   return table.concat(out, "\n")
+end
+
+-- Runs are named by their paths, without the directories that all of them have in common.
+local function name_by_path(runs)
+  local function split(path)
+    local parts = {}
+    for each in path:gmatch "[^/]+" do parts[#parts + 1] = each end
+    return parts
+  end
+  local all, common = {}, math.huge
+  for i, run in ipairs(runs) do
+    all[i] = split(run.path)
+    common = math.min(common, #all[i] - 1)
+  end
+  for i = 2, #all do
+    local same = 0
+    while same < common and all[i][same + 1] == all[1][same + 1] do same = same + 1 end
+    common = same
+  end
+  for i, run in ipairs(runs) do run.name = table.concat(all[i], "/", math.max(1, common + 1)) end
 end
 
 -- Without `output`, to standard output.
@@ -263,11 +258,9 @@ return function(o)
   for _, path in ipairs(o.directory) do
     local run = directory.open(path)
     runs[#runs + 1] = run
-    for _, inner in ipairs(directory.further(run)) do
-      runs[#runs + 1] = directory.open(inner)
-      runs[#runs].name = run.name .. "/" .. runs[#runs].name
-    end
+    for _, inner in ipairs(directory.further(run)) do runs[#runs + 1] = directory.open(inner) end
   end
+  name_by_path(runs)
   local text = page(runs)
   if not o.output then
     io.write(text)

@@ -47,6 +47,10 @@ local rows = {
   { "mfu", "mfu", function(v) return ("%.1f %%"):format(100 * v) end },
   { "resident_bytes", "memory", function(v) return short(v, true) end },
   { "seconds", "step time", function(v) return ("%.1f ms"):format(1e3 * v) end },
+  { "data_seconds", "data wait", function(v) return ("%.1f ms"):format(1e3 * v) end },
+  { "checkpoint_seconds", "saving", function(v) return ("%.1f ms"):format(1e3 * v) end },
+  { "arena_bytes", "arena", function(v) return short(v, true) end },
+  { "bytes_sent", "sent a step", function(v) return short(v, true) end },
 }
 
 -- Which step the run is at, for how long it has run, and how long it has left at this pace.
@@ -103,45 +107,59 @@ local function memory(run, lines)
   end
 end
 
+local narrowest, widest = 11, 28 -- columns of names
+
 -- A name in the first column; a longer one keeps its end.
-local function column(name)
+local function column(name, columns)
   local length = utf8.len(name)
   if not length then return name end
-  if length > 11 then return "…" .. name:sub(utf8.offset(name, -10)) end
-  return name .. (" "):rep(11 - length)
+  if length > columns then return "…" .. name:sub(utf8.offset(name, 1 - columns)) end
+  return name .. (" "):rep(columns - length)
 end
 
-local most_recorded = 12
-
--- The run that is shown: where all runs of a script have names, the first of them.
-local function chosen(run)
-  local further = directory.further(run)
-  if run.series.seconds or not further[1] then return run, further end
-  return directory.open(table.remove(further, 1)), further
-end
-
-local function screen(job)
-  local run, further = chosen(job)
-  local lines = { ("orrery top %s"):format(run.path), directory.ending(run) }
-  progress(run, lines)
-  lines[#lines + 1] = ""
+-- A line for each number of a run: its last value, and how it went.
+local function numbers(run, lines)
+  local names, columns = directory.recorded(run), narrowest
+  for _, name in ipairs(names) do columns = math.min(widest, math.max(columns, utf8.len(name) or 0)) end
+  local function add(name, series, text)
+    lines[#lines + 1] = ("%s %-11s %s"):format(column(name, columns), directory.shown(series.values[#series.steps], text),
+      spark(series, width - 15 - columns))
+  end
   for _, row in ipairs(rows) do
     local series = run.series[row[1]]
-    if series then
-      local last = directory.shown(series.values[#series.steps], row[3])
-      lines[#lines + 1] = ("%-11s %-11s %s"):format(row[2], last, spark(series, width - 26))
-    end
+    if series then add(row[2], series, row[3]) end
   end
-  local names = directory.recorded(run)
-  for i = 1, math.min(#names, most_recorded) do
-    local series = run.series[names[i]]
-    local last = directory.shown(series.values[#series.steps], function(v) return ("%.4g"):format(v) end)
-    lines[#lines + 1] = ("%s %-11s %s"):format(column(names[i]), last, spark(series, width - 26))
+  for _, name in ipairs(names) do add(name, run.series[name], function(v) return ("%.4g"):format(v) end) end
+end
+
+-- The script's other runs, which stay open.
+local function further_of(job)
+  local runs = {}
+  job.opened = job.opened or {}
+  for i, path in ipairs(directory.further(job)) do
+    job.opened[path] = job.opened[path] or directory.open(path)
+    runs[i] = job.opened[path]
   end
-  if #names > most_recorded then lines[#lines + 1] = ("and %d numbers more"):format(#names - most_recorded) end
-  for _, path in ipairs(further) do lines[#lines + 1] = ("and        orrery top %s"):format(path) end
-  lanes(run, lines)
-  memory(run, lines)
+  return runs
+end
+
+-- A job and the script's other runs, by their names.
+local function screen(job)
+  local lines = { ("orrery top %s"):format(job.path), directory.ending(job) }
+  local further = further_of(job)
+  local only_named = further[1] and not job.series.seconds -- then the job itself has no steps
+  if not only_named then progress(job, lines) end
+  if next(job.series) then lines[#lines + 1] = "" end
+  numbers(job, lines)
+  for _, run in ipairs(further) do
+    lines[#lines + 1] = ""
+    lines[#lines + 1] = run.name
+    if run.series.seconds then progress(run, lines) end
+    numbers(run, lines)
+    if only_named then lanes(run, lines) end
+  end
+  lanes(job, lines)
+  memory(job, lines)
   -- Names come from files, which may be anybody's: none may command the terminal.
   for i, line in ipairs(lines) do lines[i] = line:gsub("[%c\127]", "?"):gsub("\194[\128-\159]", "?") end
   return lines
@@ -157,17 +175,29 @@ local function picture(lines)
   return table.concat(out, "\n") .. "\n</svg>\n"
 end
 
+-- As many lines as the window has, if that can be told.
+local function that_fit(lines)
+  local pipe = io.popen "stty size 2>/dev/null </dev/tty"
+  local rows_of_window = tonumber(pipe and pipe:read "a":match "^%d+") or math.huge
+  if pipe then pipe:close() end
+  if #lines < rows_of_window then return lines end
+  local shown = table.move(lines, 1, math.max(1, rows_of_window - 2), 1, {})
+  shown[#shown + 1] = ("and %d lines more: enlarge the window, or use --once"):format(#lines - #shown)
+  return shown
+end
+
 -- Draws until the user interrupts, which ends the sleep with a signal.
 local function follow(run)
   local changed, ending = true, nil
   repeat
     if changed or ending ~= directory.ending(run) then
       ending = directory.ending(run)
-      io.write("\27[H\27[J", table.concat(screen(run), "\n"), "\n")
+      io.write("\27[H\27[J", table.concat(that_fit(screen(run)), "\n"), "\n")
       io.flush()
     end
     local slept = os.execute "sleep 0.5"
     changed = directory.refresh(run)
+    for _, each in ipairs(further_of(run)) do changed = directory.refresh(each) or changed end
   until not slept
 end
 

@@ -6,7 +6,7 @@
 //   Event: wall_time 1 double, step 2 int64, file_version 3 string, summary 5, session_log 7
 //   Summary: value 1 = { tag 1, simple_value 2 float, image 4, tensor 8, metadata 9 }
 //   Image: height 1, width 2, colorspace 3 (the channels), encoded_image_string 4 (a PNG)
-//   SummaryMetadata: plugin_data 1 = { plugin_name 1 }, data_class 4
+//   SummaryMetadata: plugin_data 1 = { plugin_name 1, content 2 }, data_class 4
 //   TensorProto: dtype 1, tensor_shape 2 = { dim 2 = { size 1 } }, tensor_content 4, string_val 8
 #pragma once
 
@@ -68,10 +68,11 @@ inline std::string image(std::string_view tag, int64_t width, int64_t height, in
   return bytes(5, bytes(1, bytes(1, tag) + bytes(4, content)));
 }
 
-// A value of one of TensorBoard's plugins that show tensors.
-inline std::string tensor(std::string_view tag, std::string_view plugin,
-                          const std::string& content) {
-  const std::string metadata = bytes(1, bytes(1, plugin)) + integer(4, 2);
+// A value of one of TensorBoard's plugins that show tensors; `own` is what the plugin reads itself.
+inline std::string tensor(std::string_view tag, std::string_view plugin, const std::string& content,
+                          const std::string& own = "") {
+  const std::string named = bytes(1, plugin) + (own.empty() ? "" : bytes(2, own));
+  const std::string metadata = bytes(1, named) + integer(4, 2);
   return bytes(5, bytes(1, bytes(1, tag) + bytes(8, content) + bytes(9, metadata)));
 }
 inline std::string text(std::string_view tag, std::string_view markdown) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // An event file of TensorBoard in the run directory, written by rank 0: every metric of a step as a
-// scalar, the facts of the run as a text, and what the script records. --observe
+// scalar, the facts of the run as a text, what the script was given as hyperparameters, and what the
+// script records. --observe
 // tensorboard=histograms:100 adds, after every 100th step, a histogram of each parameter as rank 0
 // holds it, and of its gradient.
 #include <unistd.h>
@@ -13,6 +14,7 @@
 #include "buckets.h"
 #include "event_file.h"
 #include "glue.h"
+#include "hparams.h"
 #include "json_text.h"
 #include "png.h"
 #include "text_file.h"
@@ -29,7 +31,7 @@ class TensorBoard {
   void start(const orr_observer_config& config) {
     stop();
     every_ = steps_of(std::string(observer::options(config)));
-    facts_.clear(), told_ = 0, begun_ = false;
+    facts_.clear(), told_ = 0, begun_ = failed_ = has_hparams_ = false;
     thinning_.begin(observer::is_by_default(config));
     directory_ = config.rank == 0 ? config.directory : "";
     if (config.directory[0] == 0) every_ = 0;
@@ -62,6 +64,10 @@ class TensorBoard {
                               event_file::text(event.text, observer::utf8(event.detail))));
         break;
       case ORR_EVENT_IMAGE: image(event); break;
+      case ORR_EVENT_FAILURE: failed_ = event.value != 1; break;
+      case ORR_EVENT_RUN_END:
+        if (has_hparams_) put(event_file::event(event.time, 0, hparams::end(failed_, event.time)));
+        break;
       default: break;
     }
   }
@@ -144,6 +150,18 @@ class TensorBoard {
     for (auto& [name, value] : facts_) table += name + " | " + value + "\n";
     put(event_file::event(e.time, e.step, event_file::text("configuration", table)));
     told_ = facts_.size();
+    tell_hparams(e);
+  }
+
+  // What the script was given, if that is anything.
+  void tell_hparams(const orr_event_record& e) {
+    const std::string_view prefix = "config/";
+    std::map<std::string, std::string> given;
+    for (auto& [name, value] : facts_)
+      if (name.starts_with(prefix)) given[name.substr(prefix.size())] = observer::utf8(value);
+    if (given.empty()) return;
+    has_hparams_ = true;
+    put(event_file::event(e.time, 0, hparams::begin(given, e.time - e.seconds, directory_)));
   }
 
   void histogram(const orr_event_record& e) {
@@ -160,7 +178,7 @@ class TensorBoard {
 
   std::string directory_;
   int64_t every_ = 0;
-  bool begun_ = false;
+  bool begun_ = false, failed_ = false, has_hparams_ = false;
   size_t told_ = 0;
   std::map<std::string, std::string> facts_;
   observer::TextFile file_;

@@ -11,6 +11,7 @@
 
 #include <cerrno>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <string>
 #include <string_view>
@@ -122,5 +123,15 @@ class TextFile {
   double flushed_ = -1e300;  // by flush_in_time
   int fd_ = -1;
 };
+
+// A file of this text, in place of what is there: no reader sees a part of it.
+inline void replace_file(const std::string& path, std::string_view text) {
+  const std::string part = path + ".part";
+  TextFile file;
+  file.open(part);
+  file.write(text);
+  file.close();
+  if (std::rename(part.c_str(), path.c_str()) != 0) throw FileError("write", path, errno);
+}
 
 }  // namespace observer

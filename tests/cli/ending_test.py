@@ -63,7 +63,7 @@ class Ending(unittest.TestCase):
         top, report = orrery("top", "--once", self.place), orrery("report", self.place)
         self.assertEqual((top.code, report.code), (0, 0), top.err + report.err)
         ending = top.out.splitlines()[1]
-        self.assertIn(f"<p><b>place</b>: {html.escape(ending, quote=False)}</p>".replace('"', "&quot;"), report.out)
+        self.assertIn(f">{html.escape(ending, quote=False)}</td>".replace('"', "&quot;"), report.out)
         return ending
 
     def test_running_then_finished(self):

@@ -205,7 +205,7 @@ class InABrowser(Recorded):
         self.assertEqual(found["step"][-1], "400")
         self.assertEqual(found["time"][-1], "6m")
         self.assertEqual(found["samples"][-1], "12k")
-        self.assertEqual(found["powers"], ["1e-3", "0.01", "0.1", "1"])
+        self.assertEqual(found["powers"], ["0.001", "0.01", "0.1", "1"])
         self.assertTrue(found["smoothed"])
         self.assertEqual(found["hidden"], 2)
         self.assertEqual(found["filtered"], ["rate"])

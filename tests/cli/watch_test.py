@@ -140,9 +140,10 @@ end
             value = dict(fields(dict(fields(event[5]))[1]))
             if value[1] == b"loss":
                 losses[event[2]] = value[2]
-            if b"histograms" in value.get(9, b""):
+            plugin = dict(fields(dict(fields(value[9]))[1]))[1] if 9 in value else b""
+            if plugin == b"histograms":
                 histograms[event[2], value[1]] = struct.iter_unpack("<3d", dict(fields(value[8]))[4])
-            if b"text" in value.get(9, b""):
+            if plugin == b"text":
                 texts.append(dict(fields(value[8]))[8].decode())
         expected = [struct.unpack("<f", struct.pack("<f", loss))[0] for loss in self.tags()["loss"]]
         self.assertEqual([losses[step] for step in range(1, 9)], expected)

@@ -3,13 +3,15 @@
 // Files of token ids and nothing else, such as nanoGPT's train.bin, as fields x and y (x one token
 // later). They are read a window at a time, so that they may be larger than the memory; those whose
 // name ends in .gz are unpacked into memory. The header of llm.c's files is known and says how a
-// token is stored; files of other formats are refused. The option `length` is the tokens of a
+// token is stored, as does Megatron's NAME.idx, which stands for its NAME.bin; files of other
+// formats are refused. The option `length` is the tokens of a
 // window, `dtype` how a token is stored ("u16"), `more` lists the files that follow the first:
 // windows run from one file into the next.
 #include <array>
 #include <cstring>
 
 #include "formats.h"
+#include "megatron.h"
 #include "refuse.h"
 #include "rows.h"
 
@@ -67,11 +69,14 @@ struct Tokens {
 Tokens tokens_in(const std::string& path, const std::string& dtype) {
   // By its name: the first tokens may be any bytes.
   const BytesPtr bytes = path.ends_with(".gz") ? open_unpacked(path) : Bytes::open(path);
-  if (const char* known = kind_in_header(*bytes)) {
+  const auto as_told = [&](const std::string& known) -> const Kind& {
     if (!dtype.empty() && dtype != known)
       refuse(path, ": dtype is '", dtype, "', its header says ", known, "; leave dtype out");
-    return {Bytes::behind(bytes, kHeaderBytes), kind_of(known)};
-  }
+    return kind_of(known);
+  };
+  if (const char* known = kind_in_header(*bytes))
+    return {Bytes::behind(bytes, kHeaderBytes), as_told(known)};
+  if (const auto indexed = megatron_tokens(bytes)) return {indexed->bytes, as_told(indexed->dtype)};
   refuse_formats(*bytes, "token ids alone: write the ids with NumPy's tofile");
   const Kind& kind = kind_of(dtype.empty() ? "u16" : dtype);
   if (bytes->size() % kind.bytes)

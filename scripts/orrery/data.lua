@@ -66,10 +66,11 @@ define([[data.text(source: any, options) -> Dataset; Text as fields x and y (x o
 
 define([[data.tokens(paths: any, options) -> Dataset; Files of token ids alone, such as nanoGPT's train.bin, as fields
     x and y (x one token later); a path or a list of them, one after another: a sample may begin in one file and end in
-    the next. They are read a window at a time and may be larger than the memory.
+    the next. They are read a window at a time and may be larger than the memory. Of Megatron's files name NAME.idx,
+    which says how the tokens of NAME.bin are stored.
     @option length: integer; tokens in a sample
     @option dtype: any = false; how a token is stored: 'u8', 'u16', 'u32', 'u64', 'i8', 'i16', 'i32', 'i64'; without it
-    as the header of llm.c's files says, else u16]],
+    as NAME.idx or the header of llm.c's files says, else u16]],
   function(paths, o)
     local list = type(paths) == "table" and #paths > 0 and paths or { paths }
     local more = {}

@@ -2059,6 +2059,16 @@ function orrery.data.idx(images, labels, options) end
 ---@return orrery.Dataset
 function orrery.data.images(directory, options) end
 
+---@class orrery.data.jsonl.Options
+---@field dtypes? table of fields, {ids = 'i32'}; without one f32, and an error for a whole number that f32 would round; 'class' makes numbers of texts, by their order in data.classes (default {})
+
+---JSON lines, each an object that is a sample, also packed by gzip, kept in memory: fields {x = {'height', 'width'}, ids = 'input_ids'} are values by their keys, a list of keys or one; the value of one may be a list of numbers, or of lists.
+---@param path string
+---@param fields table
+---@param options? orrery.data.jsonl.Options
+---@return orrery.Dataset
+function orrery.data.jsonl(path, fields, options) end
+
 ---Several datasets of the same fields, each with its share of the samples. An epoch is as long as it takes to see all of every part.
 ---@param parts any[]
 ---@param weights any[]
@@ -2114,9 +2124,9 @@ function orrery.data.tokenizer_json(path, options) end
 
 ---@class orrery.data.tokens.Options
 ---@field length integer tokens in a sample
----@field dtype? any how a token is stored: 'u8', 'u16', 'u32', 'u64', 'i8', 'i16', 'i32', 'i64'; without it as the header of llm.c's files says, else u16 (default false)
+---@field dtype? any how a token is stored: 'u8', 'u16', 'u32', 'u64', 'i8', 'i16', 'i32', 'i64'; without it as NAME.idx or the header of llm.c's files says, else u16 (default false)
 
----Files of token ids alone, such as nanoGPT's train.bin, as fields x and y (x one token later); a path or a list of them, one after another: a sample may begin in one file and end in the next. They are read a window at a time and may be larger than the memory.
+---Files of token ids alone, such as nanoGPT's train.bin, as fields x and y (x one token later); a path or a list of them, one after another: a sample may begin in one file and end in the next. They are read a window at a time and may be larger than the memory. Of Megatron's files name NAME.idx, which says how the tokens of NAME.bin are stored.
 ---@param paths any
 ---@param options orrery.data.tokens.Options
 ---@return orrery.Dataset

@@ -111,37 +111,46 @@ define([[data.images(directory: string, options) -> Dataset; A directory with on
     @option dtype: dtype = 'f32'; of x: bytes divided by 255 where it is real, 'u8' as they are]],
   function(directory, o) return open("images", directory, { size = o.size }, { x = o.dtype }) end)
 
-local function check_known(dtypes, fields)
+local function check_known(format, dtypes, fields)
   local names = {}
   for name in pairs(fields) do names[#names + 1] = name end
   for name in pairs(dtypes) do
     if fields[name] == nil then
-      orrery.fail(("csv: dtypes: unknown option '%s'%s"):format(name, orrery.did_you_mean(name, names)))
+      orrery.fail(("%s: dtypes: unknown option '%s'%s"):format(format, name, orrery.did_you_mean(name, names)))
     end
   end
 end
 
--- A field as the plugin takes it.
-local function csv_field(name, columns, dtype)
+-- A field of a table as plugins take it.
+local function table_field(format, name, columns, dtype)
   local list = type(columns) == "table" and columns or { columns }
   for _, column in ipairs(list) do check_text("name", column) end
-  if #list == 0 then orrery.fail "an empty list of names; give at least one" end
+  if #list == 0 then orrery.fail(format .. ": an empty list of names; give at least one") end
   local kept = dtype ~= nil and check_text("dtype", dtype) or nil
   return { name = name, columns = list, list = type(columns) == "table", dtype = kept }
+end
+
+local function open_table(format, path, fields, dtypes)
+  check_known(format, dtypes, fields)
+  local list = {}
+  for name, columns in pairs(fields) do
+    if type(name) == "string" then list[#list + 1] = table_field(format, name, columns, dtypes[name]) end
+  end
+  return open(format, path, { fields = list })
 end
 
 define([[data.csv(path: string, fields: table, options?) -> Dataset; A table of text with column names in its first
     line, kept in memory: fields {x = {'height', 'width'}, y = 'kind'} are columns by name, a list of them or one.
     @option dtypes: table = {}; of fields, {y = 'i32'}; without one f32, and an error for a whole number that f32 would
     round; 'class' makes numbers of texts, by their order in data.classes]],
-  function(path, fields, o)
-    check_known(o.dtypes, fields)
-    local list = {}
-    for name, columns in pairs(fields) do
-      if type(name) == "string" then list[#list + 1] = csv_field(name, columns, o.dtypes[name]) end
-    end
-    return open("csv", path, { fields = list })
-  end)
+  function(path, fields, o) return open_table("csv", path, fields, o.dtypes) end)
+
+define([[data.jsonl(path: string, fields: table, options?) -> Dataset; JSON lines, each an object that is a sample, also
+    packed by gzip, kept in memory: fields {x = {'height', 'width'}, ids = 'input_ids'} are values by their keys, a list
+    of keys or one; the value of one may be a list of numbers, or of lists.
+    @option dtypes: table = {}; of fields, {ids = 'i32'}; without one f32, and an error for a whole number that f32 would
+    round; 'class' makes numbers of texts, by their order in data.classes]],
+  function(path, fields, o) return open_table("jsonl", path, fields, o.dtypes) end)
 
 -- The option `special`, a list of texts or ids by text, as a list of {text =, id =}.
 local function listed(special)

@@ -9,17 +9,6 @@
 namespace orrery {
 namespace {
 
-std::vector<std::byte> field_of(const DatasetPtr& data, size_t field) {
-  const size_t bytes = data->fields()[field].sample.bytes();
-  std::vector<Pick> picks;
-  for (int64_t i = 0; i < data->samples(); ++i) picks.push_back({i});
-  std::vector<std::byte> all(bytes * picks.size());
-  std::vector<std::byte*> to(data->fields().size());
-  to[field] = all.data();
-  data->read(picks, to);
-  return all;
-}
-
 TEST(Csv, NumbersAndKindsAreThoseOfPandas) {
   const DatasetPtr data =
       csv_file(recorded("table.csv"), {{"x", {"a", "b", "a name, with a comma"}, true, "f64"},
@@ -28,11 +17,11 @@ TEST(Csv, NumbersAndKindsAreThoseOfPandas) {
   ASSERT_EQ(data->samples(), 4);
   EXPECT_EQ(data->fields()[0].sample, (Type{ORR_F64, {3}}));
   EXPECT_EQ(data->fields()[1].sample, (Type{ORR_I32, {}}));
-  EXPECT_EQ(field_of(data, 0), *load_npy(recorded("table.npy")).bytes);
-  EXPECT_EQ(field_of(data, 1), *load_npy(recorded("table_kinds.npy")).bytes);
+  EXPECT_EQ(read_all(data, 0), *load_npy(recorded("table.npy")).bytes);
+  EXPECT_EQ(read_all(data, 1), *load_npy(recorded("table_kinds.npy")).bytes);
   EXPECT_EQ(data->classes()[2], "say \"hi\"");
   int64_t big = 0;
-  std::memcpy(&big, field_of(data, 2).data(), sizeof big);
+  std::memcpy(&big, read_all(data, 2).data(), sizeof big);
   EXPECT_EQ(big, int64_t{1} << 40);
 }
 

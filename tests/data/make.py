@@ -4,6 +4,7 @@
 # must read, and what these programs read of it. Takes numpy, ml_dtypes, pandas, Pillow and safetensors.
 import gzip
 import io
+import json
 import pathlib
 
 import ml_dtypes
@@ -62,6 +63,18 @@ def csv():
     numbers = back[["a", "b", "a name, with a comma"]].to_numpy(numpy.float64)
     numpy.save(FILES / "table.npy", numpy.ascontiguousarray(numbers))
     numpy.save(FILES / "table_kinds.npy", pandas.Categorical(back["kind"]).codes.astype(numpy.int32))
+    json_lines(table, numbers)
+
+
+def json_lines(table, numbers):
+    """The same table as Python's json writes it, with lists of lists beside, and what pandas reads of these."""
+    nested = numpy.random.default_rng(5).normal(size=(len(table), 2, 3))
+    rows = [row | {"nested": some, "yes": i % 2 == 0}
+            for i, (row, some) in enumerate(zip(table.to_dict("records"), nested.tolist(), strict=True))]
+    (FILES / "table.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    back = pandas.read_json(FILES / "table.jsonl", lines=True, precise_float=True)
+    assert numpy.array_equal(back[list(table.columns[:3])].to_numpy(numpy.float64), numbers)
+    numpy.save(FILES / "table_nested.npy", numpy.array(back["nested"].tolist()))
 
 
 def weights():

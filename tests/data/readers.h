@@ -53,6 +53,7 @@ inline DatasetPtr image_directory(const std::string& directory, int64_t size, in
   return open_data("images", directory, {{"size", size}}, {{"x", dtype}});
 }
 
+// Of a table in CSV or JSON lines.
 struct CsvField {
   std::string name;
   std::vector<std::string> columns;
@@ -60,7 +61,8 @@ struct CsvField {
   std::string dtype = "";  // none is asked for
 };
 
-inline DatasetPtr csv_file(const std::string& path, const std::vector<CsvField>& fields) {
+inline DatasetPtr table_file(const std::string& format, const std::string& path,
+                             const std::vector<CsvField>& fields) {
   Attrs options;
   for (size_t i = 0; i < fields.size(); ++i) {
     const std::string at = "fields." + std::to_string(i + 1) + ".";
@@ -70,7 +72,21 @@ inline DatasetPtr csv_file(const std::string& path, const std::vector<CsvField>&
     for (size_t k = 0; k < fields[i].columns.size(); ++k)
       options.set(at + "columns." + std::to_string(k + 1), fields[i].columns[k]);
   }
-  return open_data("csv", path, options, {});
+  return open_data(format, path, options, {});
+}
+
+inline DatasetPtr csv_file(const std::string& path, const std::vector<CsvField>& fields) {
+  return table_file("csv", path, fields);
+}
+
+// A field of all samples.
+inline std::vector<std::byte> read_all(const DatasetPtr& data, size_t field) {
+  std::vector<std::byte> all;
+  for (int64_t i = 0; i < data->samples(); ++i) {
+    const std::vector<std::byte> one = read_one(*data, {i}, field);
+    all.insert(all.end(), one.begin(), one.end());
+  }
+  return all;
 }
 
 }  // namespace orrery

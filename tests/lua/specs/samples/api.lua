@@ -24,6 +24,7 @@ local text_file = file("text", ("some text to read. "):rep(20))
 local text = data.text(text_file, { ctx = 4 })
 local tokens = file("tokens", ("\1\0"):rep(64))
 local csv = file("table.csv", "a,b\n1,2\n3,4\n")
+local jsonl = file("table.jsonl", '{"a":1,"b":[2,3]}\n{"a":3,"b":[4,5]}\n')
 local cifar = file("cifar", ("\0"):rep(3073 * 2))
 local idx_images = file("images.idx", "\0\0\8\3\0\0\0\2\0\0\0\2\0\0\0\2" .. ("\1"):rep(8))
 local idx_labels = file("labels.idx", "\0\0\8\1\0\0\0\2\0\1")
@@ -342,6 +343,7 @@ for name, sample in pairs {
     return folder .. "/vocab.json", folder .. "/merges.txt", { split = "gpt2" }
   end,
   ["data.cifar"] = function() return cifar, { dtype = "u8" } end,
+  ["data.jsonl"] = function() return jsonl, { x = { "a" }, y = "b" }, { dtypes = { y = "i32" } } end,
   ["data.csv"] = function() return csv, { x = { "a", "b" } }, { dtypes = { x = "f32" } } end,
   ["data.from"] = function() return function() return function() end end, { shuffle = 1 } end,
   ["data.idx"] = function() return idx_images, idx_labels, { dtype = "u8" } end,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Some consecutive samples of a dataset.
+// Some of a dataset's samples.
 #pragma once
 
 #include "data/dataset.h"
@@ -9,5 +9,9 @@ namespace orrery {
 
 // REQUIRES: 0 <= begin, 1 <= count, begin + count <= data->samples().
 DatasetPtr slice(DatasetPtr data, int64_t begin, int64_t count);
+
+// These, in this order; they are apart, also those of text. REQUIRES: there is one at least, and
+// each is 0 <= sample < data->samples().
+DatasetPtr chosen(DatasetPtr data, std::vector<int64_t> samples);
 
 }  // namespace orrery

@@ -194,6 +194,18 @@ Pushed split(lua_State* L, DatasetRef& self, double fraction) {
   return {2};
 }
 
+DatasetRef take(lua_State* L, DatasetRef& self, Index positions) {
+  const Samples& all = self.samples;
+  std::vector<int64_t> samples = to_integers(L, positions, "position");
+  if (samples.empty()) fail(ORR_INVALID, "take: the list is empty; give at least one position");
+  for (int64_t& sample : samples) {
+    if (sample < 1 || sample > all.items())
+      fail(ORR_INVALID, "take: position {} of {} samples: the first is 1", sample, all.items());
+    sample = ((sample - 1) * all.shards + all.shard) * std::max<int64_t>(all.data->window(), 1);
+  }
+  return {{chosen(all.data, std::move(samples))}};
+}
+
 DatasetRef shard(DatasetRef& self, int64_t rank, int64_t size) {
   Samples part = self.samples;
   if (size < 1 || rank < 0 || rank >= size)
@@ -304,6 +316,10 @@ std::vector<Api> dataset_api() {
       {"Dataset:split(fraction: number) -> orrery.Dataset, orrery.Dataset; The first part and the "
        "rest.",
        call<split>},
+      {"Dataset:take(positions: integers) -> Dataset; The samples at these positions, from 1, in "
+       "this "
+       "order; a position may be there several times.",
+       call<take>},
       {"Dataset:shard(rank: integer, size: integer) -> Dataset; Every size-th sample, from the "
        "rank-th on.",
        call<shard>},

@@ -2016,6 +2016,11 @@ function orrery.data.bpe(vocab, merges, options) end
 ---@return orrery.Dataset
 function orrery.data.cifar(paths, options) end
 
+---Several datasets of the same fields, one after another.
+---@param parts any[]
+---@return orrery.Dataset
+function orrery.data.concat(parts) end
+
 ---@class orrery.data.csv.Options
 ---@field dtypes? table of fields, {y = 'i32'}; without one f32, and an error for a whole number that f32 would round; 'class' makes numbers of texts, by their order in data.classes (default {})
 
@@ -2182,6 +2187,11 @@ function Dataset:batches(options) end
 ---@return orrery.Dataset, orrery.Dataset
 function Dataset:split(fraction) end
 
+---The samples at these positions, from 1, in this order; a position may be there several times.
+---@param positions integer|integer[]
+---@return orrery.Dataset
+function Dataset:take(positions) end
+
 ---Every size-th sample, from the rank-th on.
 ---@param rank integer
 ---@param size integer
@@ -2210,6 +2220,11 @@ function Dataset:decode(ids) end
 ---@param options orrery.Dataset.augment.Options
 ---@return orrery.Dataset
 function Dataset:augment(options) end
+
+---The samples for which keep(sample) is true. It is called once with each sample, a table of HostTensors by the names of fields, whose first dim is 1; all ranks must get the same of it.
+---@param keep function
+---@return orrery.Dataset
+function Dataset:filter(keep) end
 
 ---@class orrery.Tokenizer
 ---@field vocab integer

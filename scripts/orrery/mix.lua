@@ -1,18 +1,22 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- data.mix: an epoch is as long as it takes to see every sample of every part; smaller parts are seen again meanwhile.
+-- data.concat, and data.mix: an epoch of that is as long as it takes to see every sample of every part; smaller parts are seen again meanwhile.
 local _, orrery = ...
 local engine = orrery.engine
 local define = require "orrery.define"
 
 local most = 2 ^ 53
 
-local function check(parts, weights)
+local function check_parts(name, parts)
   for k, part in ipairs(parts) do
     if orrery.type(part) ~= "Dataset" then
-      orrery.fail(("mix: part %d is %s, expected a dataset"):format(k, engine.describe(part)))
+      orrery.fail(("%s: part %d is %s, expected a dataset"):format(name, k, engine.describe(part)))
     end
   end
+end
+
+local function check(parts, weights)
+  check_parts("mix", parts)
   if #parts == 0 or #parts ~= #weights then
     orrery.fail(("mix: %d parts and %d weights: give one weight for each part"):format(#parts, #weights))
   end
@@ -47,3 +51,11 @@ define([[data.mix(parts: list, weights: list) -> Dataset; Several datasets of th
     end
     return engine.mix(parts, lengths)
   end)
+
+define([[data.concat(parts: list) -> Dataset; Several datasets of the same fields, one after another.]], function(parts)
+  check_parts("concat", parts)
+  if #parts == 0 then orrery.fail "concat: the list is empty; give at least one dataset" end
+  local lengths = {}
+  for k, part in ipairs(parts) do lengths[k] = engine.samples(part) end
+  return engine.mix(parts, lengths)
+end)

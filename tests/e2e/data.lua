@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- Trains on files of samples. kind: images, mirrored at random, or tokens; files: where tests/data/files are, or the
--- file of tokens. After its steps it saves, with `load` it goes on.
+-- Trains on files of samples. kind: images, mirrored at random, tokens or lines of JSON; files: where tests/data/files are,
+-- or the file of these. After its steps it saves, with `load` it goes on.
 local orrery = require "orrery"
 local nn, optim = orrery.nn, orrery.optim
 local args = orrery.args { kind = "images", files = "", steps = 12, load = "", save = "" }
@@ -21,9 +21,16 @@ function kinds.tokens()
   end
 end
 
+function kinds.lines()
+  local all = orrery.data.jsonl(args.files, { x = "x", y = { "y" }, kind = "kind" }, { dtypes = { kind = "class" } })
+  local some = all:filter(function(sample) return sample.kind:item() == 1 end)
+  local net = nn.linear(3, 1)
+  return orrery.data.concat { some, all:take { 40, 2, 1 } }, net, function(b) return nn.mse(net(b.x), b.y) end
+end
+
 local data, net, loss = kinds[args.kind]()
 local run = orrery.compile(loss, {
-  params = net, optimizer = optim.adam { lr = 0.01 }, microbatches = 2, strategy = orrery.strategy.data {},
+  params = net, optimizer = optim.adam { lr = 0.01 }, microbatches = args.kind == "lines" and 4 or 2, strategy = orrery.strategy.data {},
 })
 if args.load ~= "" then run:load(args.load) end
 for step, batch in data:batches { size = 4, steps = args.steps, from = run.steps + 1 } do

@@ -3,6 +3,7 @@
 
 Arguments: the build tree.
 """
+import gzip
 import json
 import os
 import pathlib
@@ -39,6 +40,19 @@ class Data(unittest.TestCase):
                 again = train(*words, "steps=12", f"load={saved}", ranks=2, script=script)
                 self.assertEqual(digest(again), digest(whole))
                 self.assertNotEqual(digest(train(*words, "steps=11", script=script)), digest(whole))
+
+    def test_parts_of_json_lines_are_the_same_on_ranks_and_after_restarts(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with gzip.open(f"{folder}/lines.jsonl.gz", "wt") as file:
+                for i in range(40):
+                    file.write(json.dumps({"x": [i / 7, -i, 1], "y": 2 * i + 1, "kind": "ab"[i % 2]}) + "\n")
+            words, saved = ("kind=lines", f"files={folder}/lines.jsonl.gz"), f"{folder}/saved"
+            whole = train(*words, "steps=12")
+            for ranks in (2, 3):
+                self.assertEqual(digest(train(*words, "steps=12", ranks=ranks)), digest(whole))
+            train(*words, "steps=5", f"save={saved}", ranks=3)
+            self.assertEqual(digest(train(*words, "steps=12", f"load={saved}", ranks=2)), digest(whole))
+            self.assertNotEqual(digest(train(*words, "steps=11")), digest(whole))
 
     def test_a_pass_in_order_that_begins_again_says_so_once(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -348,6 +348,7 @@ for name, sample in pairs {
   ["data.from"] = function() return function() return function() end end, { shuffle = 1 } end,
   ["data.idx"] = function() return idx_images, idx_labels, { dtype = "u8" } end,
   ["data.images"] = false, ["data.tiktoken"] = false, -- tests/e2e/data_test.py has files for them
+  ["data.concat"] = function() return { dataset, dataset } end,
   ["data.mix"] = function() return { dataset, dataset }, { 1, 2 } end,
   ["data.open"] = function() return "npy", folder .. "/host.npy" end,
   ["data.text"] = function() return text_file, { ctx = 4 } end,
@@ -357,6 +358,8 @@ for name, sample in pairs {
   ["data.train_bpe"] = function() return "some text", { vocab = 260, string = true } end,
   ["Dataset.batch"] = function() return dataset, 1, { size = 2 } end,
   ["Dataset.batches"] = function() return dataset, { size = 2 } end,
+  ["Dataset.take"] = function() return dataset, { 2, 1 } end,
+  ["Dataset.filter"] = function() return dataset, function() return true end end,
   ["Dataset.split"] = function() return dataset, 0.5 end,
   ["Dataset.shard"] = function() return dataset, 0, 2 end,
   ["Dataset.encode"] = function() return text, "some" end,

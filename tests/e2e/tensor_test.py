@@ -45,7 +45,7 @@ class Tensor(Sweeping):
     def start(self, command, stack, ranks, *words, name="strategies.lua"):
         script = pathlib.Path(self.folder.name) / name
         script.write_text((HERE / name).read_text().replace("STACK", stack))
-        return orrery(command, "-n", ranks, script, *words)
+        return orrery(command, *["--details"] * (command == "plan"), "-n", ranks, script, *words)
 
     def run_stack(self, stack, ranks, *words, name="strategies.lua"):
         """What it prints, but for what is computed outside of the run."""
@@ -143,12 +143,36 @@ class Tensor(Sweeping):
         def arena(layers):
             words = {"layers": layers, "dim": dim, "heads": 32, "ctx": ctx, "vocab": 512, "tensor": ranks, "batch": batch,
                      "microbatch": batch, "sequence": "true"}
-            done = orrery("plan", "-n", ranks, SOURCE / "tests/plan/published/layout.lua",
+            done = orrery("plan", "--details", "-n", ranks, SOURCE / "tests/plan/published/layout.lua",
                           *(f"{name}={value}" for name, value in words.items()))
             self.assertEqual(done.code, 0, done.err)
             return int(re.search(r"arena peak +(\d+)", done.out)[1])
         layer = (arena(6) - arena(4)) / 2 - 2 * 2 * 12 * dim * dim / ranks
         self.assertAlmostEqual(layer / (batch * ctx * dim / ranks), 34, delta=0.5)
+
+    def test_a_residual_without_biases_is_complete(self):
+        """The embedding that is cut by the vocabulary is a sum over the ranks, and so is what a row layer makes. The
+        first norm has the embedding added up; from then on the sum of both is read whole, or in its part of the
+        sequence, by all blocks and stages: summands are not kept beside it and do not travel."""
+        for sequence, cut in (("false", "batch split dim 1"), ("true", "batch split dim 1, tensor split dim 2")):
+            words = ("layers=2", "dim=256", "heads=8", "hidden=512", "ctx=32", "vocab=512", "batch=8", "microbatch=4",
+                     "tensor=2", "data=1", f"sequence={sequence}")
+            script = SOURCE / "tests/plan/published/llama.lua"
+            for pipeline, ranks in ((1, 2), (2, 4)):
+                with self.subTest(sequence=sequence, pipeline=pipeline):
+                    done = orrery("plan", "--layouts", "-n", ranks, script, *words, f"pipeline={pipeline}")
+                    self.assertEqual(done.code, 0, done.err)
+                    forward = done.out.split("\nforward\n")[1].split("\nbackward\n")[0]
+                    rows = [re.split(r"  +", line.strip()) for line in forward.splitlines()]
+                    adds = [row for row in rows if row[:1] == ["pointwise"] and row[1].endswith("[8,32,256]")
+                            and re.fullmatch(r"Llama\.blocks\.\d", row[-1])]
+                    self.assertGreaterEqual(len(adds), 2, forward)
+                    for row in adds:
+                        self.assertTrue(row[2].startswith(cut) and "partial" not in row[2], row)
+                    if pipeline > 1:  # the stage of the embedding completes it before it sends
+                        kinds = [row[0] for row in rows]
+                        sent = " ".join(kinds[kinds.index("gather"):kinds.index("send over pipe")])
+                        self.assertRegex(sent, "(reduce_scatter|all_reduce) over tensor")
 
     def test_refuses_what_cannot_be_cut(self):
         for stack, ranks, texts, *words in [

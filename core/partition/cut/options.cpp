@@ -60,10 +60,27 @@ bool CutPass::is_too_fine(const Placement& cut) const {
                                                      [&](int64_t n) { return n < n_parts; });
 }
 
-double CutPass::cost_of(const Op& op, const Way& way) const {
+// Whether an earlier op has read v, a sum, completed or scattered. From then on all ops read it so:
+// ranks that went on with their summands would keep these, whole ones, beside the sum, and send a
+// later sum for the one that they save.
+bool CutPass::is_summed(ValueId v) const {
+  if (cut(v).kind != Placement::partial) return false;
+  const auto first = moved_.lower_bound({v, Placement::whole, kNone, {}, 0});
+  return first != moved_.end() && std::get<0>(first->first) == v;
+}
+
+// Whether the way needs what no move makes, or summands that are not to be read any more.
+bool CutPass::is_barred(const Op& op, const Way& way) const {
   for (const std::vector<Placement>* cuts : {&way.in, &way.out})
     for (const Placement& c : *cuts)
-      if (is_too_fine(c)) return std::numeric_limits<double>::infinity();
+      if (is_too_fine(c)) return true;
+  for (size_t i = 0; i < op.in.size(); ++i)
+    if (way.in[i].kind == Placement::partial && is_summed(op.in[i])) return true;
+  return false;
+}
+
+double CutPass::cost_of(const Op& op, const Way& way) const {
+  if (is_barred(op, way)) return std::numeric_limits<double>::infinity();
   double sum = 0;
   for (size_t i = 0; i < op.in.size(); ++i) {
     const ValueId v = op.in[i];

@@ -215,6 +215,14 @@ void CutPass::go_to(Phase phase, int32_t stage) {
   p.set_phase(phase), p.set_stage(stage);
 }
 
+// A sum is completed by the stage that makes it: it is no larger than its summands, and travels to
+// the stages that read it.
+void CutPass::go_to_maker_of_sum(ValueId v) {
+  const OpId maker = from.value(v).producer;
+  if (cut(v).kind != Placement::partial || maker == kNone) return;
+  if (from.ops()[static_cast<size_t>(maker)].phase == p.phase()) go_to_maker(from, v);
+}
+
 // A result of the step is read where it is made, or where it has been moved before.
 ValueId CutPass::read_result(ValueId v) {
   p.set_phase(Phase::forward);
@@ -239,8 +247,11 @@ ValueId CutPass::read(ValueId v, const Placement& to) {
     return at->second = noted(move(p, from_owner(v), from.type(v).dims, Placement{}, to, me), to);
   if (const ValueId renamed = rename_moved(v, to); renamed != kNone)
     return at->second = noted(renamed, to);
+  const int32_t stage = stage_;
+  go_to_maker_of_sum(v);
   const ValueId x = cut(v).kind == Placement::partial ? build::tree(p, summands(v)) : known(v);
   ValueId moved = move(p, x, from.type(v).dims, cut(v), to, me);
+  go_to(p.phase(), stage);
   // A share is a view of the whole; a copy lets it wait for backward without the whole.
   if (moved != x && cut(v).kind == Placement::whole && is_random(v))
     moved = p.pointwise(ORR_FN_INPUT, {moved});

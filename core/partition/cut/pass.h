@@ -57,6 +57,8 @@ class CutPass : public OnParts {
   // Says where ops belong that are added from now on: where the maker of a value does, for one.
   void go_to(Phase phase, int32_t stage);
   void go_to_maker(const Program& program, ValueId v);
+  // The same if ops that are added now may read what is added there.
+  void go_to_maker_of_sum(ValueId v);
   bool is_random(ValueId v) const;
   bool is_moved(ValueId v, const Placement& to) const {
     return moved_.count(move_of(v, to)) || moved_before(v, to).second != kNone;
@@ -91,6 +93,8 @@ class CutPass : public OnParts {
   bool scatters(const Op& op, ValueId v) const;
   double bytes(ValueId v) const;
   bool is_too_fine(const Placement& cut) const;
+  bool is_summed(ValueId v) const;
+  bool is_barred(const Op& op, const Way& way) const;
   double cost_of(const Op& op, const Way& way) const;
   bool keeps_whole_sum(const Op& op, const Way& way) const;
   bool keeps_parts_of_sum(const Op& op, const Way& way) const;

@@ -4,7 +4,7 @@ local orrery = require "orrery"
 local nn, strategy = orrery.nn, orrery.strategy
 local a = orrery.args {
   layers = 32, dim = 4096, heads = 32, hidden = 14336, ctx = 8192, vocab = 128256, batch = 16, microbatch = 2,
-  tensor = 1, pipeline = 1, data = 8, reshard = 1, selective = false,
+  tensor = 1, pipeline = 1, data = 8, reshard = 1, selective = false, sequence = true, blocks = false,
 }
 
 local function linear(inputs, outputs) return nn.linear(inputs, outputs, { bias = false }) end
@@ -43,9 +43,10 @@ stack[#stack + 1] = strategy.data { size = a.data }
 stack[#stack + 1] = strategy.zero { stage = 3, reshard = a.reshard }
 if a.tensor > 1 then
   stack[#stack + 1] = strategy.tensor {
-    size = a.tensor, sequence = true, column = "blocks.*.qkv, blocks.*.up", row = "blocks.*.o, blocks.*.down",
+    size = a.tensor, sequence = a.sequence, column = "blocks.*.qkv, blocks.*.up", row = "blocks.*.o, blocks.*.down",
   }
 end
+if a.blocks then stack[#stack + 1] = strategy.recompute { path = "blocks.*" } end
 if a.selective then stack[#stack + 1] = strategy.recompute { mode = "selective" } end
 stack[#stack + 1] = strategy.precision { compute = "bf16" }
 

@@ -57,6 +57,14 @@ class Fields {
     read_.push_back(name);
     return has(name) ? number(name, most) : 0;
   }
+  std::string text_if_there(const std::string& name) {
+    read_.push_back(name);
+    if (!has(name)) return "";
+    if (!json_.at(name).is_string())
+      fail(ORR_INVALID, "machine '{}': {}{} is {}, but must be a text", file_, path_, name,
+           json_.at(name).dump());
+    return json_.at(name).get<std::string>();
+  }
   // Rates by dtype, each a number or [[FLOPs, FLOP/s], ...].
   std::map<std::string, Rate> rates() {
     std::map<std::string, Rate> found;
@@ -127,6 +135,17 @@ Machine assumed() {
   return m;
 }
 
+// What only texts say of the machine.
+void read_told(Fields& fields, Machine& m) {
+  m.about = fields.text_if_there("about");
+  if (fields.has("nominal_flops")) m.nominal_flops = fields.object("nominal_flops").rates();
+  for (auto& [name, most] : {std::pair{"reserved_bytes", m.memory_bytes},
+                             {"time_error", 1.0},
+                             {"watts", double{INFINITY}},
+                             {"price_per_hour", double{INFINITY}}})
+    if (const double x = fields.number_if_there(name, most)) m.figures[name] = x;
+}
+
 Json parse(const std::string& file) {
   constexpr uint64_t most = 1 << 20;
   const std::string text = read_text(file, "--machine " + file, ORR_INVALID, most);
@@ -164,6 +183,7 @@ Machine machine_of(const std::string& file) {
   if (fields.has("host")) m.host = link_of(fields.object("host"));
   if (fields.has("disk")) m.disk = link_of(fields.object("disk"));
   m.memory_bytes = fields.number_if_there("memory_bytes");
+  read_told(fields, m);
   fields.end();
   return m;
 }

@@ -19,7 +19,10 @@
 //     "between": { "latency": 1e-5, "bandwidth": 1.25e9 }, the same between hosts
 //     "host": { "latency": 1e-6, "bandwidth": 5e9 },        a copy from or to the host's memory,
 //     "disk": { "latency": 1e-4, "bandwidth": 5e8 },        or a file; may be left out
-//     "memory_bytes": 8e10 }                                what a rank has; may be left out
+//     "memory_bytes": 8e10,                                 what a rank has; may be left out, as
+//     "about": "...", "nominal_flops": { "bf16": 1e12 },    all that follows, which the plan's text
+//     "reserved_bytes": 4e9, "time_error": 0.1,             uses and its times do not
+//     "watts": 700, "price_per_hour": 2 }
 #pragma once
 
 #include <array>
@@ -74,7 +77,10 @@ struct Machine {
   Tiles matrix_tiles;  // of no processors: products have none
   double vector_flops = 0, memory_bandwidth = 0, cache_bandwidth = 0, cache_bytes = 0,
          launch_seconds = 0;
-  double memory_bytes = 0;  // 0: not known
+  double memory_bytes = 0;                    // 0: not known
+  std::string about;                          // what the file stands for
+  std::map<std::string, Rate> nominal_flops;  // what the maker says of products, by dtype
+  std::map<std::string, double> figures;      // the other fields that times do not depend on
   int ranks_per_host = 1;
   int cards_per_host = 0;  // each of as many ranks, in their order; 0: each rank has its own
   Link inside, between;

@@ -8,7 +8,6 @@ import json
 import math
 import os
 import pathlib
-import re
 import subprocess
 import sys
 import tempfile
@@ -16,6 +15,7 @@ import unittest
 
 sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
+MACHINES = HERE.parents[2] / "scripts/orrery/machines"
 sys.path.insert(0, str(HERE))
 from orderings import figures
 from rows import FITTED, mpt_rows, rows
@@ -31,20 +31,18 @@ CARD = 80 * 2**30
 def planned(machine, script, ranks, words, faster=1):
     """Seconds of a step, and the most bytes that a rank holds. `faster`: how many times the rate of 16-bit products is
     that of the machine."""
-    facts = json.loads((HERE / f"{machine}.json").read_text())
+    facts = json.loads((MACHINES / f"{machine}.json").read_text())
     for dtype in ("bf16", "f16"):
         facts["matrix_flops"][dtype] = [[flops, rate * faster] for flops, rate in facts["matrix_flops"][dtype]]
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
         json.dump(facts, file)
         file.flush()
-        done = subprocess.run(
-            [pathlib.Path(sys.argv[1]) / "orrery", "plan", "-n", str(ranks), "--machine", file.name,
+        step = json.loads(subprocess.run(
+            [pathlib.Path(sys.argv[1]) / "orrery", "plan", "--json", "-n", str(ranks), "--machine", file.name,
              HERE / script, *(f"{name}={value}" for name, value in words.items())],
-            env=os.environ | {"ORRERY_LUA_PATH": str(HERE.parents[2] / "examples")}, stdout=subprocess.PIPE, text=True,
-            check=True).stdout
-    step = re.search(r"step +([\d.e+]+) (ms|s):", done)
-    seconds = float(step[1]) * (1e-3 if step[2] == "ms" else 1)
-    return seconds, max(map(int, re.findall(r"\n  memory +(\d+) bytes", done)))
+            env=os.environ | {"ORRERY_LUA_PATH": str(HERE.parents[2] / "examples")}, stdout=subprocess.PIPE,
+            check=True).stdout)
+    return step["step_seconds"], step["peak_bytes"]
 
 
 class Published(unittest.TestCase):

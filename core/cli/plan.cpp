@@ -18,7 +18,9 @@ namespace {
 // What a plan is asked for, for scripts/orrery/plan.lua.
 struct PlanChoice {
   bool diff = false, digest = false, json = false, layouts = false, search = false;
+  bool details = false, must_fit = false, next = false;
   int rank = 0, seconds = 100;
+  double steps = 0, tokens = 0;
   uint64_t fit = 0, memory = 0;
   std::string machine, ops, svg;
 };
@@ -36,7 +38,26 @@ nlohmann::json options_of(const PlanChoice& asked) {
   return {{"diff", asked.diff},       {"digest", asked.digest}, {"json", asked.json},
           {"layouts", asked.layouts}, {"search", asked.search}, {"rank", asked.rank},
           {"seconds", asked.seconds}, {"fit", asked.fit},       {"memory", asked.memory},
-          {"machine", asked.machine}, {"ops", asked.ops},       {"svg", asked.svg}};
+          {"machine", asked.machine}, {"ops", asked.ops},       {"svg", asked.svg},
+          {"details", asked.details}, {"next", asked.next},     {"must_fit", asked.must_fit},
+          {"steps", asked.steps},     {"tokens", asked.tokens}};
+}
+
+// What the first lines of a plan say, and how much follows them.
+void add_answers(CLI::App* command, PlanChoice& asked) {
+  command->add_flag("--details", asked.details,
+                    "Print all tables and pictures behind the answer, however long they are");
+  command->add_flag(
+      "--next", asked.next,
+      "Plan changes that may help, however long that takes; small plans do so anyway");
+  command->add_flag("--must-fit", asked.must_fit,
+                    "End with exit code 78 if a rank's memory does not hold the plan");
+  CLI::Option* steps =
+      command->add_option("--steps", asked.steps, "Print what so many steps take, as 1e5")
+          ->check(CLI::PositiveNumber);
+  command->add_option("--tokens", asked.tokens, "Print what so many tokens take, as 15e12")
+      ->check(CLI::PositiveNumber)
+      ->excludes(steps);
 }
 
 }  // namespace
@@ -55,8 +76,11 @@ Examples:
   add_common(command, *choice);
   command->add_option("--svg", asked->svg,
                       "Draw the order of work of the model's stages into this file");
-  command->add_option("--machine", asked->machine,
-                      "File with the machine's speed in JSON, as examples/machine.lua measures it");
+  command->add_option(
+      "--machine", asked->machine,
+      "A machine that comes with Orrery, as h100, or a file with its speed in JSON, "
+      "as examples/machine.lua measures it");
+  add_answers(command, *asked);
   command->add_option("--ops", asked->ops)
       ->group("");  // hidden: `orrery check --script` gets a script's ops by it
   CLI::Option* json = command->add_flag(
@@ -92,10 +116,8 @@ Examples:
           ->excludes(diff)
           ->excludes(json);
   command
-      ->add_option("--memory", asked->memory,
-                   "Of --search: memory of a rank, as 80GiB; else the machine file's")
-      ->transform(CLI::AsSizeValue(true))
-      ->needs(search);
+      ->add_option("--memory", asked->memory, "Memory of a rank, as 80GiB; else the machine file's")
+      ->transform(CLI::AsSizeValue(true));
   command
       ->add_option("--seconds", asked->seconds,
                    "Of --search: when to stop, with what seems best planned first; 0: at the end")

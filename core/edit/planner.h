@@ -12,6 +12,9 @@
 
 namespace orrery {
 
+// The exit code of `orrery plan --must-fit` for a plan that does not.
+constexpr int kDoesNotFit = 78;
+
 struct Planner {
   // Answers one question about a step (core/plan/planner.h). Throws Error. [main thread]
   std::function<nlohmann::json(const PlanSource& source, const nlohmann::json& question)> answer;

@@ -106,16 +106,24 @@ Pushed plan_options(lua_State* L) {
   return {1};
 }
 
-std::string plan(lua_State* L, RunRef& self, const Table& batch) {
+struct PlanText {
+  std::string text, refusal;  // why the plan is not to be carried out (--must-fit), or ""
+};
+
+PlanText plan_text(lua_State* L, RunRef& self, const Table& batch) {
   checked(L, self);
   call_first(L, self, batch);
   push_library(L, "orrery.plan", "text");
   lua_pushvalue(L, 1);
   lua_pushvalue(L, batch.index);
-  lua_call(L, 2, 1);
-  const std::string text = to_text(L, -1, "the plan");
-  lua_pop(L, 1);
-  return text;
+  lua_call(L, 2, 2);
+  PlanText made{to_text(L, -2, "the plan"), to_text(L, -1, "why it is refused")};
+  lua_pop(L, 2);
+  return made;
+}
+
+std::string plan(lua_State* L, RunRef& self, const Table& batch) {
+  return plan_text(L, self, batch).text;
 }
 
 // Calls a function of scripts/orrery/between.lua with the run, the first argument of this call.
@@ -160,8 +168,10 @@ void check_stop_place(lua_State* L, RunRef& self) {
 
 Result step(lua_State* L, RunRef& self, const Table& batch) {
   if (runtime_options().plan_only) {
-    std::fputs(plan(L, self, batch).c_str(), planner().out);
+    const PlanText made = plan_text(L, self, batch);
+    std::fputs(made.text.c_str(), planner().out);
     std::fflush(planner().out);
+    if (!made.refusal.empty()) fail(kDoesNotFit, "{}", made.refusal);
     throw PlanDone{};
   }
   Run& run = checked(L, self);

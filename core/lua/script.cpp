@@ -26,6 +26,7 @@ int exit_code(int code) {
     case lua::kUsageError: return 2;
     case lua::stopped: return ORR_RETRY;
     case kMiscomputed:
+    case kDoesNotFit:
     case ORR_UNAVAILABLE:
     case ORR_RETRY:
     case ORR_DEADLINE: return code;

@@ -14,16 +14,16 @@ void sort_by_share(std::vector<TimePart>& parts) {
                    [](const TimePart& x, const TimePart& y) { return x.share > y.share; });
 }
 
-// The FLOP/s of the ranks' products, in the dtype that most of them have.
-double product_rate(const PlannedStep& step, const Machine& machine) {
+// The highest of these rates in the dtype that most of the ranks' products have; 0: not known.
+double product_rate(const PlannedStep& step, const std::map<std::string, Rate>& rates) {
   std::map<std::string, double> flops;
   for (const PlannedRanks& kind : step.kinds)
     for (auto& [dtype, n] : kind.product_flops)
       flops[dtype] += n * static_cast<double>(kind.ranks.size());
-  double most = 0, rate = 0;
-  for (auto& [dtype, n] : flops)
-    if (n > most) most = n, rate = machine.matrix_flops.at(dtype).highest();
-  return rate;
+  const auto most = std::max_element(flops.begin(), flops.end(),
+                                     [](auto& x, auto& y) { return x.second < y.second; });
+  const auto rate = most == flops.end() ? rates.end() : rates.find(most->first);
+  return rate == rates.end() ? 0 : rate->second.highest();
 }
 
 }  // namespace
@@ -48,10 +48,13 @@ std::vector<TimePart> time_parts(const PlannedRanks& kind, const Mesh& mesh) {
 }
 
 Figures figures_of(const PlannedStep& step, const Blueprint& b, const Machine& machine,
-                   double model_flops) {
-  Figures figures{model_flops, 0, {}};
-  const double all = product_rate(step, machine) * b.mesh.world * step.seconds;
-  if (all > 0) figures.mfu = model_flops / all;
+                   double model_flops, double convention_flops) {
+  Figures figures{model_flops, 0, 0, {}};
+  const double seconds = b.mesh.world * step.seconds;
+  if (const double rate = product_rate(step, machine.matrix_flops))
+    figures.mfu = model_flops / (rate * seconds);
+  if (const double rate = product_rate(step, machine.nominal_flops))
+    figures.nominal_mfu = convention_flops / (rate * seconds);
   std::map<std::pair<std::string, std::string>, double> sums;
   for (const PlannedRanks& kind : step.kinds)
     for (const TimePart& part : time_parts(kind, b.mesh))
@@ -62,25 +65,19 @@ Figures figures_of(const PlannedStep& step, const Blueprint& b, const Machine& m
   return figures;
 }
 
-std::string advice(const Figures& figures) {
+std::string bottleneck(const Figures& figures) {
   const TimePart& most = figures.parts.front();
-  static const std::map<std::string, std::string> next = {
-      {"products",
-       "matrix products: more ranks, 16-bit operands or fewer activations computed "
-       "again"},
-      {"arithmetic", "ops that are no products, by their arithmetic: more ranks"},
-      {"memory", "ops that read and write memory: smaller dtypes, or ops that fuse"},
-      {"launches", "launches, each of little work: larger microbatches, or fewer ranks"},
-      {"exposed",
-       "bytes on axis '{}': fewer ranks on it, its ranks on one host, or larger "
-       "microbatches"},
-      {"offload", "copies from and to {}: fewer tensors there, or more work between them"},
-      {"bubble",
-       "the bubble between the stages of axis '{}': more microbatches, more chunks a stage, or "
-       "fewer stages"},
-      {"blocked", "ranks of axis '{}' that are not ready for an exchange: deal the work evenly"},
-      {"imbalance", "ranks that end later than others: deal the work evenly"}};
-  std::string text = next.at(most.what);
+  static const std::map<std::string, std::string> names = {
+      {"products", "matrix products"},
+      {"arithmetic", "the arithmetic of ops that are no products"},
+      {"memory", "ops that read and write memory"},
+      {"launches", "launches, before their work begins"},
+      {"exposed", "waits for bytes on axis '{}'"},
+      {"offload", "waits for copies from and to {}"},
+      {"bubble", "the bubble between the stages of axis '{}'"},
+      {"blocked", "waits for ranks of axis '{}' that are not ready for an exchange"},
+      {"imbalance", "waits for ranks that end later"}};
+  std::string text = names.at(most.what);
   if (const size_t at = text.find("{}"); at != std::string::npos) text.replace(at, 2, most.axis);
   return fmt::format("{:.0f} % of the ranks' time goes to {}", 100 * most.share, text);
 }

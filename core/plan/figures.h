@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a planned step says as a whole: how much of the machine it uses, where the ranks' time goes,
-// and what to try next.
+// and what binds it.
 #pragma once
 
 #include <string>
@@ -21,15 +21,17 @@ struct TimePart {
 };
 
 struct Figures {
-  double model_flops = 0;       // of the products of the model on one process
-  double mfu = 0;               // of what all ranks could compute in the step's time: 0 to 1
+  double model_flops = 0;  // of the products of the model on one process
+  double mfu = 0;          // of what all ranks could compute in the step's time: 0 to 1
+  // The same as papers count it: FLOPs of the model by convention, of the maker's peak; 0: not known.
+  double nominal_mfu = 0;
   std::vector<TimePart> parts;  // largest first
 };
 
 Figures figures_of(const PlannedStep& step, const Blueprint& b, const Machine& machine,
-                   double model_flops);
-// What binds the step and what may make it shorter, as one sentence.
-std::string advice(const Figures& figures);
+                   double model_flops, double convention_flops = 0);
+// What takes most of the ranks' time, as one sentence.
+std::string bottleneck(const Figures& figures);
 
 // The parts of a rank's time, largest first. [any thread]
 std::vector<TimePart> time_parts(const PlannedRanks& kind, const Mesh& mesh);

@@ -83,6 +83,18 @@ bool is_product(const Program& p, const Op& op) {
   return cost && cost(args_of(p, op), out_types(p, op)).matrix;
 }
 
+double convention_flops(const Program& p) {
+  double attention = 0, counted = 0;
+  for (const Op& op : p.ops()) {
+    if (op.kind != "attention" && op.kind != "attention_grad") continue;
+    counted += op_def(op.kind).cost(args_of(p, op), out_types(p, op)).flops;
+    if (op.kind == "attention_grad") continue;
+    const Dims &q = p.type(op.in[0]).dims, &k = p.type(op.in[1]).dims;
+    attention += 3 * 2 * 2.0 * static_cast<double>(q[0] * q[1] * q[2] * k[1]);
+  }
+  return product_flops(p) - counted + attention;
+}
+
 double product_flops(const Program& p) {
   double flops = 0;
   for (const Op& op : p.ops())

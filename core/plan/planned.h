@@ -45,6 +45,9 @@ PlannedStep plan_step(const Blueprint& b, const std::vector<std::string>& kernel
 
 // The FLOPs of the matrix products in a program's forward and backward.
 double product_flops(const Program& program);
+// The same as papers count them: attention with all its keys, whatever a mask hides, and backward
+// as twice forward.
+double convention_flops(const Program& program);
 bool is_product(const Program& program, const Op& op);
 
 }  // namespace orrery

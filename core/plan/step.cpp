@@ -72,6 +72,7 @@ Json kind_json(PlannedRanks& kind, const Mesh& mesh) {
                {"idle_seconds", kind.spent.idle()},
                {"time", parts_json(time_parts(kind, mesh))},
                {"memory_bytes", kind.bytes},
+               {"product_flops", kind.product_flops},
                {"memory", kind.parts},
                {"arena", kind.arena},
                {"sent_bytes", kind.sent}});
@@ -79,13 +80,22 @@ Json kind_json(PlannedRanks& kind, const Mesh& mesh) {
 }
 
 Json whole_json(const PlannedStep& step, const Figures& figures) {
-  return {{"step_seconds", step.seconds},
-          {"model_flops", figures.model_flops},
-          {"model_flops_per_second", figures.model_flops / step.seconds},
-          {"mfu", figures.mfu},
-          {"peak_bytes", step.peak()},
-          {"time", parts_json(figures.parts)},
-          {"bottleneck", advice(figures)}};
+  Json json = {{"step_seconds", step.seconds},
+               {"model_flops", figures.model_flops},
+               {"model_flops_per_second", figures.model_flops / step.seconds},
+               {"mfu", figures.mfu},
+               {"peak_bytes", step.peak()},
+               {"time", parts_json(figures.parts)},
+               {"bottleneck", bottleneck(figures)}};
+  if (figures.nominal_mfu) json["nominal_mfu"] = figures.nominal_mfu;
+  return json;
+}
+
+// What only texts say of the machine.
+Json machine_json(const Machine& machine) {
+  Json json = {{"figures", machine.figures}};
+  if (!machine.about.empty()) json["about"] = machine.about;
+  return json;
 }
 
 Json mesh_json(const Mesh& mesh) {
@@ -126,12 +136,13 @@ Json layout_json(const PlanSource& source, const Blueprint& b, const Machine& ma
 }
 
 Json step_json(const PlanSource& source, const Blueprint& b, const Machine& machine) {
-  const double model_flops = product_flops(source.build({}, 1, 0).program);
+  const Program model = source.build({}, 1, 0).program;
+  const double model_flops = product_flops(model);
   PlannedStep step = plan_step(b, source.kernels, machine, Pieces::apart,
                                [&](const RankPlan& plan, const std::vector<int>& ranks) {
                                  return details_json(source, b, plan, ranks);
                                });
-  const Figures figures = figures_of(step, b, machine, model_flops);
+  const Figures figures = figures_of(step, b, machine, model_flops, convention_flops(model));
   Json json = whole_json(step, figures);
   json.update({{"ranks", b.mesh.world},
                {"mesh", mesh_json(b.mesh)},
@@ -141,6 +152,8 @@ Json step_json(const PlanSource& source, const Blueprint& b, const Machine& mach
                {"remarks", b.mesh.remarks},
                {"kinds", Json::array()}});
   if (machine.memory_bytes) json["machine_memory_bytes"] = machine.memory_bytes;
+  if (!machine.about.empty() || !machine.figures.empty())
+    json["machine_says"] = machine_json(machine);
   if (const int64_t n = tokens(b.program)) json["tokens"] = n;
   if (!b.mesh.pipe_axis.empty()) json["schedule"] = schedule_json(b);
   if (Json order = order_json(source, b, step, figures, machine); !order.is_null())

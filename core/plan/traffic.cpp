@@ -38,6 +38,7 @@ Json exchange_json(const Exchange& e, int64_t times) {
                {"origin", e.origin}};
   if (e.is_bucket()) json["tensors"] = e.totals.size(), json["nodes"] = e.nodes;
   if (!e.where.empty()) json["where"] = e.where;
+  if (!e.axis.empty()) json["axis"] = e.axis;
   return json;
 }
 

@@ -5,7 +5,7 @@ local _, orrery = ...
 local engine = orrery.engine
 local args = require "orrery.args"
 local grouping = require "orrery.optimizer_groups"
-local search = require "orrery.search"
+local plan, search = require "orrery.plan", require "orrery.search"
 local tree = require "orrery.nn.module_tree"
 
 local function no_scalars() return {} end
@@ -118,6 +118,7 @@ function M.compile(loss, options)
     watched = tree.functions(o.params),
     name = o.name,
   }
+  plan.remember(run, stack)
   search.watch(run, stack, o.microbatches)
   return run
 end

@@ -3,16 +3,23 @@
 -- What `orrery plan` and Run:plan print, from the planner's answers (core/plan/planner.h).
 local _, orrery = ...
 local engine = orrery.engine
-local report, memory = require "orrery.plan.report", require "orrery.plan.memory"
-local words = require "orrery.plan.words"
+local answer, fits = require "orrery.plan.answer", require "orrery.plan.fits"
+local machines, next_changes = require "orrery.plan.machines", require "orrery.plan.next"
+local report, words, json = require "orrery.plan.report", require "orrery.plan.words", require "orrery.watch.json"
 local layouts = require "orrery.plan.layouts"
 local schedule, diff, fit = require "orrery.plan.schedule", require "orrery.plan.diff", require "orrery.plan.fit"
 
 local M = {}
 
+local most_lines = 100 -- of details that follow the answer unasked
+local stacks = setmetatable({}, { __mode = "k" })
+
+-- The stack of a run, changes of which its plan may try.
+function M.remember(run, stack) stacks[run] = stack end
+
 -- The answer to a question about a step of the run; `more`: the question's other fields.
 function M.ask(run, batch, what, more)
-  local question = { what = what, machine = engine.plan_options().machine or "" }
+  local question = { what = what, machine = machines.file(engine.plan_options().machine or "") }
   for name, value in pairs(more or {}) do question[name] = value end
   return engine.plan(run, batch, question)
 end
@@ -32,15 +39,45 @@ local function largest(run, batch, limit)
   end)
 end
 
--- What does not fit into the machine's memory, and what --fit finds for it, or why nothing fits.
-local function excess(run, batch, step)
-  local most, lines = step.machine_memory_bytes, {}
-  if not most then return "" end
-  for i, kind in ipairs(step.kinds) do lines[i] = memory.excess(kind, most) end
-  local text = table.concat(lines)
-  if text == "" then return "" end
-  local found, said = largest(run, batch, math.floor(most))
-  return text .. said .. (found and "" or "\n")
+-- The microbatch that fits, for a plan that does not: lines for its answer.
+local function smaller(run, batch, room)
+  local _, said = largest(run, batch, math.floor(room.bytes - room.kept))
+  return "  " .. said:gsub("\n$", ""):gsub("\n", "\n  ") .. "\n"
+end
+
+-- What to try next: planned where that is cheap or asked for. Large plans are sketched, the step itself too.
+local function next_lines(run, batch, step, room)
+  local stack, small = stacks[run], next_changes.is_small(step)
+  if not stack or not small and not engine.plan_options().next then
+    return { "--next plans changes of the stack, some of which take as long as this plan; --search tries layouts" }
+  end
+  return next_changes.lines(step, stack, function(changed, microbatches)
+    local ok, found = pcall(M.ask, run, batch, small and "layout" or "sketch", {
+      strategies = changed, microbatches = microbatches, model_flops = step.model_flops,
+    })
+    if not ok then return nil end
+    local bytes = found.peak_bytes + step.kinds[1].outside_bytes
+    return { seconds = found.step_seconds, bytes = bytes, fits = not room.bytes or bytes <= room.bytes - room.kept }
+  end)
+end
+
+-- The details, if they are few or asked for, else how many there are.
+local function details(step, o)
+  local text = report.text(step)
+  local _, lines = text:gsub("\n", "")
+  if o.details or lines <= most_lines then return text end
+  return ("  --details prints %d lines more: memory, exchanges and launches of each kind of ranks\n"):format(lines)
+end
+
+-- Why a plan is to be refused, where it must fit; "" if it is not.
+local function refusal(step, room, o)
+  if not o.must_fit then return "" end
+  local excess = fits.too_much(step, room)
+  if not excess then
+    engine.fail_usage "--must-fit: what a rank has is not known; give --memory 80GiB, or a machine with memory_bytes"
+  end
+  if excess <= 0 then return "" end
+  return ("the plan does not fit: a rank needs %s more than it may take"):format(words.size(excess))
 end
 
 -- A line with the hash of the step, and one for each kind of ranks with those of its parts.
@@ -57,24 +94,37 @@ local function digest(all)
   return table.concat(lines, "\n") .. "\n"
 end
 
+-- The text, and why the plan is refused (--must-fit), or "".
+local function step_text(run, batch, o, microbatches)
+  local step = M.ask(run, batch, "step", { microbatches = microbatches })
+  local room = fits.room(step, o.memory or 0)
+  if step.schedule and o.svg and o.svg ~= "" then write("--svg", o.svg, schedule.svg(step.schedule)) end
+  local text = answer.text(step, room, next_lines(run, batch, step, room), o)
+  if room.bytes and fits.too_much(step, room) > 0 then text = text .. smaller(run, batch, room) end
+  return text .. details(step, o), refusal(step, room, o)
+end
+
 function M.text(run, batch)
   local o = engine.plan_options()
-  if o.diff then return diff.text(M.ask(run, batch, "diff", { rank = o.rank })) end
-  if o.layouts then return layouts.text(M.ask(run, batch, "layouts", { rank = o.rank })) end
-  if o.digest then return digest(M.ask(run, batch, "digest")) end
+  if o.diff then return diff.text(M.ask(run, batch, "diff", { rank = o.rank })), "" end
+  if o.layouts then return layouts.text(M.ask(run, batch, "layouts", { rank = o.rank })), "" end
+  if o.digest then return digest(M.ask(run, batch, "digest")), "" end
   if o.ops and o.ops ~= "" then
     write("--ops", o.ops, M.ask(run, batch, "ops"))
-    return ""
+    return "", ""
   end
   local microbatches, said = 0, ""
   if o.fit and o.fit > 0 then
     microbatches, said = largest(run, batch, o.fit)
     if not microbatches then orrery.fail(said) end
   end
-  if o.json then return M.ask(run, batch, "json", { microbatches = microbatches }) end
-  local step = M.ask(run, batch, "step", { microbatches = microbatches })
-  if step.schedule and o.svg and o.svg ~= "" then write("--svg", o.svg, schedule.svg(step.schedule)) end
-  return said .. excess(run, batch, step) .. report.text(step)
+  if o.json then
+    local text = M.ask(run, batch, "json", { microbatches = microbatches })
+    local step = o.must_fit and json.decode(text)
+    return text, step and refusal(step, fits.room(step, o.memory), o) or ""
+  end
+  local text, why = step_text(run, batch, o, microbatches)
+  return said .. text, why
 end
 
 return M

@@ -106,7 +106,7 @@ class Axes(Sweeping):
     def plan(self, stack, ranks, *words):
         script = pathlib.Path(self.folder.name) / "strategies.lua"
         script.write_text((HERE / "strategies.lua").read_text().replace("strategy = STACK", f"strategy = {stack}"))
-        done = orrery("plan", "-n", ranks, script, *words)
+        done = orrery("plan", "--details", "-n", ranks, script, *words)
         self.assertEqual((done.code, done.err), (0, ""))
         return done.out
 

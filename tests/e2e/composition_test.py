@@ -79,7 +79,7 @@ class Composition(unittest.TestCase):
             with self.subTest(stack=stack):
                 path = pathlib.Path(self.folder.name) / script
                 path.write_text((HERE / script).read_text().replace("strategy = STACK", f"strategy = {stack}"))
-                done = orrery("plan", "-n", 512, path, *words, "batch=1024", "microbatches=512")
+                done = orrery("plan", "--details", "-n", 512, path, *words, "batch=1024", "microbatches=512")
                 self.assertEqual((done.code, done.err), (0, ""))
                 self.assertRegex(done.out, r"predicted by \w+: \d+ bytes sent")
                 self.assertNotIn("but counted", done.out)

@@ -131,7 +131,7 @@ class Context(Sweeping):
         self.assertEqual(shared, alone)
 
     def planned(self, ranks, kind):
-        done = orrery("plan", "-n", ranks, SOURCE / "examples/context.lua", f"kind={kind}")
+        done = orrery("plan", "--details", "-n", ranks, SOURCE / "examples/context.lua", f"kind={kind}")
         self.assertEqual((done.code, done.err), (0, ""))
         self.assertNotIn("cannot work on parts", done.out)
         return done.out

@@ -154,7 +154,7 @@ class Device(unittest.TestCase):
 
     def test_a_plan_needs_no_device(self):
         away = {**STRICT, "STRICT_ABSENT": "1"}
-        plan = orrery("plan", "-n", 2, "--kernels", "strict", *MLP, **away)
+        plan = orrery("plan", "--details", "-n", 2, "--kernels", "strict", *MLP, **away)
         self.assertEqual(plan.code, 0, plan.err)
         self.assertRegex(plan.out, r"outside +3145728 +3.* +of driver and libraries")
         done = orrery("run", "--kernels", "strict", *MLP, **away)

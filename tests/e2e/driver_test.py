@@ -24,7 +24,7 @@ class Driver(unittest.TestCase):
     def run_it(self, stack, ranks, *words, command="run"):
         script = self.folder / "rounds.lua"
         script.write_text((HERE / "driver/rounds.lua").read_text().replace("STACK", f"{{ {stack} }}"))
-        return orrery(command, "-n", ranks, script, *words, ORRERY_PLUGIN_PATH=str(BUILD / "tests/e2e/driver"))
+        return orrery(command, *["--details"] * (command == "plan"), "-n", ranks, script, *words, ORRERY_PLUGIN_PATH=str(BUILD / "tests/e2e/driver"))
 
     def weights(self, stack, ranks, *words):
         done = self.run_it(stack, ranks, *words)

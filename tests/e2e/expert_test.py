@@ -40,6 +40,12 @@ def training(stack, ranks, *words):
     return Training(stack, ranks, words, "switch.lua")
 
 
+def exchanges(plan, kinds, name=r"\S+ +"):
+    """(kind, elements) of the exchanges of f32 that a plan lists; equal ones are in one line."""
+    found = re.findall(rf"^ +{name}(?:(\d+) x )?({kinds}) +(\d+) x f32", plan, re.MULTILINE)
+    return [(kind, elements) for times, kind, elements in found for _ in range(int(times or 1))]
+
+
 class Expert(Sweeping):
     def assert_close(self, stack, ranks, *words):
         with self.subTest(stack=stack, ranks=ranks, words=words):
@@ -162,19 +168,19 @@ class Expert(Sweeping):
     def test_shares_send_tokens_and_sums_of_blocks(self):
         """Of 8 experts' two matrices [32, 128] the norm's blocks of 1,024 elements beside."""
         for ranks in (2, 4):
-            plan = orrery("plan", "-n", ranks, self.script(OVER)).out
+            plan = orrery("plan", "--details", "-n", ranks, self.script(OVER)).out
             self.assertNotIn("cannot work on parts", plan)
-            sent = re.findall(r"\w+ +(all_to_all|all_gather) +(\d+) x f32", plan)
+            sent = exchanges(plan, "all_to_all|all_gather")
             self.assertEqual(sent, [("all_to_all", str(8 * 8 * 4 * 32 // ranks))] * 4 + [("all_gather", str(8 * 4 // ranks))] * 2)
 
     def test_shares_are_planned_for_512_ranks(self):
         """Whose experts' tokens travel within groups of 8."""
         stack = f"{{ strategy.data{{ size = 64 }}, {OVER}, strategy.zero{{}} }}"
-        plan = orrery("plan", "-n", 512, self.script(stack), "batch=512", "microbatches=512")
+        plan = orrery("plan", "--details", "-n", 512, self.script(stack), "batch=512", "microbatches=512")
         self.assertEqual((plan.code, plan.err), (0, ""))
         [mine] = [part for part in re.split(r"^ranks? ", plan.out, flags=re.M) if re.match(r"0\b", part)]
         # [8 experts, 4 groups of a sample, 1 place, 32]
-        travels = re.findall(r"GPT\.second\.experts (\w+) +(\d+) x f32", mine)
+        travels = exchanges(mine, r"\w+", r"GPT\.second\.experts ")
         self.assertEqual(travels, [("all_to_all", str(8 * 4 * 32))] * 4)
         self.assertRegex(mine, r"predicted by .*expert.*, as counted")
 
@@ -187,10 +193,10 @@ class Expert(Sweeping):
         """Of the experts' tokens [8 experts, 8 * 4 groups, 1 place, 32] a rank's part, in forward and backward; and
         the layer's two losses."""
         for ranks in (2, 4):
-            plan = orrery("plan", "-n", ranks, self.script("strategy.expert{}")).out
+            plan = orrery("plan", "--details", "-n", ranks, self.script("strategy.expert{}")).out
             mine = plan[plan.index("rank 0"):].split("rank 1")[0]
             self.assertNotIn("cannot work on parts", plan)
-            travels = re.findall(r"GPT\.second\.experts (\w+) +(\d+) x f32", mine)
+            travels = exchanges(mine, r"\w+", r"GPT\.second\.experts ")
             self.assertEqual(travels, [("all_to_all", str(8 * 8 * 4 * 32 // ranks))] * 4 + [("all_reduce", "1")] * 2)
 
     def test_refuses_what_cannot_be(self):

@@ -57,7 +57,7 @@ class Invented(unittest.TestCase):
     def plan(self, stack, model):
         script = pathlib.Path(self.folder.name) / model
         script.write_text((HERE / model).read_text().replace("strategy = STACK", f"strategy = {stack}"))
-        done = orrery("plan", "-n", 2, script, **self.variables)
+        done = orrery("plan", "--details", "-n", 2, script, **self.variables)
         self.assertEqual(done.code, 0, done.err)
         return re.sub(rf"{re.escape(model)}:\d+", model, done.out)
 

@@ -53,7 +53,7 @@ class LinearCase(unittest.TestCase):
         path = self.folder / script
         text = (HERE / script).read_text().replace("strategy = STACK", f"strategy = {stack}")
         path.write_text(text.replace("local run = orrery.compile", before + "\nlocal run = orrery.compile"))
-        return orrery(command, "-n", ranks, path, *words)
+        return orrery(command, *["--details"] * (command == "plan"), "-n", ranks, path, *words)
 
     def trained(self, stack, ranks, *words, name="ck", **more):
         done = self.run_stack(stack, ranks, f"save={self.folder / name}", *words, **more)

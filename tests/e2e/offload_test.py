@@ -41,7 +41,7 @@ class Offload(unittest.TestCase):
 
     def plan(self, zero, *words, ranks=2, before=""):
         stack = f"{{ {before} strategy.data{{}}, strategy.zero{{ {zero} }} }}"
-        done = orrery("plan", "-n", ranks, self.script(stack), *words)
+        done = orrery("plan", *["--details"] * ("--json" not in words), "-n", ranks, self.script(stack), *words)
         self.assertEqual(done.code, 0, done.err)
         return done.out
 
@@ -82,7 +82,7 @@ class Offload(unittest.TestCase):
     def test_activations_leave_the_rank(self):
         plans = []
         for stack in ("{}", '{ strategy.recompute{ offload = "disk" } }'):
-            done = orrery("plan", "-n", 1, self.script(stack), "width=32", "layers=24", "batch=4096")
+            done = orrery("plan", "--details", "-n", 1, self.script(stack), "width=32", "layers=24", "batch=4096")
             self.assertEqual(done.code, 0, done.err)
             plans.append(done.out)
         kept, away = (figure(plan, "arena peak") for plan in plans)

@@ -47,7 +47,7 @@ def counted(text):
 class PlanIsTruth(unittest.TestCase):
     def check(self, ranks, *words):
         with self.subTest(ranks=ranks, words=words):
-            plan = orrery("plan", "-n", ranks, "counters.lua", *words, cwd=HERE)
+            plan = orrery("plan", "--details", "-n", ranks, "counters.lua", *words, cwd=HERE)
             self.assertEqual((plan.code, plan.err), (0, ""))
             run = orrery("run", "-n", ranks, "counters.lua", *words, cwd=HERE)
             self.assertEqual(run.code, 0, run.err)
@@ -77,7 +77,7 @@ class PlanIsTruth(unittest.TestCase):
             self.check(ranks, "stack=average")
 
     def test_servers_of_their_own_time_do_send(self):
-        plan = orrery("plan", "-n", 2, "counters.lua", "stack=async", cwd=HERE)
+        plan = orrery("plan", "--details", "-n", 2, "counters.lua", "stack=async", cwd=HERE)
         self.assertEqual((plan.code, plan.err), (0, ""))
         self.assertRegex(plan.out, r"(?m)^  server: a worker pushes gradients of \d+ bytes")
         self.assertRegex(plan.out, r"(?m)^  sends   what strategy.server says above")
@@ -94,7 +94,7 @@ class PlanIsTruth(unittest.TestCase):
     def test_pieces_take_less_memory(self):
         held = []
         for words in (["stack=data"], *(["stack=zero", f"stage={s}", "bucket=1000"] for s in (1, 2, 3))):
-            plan = orrery("plan", "-n", 4, "counters.lua", *words, "dim=96", cwd=HERE)
+            plan = orrery("plan", "--details", "-n", 4, "counters.lua", *words, "dim=96", cwd=HERE)
             held.append([int(re.search(rf"^    {name} +(\d+)", plan.out, re.MULTILINE)[1])
                          for name in ("parameter", "state", "buckets")])
         for stage, (less, name) in enumerate([(1, "state"), (2, "buckets"), (0, "parameter")], 1):
@@ -102,13 +102,13 @@ class PlanIsTruth(unittest.TestCase):
                 self.assertLess(held[stage][less], 0.75 * held[stage - 1][less])
 
     def test_nothing_runs(self):
-        plan = orrery("plan", "-n", 4, "counters.lua", cwd=HERE)
+        plan = orrery("plan", "--details", "-n", 4, "counters.lua", cwd=HERE)
         self.assertNotIn("counted by", plan.out)
         self.assertIn("as counted", plan.out)
 
     def test_gpt2_on_512_ranks_takes_less_than_two_seconds(self):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        plan = orrery("plan", "-n", 512, "examples/gpt2.lua")
+        plan = orrery("plan", "--details", "-n", 512, "examples/gpt2.lua")
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         self.assertEqual(plan.code, 0, plan.err)
         self.assertIn("plan: 512 ranks", plan.out)

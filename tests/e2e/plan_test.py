@@ -30,7 +30,8 @@ class Plan(unittest.TestCase):
         self.file = pathlib.Path(self.folder.name) / "machine.json"
 
     def plan(self, *words, **options):
-        done = orrery("plan", *words, **options)
+        details = ["--details"] * (not {"--diff", "--fit"} & {*words})
+        done = orrery("plan", *details, *words, **options)
         self.assertEqual((done.code, done.err), (0, ""))
         return done.out
 
@@ -218,10 +219,10 @@ orrery.compile(function(b) return nn.mse(net(b.x), b.x) end, {
             self.file.write_text(json.dumps(MACHINE | memory))
             return self.plan("--machine", self.file, *PIPELINE, "microbatches=4")
         peak = max(map(int, re.findall(r"^  memory +(\d+) bytes", text(), re.MULTILINE)))
-        self.assertNotIn("does not fit", text(memory_bytes=peak))
+        self.assertIn("\n  fits    yes: ", text(memory_bytes=peak))
         self.assertRegex(text(memory_bytes=peak - 64),
-                         r"\Adoes not fit: .* on rank 0, 64 B too much: activation .*, .*\nfit: .*\n.*\nplan: ")
-        self.assertRegex(text(memory_bytes=peak // 4), r"\A(does not fit: .* on rank \d.*\n){4}.*nothing fits; .*\nplan: ")
+                         r"\Aplan: .*\n  fits    no: .* on rank 0, 64 B too much: activation .*, .*\n(.*\n)*  fit: ")
+        self.assertRegex(text(memory_bytes=peak // 4), r"\Aplan: .*\n  fits    (.* on rank.*\n +)+(.*\n)+.*nothing fits; ")
 
     def test_what_is_measured_can_be_planned_with(self):
         done = orrery("run", "-n", 2, "examples/machine.lua", f"out={self.file}", timeout=300)

@@ -36,7 +36,7 @@ class Precision(Sweeping):
     def start(self, command, stack, ranks, *words):
         script = pathlib.Path(self.folder.name) / "strategies.lua"
         script.write_text((HERE / "strategies.lua").read_text().replace("STACK", stack))
-        done = orrery(command, "-n", ranks, script, *words)
+        done = orrery(command, *["--details"] * (command == "plan"), "-n", ranks, script, *words)
         self.assertEqual(done.code, 0, done.err)
         return done.out
 
@@ -92,7 +92,7 @@ class Precision(Sweeping):
             script.write_text(source.replace("strategy.data {}", f"{{ strategy.data {{}}, {zero}, {LOW} }}"))
             for ranks in (2, 4, 64):
                 with self.subTest(stage=stage, ranks=ranks):
-                    done = orrery("plan", "-n", ranks, script, *words, f"batch={ranks}", f"microbatches={ranks}")
+                    done = orrery("plan", "--details", "-n", ranks, script, *words, f"batch={ranks}", f"microbatches={ranks}")
                     self.assertEqual(done.code, 0, done.err)
                     parameters = int(re.search(r"(\d+) parameters$", done.out, re.MULTILINE)[1])
 

@@ -29,7 +29,7 @@ class Recompute(unittest.TestCase):
         script = self.script(strategy)
         run = orrery("run", "-n", ranks, script, *WORDS)
         self.assertEqual(run.code, 0, run.err)
-        plan = orrery("plan", "-n", ranks, script, *WORDS)
+        plan = orrery("plan", "--details", "-n", ranks, script, *WORDS)
         self.assertIn("as counted" if ranks > 1 else "sends nothing", plan.out)
         return (re.search(r"^digest (\w+)$", run.out, re.M)[1],
                 int(re.search(r"arena peak +(\d+)", plan.out)[1]))

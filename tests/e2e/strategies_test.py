@@ -151,7 +151,7 @@ class Equality(Sweeping):
     def orrery(self, command, stack, ranks, *words):
         script = pathlib.Path(self.folder.name) / "strategies.lua"
         script.write_text(self.template.replace("strategy = STACK", f"strategy = {stack}"))
-        return orrery(command, "-n", ranks, script, *words)
+        return orrery(command, *["--details"] * (command == "plan"), "-n", ranks, script, *words)
 
     def plan(self, stack, ranks, *words):
         done = self.orrery("plan", stack, ranks, *words)

@@ -25,7 +25,7 @@ class Memory(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             script = pathlib.Path(folder, "zero_memory.lua")
             script.write_text((HERE / "zero_memory.lua").read_text().replace("STACK", zero))
-            done = orrery("plan", "-n", RANKS, script, f"dim={DIM}", f"vocab={VOCAB}", *words)
+            done = orrery("plan", "--details", "-n", RANKS, script, f"dim={DIM}", f"vocab={VOCAB}", *words)
         self.assertEqual(done.code, 0, done.err)
         first = done.out.split("\nrank")[1]
         found = {name: int(n) for name, n in re.findall(r"^ +([a-z ]+?) +(\d+)(?: bytes)?  ", first, re.MULTILINE)}

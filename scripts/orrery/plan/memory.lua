@@ -42,11 +42,10 @@ function M.ledger(ledger)
     ledger.parameters)
 end
 
--- By how much ranks take more than `most` bytes, and what takes it, most first; "" for those that fit.
-function M.excess(kind, most)
-  if kind.memory_bytes <= most then return "" end
-  local sums, parts = {}, {}
-  for name, bytes in pairs(kind.arena) do sums[name] = bytes end
+-- What a kind of ranks holds at its peak, most first.
+function M.parts(kind)
+  local sums, parts = { outside = kind.outside_bytes }, {}
+  for name, bytes in pairs(kind.arena) do sums[name] = (sums[name] or 0) + bytes end
   for name, bytes in pairs(kind.memory) do
     if name ~= "arena" then sums[name] = (sums[name] or 0) + bytes end
   end
@@ -58,8 +57,7 @@ function M.excess(kind, most)
     return a.name > b.name
   end)
   for i, part in ipairs(parts) do parts[i] = (" %s %s"):format(part.name, size(part.bytes)) end
-  return ("does not fit: %s of %s on %s, %s too much:%s\n"):format(size(kind.memory_bytes), size(most),
-    words.ranks(kind.ranks), size(kind.memory_bytes - most), table.concat(parts, ","))
+  return table.concat(parts, ",")
 end
 
 return M

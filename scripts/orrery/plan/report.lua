@@ -1,38 +1,13 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- The text of a planned step: time, and for each kind of ranks memory by category, every collective with its bytes and
--- cause, and what is launched. `step` is the object that docs/plan.md describes.
+-- The details of a planned step: a pipeline's schedule, and for each kind of ranks memory by category, every collective
+-- with its bytes and cause, what is launched, and where the time goes. `step` is the object that docs/plan.md
+-- describes.
 local words = require "orrery.plan.words"
 local memory, traffic = require "orrery.plan.memory", require "orrery.plan.traffic"
 local schedule = require "orrery.plan.schedule"
 
 local M = {}
-
-local function head(step)
-  local text = ("plan: %s, %s of %s"):format(words.count(step.ranks, "rank"),
-    step.microbatches == 1 and "1 microbatch" or ("%d microbatches"):format(step.microbatches),
-    words.count(-(-step.samples // step.microbatches), "sample"))
-  for _, axis in ipairs(step.mesh) do text = ("%s, axis %s %d"):format(text, axis.axis, axis.size) end
-  return text .. "\n"
-end
-
--- The time of a step, the samples or tokens a second, how much of the machine it uses, and what binds it.
-local function figures(step)
-  local rate = ("%.4g samples"):format(step.samples / step.step_seconds)
-  if step.tokens then rate = ("%s or %.4g tokens"):format(rate, step.tokens / step.step_seconds) end
-  return ("  step    %s: %s a second on the machine %s\n"):format(words.duration(step.step_seconds), rate,
-      step.machine == "assumed" and "assumed (one core a rank; --machine FILE gives another)" or step.machine)
-    .. ("  mfu     %.3g %%: %.4g model FLOP/s, of the products that one process computes\n"):format(100 * step.mfu,
-      step.model_flops_per_second)
-    .. ("  binds   %s\n"):format(step.bottleneck)
-end
-
-local function order(step)
-  if not step.order then return "" end
-  return ("  order   axis '%s' crosses hosts: with strategy.%s last in the stack (and the size of the others given), "
-    .. "the step takes %.4g s, not %.4g s\n"):format(step.order.axis, step.order.strategy, step.order.step_seconds,
-    step.step_seconds)
-end
 
 local function launches(all)
   local lines, sum = {}, { launches = 0, flops = 0, bytes = 0 }
@@ -79,9 +54,7 @@ local function kind_text(kind, step)
 end
 
 function M.text(step)
-  local parts = { head(step), step.schedule and schedule.text(step.schedule) or "" }
-  for _, remark in ipairs(step.remarks) do parts[#parts + 1] = "  " .. remark .. "\n" end
-  parts[#parts + 1] = figures(step) .. order(step)
+  local parts = { step.schedule and schedule.text(step.schedule) or "" }
   for _, kind in ipairs(step.kinds) do parts[#parts + 1] = kind_text(kind, step) end
   return table.concat(parts)
 end

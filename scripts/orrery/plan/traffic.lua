@@ -6,6 +6,24 @@ local words = require "orrery.plan.words"
 
 local M = {}
 
+-- Exchanges whose lines would be equal, as one, with the sums of their times and bytes.
+local function joined(exchanges)
+  local found, at = {}, {}
+  for _, e in ipairs(exchanges) do
+    local key = table.concat({ e.op, e.elements, e.dtype, e.origin, e.where or "", e.name, e.times, e.tensors or 0 },
+      "|")
+    local one = at[key]
+    if one then
+      one.times, one.sent_bytes = one.times + e.times, one.sent_bytes + e.sent_bytes
+    else
+      one = {}
+      for name, value in pairs(e) do one[name] = value end
+      at[key], found[#found + 1] = one, one
+    end
+  end
+  return found
+end
+
 local function exchange_text(e)
   local text = ("    %-12s %s%s  %d x %s"):format(e.name, e.times == 1 and "" or e.times .. " x ", e.op, e.elements,
     e.dtype)
@@ -25,7 +43,7 @@ local function collectives_text(traffic, what)
     lines[#lines + 1] = ("  sends   %14d bytes %s in %s%s\n"):format(sent.bytes, what,
       words.count(traffic.operations, "operation"), #traffic.sends == 1 and "" or ", " .. words.ranks(sent.ranks))
   end
-  for _, e in ipairs(traffic.exchanges) do lines[#lines + 1] = exchange_text(e) end
+  for _, e in ipairs(joined(traffic.exchanges)) do lines[#lines + 1] = exchange_text(e) end
   return table.concat(lines)
 end
 

@@ -127,7 +127,7 @@ def bubbles(work, build, ranks, microbatches):
 
 
 def bubble_of(schedule, build, ranks, microbatches):
-    words = [build / "orrery", "plan", "-n", ranks, HERE.parents[2] / "examples/pipeline.lua", f"schedule={schedule}",
+    words = [build / "orrery", "plan", "--details", "-n", ranks, HERE.parents[2] / "examples/pipeline.lua", f"schedule={schedule}",
              f"microbatches={microbatches}", "data=" + str(HERE / "bench.py")]
     text = subprocess.run(list(map(str, words)), text=True, stdout=subprocess.PIPE, check=True).stdout
     return float(re.search(r"bubble ([\d.]+) % of the step", text)[1]) / 100

@@ -55,7 +55,7 @@ class Layouts(unittest.TestCase):
         self.assertEqual(products, [["matmul", "f32[8,4000]", "batch split dim 1, tensor split dim 2, pipe at 0"],
                                     ["matmul", "f32[8,1000]", "batch split dim 1, tensor partial, pipe at 0"]])
         self.assertEqual([row[0] for row in lines["forward"] if " over " in row[0]],
-                         ["all_gather over data", "all_gather over data", "send over pipe"])
+                         ["all_gather over data", "all_gather over data", "all_reduce over tensor", "send over pipe"])
         self.assertIn(["matmul", "f32[4000,1000]", "batch partial, tensor split dim 1, pipe at 0", "sequential.1"],
                       lines["backward"])
 

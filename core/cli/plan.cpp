@@ -60,6 +60,14 @@ void add_answers(CLI::App* command, PlanChoice& asked) {
       ->excludes(steps);
 }
 
+// What is about the answer goes with no other text; --must-fit may also refuse what --json prints.
+void keep_answers_apart(CLI::App* command) {
+  for (const char* other : {"--diff", "--digest", "--layouts", "--search", "--json"})
+    for (const std::string answer : {"--details", "--next", "--steps", "--tokens", "--must-fit"})
+      if (answer != "--must-fit" || command->get_option(other)->get_name() != "--json")
+        command->get_option(answer)->excludes(command->get_option(other));
+}
+
 }  // namespace
 
 void add_plan(CLI::App& app, int& exit_code) {
@@ -124,6 +132,7 @@ Examples:
       ->check(CLI::NonNegativeNumber)
       ->needs(search)
       ->capture_default_str();
+  keep_answers_apart(command);
   command->callback([choice, asked, command, &exit_code] {
     const Watchdog watchdog = watch_plugins();
     check_ranks(choice->ranks);

@@ -23,7 +23,8 @@ struct TimePart {
 struct Figures {
   double model_flops = 0;  // of the products of the model on one process
   double mfu = 0;          // of what all ranks could compute in the step's time: 0 to 1
-  // The same as papers count it: FLOPs of the model by convention, of the maker's peak; 0: not known.
+  // The same as papers count it: FLOPs of the model by convention, of the maker's peak; 0: not
+  // known.
   double nominal_mfu = 0;
   std::vector<TimePart> parts;  // largest first
 };

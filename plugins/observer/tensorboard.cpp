@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // An event file of TensorBoard in the run directory, written by rank 0: every metric of a step as a
-// scalar, the facts of the run as a text, what the script was given as hyperparameters, and what the
-// script records. --observe
-// tensorboard=histograms:100 adds, after every 100th step, a histogram of each parameter as rank 0
-// holds it, and of its gradient.
+// scalar, the facts of the run as a text, what the script was given as hyperparameters, and what
+// the script records. --observe tensorboard=histograms:100 adds, after every 100th step, a
+// histogram of each parameter as rank 0 holds it, and of its gradient.
 #include <unistd.h>
 
 #include <algorithm>

@@ -7,7 +7,8 @@
 //   Record: num 1, history 2, summary 3, config 5, run 17, exit 18, header 21
 //   HistoryRecord: item 1 = { nested_key 2, value_json 16 }, step 2 = { num 1 }
 //   SummaryRecord, ConfigRecord: update 1 = { key 1 or nested_key 2, value_json 16 }
-//   RunRecord: run_id 1, project 3, config 4, display_name 8, host 13, start_time 17 = { seconds 1 }
+//   RunRecord: run_id 1, project 3, config 4, display_name 8, host 13,
+//              start_time 17 = { seconds 1 }
 //   RunExitRecord: exit_code 1, runtime 2
 //   HeaderRecord: version_info 1 = { producer 1, min_consumer 2 }
 #include <unistd.h>

@@ -30,7 +30,7 @@ class Plan(unittest.TestCase):
         self.file = pathlib.Path(self.folder.name) / "machine.json"
 
     def plan(self, *words, **options):
-        details = ["--details"] * (not {"--diff", "--fit"} & {*words})
+        details = ["--details"] * (not {"--diff", "--fit", "--json", "--digest", "--layouts", "--search"} & {*words})
         done = orrery("plan", *details, *words, **options)
         self.assertEqual((done.code, done.err), (0, ""))
         return done.out

@@ -137,7 +137,7 @@ class DefaultDirectory(unittest.TestCase):
         (self.root / "wait.lua").write_text(TRAIN.replace("for i = 1, o.steps do", 'while true do local i = 1 io.open("stepped", "w"):close()'))
         job = Job("run", "wait.lua", cwd=self.root, **RECORDED)
         self.addCleanup(job.end)
-        wait_for((self.root / "stepped").exists, 60)
+        wait_for(lambda: (self.root / "stepped").exists() and (self.root / "runs").exists(), 60)
         job.process.send_signal(signal.SIGTERM)
         job.finish()
         [place] = list((self.root / "runs").iterdir())

@@ -90,13 +90,11 @@ void RandomTraining::attempt(Body body) {
 ValueId RandomTraining::state(const std::string& kind, const Type& type, Role role, double lo,
                               double hi) {
   auto s = std::make_shared<State>();
-  s->name = kind + std::to_string(names_.size()), s->type = type, s->role = role,
-  s->site = p_.site();
+  s->name = kind + std::to_string(n_states_++), s->type = type, s->role = role, s->site = p_.site();
   HostTensor t = HostTensor::make(type);
   for (int64_t i = 0; i < type.elements(); ++i)
     t.data<float>()[i] = static_cast<float>(number(lo, hi));
   s->initial = Initial::of_data(t);
-  names_.push_back(s->name);
   if (role == Role::param) params_.push_back(s);
   return p_.state_value(s);
 }
@@ -369,7 +367,7 @@ ValueId RandomTraining::optimize(const std::shared_ptr<State>& param, ValueId va
     auto s = std::make_shared<State>();
     s->name = std::string("optim.") + param->name + name, s->type = param->type,
     s->role = Role::state;
-    names_.push_back(s->name);
+    ++n_states_;
     ValueId old = p_.state_value(s);
     ValueId next =
         f(ORR_FN_ADD, {f(ORR_FN_MUL, {old, num(keep)}), f(ORR_FN_MUL, {now, num(1 - keep)})});

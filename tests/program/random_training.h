@@ -23,7 +23,6 @@ class RandomTraining {
   const Program& program() const { return p_; }
   const Named& fields() const { return fields_; }
   const Named& scalars() const { return scalars_; }
-  const std::vector<std::string>& states() const { return names_; }
   int64_t batch() const { return batch_; }
   // Errors of ops that were refused while the step was written, which went on without them.
   const std::vector<std::string>& refused() const { return refused_; }
@@ -69,7 +68,8 @@ class RandomTraining {
   bool smooth_ = true;
   std::vector<ValueId> sharded_, shared_, sums_, means_;  // reals, f32
   std::vector<std::shared_ptr<orrery::State>> params_;
-  std::vector<std::string> names_, refused_;
+  size_t n_states_ = 0;
+  std::vector<std::string> refused_;
   Named fields_, scalars_;
 };
 

@@ -365,6 +365,7 @@ Bytes SideBySide::state(const std::string& name) const {
         known[i] = 1;
       }
     }
+  if (!whole.bytes) fail(ORR_FAILED, "no rank holds '{}'", name);
   return *whole.bytes;
 }
 

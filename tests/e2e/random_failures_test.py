@@ -139,8 +139,9 @@ class Blow:
             yield f"survivors ended after {self.seconds:.1f} s, the last had begun after {self.late:.1f}"
         if self.job.code == 0 or self.orphans:
             yield f"exit code {self.job.code}, left: {self.orphans}"
-        # Before MPI has started the ranks do not know of each other, and MPI's own words are all there is.
-        if self.backend.launcher and re.search(r"MPI_Init_thread\(.*failed", said):
+        # Before MPI has started the ranks do not know of each other, and MPI's own words are all there is: a rank's, or
+        # those of MPICH's launcher, which ends all when a rank is lost while it answers that one (PMI).
+        if self.backend.launcher and re.search(r"MPI_Init_thread\(.*failed|PMI handler returned error", said):
             return
         # MPI's launchers may end the guard that would say so, when survivors have named the rank before it.
         if killed and not self.is_told() and not (self.backend.launcher and f"rank {self.victim} died" in said):

@@ -28,10 +28,11 @@ local function uses_of(draft, unit_of, o)
     return t[key]
   end
   for _, op in ipairs(ops_of(draft)) do
-    local inputs = draft:inputs(op)
+    local inputs, seen = draft:inputs(op), {}
     for _, value in ipairs(inputs) do
       local id = unit_of[value] and value or op.runs == "backward" and casts[value]
-      if id then
+      if id and not seen[value] then -- what is read several times is replaced once
+        seen[value] = true
         local chunk = o.each and op.chunk or 0
         local place, unit = op.runs .. chunk, chunk .. "/" .. unit_of[id]
         if not lists[place] then lists[#lists + 1] = at(lists, place) end

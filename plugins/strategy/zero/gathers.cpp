@@ -57,7 +57,9 @@ class Writer {
     for (auto& [number, op] : ops) {
       const auto& [value, info] = op;
       const std::vector<int32_t> in = p_.inputs(value);
-      for (int32_t v : in) {
+      for (auto at = in.begin(); at != in.end(); ++at) {
+        const int32_t v = *at;
+        if (std::count(in.begin(), at, v)) continue;  // read several times, replaced once
         if (unit_of_.count(v)) note(info, {value, v, v, info.chunk});
         const auto cast = casts_.find(v);
         if (cast != casts_.end() && how_.reshard && info.runs == ORR_PHASE_BACKWARD)

@@ -50,8 +50,11 @@ def of_seed(seed, folder):
 def found(cases):
     """Digests by name."""
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        # The examples would read the sources, of which the characters are their vocabulary.
+        text = pathlib.Path(folder) / "text.txt"
+        text.write_text("".join(map(chr, range(32, 127))) * 200)
         seeds = {str(seed): pool.submit(of_seed, seed, folder) for seed in range(cases)}
-        return ({name: digest(ranks, EXAMPLES / word) for name, (ranks, word) in WRITTEN.items()}
+        return ({name: digest(ranks, EXAMPLES / word, f"data={text}") for name, (ranks, word) in WRITTEN.items()}
                 | {seed: one.result() for seed, one in seeds.items()})
 
 

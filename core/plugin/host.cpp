@@ -86,6 +86,16 @@ void log(int32_t level, const char* message) {
   spdlog::log(levels[level < 0 ? 0 : level > 3 ? 3 : level], "{}", line);
 }
 
+// What the standard library says of memory or threads that cannot be had, in words; more may
+// follow.
+std::string in_words(const std::string& message) {
+  static const std::pair<std::string, std::string (*)()> known[] = {
+      {"std::bad_alloc", out_of_memory}, {"Resource temporarily unavailable", out_of_threads}};
+  for (const auto& [theirs, ours] : known)
+    if (message.starts_with(theirs)) return ours() + message.substr(theirs.size());
+  return message;
+}
+
 const orr_host table = {
     sizeof(orr_host), error, error_code, error_message, error_release, log, services::parallel_for,
     services::threads};
@@ -98,8 +108,7 @@ void check(orr_status* status) { check(status, ""); }
 
 void check(orr_status* status, const std::string& prefix) {
   if (!status) return;
-  std::string message = error_message(status);
-  if (message == "std::bad_alloc") message = out_of_memory();  // what() of the exception
+  std::string message = in_words(error_message(status));
   if (message.empty()) message = "no message";  // of a plugin that gives none; the judge sees that
   Error thrown(error_code(status), prefix.empty() ? message : prefix + ": " + message);
   error_release(status);

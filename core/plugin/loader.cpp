@@ -11,6 +11,7 @@
 #include <deque>
 #include <string>
 
+#include "base/machine.h"
 #include "plugin/host.h"
 #include "plugin/inside.h"
 
@@ -71,6 +72,7 @@ std::string reason_of(std::string text) {
     return text + "; link it with -Wl,-z,defs against what it uses";
   if (text.find("cannot open shared object file") != std::string::npos)
     return text + "; install the package that has this library";
+  if (text.find("failed to map segment") != std::string::npos) return text + "; " + memory_bound();
   return text;
 }
 

@@ -59,7 +59,8 @@ class Emitter {
       }
       for (const Use& use : before_[static_cast<OpId>(i)]) gather(use);
       if (op.twin != kNone) op.twin = moved[at(op.twin)];
-      for (ValueId& v : op.in) v = whole_for(static_cast<OpId>(i), v);
+      for (ValueId& v : op.in)
+        v = unshard_.read_by(static_cast<OpId>(i), whole_for(static_cast<OpId>(i), v));
       moved[i] = static_cast<OpId>(to_.ops().size());
       to_.append(std::move(op));
       for (Scatter* s : after_[static_cast<OpId>(i)]) scatter(*s);

@@ -2,6 +2,7 @@
 #include "partition/shard/unshard.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 
 #include "base/error.h"
@@ -23,6 +24,18 @@ Unshard::Unshard(const Program& from, const Mesh& mesh, int rank, const std::vec
     : from_(from), mesh_(mesh), rank_(rank), units_(units), once_(once), on_shards_(from, units) {
   for (size_t i = 0; i < from.ops().size(); ++i) {
     const Op& op = from.ops()[i];
+    if (op.phase == Phase::update || op.kind == "unshard" || !once[i]) continue;
+    for (ValueId v : op.in)
+      if (const OpId maker = from.value(v).producer;
+          maker != kNone && is_each(op_at(maker)) && on_shards_.of(op_at(maker).in[0]))
+        once_value_[v] = kNone;
+  }
+  find_groups();
+}
+
+void Unshard::find_groups() {
+  for (size_t i = 0; i < from_.ops().size(); ++i) {
+    const Op& op = from_.ops()[i];
     if (!gathers(op)) continue;
     if (on_shards_.of(op.in[0]))
       groups_[group_of(static_cast<OpId>(i))].push_back(static_cast<OpId>(i));
@@ -35,13 +48,23 @@ Unshard::Unshard(const Program& from, const Mesh& mesh, int rank, const std::vec
   });
 }
 
+// Whether the op gathers for each microbatch.
+bool Unshard::is_each(const Op& unshard) const {
+  return gathers(unshard) && mesh_.one_by_one && attr_int(unshard.attrs, "each", 0) != 0;
+}
+
+ValueId Unshard::read_by(OpId op, ValueId v) const {
+  const auto found = once_value_.find(v);
+  return once_[at(op)] && found != once_value_.end() ? found->second : v;
+}
+
 bool Unshard::takes(OpId op) const {
   return on_shards_.computes(op) || (gathers(op_at(op)) && on_shards_.of(op_at(op).in[0]));
 }
 
 Unshard::Group Unshard::group_of(OpId id) const {
   const Op& op = op_at(id);
-  const bool each = mesh_.one_by_one && attr_int(op.attrs, "each", 0) != 0 && !once_[at(id)];
+  const bool each = is_each(op);
   return {op.phase,
           each,
           each ? op.stage : 0,
@@ -76,9 +99,19 @@ void Unshard::emit(OpId op, Program& to) {
   if (!gathers(op_at(op))) return;
   const auto group = groups_.find(group_of(op));
   if (group == groups_.end()) return;  // the first of them has brought all, or nobody reads them
-  std::vector<OpId> ops = std::move(group->second);
+  std::vector<OpId> ops = std::move(group->second), read_once;
+  const bool each = group->first.each;
+  groups_.erase(group);
   std::stable_sort(ops.begin(), ops.end(),
                    [&](OpId a, OpId b) { return place_of(a) < place_of(b); });
+  std::copy_if(ops.begin(), ops.end(), std::back_inserter(read_once),
+               [&](OpId member) { return once_value_.count(op_at(member).out[0]) > 0; });
+  if (each && !read_once.empty()) gather(read_once, false, to);
+  gather(ops, each, to);
+}
+
+// Gathers what these ops, in the order of place_of, are to gather.
+void Unshard::gather(const std::vector<OpId>& ops, bool each, Program& to) {
   std::vector<Pieces> pieces;
   std::map<ValueId, size_t> sent;  // what several ops gather is sent once
   for (OpId member : ops) {
@@ -87,20 +120,23 @@ void Unshard::emit(OpId op, Program& to) {
       pieces.push_back({{shard_of(v, to)}, on_shards_.cuts(*on_shards_.of(v))});
   }
   const Op& first = op_at(ops[0]);
-  const Unit& unit = units_[on_shards_.of(first.in[0])->unit];
   to.set_site(first.site);
   const std::vector<ValueId> wholes =
-      gather_together(to, pieces, group->first.dtype, among(unit.how, mesh_, rank_),
-                      {.awaited = true, .each = group->first.each});
+      gather_together(to, pieces, from_.type(first.out[0]).dtype,
+                      among(units_[on_shards_.of(first.in[0])->unit].how, mesh_, rank_),
+                      {.awaited = true, .each = each});
   for (OpId member : ops) {
-    const ValueId out = op_at(member).out[0];
+    const ValueId whole = wholes[sent.at(op_at(member).in[0])], out = op_at(member).out[0];
+    if (const auto once = once_value_.find(out); !each && once != once_value_.end()) {
+      once->second = build::reshape(to, whole, from_.type(out).dims);
+      continue;
+    }
     Op shown;
-    shown.kind = "reshape", shown.in = {wholes[sent.at(op_at(member).in[0])]}, shown.out = {out};
+    shown.kind = "reshape", shown.in = {whole}, shown.out = {out};
     shown.attrs = {{"dims", from_.type(out).dims}};
     shown.phase = to.phase(), shown.site = first.site, shown.stage = first.stage;
     to.append(std::move(shown));
   }
-  groups_.erase(group);
 }
 
 // In this order the pieces of one list of parameters lie behind each other (gather_together).

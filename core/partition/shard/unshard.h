@@ -24,6 +24,9 @@ class Unshard {
   // its group the whole exchange. Ops that are computed on pieces are appended where they are
   // needed. REQUIRES: takes(op).
   void emit(OpId op, Program& to);
+  // What op reads in place of v: where v is gathered for each microbatch and the op runs once
+  // (needed_once), what was gathered once beside it.
+  ValueId read_by(OpId op, ValueId v) const;
 
  private:
   struct Group {
@@ -38,6 +41,9 @@ class Unshard {
   };
 
   const Op& op_at(OpId op) const { return from_.ops()[static_cast<size_t>(op)]; }
+  void find_groups();
+  bool is_each(const Op& unshard) const;
+  void gather(const std::vector<OpId>& ops, bool each, Program& to);
   Group group_of(OpId op) const;
   void check(const Op& op) const;
   ValueId shard_of(ValueId v, Program& to);
@@ -53,6 +59,7 @@ class Unshard {
   const std::vector<bool>& once_;
   OnShards on_shards_;
   std::map<Group, std::vector<OpId>> groups_;
+  std::map<ValueId, ValueId> once_value_;  // read_by, by what is gathered for each microbatch
   // By value and phase: this rank's piece; kNone if it has no element.
   std::map<std::pair<ValueId, Phase>, ValueId> shards_;
 };

@@ -59,7 +59,9 @@ class Invented(unittest.TestCase):
         script.write_text((HERE / model).read_text().replace("strategy = STACK", f"strategy = {stack}"))
         done = orrery("plan", "--details", "-n", 2, script, **self.variables)
         self.assertEqual(done.code, 0, done.err)
-        return re.sub(rf"{re.escape(model)}:\d+", model, done.out)
+        # What to try next is said by the strategies' names.
+        told = re.sub(r"^  next .*\n(?: {10}.*\n)*", "", done.out, flags=re.MULTILINE)
+        return re.sub(rf"{re.escape(model)}:\d+", model, told)
 
     def test_every_strategy_is_here(self):
         called = {name for stack, _ in STACKS for name in CALL.findall(stack)}

@@ -88,7 +88,7 @@ void log(int32_t level, const char* message) {
 
 // What the standard library says of memory or threads that cannot be had, in words; more may
 // follow.
-std::string in_words(const std::string& message) {
+std::string readable(const std::string& message) {
   static const std::pair<std::string, std::string (*)()> known[] = {
       {"std::bad_alloc", out_of_memory}, {"Resource temporarily unavailable", out_of_threads}};
   for (const auto& [theirs, ours] : known)
@@ -108,7 +108,7 @@ void check(orr_status* status) { check(status, ""); }
 
 void check(orr_status* status, const std::string& prefix) {
   if (!status) return;
-  std::string message = in_words(error_message(status));
+  std::string message = readable(error_message(status));
   if (message.empty()) message = "no message";  // of a plugin that gives none; the judge sees that
   Error thrown(error_code(status), prefix.empty() ? message : prefix + ": " + message);
   error_release(status);

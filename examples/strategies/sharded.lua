@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- Parameters that lie in pieces, and are gathered unit by unit: before the op of forward that first reads one of a unit's
--- parameters, and again for backward. fsdp.lua and zeropp.lua say how a unit is gathered.
+-- Parameters of which each rank has a shard, gathered unit by unit: before the op of forward that first reads one of a
+-- unit's parameters, and again for backward. fsdp.lua and zeropp.lua say how a unit is gathered.
 
 -- The ops of forward and backward in their order, each as one of the values that it makes.
 local function ops_of(draft)

@@ -22,6 +22,10 @@
 // Two that move nothing: vary(x) is x as a value of each coordinate's own; coordinate() is this
 // rank's own, an i64 scalar (int "ranks": how many there are).
 //
+// unshard(x) names no axis: it is x, whole on every rank from there on. Where ranks have shards of
+// x, a pass makes an all_gather of it (partition/shard/unshard.h), elsewhere it is the identity.
+// Ints "group" and "each" are a strategy's: what travels together, and whether for each microbatch.
+//
 // Gradients. The cotangent of a value that is one for all ranks is one for all, that of a varying
 // value varies. So vary and the sum of all_reduce are each other's gradient, and what a rank
 // gathered gives back its own part of the summed cotangent.

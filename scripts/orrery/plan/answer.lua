@@ -19,12 +19,12 @@ end
 
 local function named(name, text) return ("  %-7s %s\n"):format(name, text) end
 
--- The time of a step as a range, of published steps where the machine file says how far those were from their plans.
+-- The time of a step as a range, where the machine's file says how far steps were from their plans, on what it knows.
 local function range(step)
   local error = step.machine_says and step.machine_says.figures.time_error
   if not error then return "" end
-  return named("range", ("%s to %s: steps that others have published, and to which no rate was fitted, took "
-    .. "within %.0f %% of their plans"):format(words.duration(step.step_seconds / (1 + error)),
+  local text = "%s to %s: the machine's file has an error of %.0f %%; docs/plan.md says on which steps"
+  return named("range", text:format(words.duration(step.step_seconds / (1 + error)),
     words.duration(step.step_seconds / (1 - error)), 100 * error))
 end
 

@@ -76,7 +76,7 @@ void copy_other(const std::shared_ptr<State>& state) {
     return set_initial(state);
   }
   if (other.parts != state->parts || !other.coordinate_of.empty() || other.part != state->part)
-    return write_state(*state, read_state(other));
+    return fill_state(*state, read_state(other));
   std::vector<std::byte> part(state->part.type(state->type).bytes());
   read_part(other, part.data());
   write_part(*state, part.data());
@@ -96,7 +96,7 @@ void draw_part(State& state) {
 
 void set_initial(const std::shared_ptr<State>& state) {
   switch (state->initial.kind) {
-    case Initial::data: return write_state(*state, state->initial.tensor);
+    case Initial::data: return fill_state(*state, state->initial.tensor);
     case Initial::stored: return state->initial.read(*state);
     case Initial::like: return copy_other(state);
     case Initial::uniform:

@@ -258,8 +258,7 @@ void hold(const HeldParts& parts, const std::vector<FlatBuffer>& flat_buffers, i
     if (moved == moving.end()) {
       set_initial(s);
     } else {
-      write_state(*s, moved->second);
-      --s->version;  // it has the value that it had, on this rank as on those without a part
+      fill_state(*s, moved->second);
     }
   }
   for (auto& s : loaded) s->initial.read(*s);
@@ -329,11 +328,11 @@ void make_copy(State& copy) {
   for (size_t i = 0; i < static_cast<size_t>(of.type.elements()); ++i)
     write_element(copy.type.dtype, rounded.bytes->data() + i * to,
                   read_element(of.type.dtype, value.bytes->data() + i * from));
-  write_state(copy, rounded);
+  fill_state(copy, rounded);
   copy.version = of.version;
 }
 
-void write_state(State& state, const HostTensor& value) {
+void fill_state(State& state, const HostTensor& value) {
   Runtime::get().settle();
   if (value.type != state.type)
     fail(ORR_INVALID, "state '{}' is {}, the value given {}", state.name, to_string(state.type),
@@ -346,6 +345,10 @@ void write_state(State& state, const HostTensor& value) {
   } else {
     take_part(value, state.part, state_address(state));
   }
+}
+
+void write_state(State& state, const HostTensor& value) {
+  fill_state(state, value);
   ++state.version;
 }
 

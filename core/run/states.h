@@ -45,6 +45,10 @@ void read_part(const State& state, std::byte* to);
 void write_part(const State& state, const std::byte* from);
 // This rank's part where it lies, if the host can access that, or a copy of it in `copy`.
 const std::byte* part_in_memory(const State& state, std::vector<std::byte>& copy);
+// As write_state, where the value is one that the state is to have had already: its first value, or
+// the one that it has where it lies differently from now on. Its version stays, as it does on ranks
+// without a part.
+void fill_state(State& state, const HostTensor& value);
 // Gives a compute copy the value that its parameter has now. Collective where that lies in pieces.
 void make_copy(State& copy);
 // REQUIRES: the state has memory or a file, zeroed.

@@ -92,6 +92,22 @@ elseif args.case == "data" then
     { params = model, optimizer = optim.sgd {}, strategy = strategy.data {}, microbatches = n })
   run:step(batch_of(1, 8))
   run:step(batch_of(1 + world.rank, 8))
+elseif args.case == "collected" then
+  -- A constant that another run has used on one rank alone, because its garbage was collected on the others.
+  local shift = orrery.tensor({ 0.5, -0.25, 1, 2 }, "f32")
+  local function trained()
+    local model = Net()
+    local run = orrery.compile(function(b) return (model(b.x) + shift):mean() end,
+      { params = model, optimizer = optim.sgd {}, strategy = strategy.data {}, microbatches = n })
+    run:step(batch_of(1, 8))
+    return run
+  end
+  local kept = trained() -- luacheck: ignore
+  if world.rank > 0 then
+    kept = nil
+    for _ = 1, 2 do collectgarbage() end
+  end
+  trained()
 elseif args.case == "extra" then
   local extra = world.rank == 1 and nn.linear(2, 2) -- luacheck: ignore
   local model = Net()

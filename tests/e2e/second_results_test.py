@@ -40,9 +40,11 @@ class SecondResults(unittest.TestCase):
                      "eval wide f32[12,3] "):
             self.assertIn("\n" + line, "\n" + expected)
 
-    def test_parameters_that_begin_otherwise_may_be_made_equal(self):
-        done = orrery("run", "-n", 2, SCRIPT, "case=broadcast")
-        self.assertEqual(done.code, 0, done.err)
+    def test_parameters_that_begin_alike(self):
+        for case in ("broadcast", "collected"):
+            with self.subTest(case=case):
+                done = orrery("run", "-n", 2, SCRIPT, f"case={case}")
+                self.assertEqual(done.code, 0, done.err)
 
     def test_refused(self):
         for case, place, text in (("served", "orrery.compile(function(b)", "'best' is i64[9]"),

@@ -312,7 +312,8 @@ class Batch(unittest.TestCase):
         (self.own / "out").unlink(missing_ok=True)
         done = self.in_box(f"""cd {self.own}
             job=$(sbatch --parsable {options} -o {self.own}/out {RECIPES}/slurm/{recipe} {self.words} {words})
-            saved() {{ for _ in {{1..600}}; do [ -e checkpoints/step-00000010 ] && return; sleep 0.05; done; }}
+            whole=checkpoints/step-00000010/checkpoint.json # is written when all else is
+            saved() {{ for _ in {{1..600}}; do [ -e $whole ] && return; sleep 0.05; done; }}
             {meanwhile}
             for _ in {{1..1200}}; do squeue -h -j $job -o %T | grep -q . || break; sleep 0.1; done
             scontrol show job $job""")

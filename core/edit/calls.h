@@ -36,8 +36,8 @@ Attr attr_of(const orr_attr&);
 Op op_of(orr_program*, const orr_op_desc&);
 // Copies as many as fit, and returns how many there are.
 int32_t copied(const std::vector<int32_t>& from, int32_t* to, int32_t capacity);
-// Appends the op, copies the ids of its results to `out` as `copied` does, and returns how many
-// there are.
+// Appends the op, or what a plugin writes that brings it, copies the ids of its results to `out` as
+// `copied` does, and returns how many there are.
 int32_t append(orr_program*, Op op, int32_t* out, int32_t capacity);
 
 // A copy of the hook, which calls its `release` when the last user of the copy is gone.

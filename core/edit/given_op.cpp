@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "edit/calls.h"
 #include "edit/edit_table.h"
+#include "edit/plugin_ops.h"
 #include "program/build_comm.h"
 #include "program/op.h"
 
@@ -72,7 +73,8 @@ Op op_of(orr_program* e, const orr_op_desc& desc) {
   Op op;
   if (!desc.kind) fail(ORR_INVALID, "an op has no kind: its `kind` is NULL");
   op.kind = desc.kind, op.phase = e->program->phase(), op.site = e->program->site();
-  op_def(op.kind);
+  const bool plugin = find_plugin_op(op.kind);
+  if (!plugin) op_def(op.kind);
   check_list(op.kind, "inputs", desc.n_in, desc.in);
   check_list(op.kind, "attributes", desc.n_attrs, desc.attrs);
   for (int32_t i = 0; i < desc.n_in; ++i) {
@@ -84,7 +86,7 @@ Op op_of(orr_program* e, const orr_op_desc& desc) {
     if (!attr.name) fail(ORR_INVALID, "{}: attribute {} has no name", op.kind, i);
     op.attrs.set(attr.name, attr_of(attr));
   }
-  if (is_exchange(op.kind)) {
+  if (!plugin && is_exchange(op.kind)) {
     op.attrs.set("origin", e->strategy);
     e->program->axis_size(attr_text(op.attrs, "axis", ""));
   }

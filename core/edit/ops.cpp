@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "edit/edit_table.h"
+#include "edit/plugin_ops.h"
 #include "plugin/host.h"
 #include "program/build_comm.h"
 #include "program/op.h"
@@ -19,6 +20,9 @@ int32_t copied(const std::vector<int32_t>& from, int32_t* to, int32_t capacity) 
 }
 
 int32_t append(orr_program* e, Op op, int32_t* out, int32_t capacity) {
+  if (const PluginOp* plugin = find_plugin_op(op.kind))
+    return copied(add_plugin_op(*e->program, *plugin, options_given(*plugin, op.attrs), op.in), out,
+                  capacity);
   e->program->append(std::move(op));
   return copied(e->program->ops().back().out, out, capacity);
 }

@@ -5,8 +5,10 @@
 #include <cctype>
 #include <memory>
 #include <stdexcept>
+#include <unordered_set>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "edit/calls.h"
 #include "edit/edit_table.h"
 #include "lower/abi_op.h"
@@ -35,12 +37,17 @@ PluginOp described(const std::string& plugin, int32_t number) {
   if (!is_name(info.name))
     fail(ORR_INVALID, "{}: its name '{}' is none of letters, digits and _", who,
          info.name ? info.name : "");
-  if (info.n_in < 1 || info.n_options < 0 || (info.n_options > 0 && !info.options))
-    fail(ORR_INVALID, "{}: {} inputs and {} options cannot be", who, info.n_in, info.n_options);
+  if (info.n_in < 1 || info.n_out < 0 || info.n_options < 0 ||
+      (info.n_options > 0 && !info.options))
+    fail(ORR_INVALID, "{}: {} inputs, {} results and {} options cannot be", who, info.n_in,
+         info.n_out, info.n_options);
+  if (info.kernel < 0 || info.kernel > 2)
+    fail(ORR_INVALID, "{}: kernel is {}, expected 0, 1 or 2", who, info.kernel);
   PluginOp op;
   op.name = info.name, op.summary = info.summary ? info.summary : "", op.plugin = plugin;
   op.number = number, op.n_in = info.n_in, op.n_examples = info.n_examples;
-  op.gradient = info.gradient != 0, op.kernel = info.kernel != 0;
+  op.n_out = std::max(info.n_out, 1);
+  op.gradient = info.gradient != 0, op.kernel = info.kernel != 0, op.known = info.kernel != 1;
   for (int32_t i = 0; i < info.n_options; ++i) {
     const orr_attr& option = info.options[i];
     if (!is_name(option.name) || option.type < ORR_ATTR_INT || option.type > ORR_ATTR_TEXT)
@@ -71,7 +78,7 @@ orr_status* write_op(orr_program* e, const orr_op_desc* desc, int32_t* out, int3
                      int32_t* n) {
   return guarded([&] {
     Op op = edit::op_of(e, *desc);
-    check_writable(op);
+    if (!find_plugin_op(op.kind)) check_writable(op);
     *n = edit::append(e, std::move(op), out, capacity);
   });
 }
@@ -100,7 +107,8 @@ struct Call {
     for (const Type& t : in) types.push_back(Strided::contiguous(t).abi());
     for (size_t i = 0; i < options.size(); ++i)
       attrs.push_back(abi_attr(op.options[i].first, options[i]));
-    abi = {sizeof abi, op.n_in, static_cast<int32_t>(attrs.size()), types.data(), attrs.data()};
+    abi = {sizeof abi, op.n_in, static_cast<int32_t>(attrs.size()), types.data(), attrs.data(),
+           op.n_out,   0};
   }
   Call(const Call&) = delete;
 
@@ -118,32 +126,42 @@ void check_made(const Program& p, ValueId v, const std::string& who) {
     p.fail_here(fmt::format("{} gave the value {}, which there is not", who, v));
 }
 
-Type shape_of(const Call& call, const std::string& who) {
-  orr_tensor shape{};
-  check(call.api().shape(call.api().self, call.op.number, &call.abi, &shape), who);
-  return type_from(shape, who + ": shape");
+std::vector<Type> shapes_of(const Call& call, const std::string& who) {
+  std::vector<orr_tensor> shapes(static_cast<size_t>(call.op.n_out));
+  check(call.api().shape(call.api().self, call.op.number, &call.abi, shapes.data()), who);
+  std::vector<Type> types;
+  for (const orr_tensor& each : shapes) types.push_back(type_from(each, who + ": shape"));
+  return types;
 }
 
-ValueId forward(Program& p, const Call& call, const std::vector<ValueId>& in) {
+std::vector<ValueId> forward(Program& p, const Call& call, const std::vector<ValueId>& in) {
   const std::string who = p.site().prefix() + "ops." + call.op.name;
-  const Type want = shape_of(call, who);
+  const std::vector<Type> want = shapes_of(call, who);
   orr_program e{&p, nullptr, "", nullptr, nullptr, false};
-  ValueId y = kNone;
-  check(call.api().forward(call.api().self, call.op.number, &call.abi, &e, &writer, in.data(), &y),
+  std::vector<ValueId> made(want.size(), kNone);
+  check(call.api().forward(call.api().self, call.op.number, &call.abi, &e, &writer, in.data(),
+                           made.data()),
         who);
-  check_made(p, y, "ops." + call.op.name + ": forward");
-  if (p.type(y) != want)
-    p.fail_here(fmt::format("ops.{}: shape says {}, but forward made {}", call.op.name,
-                            to_string(want), to_string(p.type(y))));
-  return y;
+  for (size_t i = 0; i < made.size(); ++i) {
+    check_made(p, made[i], "ops." + call.op.name + ": forward");
+    if (p.type(made[i]) != want[i])
+      p.fail_here(fmt::format("ops.{}: shape says {}, but forward made {}{}", call.op.name,
+                              to_string(want[i]), to_string(p.type(made[i])),
+                              made.size() > 1 ? fmt::format(" as result {}", i + 1) : ""));
+  }
+  return made;
 }
 
+// The cotangents of the inputs, of those of the results; kNone: 0.
 std::vector<ValueId> backward(Program& p, const Call& call, const std::vector<ValueId>& in,
-                              ValueId y, ValueId dy) {
+                              const std::vector<ValueId>& y, const std::vector<ValueId>& dy) {
   orr_program e{&p, nullptr, "", nullptr, nullptr, false};
   std::vector<ValueId> dx(in.size(), kNone);
-  check(call.api().backward(call.api().self, call.op.number, &call.abi, &e, &writer, in.data(), y,
-                            dy, dx.data()),
+  const orr_op_api& api = call.api();
+  check(y.size() == 1 ? api.backward(api.self, call.op.number, &call.abi, &e, &writer, in.data(),
+                                     y[0], dy[0], dx.data())
+                      : api.backward_of(api.self, call.op.number, &call.abi, &e, &writer, in.data(),
+                                        y.data(), dy.data(), dx.data()),
         p.site().prefix() + "ops." + call.op.name + ": backward");
   for (size_t i = 0; i < in.size(); ++i) {
     if (dx[i] == kNone) continue;
@@ -178,21 +196,25 @@ std::vector<int> factors_of(const Call& call, int32_t input, size_t rank) {
   return {found.begin(), found.end()};
 }
 
-// Checks that each factor of an input belongs to a dim of the result, of equal extent.
+// Whether a factor belongs to a dim of this result, of this extent.
+bool has_factor(const std::vector<int>& factors, const Type& result, int factor, int64_t extent) {
+  const auto at = std::find(factors.begin(), factors.end(), factor);
+  return at != factors.end() && result.dims[static_cast<size_t>(at - factors.begin())] == extent;
+}
+
+// Checks that each factor of an input belongs to a dim of each result, of equal extent.
 void check_factors(const Call& call, const Sharding& s, const std::vector<Type>& in,
-                   const Type& out) {
+                   const std::vector<Type>& out) {
   for (size_t i = 0; i < in.size(); ++i)
-    for (size_t d = 0; d < s.in[i].size(); ++d) {
-      const int factor = s.in[i][d];
-      const auto at = std::find(s.out[0].begin(), s.out[0].end(), factor);
-      const bool fits = at != s.out[0].end() &&
-                        in[i].dims[d] == out.dims[static_cast<size_t>(at - s.out[0].begin())];
-      if (factor != kNone && !fits)
-        fail(ORR_INVALID,
-             "ops.{}: factors say that dim {} of input {} is cut by factor {}, which is no dim of "
-             "the result as long",
-             call.op.name, d + 1, i + 1, factor);
-    }
+    for (size_t d = 0; d < s.in[i].size(); ++d)
+      for (size_t j = 0; j < out.size(); ++j)
+        if (const int factor = s.in[i][d];
+            factor != kNone && !has_factor(s.out[j], out[j], factor, in[i].dims[d]))
+          fail(ORR_INVALID,
+               "ops.{}: factors say that dim {} of input {} is cut by factor {}, which is no dim "
+               "of {} as long",
+               call.op.name, d + 1, i + 1, factor,
+               out.size() > 1 ? fmt::format("result {}", j + 1) : "the result");
 }
 
 Sharding sharding_of(const PluginOp& op, const OpArgs& args, const std::vector<Type>& out) {
@@ -200,8 +222,9 @@ Sharding sharding_of(const PluginOp& op, const OpArgs& args, const std::vector<T
   Sharding s;
   for (size_t i = 0; i < args.in.size(); ++i)
     s.in.push_back(factors_of(call, static_cast<int32_t>(i), args.in[i].dims.size()));
-  s.out = {factors_of(call, -1, out[0].dims.size())};
-  check_factors(call, s, args.in, out[0]);
+  for (size_t j = 0; j < out.size(); ++j)
+    s.out.push_back(factors_of(call, -1 - static_cast<int32_t>(j), out[j].dims.size()));
+  check_factors(call, s, args.in, out);
   return s;
 }
 
@@ -210,9 +233,28 @@ void gradient_of(const PluginOp& op, Gradient& g, const Op& at) {
   if (!op.gradient)
     p.fail_here("ops." + op.name + " has no derivative: let none through, with :stop_gradient()");
   const Call call = call_of(op, args_of(p, at).in, at.attrs);
-  const std::vector<ValueId> dx = backward(p, call, at.in, at.out[0], g.dy());
+  std::vector<ValueId> dy;
+  for (size_t j = 0; j < at.out.size(); ++j) dy.push_back(g.dy(static_cast<int>(j)));
+  const std::vector<ValueId> dx = backward(p, call, at.in, at.out, dy);
   for (size_t i = 0; i < dx.size(); ++i)
     if (dx[i] != kNone && g.wanted(at.in[i])) g.add(at.in[i], dx[i]);
+}
+
+Cost cost_of(const PluginOp& op, const OpArgs& args, const std::vector<Type>& out) {
+  const Call call = call_of(op, args.in, args.attrs);
+  std::vector<orr_tensor> types;
+  for (const Type& each : out) types.push_back(Strided::contiguous(each).abi());
+  orr_op_cost cost{};
+  cost.size = sizeof cost;
+  check(call.api().cost(call.api().self, op.number, &call.abi, types.data(), &cost),
+        "ops." + op.name + ": cost");
+  if (!(cost.flops >= 0 && cost.bytes >= 0))
+    fail(ORR_INVALID, "ops.{}: cost gave {} flops and {} bytes", op.name, cost.flops, cost.bytes);
+  return {cost.flops, cost.bytes, cost.matrix != 0};
+}
+
+std::vector<ValueId> in_known_ops(const PluginOp& op, Program& p, const Op& at) {
+  return forward(p, call_of(op, args_of(p, at).in, at.attrs), at.in);
 }
 
 void declare_kind(const PluginOp& op) {
@@ -221,15 +263,21 @@ void declare_kind(const PluginOp& op) {
                   [&](const OpDef* def) { return op.name == def->kind; }))
     fail(ORR_INVALID, "op '{}': the core has an op '{}' already: take another name", op.plugin,
          op.name);
-  add_kind({op.name,
-            [op](const OpArgs& args) {
-              return std::vector<Type>{
-                  shape_of(call_of(op, args.in, args.attrs), "ops." + op.name)};
-            },
-            [op](const OpArgs& args, const std::vector<Type>& out) {
-              return sharding_of(op, args, out);
-            },
-            [op](Gradient& g, const Op& at) { gradient_of(op, g, at); }});
+  CustomKind kind;
+  kind.name = op.name;
+  kind.infer = [op](const OpArgs& args) {
+    return shapes_of(call_of(op, args.in, args.attrs), "ops." + op.name);
+  };
+  kind.sharding = [op](const OpArgs& args, const std::vector<Type>& out) {
+    return sharding_of(op, args, out);
+  };
+  kind.gradient = [op](Gradient& g, const Op& at) { gradient_of(op, g, at); };
+  kind.cost = [op](const OpArgs& args, const std::vector<Type>& out) {
+    return cost_of(op, args, out);
+  };
+  if (op.known)
+    kind.in_known_ops = [op](Program& p, const Op& at) { return in_known_ops(op, p, at); };
+  add_kind(std::move(kind));
 }
 
 }  // namespace
@@ -255,6 +303,40 @@ const std::vector<PluginOp>& plugin_ops() {
   return found;
 }
 
+const PluginOp* find_plugin_op(const std::string& kind) {
+  static const auto core = [] {
+    std::unordered_set<std::string> all;
+    for (const OpDef* def : all_op_defs()) all.insert(def->kind);
+    return all;
+  }();
+  if (core.count(kind)) return nullptr;
+  const auto& ops = plugin_ops();
+  const auto at =
+      std::find_if(ops.begin(), ops.end(), [&](const PluginOp& op) { return op.name == kind; });
+  return at == ops.end() ? nullptr : &*at;
+}
+
+std::vector<Attr> options_given(const PluginOp& op, const Attrs& attrs) {
+  std::vector<Attr> found;
+  std::vector<std::string> known;
+  for (const auto& [name, fallback] : op.options) {
+    known.push_back(name);
+    const Attr* given = attrs.find(name);
+    const auto* whole = given ? std::get_if<int64_t>(given) : nullptr;
+    if (whole && std::holds_alternative<double>(fallback))
+      found.emplace_back(static_cast<double>(*whole));
+    else
+      found.push_back(given ? *given : fallback);
+    if (found.back().index() != fallback.index())
+      fail(ORR_INVALID, "ops.{}: option '{}' has another type than its default", op.name, name);
+  }
+  for (const auto& [name, value] : attrs)
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      fail(ORR_INVALID, "ops.{}: unknown option '{}'{}", op.name, name,
+           did_you_mean(std::string(name), known));
+  return found;
+}
+
 std::vector<Type> example_of(const PluginOp& op, int32_t number) {
   const orr_op_api& api = Registry::get().op(op.plugin);
   std::vector<orr_tensor> in(static_cast<size_t>(op.n_in));
@@ -274,22 +356,36 @@ Sharding factors_of(const PluginOp& op, const std::vector<Type>& in) {
   return def.sharding(args, def.infer(args));
 }
 
-ValueId add_plugin_op(Program& p, const PluginOp& op, const std::vector<Attr>& options,
-                      const std::vector<ValueId>& in) {
-  if (op.kernel) {
+std::vector<ValueId> add_plugin_op(Program& p, const PluginOp& op, const std::vector<Attr>& options,
+                                   const std::vector<ValueId>& in, bool known) {
+  if (op.kernel && !(known && op.known)) {
     Attrs attrs;
     for (size_t i = 0; i < options.size(); ++i) attrs.set(op.options[i].first, options[i]);
-    return p.add1(op.name, in, attrs);
+    return p.add(op.name, in, attrs);
   }
   std::vector<Type> types;
   for (ValueId v : in) types.push_back(p.type(v));
   const auto call = std::make_shared<Call>(op, types, options);
-  const ValueId y = forward(p, *call, in);
-  if (!op.gradient) return y;
-  return with_gradient(p, y, in,
-                       [call, &p](ValueId dy, ValueId made, const std::vector<ValueId>& xs) {
-                         return backward(p, *call, xs, made, dy);
-                       });
+  const std::vector<ValueId> made = forward(p, *call, in);
+  if (!op.gradient) return made;
+  // Each result has the gradient of its own cotangent alone; they add up, since gradients are
+  // linear in cotangents. The function is handed the other results behind the inputs.
+  std::vector<ValueId> handed = in, results;
+  handed.insert(handed.end(), made.begin(), made.end());
+  const auto inputs = static_cast<std::ptrdiff_t>(in.size());
+  for (size_t j = 0; j < made.size(); ++j)
+    results.push_back(with_gradient(
+        p, made[j], handed,
+        [call, inputs, j, &p](ValueId dy, ValueId y, const std::vector<ValueId>& given) {
+          std::vector<ValueId> all(given.begin() + inputs, given.end());
+          std::vector<ValueId> cotangents(all.size(), kNone);
+          all[j] = y, cotangents[j] = dy;
+          std::vector<ValueId> dx =
+              backward(p, *call, {given.begin(), given.begin() + inputs}, all, cotangents);
+          dx.resize(given.size(), kNone);
+          return dx;
+        }));
+  return results;
 }
 
 }  // namespace orrery

@@ -183,6 +183,7 @@ RankPlan lower(const LowerRequest& request) {
   plan.local = localize(*rank_program(request, mine.idle()), mine, plan.mesh, first, request.rank);
   merge_groups(plan.local.program);
   gather_rows(plan.local, plan.mesh, request.rank);
+  write_in_known_ops(plan.local, request.kernels);
   if (request.fuse) fuse_ops(plan.local, request.kernels);
   if (mine.one_by_one) choose_actions(plan);
   place_values(plan);

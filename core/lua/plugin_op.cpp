@@ -20,6 +20,8 @@ void push_op(lua_State* L, const PluginOp& op) {
   set_field(L, "name", op.name);
   set_field(L, "plugin", op.plugin);
   set_field(L, "inputs", static_cast<int64_t>(op.n_in));
+  set_field(L, "results", static_cast<int64_t>(op.n_out));
+  set_field(L, "both", op.kernel && op.known);
   lua_newtable(L);
   for (const auto& [name, value] : op.options) {
     push_option(L, value);
@@ -44,12 +46,13 @@ Attr option_at(const Table& given, const std::string& name, const Attr& fallback
   return given.text(name);
 }
 
-ValueId call_op(Program& p, int64_t number, const Table& given, const std::vector<ValueId>& xs) {
+std::vector<ValueId> call_op(Program& p, int64_t number, const Table& given,
+                             const std::vector<ValueId>& xs, bool known) {
   const PluginOp& op = op_of(number);
   std::vector<Attr> options;
   for (const auto& [name, fallback] : op.options)
     options.push_back(option_at(given, name, fallback));
-  return add_plugin_op(p, op, options, xs);
+  return add_plugin_op(p, op, options, xs, known);
 }
 
 void push_type(lua_State* L, const Type& type) {
@@ -83,7 +86,7 @@ Pushed factors(lua_State* L, int64_t number, Index types) {
   const Sharding found = factors_of(op_of(number), list_at(L, types, type_at));
   if (found.out.empty()) return {0};
   push_list(L, found.in, push_factors);
-  push_factors(L, found.out[0]);
+  push_list(L, found.out, push_factors);
   return {2};
 }
 
@@ -92,20 +95,24 @@ Pushed factors(lua_State* L, int64_t number, Index types) {
 std::vector<Api> plugin_op_api() {
   return {
       {"engine.plugin_ops() -> table[]; The ops of all plugins: {name =, plugin =, inputs =, "
-       "options = {name = default}}.",
+       "results =, both = whether kernels compute it and known ops can, options = {name = "
+       "default}}.",
        call<list>},
       {"engine.op_plugins_not_loaded() -> string; For errors: '; op ... could not be loaded: why', "
        "or ''.",
        call<not_loaded>},
-      {"engine.plugin_op(number: integer, given: table, xs: table) -> Tensor; What op `number` of "
-       "that list makes of the tensors `xs`, given all its options.",
+      {"engine.plugin_op(number: integer, given: table, xs: table, known: boolean) -> Tensor...; "
+       "What op `number` of that list makes of the tensors `xs`, given all its options; `known`: "
+       "in "
+       "known ops, if it can be.",
        call<call_op>},
       {"engine.plugin_op_examples(number: integer) -> table[]; The inputs that op `number` is "
        "tried on: lists of {shape =, dtype =}.",
        call<examples>},
-      {"engine.plugin_op_factors(number: integer, types: table) -> table?, integer[]?; For each "
-       "input of op `number`, of types {shape =, dtype =}, the factor of each dim, and those of "
-       "its result; -1: a dim that is not cut. Nothing, if no kernel computes the op.",
+      {"engine.plugin_op_factors(number: integer, types: table) -> table?, table?; For each "
+       "input of op `number`, of types {shape =, dtype =}, the factor of each dim, and the same "
+       "for "
+       "each result; -1: a dim that is not cut. Nothing, if no kernel computes the op.",
        call<factors>},
   };
 }

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdio>
 #include <cstring>
+#include <orrery/sdk/plugin.hpp>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -126,6 +127,18 @@ constexpr const char* no_probe = "this plugin does not implement 'probe'";
 int32_t kernel_probe(void*, char* reason, uint32_t bytes) {
   std::snprintf(reason, bytes, "%s", no_probe);
   return 0;
+}
+
+// One flop for each element of a result.
+orr_status* cost_of_each_element(void*, int32_t, const orr_op_call* call, const orr_tensor* out,
+                                 orr_op_cost* cost) {
+  const auto bytes = [](const orr_tensor& t) {
+    return static_cast<double>(orr::elements(t)) * orr_dtype_bytes(t.dtype);
+  };
+  for (int32_t i = 0; i < call->n_in; ++i) cost->bytes += bytes(call->in[i]);
+  for (int32_t j = 0; j < call->n_out; ++j)
+    cost->flops += static_cast<double>(orr::elements(out[j])), cost->bytes += bytes(out[j]);
+  return nullptr;
 }
 
 int32_t comm_probe(void*, orr_comm_caps*, char* reason, uint32_t bytes) {
@@ -247,6 +260,9 @@ void fill_holes(Made<orr_op_api> m) {
   fill<"forward", &T::forward>(m);
   fill<"backward", &T::backward>(m);
   fill<"factors", &T::factors>(m);
+  fill<"backward_of", &T::backward_of>(m);
+  if (!m.own.cost) m.own.cost = cost_of_each_element;
+  fill<"cost", &T::cost>(m);
 }
 
 void fill_holes(Made<orr_data_api> m) {

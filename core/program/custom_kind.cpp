@@ -30,6 +30,10 @@ Sharding sharding(const OpArgs& args, const std::vector<Type>& out) {
 
 void gradient(Gradient& g, const Op& op) { kind_of(op.kind).gradient(g, op); }
 
+Cost cost(const OpArgs& args, const std::vector<Type>& out) {
+  return kind_of(args.kind).cost(args, out);
+}
+
 KernelForm form(const Op&, const std::vector<Strided>& in, const std::vector<Strided>& out) {
   KernelForm f;
   for (size_t i = 0; i < in.size(); ++i) {
@@ -48,13 +52,18 @@ KernelForm form(const Op&, const std::vector<Strided>& in, const std::vector<Str
 void add_kind(CustomKind kind) {
   const std::string name = kind.name;
   auto row = std::make_unique<Row>(Row{std::move(kind), {}});
-  row->def = {row->kind.name.c_str(), infer, sharding, gradient, touch_cost, form};
+  row->def = {row->kind.name.c_str(), infer, sharding, gradient, cost, form};
   rows()[name] = std::move(row);
 }
 
 const OpDef* custom_kind(const std::string& name) {
   const auto at = rows().find(name);
   return at == rows().end() ? nullptr : &at->second->def;
+}
+
+const CustomKind* find_custom(const std::string& name) {
+  const auto at = rows().find(name);
+  return at == rows().end() ? nullptr : &at->second->kind;
 }
 
 }  // namespace orrery

@@ -17,6 +17,10 @@ struct CustomKind {
   std::function<std::vector<Type>(const OpArgs&)> infer;
   std::function<Sharding(const OpArgs&, const std::vector<Type>& out)> sharding;
   std::function<void(Gradient&, const Op&)> gradient;
+  std::function<Cost(const OpArgs&, const std::vector<Type>& out)> cost;
+  // Writes such an op in others, for where no kernel takes it, and returns its results; null: there
+  // is no other way.
+  std::function<std::vector<ValueId>(Program&, const Op&)> in_known_ops;
 };
 
 // Adds a kind to those that op_def knows. REQUIRES: it knows none of that name. [main thread]
@@ -24,5 +28,8 @@ void add_kind(CustomKind kind);
 
 // The row of such a kind; null if there is none of that name.
 const OpDef* custom_kind(const std::string& name);
+
+// Such a kind itself; null if there is none of that name.
+const CustomKind* find_custom(const std::string& name);
 
 }  // namespace orrery

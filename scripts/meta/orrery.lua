@@ -380,20 +380,21 @@ function orrery.normal(dims_or_tensor) end
 ---@class orrery.op.Options
 ---@field name? string of letters, digits and _; required
 ---@field inputs? integer tensors that it takes (default 1)
+---@field results? integer tensors that it makes (default 1)
 ---@field options? table {name = default}: numbers, texts and booleans (default {})
----@field shape? fun(o,...):integer[] the result's shape from those of the inputs; required
----@field forward? fun(o,x,...):orrery.Tensor required; uses no tensor that was not handed to it
+---@field shape? fun(o,...):integer[],... each result's shape from those of the inputs; required
+---@field forward? fun(o,x,...):orrery.Tensor,... required; uses no tensor that was not handed to it
 ---@field backward? fun(o,dy,y,x,...) gives one gradient for each x (nil: none)
 ---@field examples? table {{shape, ...}, ...}: lists of the inputs' shapes, for orrery.check_op (default {})
 
----An op of the script's own, written in others. It is called by what comes back, and as orrery.ops.NAME: with its inputs and then, if it has options, a table of them. Where its work is done, what it costs and, without `backward`, its gradient follow from what `forward` is made of. orrery.check_op tries it.
+---An op of the script's own, written in others. It is called by what comes back, and as orrery.ops.NAME: with its inputs and then, if it has options, a table of them. Where its work is done, what it costs and, without `backward`, its gradient follow from what `forward` is made of. With several results `backward` gets them in a list, and their cotangents in another one, in which those that are 0 are nil. orrery.check_op tries it.
 ---@param definition orrery.op.Options
----@return fun(...):orrery.Tensor
+---@return fun(...):orrery.Tensor,...
 function orrery.op(definition) end
 
----Tries an op of orrery.op, or of a plugin, on its examples, in f64, and is an error where it does not hold what it says: its shape; its derivative and that one's own against central differences; along each dim that a plugin says may be cut, that of the parts of its inputs it makes the parts of its result.
+---Tries an op of orrery.op, or of a plugin, on its examples, in f64, and is an error where it does not hold what it says: its shape; its derivative and that one's own against central differences; along each dim that a plugin says may be cut, that of the parts of its inputs it makes the parts of its results; that a kernel makes of them what the known ops of the plugin do.
 ---@param name string as in orrery.ops
----@param what? 'shape'|'gradient'|'second'|'factors'|'training' one of these alone; "training" prints the bits of three steps
+---@param what? 'shape'|'gradient'|'second'|'factors'|'known'|'training' one of these alone; "training" prints the bits of three steps
 function orrery.check_op(name, what) end
 
 ---Runs a recurrence over the time of x [batch, time, ...]: step(state, x_t, t) returns the next state and a tensor [batch, ...]. Gives these joined along time, [batch, time, ...], and the last state. The recurrence is written out in the program, so a step may be any Lua; carry the last state into another batch as one of its fields to go on.
@@ -1090,7 +1091,7 @@ function orrery.engine.scalar(name, dtype) end
 ---@return orrery.Tensor
 function orrery.engine.with_gradient(y, xs, backward) end
 
----The ops of all plugins: {name =, plugin =, inputs =, options = {name = default}}.
+---The ops of all plugins: {name =, plugin =, inputs =, results =, both = whether kernels compute it and known ops can, options = {name = default}}.
 ---@return table[]
 function orrery.engine.plugin_ops() end
 
@@ -1098,22 +1099,23 @@ function orrery.engine.plugin_ops() end
 ---@return string
 function orrery.engine.op_plugins_not_loaded() end
 
----What op `number` of that list makes of the tensors `xs`, given all its options.
+---What op `number` of that list makes of the tensors `xs`, given all its options; `known`: in known ops, if it can be.
 ---@param number integer
 ---@param given table
 ---@param xs table
----@return orrery.Tensor
-function orrery.engine.plugin_op(number, given, xs) end
+---@param known boolean
+---@return Tensor...
+function orrery.engine.plugin_op(number, given, xs, known) end
 
 ---The inputs that op `number` is tried on: lists of {shape =, dtype =}.
 ---@param number integer
 ---@return table[]
 function orrery.engine.plugin_op_examples(number) end
 
----For each input of op `number`, of types {shape =, dtype =}, the factor of each dim, and those of its result; -1: a dim that is not cut. Nothing, if no kernel computes the op.
+---For each input of op `number`, of types {shape =, dtype =}, the factor of each dim, and the same for each result; -1: a dim that is not cut. Nothing, if no kernel computes the op.
 ---@param number integer
 ---@param types table
----@return table?, integer[]?
+---@return table?, table?
 function orrery.engine.plugin_op_factors(number, types) end
 
 ---The ranks of this job.

@@ -3,23 +3,25 @@
 --- orrery.op(definition)
 --- An op of the script's own, written in others. It is called by what comes back, and as orrery.ops.NAME: with its
 --- inputs and then, if it has options, a table of them. Where its work is done, what it costs and, without `backward`,
---- its gradient follow from what `forward` is made of. orrery.check_op tries it.
+--- its gradient follow from what `forward` is made of. With several results `backward` gets them in a list, and their
+--- cotangents in another one, in which those that are 0 are nil. orrery.check_op tries it.
 ---@param definition table
 ---@option name string of letters, digits and _; required
 ---@option inputs integer=1 tensors that it takes
+---@option results integer=1 tensors that it makes
 ---@option options table={} {name = default}: numbers, texts and booleans
----@option shape fun(o,...):integer[] the result's shape from those of the inputs; required
----@option forward fun(o,x,...):orrery.Tensor required; uses no tensor that was not handed to it
+---@option shape fun(o,...):integer[],... each result's shape from those of the inputs; required
+---@option forward fun(o,x,...):orrery.Tensor,... required; uses no tensor that was not handed to it
 ---@option backward fun(o,dy,y,x,...) gives one gradient for each x (nil: none)
 ---@option examples table={} {{shape, ...}, ...}: lists of the inputs' shapes, for orrery.check_op
----@return fun(...):orrery.Tensor
+---@return fun(...):orrery.Tensor,...
 local _, orrery = ...
 local engine = orrery.engine
 
 local M = { defined = {} }
 
 local fields = {
-  name = "string", inputs = "integer", options = "table", shape = "function", forward = "function",
+  name = "string", inputs = "integer", results = "integer", options = "table", shape = "function", forward = "function",
   backward = "function", examples = "table",
 }
 
@@ -44,6 +46,9 @@ local function check_definition(d)
       orrery.fail(("op: option %s of '%s' has no name: write options = { name = default }"):format(tostring(option),
         d.name))
     end
+  end
+  for _, key in ipairs { "inputs", "results" } do
+    if (d[key] or 1) < 1 then orrery.fail(("op: %s = %d cannot be, it is at least 1"):format(key, d[key])) end
   end
   if not d.name:find "^[%a_][%w_]*$" then
     orrery.fail(("op: '%s' is no name for orrery.ops: take letters, digits and _"):format(d.name))
@@ -81,39 +86,74 @@ function M.arguments(d, ...)
   return given, o
 end
 
-local function check_shape(d, o, xs, y)
+local function check_shape(d, o, xs, ys)
   local shapes = {}
   for i, x in ipairs(xs) do shapes[i] = x.shape end
-  local want = d.shape(o, table.unpack(shapes))
-  if type(want) ~= "table" then
-    orrery.fail(("ops.%s: shape returned %s, expected a list of integers"):format(d.name, orrery.type(want)))
+  local wants = table.pack(d.shape(o, table.unpack(shapes)))
+  for k, y in ipairs(ys) do
+    if type(wants[k]) ~= "table" then
+      orrery.fail(("ops.%s: shape returned %s, expected a list of integers%s"):format(d.name, orrery.type(wants[k]),
+        #ys > 1 and (" for result %d"):format(k) or ""))
+    end
+    if text_of(wants[k]) ~= text_of(y.shape) then
+      orrery.fail(("ops.%s: shape says %s, but forward made %s%s"):format(d.name, text_of(wants[k]), text_of(y.shape),
+        #ys > 1 and (" as result %d"):format(k) or ""))
+    end
   end
-  if text_of(want) ~= text_of(y.shape) then
-    orrery.fail(("ops.%s: shape says %s, but forward made %s"):format(d.name, text_of(want), text_of(y.shape)))
+end
+
+local function results_of(d, ...)
+  local ys, count = { ... }, select("#", ...)
+  if count > d.results then
+    orrery.fail(("ops.%s: forward returned %d results, the last of them %s: write results = %d"):format(d.name, count,
+      engine.describe(ys[count]), count))
   end
+  for k = 1, d.results do
+    if type(ys[k]) ~= "userdata" then
+      orrery.fail(("ops.%s: forward returned %s, expected a tensor%s"):format(d.name, orrery.type(ys[k]),
+        d.results > 1 and (" as result %d of %d"):format(k, d.results) or ""))
+    end
+  end
+  return ys
+end
+
+-- Each result has the gradient of its own cotangent alone; they add up. The function that computes it is handed the
+-- other results behind the inputs, for it may use no other tensors.
+local function with_gradients(d, o, xs, ys)
+  if d.results == 1 then
+    return engine.with_gradient(ys[1], xs, function(dy, y, ...) return d.backward(o, dy, y, ...) end)
+  end
+  local made, handed = {}, table.move(ys, 1, #ys, #xs + 1, { table.unpack(xs) })
+  for k, y in ipairs(ys) do
+    made[k] = engine.with_gradient(y, handed, function(dy, mine, ...)
+      local given = { ... }
+      local all = table.move(given, #xs + 1, #given, 1, {})
+      all[k] = mine
+      local dxs = table.pack(d.backward(o, { [k] = dy }, all, table.unpack(given, 1, #xs)))
+      if dxs.n ~= #xs then
+        orrery.fail(("ops.%s: backward returned %d gradients, %d are wanted: return one for each input, or nil"):format(
+          d.name, dxs.n, #xs))
+      end
+      return table.unpack(dxs, 1, #given)
+    end)
+  end
+  return table.unpack(made)
 end
 
 local function call(d, ...)
   local xs, o = M.arguments(d, ...)
-  local y, second = d.forward(o, table.unpack(xs))
-  if second ~= nil then
-    orrery.fail(("ops.%s: forward returned a second result, %s: an op has one; write another op for it, or return both "
-      .. "from a function"):format(d.name, engine.describe(second)))
-  end
-  if type(y) ~= "userdata" then
-    orrery.fail(("ops.%s: forward returned %s, expected a tensor"):format(d.name, orrery.type(y)))
-  end
-  check_shape(d, o, xs, y)
-  if not d.backward then return y end
-  return engine.with_gradient(y, xs, function(dy, result, ...) return d.backward(o, dy, result, ...) end)
+  local ys = results_of(d, d.forward(o, table.unpack(xs)))
+  check_shape(d, o, xs, ys)
+  if not d.backward then return table.unpack(ys) end
+  return with_gradients(d, o, xs, ys)
 end
 
 function M.define(definition)
   check_definition(definition)
   local d = {
-    name = definition.name, inputs = definition.inputs or 1, options = definition.options or {},
-    shape = definition.shape, forward = definition.forward, backward = definition.backward,
-    examples = definition.examples or {},
+    name = definition.name, inputs = definition.inputs or 1, results = definition.results or 1,
+    options = definition.options or {}, shape = definition.shape, forward = definition.forward,
+    backward = definition.backward, examples = definition.examples or {},
   }
   if M.defined[d.name] then
     orrery.fail(("op: there is an op '%s' already, made at %s: take another name"):format(d.name,
@@ -142,11 +182,15 @@ local function find_in_plugins()
         M.defined[found.name].line, found.plugin))
     end
     if not M.defined[found.name] then
-      local d = { name = found.name, inputs = found.inputs, options = found.options, plugin = found.plugin }
-      d.call = engine.keep_frame(function(...)
-        local xs, o = M.arguments(d, ...)
-        return engine.plugin_op(number, o, xs)
-      end)
+      local d = { name = found.name, inputs = found.inputs, results = found.results, options = found.options,
+        plugin = found.plugin }
+      local function calling(known)
+        return engine.keep_frame(function(...)
+          local xs, o = M.arguments(d, ...)
+          return engine.plugin_op(number, o, xs, known)
+        end)
+      end
+      d.call, d.in_known_ops = calling(false), found.both and calling(true)
       d.examples = function() return engine.plugin_op_examples(number) end
       d.factors = function(types) return engine.plugin_op_factors(number, types) end
       M.defined[d.name] = d

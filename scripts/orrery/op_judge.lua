@@ -3,9 +3,10 @@
 --- orrery.check_op(name, what)
 --- Tries an op of orrery.op, or of a plugin, on its examples, in f64, and is an error where it does not hold what it
 --- says: its shape; its derivative and that one's own against central differences; along each dim that a plugin says may
---- be cut, that of the parts of its inputs it makes the parts of its result.
+--- be cut, that of the parts of its inputs it makes the parts of its results; that a kernel makes of them what the known
+--- ops of the plugin do.
 ---@param name string as in orrery.ops
----@param what? 'shape'|'gradient'|'second'|'factors'|'training' one of these alone; "training" prints the bits of three steps
+---@param what? 'shape'|'gradient'|'second'|'factors'|'known'|'training' one of these alone; "training" prints the bits of three steps
 local _, orrery = ...
 local op = require "orrery.op"
 
@@ -57,9 +58,12 @@ local function functions(d, inputs, second)
     if is_real[input.dtype] then reals[#reals + 1] = i end
   end
   local function scalar(xs)
-    local y = d.call(table.unpack(xs))
-    local waves = orrery.iota(elements(y.shape)):cast "f64":reshape(y.shape):sin() + 1.5
-    return (y * waves):sum()
+    local sum = 0
+    for k, y in ipairs { d.call(table.unpack(xs)) } do
+      local waves = (orrery.iota(elements(y.shape)):cast "f64" + k):reshape(y.shape):sin() + 1.5
+      sum = (y:cast "f64" * waves):sum() + sum
+    end
+    return sum
   end
   local function slopes(y, xs)
     local by = {}
@@ -119,26 +123,39 @@ local function cut_by(factor, factors, inputs)
   return places, extent
 end
 
--- Computes the op of two parts of its inputs, cut along one factor, and compares with parts of the whole result.
-local function check_factor(d, inputs, tensors, factors, dim, factor)
+-- The dim of this factor; nil: there is none.
+local function dim_of(factor, factors)
+  for dim, each in ipairs(factors) do
+    if each == factor then return dim end
+  end
+end
+
+local function compare_part(d, k, dim, part, got, want)
+  for e = 1, #want do
+    if not (math.abs(got[e] - want[e]) <= 1e-9 * (1 + math.abs(want[e]))) then
+      orrery.fail(("ops.%s: factors say that dim %d of the result%s may be cut, but of the inputs' elements %d to %d along "
+        .. "it the op makes %.8g where the whole result has %.8g: give that dim the factor -1"):format(d.name, dim,
+        d.results > 1 and " " .. k or "", part[1], part[2], got[e], want[e]))
+    end
+  end
+end
+
+-- Computes the op of two parts of its inputs, cut along one factor, and compares with parts of the whole results.
+local function check_factor(d, inputs, tensors, factors, dims, factor)
   local places, extent = cut_by(factor, factors, inputs)
   if not extent or extent < 2 then return end
-  local whole = orrery.func(d.call)(table.unpack(tensors))
+  local wholes = { orrery.func(d.call)(table.unpack(tensors)) }
   local middle = extent // 2
   for _, part in ipairs { { 1, middle }, { middle + 1, extent } } do
     local function cut(x, at) return at and x:slice(at, part[1], part[2]) or x end
-    local got = flat(orrery.func(function(...)
+    local parts = { orrery.func(function(...)
       local xs = { ... }
       for i = 1, #xs do xs[i] = cut(xs[i], places[i]) end
       return d.call(table.unpack(xs))
-    end)(table.unpack(tensors)):tolist())
-    local want = flat(orrery.func(function(y) return cut(y, dim) end)(whole):tolist())
-    for e = 1, #want do
-      if not (math.abs(got[e] - want[e]) <= 1e-9 * (1 + math.abs(want[e]))) then
-        orrery.fail(("ops.%s: factors say that dim %d of the result may be cut, but of the inputs' elements %d to %d along "
-          .. "it the op makes %.8g where the whole result has %.8g: give that dim the factor -1"):format(d.name, dim,
-          part[1], part[2], got[e], want[e]))
-      end
+    end)(table.unpack(tensors)) }
+    for k, got in ipairs(parts) do
+      local want = orrery.func(function(y) return cut(y, dims[k]) end)(wholes[k])
+      compare_part(d, k, dims[k], part, flat(got:tolist()), flat(want:tolist()))
     end
   end
 end
@@ -150,8 +167,35 @@ local function check_factors(d, inputs)
     types[i] = { shape = input.shape, dtype = tensors[i].dtype }
   end
   local factors, out = (d.factors or function() end)(types)
-  for dim, factor in ipairs(out or {}) do
-    if factor >= 0 then check_factor(d, inputs, tensors, factors, dim, factor) end
+  for _, factor in ipairs(out and out[1] or {}) do
+    local dims = {}
+    for k = 1, d.results do dims[k] = dim_of(factor, out[k]) end
+    if factor >= 0 then check_factor(d, inputs, tensors, factors, dims, factor) end
+  end
+end
+
+-- By dtype, how far two ways to compute something may be apart, of 1 + its size.
+local agreement = { f64 = 1e-9, f32 = 1e-4 }
+
+-- Compares what kernels make of the inputs with what known ops do, in the example's dtypes and in f64.
+local function check_known(d, inputs)
+  if not d.in_known_ops then return end
+  for _, wide in ipairs { false, true } do
+    local xs = {}
+    for i, input in ipairs(inputs) do
+      xs[i] = wide and tensor(input, values(input, i))
+        or orrery.tensor(nested(values(input, i), input.shape, 1, { next = 1 }), input.dtype)
+    end
+    local got, want = { orrery.func(d.call)(table.unpack(xs)) }, { orrery.func(d.in_known_ops)(table.unpack(xs)) }
+    for k, y in ipairs(got) do
+      local mine, theirs = flat(y:tolist()), flat(want[k]:tolist())
+      for e, x in ipairs(mine) do
+        if not (math.abs(x - theirs[e]) <= (agreement[y.dtype] or 1e-2) * (1 + math.abs(theirs[e]))) then
+          orrery.fail(("ops.%s: element %d of result %d, %s, is %.8g by a kernel and %.8g by known ops"):format(
+            d.name, e, k, y.dtype, x, theirs[e]))
+        end
+      end
+    end
   end
 end
 
@@ -176,8 +220,12 @@ local function train_with(d, inputs, shared)
     local xs = {}
     for i in ipairs(inputs) do xs[i] = shared[i] and b["x" .. i] or params[i] end
     if real then xs[1] = xs[1] * scale end
-    local y = d.call(table.unpack(xs)) * (real and 1 or scale)
-    return (y * y):mean()
+    local loss = 0
+    for _, y in ipairs { d.call(table.unpack(xs)) } do
+      y = y * (real and 1 or scale)
+      loss = (y * y):mean() + loss
+    end
+    return loss
   end, {
     params = { scale = scale, of_op = trained }, optimizer = orrery.optim.sgd { lr = 0.01 },
     microbatches = math.min(inputs[1].shape[1], 8), strategy = { orrery.strategy.data {} },
@@ -218,6 +266,7 @@ local trials = {
   gradient = function(d, inputs) check_slopes(d, inputs, false) end,
   second = function(d, inputs) check_slopes(d, inputs, true) end,
   factors = check_factors,
+  known = check_known,
   training = train,
 }
 
@@ -225,7 +274,7 @@ return function(name, what)
   local d = op.definition(name)
   local examples = d.examples()
   if #examples == 0 then orrery.fail(("ops.%s has no examples to be tried on: give some"):format(name)) end
-  for _, each in ipairs(what and { what } or { "shape", "gradient", "second", "factors" }) do
+  for _, each in ipairs(what and { what } or { "shape", "gradient", "second", "factors", "known" }) do
     if not trials[each] then orrery.fail(("check_op: there is no trial '%s'"):format(tostring(each))) end
     for _, inputs in ipairs(examples) do trials[each](d, inputs) end
   end

@@ -62,6 +62,37 @@ class Examples(Installed):
         self.assertEqual(lines[0], "ema 2 1 4.5")
         self.assertIn("digest ", lines[-1])
 
+    
+    def test_a_strategy_uses_ops_of_plugins_as_a_script_does(self):
+        paths = ":".join(str(self.build(f"plugin-{name}") / "build") for name in ("squash", "moments"))
+        script = pathlib.Path(__file__).with_name("plugin_ops.lua")
+
+        def run(*words):
+            return words_of(["orrery", "run", *map(str, words)], cwd=self.place,
+                            env=self.environment | {"ORRERY_PLUGIN_PATH": paths})
+
+        digests = {run("-n", n, script, f"by={by}").stdout for n in "12" for by in ("script", "strategy")}
+        self.assertEqual(len(digests), 1, digests)
+        self.assertRegex(min(digests), r"^digest \w{32}\n$")
+        self.assertNotIn(run(script, "by=nothing").stdout, digests)
+        for word, says in (("eps=epps", "ops.squash: unknown option 'epps' (did you mean 'eps'?)"),
+                           ("op=sqash", "there is no op 'sqash'")):
+            done = run(script, "by=strategy", word)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn(says, done.stderr)
+
+    def test_the_op_of_two_results_trains_alike_by_its_kernel_and_by_known_ops(self):
+        project = self.build("plugin-moments")
+        lines = self.trains_alike(project).splitlines()
+        self.assertEqual(lines[0], "moments 3 3.5")
+        self.assertIn("digest ", lines[-1])
+        wide = {self.call(["orrery", "run", "-n", str(ranks), "train.lua", "width=5000"], project,
+                          ORRERY_PLUGIN_PATH=str(project / "build")) for ranks in (1, 3)}
+        self.assertEqual(len(wide), 1, wide)
+        plan = self.call(["orrery", "plan", "--details", "train.lua", "width=5000"], project,
+                         ORRERY_PLUGIN_PATH=str(project / "build"))
+        self.assertNotRegex(plan, r"\bmoments\b +f32")
+
     def test_the_op_trains_alike_on_any_number_of_ranks(self):
         project = self.build("plugin-squash")
         self.assertIn("digest ", self.trains_alike(project))

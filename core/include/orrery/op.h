@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * op/1: ops that the core does not know, which scripts call as orrery.ops.NAME(x, ..., {option =
- * value}). A plugin gives an op's name, inputs, options, and the shape of its result.
+ * value}). A plugin gives an op's name, inputs, options, and the shapes of its results.
  *
  * There are two ways to compute the op. The plugin may write it in known ops (ops.h). Then it runs
  * on every device and under every strategy that these run on, with their traffic and cost, and with
  * their gradients, unless the plugin writes the gradient too. Or the plugin leaves the op to kernel
  * plugins (kernel.h), which get an op of that kind with contiguous tensors and the options as
  * attributes. Then `factors` says along which dims the work may be cut, and the plugin writes the
- * gradient.
+ * gradient. It may do both: then the known ops are what runs where no kernel plugin takes the op.
  *
  * Gradients that a plugin writes, in known ops and those of plugins, can be differentiated again.
  *
@@ -37,8 +37,19 @@ typedef struct orr_op_info {
   const orr_attr* options; /* names, each of one of the types but ORR_ATTR_INTS, and the values of
                               those that a call leaves out */
   int32_t n_examples;      /* how many examples there are, at least 1: `orrery check` tries them */
-  int32_t kernel;          /* 1: kernel plugins compute it; 0: `forward` writes it */
+  int32_t kernel;   /* 0: `forward` writes it; 1: kernel plugins compute it; 2: kernel plugins
+                              do, and `forward` writes it where none of them takes the op */
+  int32_t n_out;    /* its results; 0 counts as 1 */
+  int32_t reserved; /* 0 */
 } orr_op_info;
+
+/* What one call of an op costs. The host has zeroed it and set `size`. */
+typedef struct orr_op_cost {
+  uint32_t size;
+  int32_t matrix; /* 1: the flops are those of matrix products, which machines do faster */
+  double flops;   /* floating-point operations */
+  double bytes;   /* read and written, if nothing stays in a cache */
+} orr_op_cost;
 
 /* One call of an op: types of its inputs, and all options in the order of `describe`. */
 typedef struct orr_op_call {
@@ -46,6 +57,8 @@ typedef struct orr_op_call {
   int32_t n_in, n_options;
   const orr_tensor* in;
   const orr_attr* options;
+  int32_t n_out;    /* results of the op */
+  int32_t reserved; /* 0 */
 } orr_op_call;
 
 /* The functions with which a plugin writes ops. It must return their errors; the call then fails
@@ -69,20 +82,33 @@ typedef struct orr_op_api {
   /* Sets dtype and dims of the n_in inputs of an example; the first dim may be a batch. Options
    * have the values of `describe`. Pure. [main thread] */
   orr_status* (*example)(void* self, int32_t op, int32_t number, orr_tensor* in);
-  /* Sets dtype and dims of the result; the core checks each call of `forward` against it. Returns
-   * ORR_INVALID and a sentence for inputs that do not fit. Pure. [main thread] */
+  /* Sets dtype and dims of the results, n_out of them; the core checks each call of `forward`
+   * against it. Returns ORR_INVALID and a sentence for inputs that do not fit. Pure.
+   * [main thread] */
   orr_status* (*shape)(void* self, int32_t op, const orr_op_call*, orr_tensor* out);
-  /* If `kernel` is 0: writes the op with the inputs `in`; *out is its result. [main thread] */
+  /* If `kernel` is not 1: writes the op with the inputs `in`; out are its n_out results. If it is
+   * 2, the inputs may be parts of those of the whole model, cut as `factors` allows.
+   * [main thread] */
   orr_status* (*forward)(void* self, int32_t op, const orr_op_call*, orr_program*,
                          const orr_writer*, const int32_t* in, int32_t* out);
-  /* If `gradient` is 1: writes the cotangents dx of the inputs, each of the type of its input (-1:
-   * none, as for an integer input), given the result `y` and its cotangent `dy`. [main thread] */
+  /* If `gradient` is 1 and there is one result: writes the cotangents dx of the inputs, each of the
+   * type of its input (-1: none, as for an integer input), given the result `y` and its cotangent
+   * `dy`. [main thread] */
   orr_status* (*backward)(void* self, int32_t op, const orr_op_call*, orr_program*,
                           const orr_writer*, const int32_t* in, int32_t y, int32_t dy, int32_t* dx);
-  /* If `kernel` is 1: sets the factor, a number, of each dim of input number `input` (-1: of the
-   * result); -1 for a dim that the kernel needs whole. Dims of one factor have the same extent and
-   * are cut alike; the result must have every factor that an input has. Pure. [main thread] */
+  /* If `kernel` is not 0: sets the factor, a number, of each dim of input number `input` (-1 - k:
+   * of result k); -1 for a dim that the kernel needs whole. Dims of one factor have the same extent
+   * and are cut alike; each result must have every factor that an input has. Pure. [main thread] */
   orr_status* (*factors)(void* self, int32_t op, const orr_op_call*, int32_t input, int32_t* out);
+  /* As `backward`, if there are several results: y and dy have one entry for each. A cotangent is
+   * -1 where it is 0, at most all but one of them. May be NULL without such ops. [main thread] */
+  orr_status* (*backward_of)(void* self, int32_t op, const orr_op_call*, orr_program*,
+                             const orr_writer*, const int32_t* in, const int32_t* y,
+                             const int32_t* dy, int32_t* dx);
+  /* If `kernel` is not 0: what a call costs that makes results of these types. NULL: as if each
+   * element of a result took one flop. Pure. [main thread] */
+  orr_status* (*cost)(void* self, int32_t op, const orr_op_call*, const orr_tensor* out,
+                      orr_op_cost* cost);
 } orr_op_api;
 
 #ifdef __cplusplus

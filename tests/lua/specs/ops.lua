@@ -97,5 +97,41 @@ orrery.check_op("halted", "gradient")
 refused(function() orrery.check_op "halted" end, "ops.halted: the second derivative by element 1 of input 1 is 0,")
 op("rounded", { forward = function(_, x) return x:stop_gradient() * x end })
 refused(function() orrery.check_op "rounded" end, "ops.rounded: the derivative by element 1 of input 1 is")
+-- Two results: y1 = x * x and y2 = x * x * x, each with a part of the gradient.
+local function powers(name, slope)
+  return orrery.op {
+    name = name, results = 2, examples = { { { 3, 2 } } },
+    shape = function(_, x) return x, x end,
+    forward = function(_, x) return x * x, x * x * x end,
+    backward = slope and function(_, dy, y, x)
+      return (dy[1] and dy[1] * x * 2 or x * 0) + (dy[2] and dy[2] * y[1] * slope or x * 0)
+    end,
+  }
+end
+powers("powers", 3)
+orrery.check_op "powers"
+powers("plain_powers")
+orrery.check_op "plain_powers"
+local third, sixth = orrery.func(function(x)
+  local y1, y2 = orrery.ops.powers(x)
+  return orrery.grad((y1 + y2):sum(), { x })[1], orrery.grad(orrery.grad(y2:sum(), { x })[1]:sum(), { x })[1]
+end)(orrery.tensor({ 2.0 }, "f32"))
+near(third:tolist()[1], 2 * 2 + 3 * 4, "the slope of two results")
+near(sixth:tolist()[1], 6 * 2, "the slope of one result's slope")
+powers("steep_powers", 3.01)
+refused(function() orrery.check_op "steep_powers" end, "ops.steep_powers: the derivative by element 1 of input 1 is")
+local powers_of_one = orrery.op {
+  name = "powers_of_one", results = 2, shape = function(_, x) return x, x end,
+  forward = function(_, x) return x * x end,
+}
+local one_more = orrery.op {
+  name = "one_more", shape = function(_, x) return x end, forward = function(_, x) return x * x, x end,
+}
+refused(function() orrery.func(function(x) return (powers_of_one(x)) end)(orrery.tensor({ 2.0 }, "f32")) end,
+  "ops.powers_of_one: forward returned nil, expected a tensor as result 2 of 2")
+refused(function() orrery.func(function(x) return (one_more(x)) end)(orrery.tensor({ 2.0 }, "f32")) end,
+  "ops.one_more: forward returned 2 results, the last of them a Tensor: write results = 2")
+refused(function() orrery.op { name = "no_result", results = 0, shape = print, forward = print } end,
+  "op: results = 0 cannot be, it is at least 1")
 refused(function() orrery.check_op "swish" end, "ops.swish has no examples to be tried on")
 refused(function() orrery.check_op("cube", "speed") end, "check_op: there is no trial 'speed'")

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One batch of a dataset: this rank's rows of it are read when they are asked for, or ahead of
-// time, by a thread, while the step before is under way. [main thread]
+// time, by a thread, while the step before is under way. What the main thread has to read is read
+// once for all fields. [main thread]
 #pragma once
 
 #include <future>
@@ -23,11 +24,13 @@ class BatchReader {
   // The batch that comes next: once this one has been asked for rows, the same rows of that one are
   // read ahead, if its dataset takes time.
   void set_next(const std::shared_ptr<BatchReader>& next) { next_ = next; }
-  // Forgets what was read ahead: the batch has had its step.
+  // Forgets what was read before it was asked for: the batch has had its step.
   void release() { ahead_ = {}; }
 
  private:
   using Rows = std::vector<std::unique_ptr<std::byte[]>>;  // of each field
+  static Rows read_rows(const Dataset& data, const std::vector<Pick>& picks, int64_t begin,
+                        int64_t end);
   void read_ahead(int64_t begin, int64_t end);
 
   DatasetPtr data_;

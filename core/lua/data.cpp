@@ -94,13 +94,14 @@ DatasetRef beside_each_other(lua_State* L, Index parts) {
   })));
 }
 
-DatasetRef mixed(lua_State* L, Index parts, Index lengths) {
-  const auto dataset = [](lua_State* state, int at) {
+DatasetRef mixed(lua_State* L, const std::string& caller, Index parts, Index lengths) {
+  const auto dataset = [&caller](lua_State* state, int at) {
     const Samples& samples = check<DatasetRef>(state, at).samples;
-    if (samples.shards > 1) fail(ORR_INVALID, "mix: a part is sharded; shard the mixture instead");
+    if (samples.shards > 1)
+      fail(ORR_INVALID, "{}: a part is sharded; shard the result of {} instead", caller, caller);
     return samples.data;
   };
-  return whole(mix(list_at(L, parts, dataset), to_integers(L, lengths, "mix: a length")));
+  return whole(mix(list_at(L, parts, dataset), to_integers(L, lengths, caller + ": a length")));
 }
 
 int64_t samples_of(DatasetRef& self) { return self.samples.data->samples(); }
@@ -154,8 +155,9 @@ std::vector<Api> data_api() {
       {"engine.samples(data: Dataset) -> integer; How many samples can be read, windows of text at "
        "every token.",
        call<samples_of>},
-      {"engine.mix(parts: table, lengths: table) -> Dataset; Parts one after another, each so many "
-       "samples long.",
+      {"engine.mix(call: string, parts: table, lengths: table) -> Dataset; Parts one after "
+       "another, "
+       "each so many samples long; errors begin with the call.",
        call<mixed>},
       {"data.files(directory: string, endings: list) -> string[]; Files below a directory with "
        "these endings, sorted.",

@@ -13,6 +13,7 @@
 #include "data/random.h"
 #include "data/slice.h"
 #include "lua/call.h"
+#include "lua/mapped.h"
 #include "lua/own_order.h"
 #include "run/runtime.h"
 
@@ -194,16 +195,33 @@ Pushed split(lua_State* L, DatasetRef& self, double fraction) {
   return {2};
 }
 
+// The sample of the data that stands at a position, from 1.
+int64_t sample_at(const Samples& all, int64_t position, const char* call) {
+  if (position < 1 || position > all.items())
+    fail(ORR_INVALID, "{}: position {} of {} samples: the first is 1", call, position, all.items());
+  return ((position - 1) * all.shards + all.shard) * std::max<int64_t>(all.data->window(), 1);
+}
+
 DatasetRef take(lua_State* L, DatasetRef& self, Index positions) {
   const Samples& all = self.samples;
   std::vector<int64_t> samples = to_integers(L, positions, "position");
   if (samples.empty()) fail(ORR_INVALID, "take: the list is empty; give at least one position");
-  for (int64_t& sample : samples) {
-    if (sample < 1 || sample > all.items())
-      fail(ORR_INVALID, "take: position {} of {} samples: the first is 1", sample, all.items());
-    sample = ((sample - 1) * all.shards + all.shard) * std::max<int64_t>(all.data->window(), 1);
-  }
+  for (int64_t& sample : samples) sample = sample_at(all, sample, "take");
   return {{chosen(all.data, std::move(samples))}};
+}
+
+Pushed sample(lua_State* L, DatasetRef& self, int64_t position) {
+  push_sample(L, *self.samples.data, {sample_at(self.samples, position, "sample")});
+  return {1};
+}
+
+DatasetRef map(lua_State* L, DatasetRef& self, Function change) {
+  const bool main = lua_pushthread(L) == 1;
+  lua_pop(L, 1);
+  if (!main) fail(ORR_INVALID, "map: inside a coroutine; map the dataset before it begins");
+  Samples changed = self.samples;
+  changed.data = mapped(changed.data, std::move(change), user_line(L));
+  return {changed};
 }
 
 DatasetRef shard(DatasetRef& self, int64_t rank, int64_t size) {
@@ -273,6 +291,7 @@ int64_t draw(int64_t seed, int64_t ordinal, int64_t below) {
 }
 
 int64_t samples(DatasetRef& self) { return self.samples.items(); }
+int64_t length(DatasetRef& self, Index) { return samples(self); }
 
 // Only text has one.
 Pushed vocab(lua_State* L, DatasetRef& self) {
@@ -286,6 +305,7 @@ Pushed vocab(lua_State* L, DatasetRef& self) {
 std::vector<Api> dataset_api() {
   return {
       {"Dataset.samples: integer", call<samples>},
+      {"Dataset.__len(a: any, b?: any) -> integer; How many samples there are.", call<length>},
       {"Dataset.vocab: integer", call<vocab>},
       {"Dataset.classes: string[]", call<classes>},
       {"Dataset:batch(step: integer, options) -> table; The batch of a step: lazy fields, each "
@@ -323,6 +343,18 @@ std::vector<Api> dataset_api() {
       {"Dataset:shard(rank: integer, size: integer) -> Dataset; Every size-th sample, from the "
        "rank-th on.",
        call<shard>},
+      {"engine.sample(data: Dataset, position: integer) -> table; The sample at a position, from "
+       "1: "
+       "HostTensors by the names of fields.",
+       call<sample>},
+      {"Dataset:map(change: function) -> Dataset; The samples that change(sample, random) returns: "
+       "tables of "
+       "HostTensors, lists or numbers by the names of fields, as its argument is one of "
+       "HostTensors. It is "
+       "called when a sample is read, on the rank that needs it, and goes by its arguments alone, "
+       "so that all ranks and runs that continue have the same: random(), random(n) and random(m, "
+       "n) are as math.random's, other numbers in every epoch.",
+       call<map>},
       {"engine.pass(data: Dataset, size: integer, limit: integer) -> fun(): integer, table, "
        "integer; "
        "As Dataset:batches, each of the first `limit` samples once and in order.",

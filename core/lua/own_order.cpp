@@ -5,32 +5,12 @@
 #include <utility>
 
 #include "base/error.h"
-#include "data/random.h"
+#include "lua/drawn.h"
 
 namespace orrery::lua {
 namespace {
 
 constexpr uint32_t kOwnOrder = 0x5a3c91e7;
-
-// As math.random. upvalues: seed, epoch, how many numbers there were.
-int random_number(lua_State* L) {
-  const auto seed = static_cast<uint64_t>(lua_tointeger(L, lua_upvalueindex(1)));
-  const auto count = static_cast<uint64_t>(lua_tointeger(L, lua_upvalueindex(3)));
-  const uint64_t bits = random_bits(seed, kOwnOrder, lua_tointeger(L, lua_upvalueindex(2)), count);
-  lua_pushinteger(L, static_cast<lua_Integer>(count + 1));
-  lua_replace(L, lua_upvalueindex(3));
-  if (lua_gettop(L) == 0) {
-    lua_pushnumber(L, static_cast<double>(bits >> 11) * 0x1p-53);
-    return 1;
-  }
-  const lua_Integer first = lua_gettop(L) == 1 ? 1 : luaL_checkinteger(L, 1),
-                    last = luaL_checkinteger(L, lua_gettop(L) == 1 ? 1 : 2);
-  if (first > last) return luaL_error(L, "random: there is no integer from %I to %I", first, last);
-  const uint64_t span = static_cast<uint64_t>(last) - static_cast<uint64_t>(first) + 1;
-  lua_pushinteger(
-      L, static_cast<lua_Integer>(static_cast<uint64_t>(first) + (span == 0 ? bits : bits % span)));
-  return 1;
-}
 
 struct Lists {
   Function order;
@@ -45,9 +25,7 @@ struct Lists {
     const StackTop top(L);
     order.push();
     lua_pushinteger(L, wanted + 1);
-    for (const int64_t value : {static_cast<int64_t>(seed), wanted, int64_t{0}})
-      lua_pushinteger(L, value);
-    lua_pushcclosure(L, random_number, 3);
+    push_random(L, seed, kOwnOrder, wanted);
     protected_call(L, 2, 1);
     if (!lua_istable(L, top.at + 1))
       fail(ORR_INVALID, "batches: order returned {}, expected a list of samples",

@@ -1206,16 +1206,23 @@ function orrery.engine.read_source(source, options) end
 ---@return integer
 function orrery.engine.samples(data) end
 
----Parts one after another, each so many samples long.
+---Parts one after another, each so many samples long; errors begin with the call.
+---@param call string
 ---@param parts table
 ---@param lengths table
 ---@return orrery.Dataset
-function orrery.engine.mix(parts, lengths) end
+function orrery.engine.mix(call, parts, lengths) end
 
 ---The first sample of a dataset of one field.
 ---@param data orrery.Dataset
 ---@return orrery.HostTensor
 function orrery.engine.first(data) end
+
+---The sample at a position, from 1: HostTensors by the names of fields.
+---@param data orrery.Dataset
+---@param position integer
+---@return table
+function orrery.engine.sample(data, position) end
 
 ---As Dataset:batches, each of the first `limit` samples once and in order.
 ---@param data orrery.Dataset
@@ -2200,6 +2207,11 @@ function Dataset:take(positions) end
 ---@return orrery.Dataset
 function Dataset:shard(rank, size) end
 
+---The samples that change(sample, random) returns: tables of HostTensors, lists or numbers by the names of fields, as its argument is one of HostTensors. It is called when a sample is read, on the rank that needs it, and goes by its arguments alone, so that all ranks and runs that continue have the same: random(), random(n) and random(m, n) are as math.random's, other numbers in every epoch.
+---@param change function
+---@return orrery.Dataset
+function Dataset:map(change) end
+
 ---The token ids of a text.
 ---@param text string
 ---@return orrery.HostTensor
@@ -2223,7 +2235,7 @@ function Dataset:decode(ids) end
 ---@return orrery.Dataset
 function Dataset:augment(options) end
 
----The samples for which keep(sample) is true. It is called once with each sample, a table of HostTensors by the names of fields, whose first dim is 1; all ranks must get the same of it.
+---The samples for which keep(sample) is true. It is called once with each sample, a table of HostTensors by the names of fields; all ranks must get the same of it.
 ---@param keep function
 ---@return orrery.Dataset
 function Dataset:filter(keep) end

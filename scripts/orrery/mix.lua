@@ -49,7 +49,7 @@ define([[data.mix(parts: list, weights: list) -> Dataset; Several datasets of th
       end
       lengths[k] = math.max(engine.samples(part), length)
     end
-    return engine.mix(parts, lengths)
+    return engine.mix("mix", parts, lengths)
   end)
 
 define([[data.concat(parts: list) -> Dataset; Several datasets of the same fields, one after another.]], function(parts)
@@ -57,5 +57,5 @@ define([[data.concat(parts: list) -> Dataset; Several datasets of the same field
   if #parts == 0 then orrery.fail "concat: the list is empty; give at least one dataset" end
   local lengths = {}
   for k, part in ipairs(parts) do lengths[k] = engine.samples(part) end
-  return engine.mix(parts, lengths)
+  return engine.mix("concat", parts, lengths)
 end)

@@ -25,7 +25,12 @@ function kinds.lines()
   local all = orrery.data.jsonl(args.files, { x = "x", y = { "y" }, kind = "kind" }, { dtypes = { kind = "class" } })
   local some = all:filter(function(sample) return sample.kind:item() == 1 end)
   local net = nn.linear(3, 1)
-  return orrery.data.concat { some, all:take { 40, 2, 1 } }, net, function(b) return nn.mse(net(b.x), b.y) end
+  local parts = orrery.data.concat { some, all:take { 40, 2, 1 } }
+  local noisy = parts:map(function(sample, random)
+    local x = sample.x:tolist()
+    return { x = { x[1] + random(), x[2], x[3] }, y = sample.y }
+  end)
+  return noisy, net, function(b) return nn.mse(net(b.x), b.y) end
 end
 
 local data, net, loss = kinds[args.kind]()

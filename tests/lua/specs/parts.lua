@@ -31,7 +31,7 @@ refused("take: the list is empty", numbers.take, numbers, {})
 local seen = 0
 local ones = numbers:filter(function(sample)
   seen = seen + 1
-  assert(sample.x.shape[1] == 1)
+  assert(#sample.x.shape == 0)
   return sample.y:item() == 1
 end)
 assert(values(ones) == "20 40" and seen == 5)
@@ -41,6 +41,9 @@ assert(values(data.concat { ones, numbers, ones }) == "20 40 10 20 30 40 50 20 4
 refused("concat: the list is empty", data.concat, {})
 refused("concat: part 2 is 7, expected a dataset", data.concat, { numbers, 7 })
 refused("same fields", data.concat, { numbers, data.arrays { x = { 1 } } })
+
+refused("concat: a part is sharded", data.concat, { numbers, numbers:shard(0, 2) })
+refused("mix: a part is sharded", data.mix, { numbers, numbers:shard(0, 2) }, { 1, 1 })
 
 local text = data.text("abcdefghi", { ctx = 3, string = true })
 local windows = text:take { 2, 1 }:batch(1, { size = 2, shuffle = false })

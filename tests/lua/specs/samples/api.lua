@@ -360,6 +360,7 @@ for name, sample in pairs {
   ["Dataset.batches"] = function() return dataset, { size = 2 } end,
   ["Dataset.take"] = function() return dataset, { 2, 1 } end,
   ["Dataset.filter"] = function() return dataset, function() return true end end,
+  ["Dataset.map"] = function() return dataset, function(sample) return sample end end,
   ["Dataset.split"] = function() return dataset, 0.5 end,
   ["Dataset.shard"] = function() return dataset, 0, 2 end,
   ["Dataset.encode"] = function() return text, "some" end,

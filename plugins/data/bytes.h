@@ -51,8 +51,8 @@ using BytesPtr = std::shared_ptr<const Bytes>;
 // Throws for more bytes than the machine's memory has.
 void check_memory(uint64_t bytes, const std::string& label);
 
-// A file that may be packed by gzip, known by its first bytes: then what is in it, unpacked into
-// memory. Throws for a packed file that is cut short or altered.
+// A file that may be packed by gzip or zstd, known by its first bytes: then what is in it, unpacked
+// into memory. Throws for a packed file that is cut short or altered.
 BytesPtr open_unpacked(const std::string& path);
 
 }  // namespace data

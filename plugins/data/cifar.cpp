@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The binary files of CIFAR-10 and CIFAR-100, also packed by gzip: records of one label byte (two
-// for CIFAR-100: coarse and fine) and 3 x 32 x 32 bytes. The option `classes` is 10 or 100.
+// The binary files of CIFAR-10 and CIFAR-100, also packed by gzip or zstd: records of one label
+// byte (two for CIFAR-100: coarse and fine) and 3 x 32 x 32 bytes. The option `classes` is 10 or
+// 100.
 #include "formats.h"
 #include "refuse.h"
 #include "rows.h"

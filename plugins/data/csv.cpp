@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Tables as text: a line of column names, then a line for each sample, values between commas. The
-// table is kept in memory; its file may be packed by gzip. Fields are asked for as table_field.h
-// says.
+// table is kept in memory; its file may be packed by gzip or zstd. Fields are asked for as
+// table_field.h says.
 #include <algorithm>
 
 #include "csv_rows.h"

@@ -2,7 +2,7 @@
 //
 // MNIST's idx files: two zero bytes, the kind of the elements, the number of dims, the dims as
 // big-endian 32-bit numbers, and the elements, big-endian. The path is that of the images, the
-// option `labels` that of the labels; both may be packed by gzip.
+// option `labels` that of the labels; both may be packed by gzip or zstd.
 #include <array>
 
 #include "refuse.h"
@@ -111,5 +111,5 @@ std::unique_ptr<orr::Dataset> open(const std::string& images, const orr::DataOpt
 }  // namespace
 }  // namespace data
 
-ORR_PLUGIN(ORR_KIND_DATA, "idx", "0.1.0", "MNIST's idx files, also packed by gzip",
+ORR_PLUGIN(ORR_KIND_DATA, "idx", "0.1.0", "MNIST's idx files, also packed by gzip or zstd",
            orr::Reader<data::open>::entry, 1, {{"data", 1, 1}})

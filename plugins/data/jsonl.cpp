@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // JSON lines: an object on each line, which is a sample. The values that are asked for are kept in
-// memory; the file may be packed by gzip. Fields are asked for as table_field.h says, by the
-// objects' keys; a value may also be a list of numbers, or of lists that are equally long, and
+// memory; the file may be packed by gzip or zstd. Fields are asked for as table_field.h says, by
+// the objects' keys; a value may also be a list of numbers, or of lists that are equally long, and
 // gives the field its dims. Of several keys each is a number.
 #include <nlohmann/json.hpp>
 #include <string_view>

@@ -2,11 +2,10 @@
 //
 // Files of token ids and nothing else, such as nanoGPT's train.bin, as fields x and y (x one token
 // later). They are read a window at a time, so that they may be larger than the memory; those whose
-// name ends in .gz are unpacked into memory. The header of llm.c's files is known and says how a
-// token is stored, as does Megatron's NAME.idx, which stands for its NAME.bin; files of other
-// formats are refused. The option `length` is the tokens of a
-// window, `dtype` how a token is stored ("u16"), `more` lists the files that follow the first:
-// windows run from one file into the next.
+// name ends in .gz or .zst are unpacked into memory. The header of llm.c's files is known and says
+// how a token is stored, as does Megatron's NAME.idx, which stands for its NAME.bin; files of other
+// formats are refused. The option `length` is the tokens of a window, `dtype` how a token is stored
+// ("u16"), `more` lists the files that follow the first: windows run from one file into the next.
 #include <array>
 #include <cstring>
 
@@ -68,7 +67,8 @@ struct Tokens {
 // `dtype` is "" if the script gives none.
 Tokens tokens_in(const std::string& path, const std::string& dtype) {
   // By its name: the first tokens may be any bytes.
-  const BytesPtr bytes = path.ends_with(".gz") ? open_unpacked(path) : Bytes::open(path);
+  const bool packed = path.ends_with(".gz") || path.ends_with(".zst");
+  const BytesPtr bytes = packed ? open_unpacked(path) : Bytes::open(path);
   const auto as_told = [&](const std::string& known) -> const Kind& {
     if (!dtype.empty() && dtype != known)
       refuse(path, ": dtype is '", dtype, "', its header says ", known, "; leave dtype out");

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Files packed by gzip, by zlib.
+// Files packed by gzip, by zlib, or by zstd.
 #include <zlib.h>
 
+#include <algorithm>
 #include <array>
 
-#include "bytes.h"
 #include "refuse.h"
+#include "unpacked.h"
 
 namespace data {
 namespace {
@@ -14,7 +15,7 @@ namespace {
 // zlib's object. It reads the file piece by piece.
 class Unpacking {
  public:
-  explicit Unpacking(const Bytes& file) : file_(file) {
+  explicit Unpacking(const Bytes& file) : file_(file), out_(file) {
     constexpr int only_gzip = 16;
     if (inflateInit2(&zlib_, only_gzip + MAX_WBITS) != Z_OK)
       fail(ORR_FAILED, file.label(), ": zlib does not start");
@@ -26,8 +27,7 @@ class Unpacking {
   std::vector<std::byte> all() {
     do one_member();
     while (skip_zeros() && inflateReset(&zlib_) == Z_OK);
-    out_.resize(size_);
-    return std::move(out_);
+    return out_.all();
   }
 
  private:
@@ -54,42 +54,46 @@ class Unpacking {
     for (int done = Z_OK; done != Z_STREAM_END;) {
       if (!refill())
         refuse(file_.label(), ": the packed file is cut short; restore it from a copy");
-      make_room();
-      const uInt room = zlib_.avail_out;
+      zlib_.next_out = reinterpret_cast<Bytef*>(out_.room());
+      zlib_.avail_out = kPackedPiece;
       done = inflate(&zlib_, Z_NO_FLUSH);
-      size_ += room - zlib_.avail_out;
+      out_.add(kPackedPiece - zlib_.avail_out);
       if (done != Z_OK && done != Z_STREAM_END)
         refuse(file_.label(), ": the packed file is altered (",
                zlib_.msg ? zlib_.msg : "it does not unpack", "); restore it from a copy");
     }
   }
 
-  void make_room() {
-    if (out_.size() - size_ < piece_.size()) {
-      const size_t larger = 2 * out_.size() + piece_.size();
-      check_memory(larger, file_.label());
-      out_.resize(larger);
-    }
-    zlib_.next_out = reinterpret_cast<Bytef*>(out_.data() + size_);
-    zlib_.avail_out = static_cast<uInt>(piece_.size());
-  }
-
   const Bytes& file_;
   z_stream zlib_{};
-  std::array<Bytef, size_t{1} << 18> piece_;
+  std::array<Bytef, kPackedPiece> piece_;
   uint64_t at_ = 0;  // in the file
-  size_t size_ = 0;  // unpacked so far
-  std::vector<std::byte> out_;
+  Unpacked out_;
 };
+
+enum class Packed { no, gzip, zstd };
+
+Packed packing_of(const Bytes& file) {
+  std::array<unsigned char, 4> first{};
+  file.read(first.data(), std::min<uint64_t>(first.size(), file.size()), 0);
+  if (first[0] == 0x1f && first[1] == 0x8b) return Packed::gzip;
+  const bool frame = first[0] == 0x28 && first[1] == 0xb5 && first[2] == 0x2f && first[3] == 0xfd;
+  // Of any content, which is skipped: pzstd writes one before each frame.
+  const bool skipped =
+      first[0] >> 4 == 5 && first[1] == 0x2a && first[2] == 0x4d && first[3] == 0x18;
+  return frame || skipped ? Packed::zstd : Packed::no;
+}
 
 }  // namespace
 
 BytesPtr open_unpacked(const std::string& path) {
   BytesPtr file = Bytes::open(path);
-  std::array<unsigned char, 2> first{};
-  if (file->size() >= first.size()) file->read(first.data(), first.size(), 0);
-  if (first != std::array<unsigned char, 2>{0x1f, 0x8b}) return file;
-  return std::make_shared<Bytes>(Unpacking(*file).all(), path);
+  switch (packing_of(*file)) {
+    case Packed::gzip: return std::make_shared<Bytes>(Unpacking(*file).all(), path);
+    case Packed::zstd: return std::make_shared<Bytes>(unpack_zstd(*file), path);
+    case Packed::no: return file;
+  }
+  return file;
 }
 
 }  // namespace data

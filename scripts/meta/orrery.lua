@@ -2056,7 +2056,7 @@ function orrery.data.from(make, options) end
 ---@class orrery.data.idx.Options
 ---@field dtype? orrery.DType of x: bytes divided by 255 where it is real, 'u8' as they are (default 'f32')
 
----MNIST's idx files, also packed by gzip: x the images [C,H,W], y the labels.
+---MNIST's idx files, also packed by gzip or zstd: x the images [C,H,W], y the labels.
 ---@param images string
 ---@param labels string
 ---@param options? orrery.data.idx.Options
@@ -2076,7 +2076,7 @@ function orrery.data.images(directory, options) end
 ---@class orrery.data.jsonl.Options
 ---@field dtypes? table of fields, {ids = 'i32'}; without one f32, and an error for a whole number that f32 would round; 'class' makes numbers of texts, by their order in data.classes (default {})
 
----JSON lines, each an object that is a sample, also packed by gzip, kept in memory: fields {x = {'height', 'width'}, ids = 'input_ids'} are values by their keys, a list of keys or one; the value of one may be a list of numbers, or of lists.
+---JSON lines, each an object that is a sample, also packed by gzip or zstd, kept in memory: fields {x = {'height', 'width'}, ids = 'input_ids'} are values by their keys, a list of keys or one; the value of one may be a list of numbers, or of lists.
 ---@param path string
 ---@param fields table
 ---@param options? orrery.data.jsonl.Options

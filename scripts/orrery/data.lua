@@ -92,8 +92,8 @@ define([[data.arrays(fields: table) -> Dataset; Fields from HostTensors, lists o
     return engine.beside(parts)
   end)
 
-define([[data.idx(images: string, labels: string, options?) -> Dataset; MNIST's idx files, also packed by gzip: x the
-    images [C,H,W], y the labels.
+define([[data.idx(images: string, labels: string, options?) -> Dataset; MNIST's idx files, also packed by gzip or zstd:
+    x the images [C,H,W], y the labels.
     @option dtype: dtype = 'f32'; of x: bytes divided by 255 where it is real, 'u8' as they are]],
   function(images, labels, o) return open("idx", images, { labels = labels }, { x = o.dtype }) end)
 
@@ -146,7 +146,7 @@ define([[data.csv(path: string, fields: table, options?) -> Dataset; A table of 
   function(path, fields, o) return open_table("csv", path, fields, o.dtypes) end)
 
 define([[data.jsonl(path: string, fields: table, options?) -> Dataset; JSON lines, each an object that is a sample, also
-    packed by gzip, kept in memory: fields {x = {'height', 'width'}, ids = 'input_ids'} are values by their keys, a list
+    packed by gzip or zstd, kept in memory: fields {x = {'height', 'width'}, ids = 'input_ids'} are values by their keys, a list
     of keys or one; the value of one may be a list of numbers, or of lists.
     @option dtypes: table = {}; of fields, {ids = 'i32'}; without one f32, and an error for a whole number that f32 would
     round; 'class' makes numbers of texts, by their order in data.classes]],

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Writes the files beside it in `files` with the programs of others, in their own formats: what Orrery's readers
-# must read, and what these programs read of it. Takes numpy, ml_dtypes, pandas, Pillow and safetensors.
+# must read, and what these programs read of it. Takes numpy, ml_dtypes, pandas, Pillow, safetensors and
+# zstandard.
 import gzip
 import io
 import json
@@ -12,6 +13,7 @@ import numpy
 import pandas
 import PIL.Image
 import safetensors.numpy
+import zstandard
 
 FILES = pathlib.Path(__file__).parent / "files"
 
@@ -50,6 +52,15 @@ def cifar():
     images = ((numpy.arange(2)[:, None] + 3 * numpy.arange(3072)) % 256).astype(numpy.uint8)
     for name, labels in (("cifar10", [[3], [9]]), ("cifar100", [[19, 99], [0, 42]])):
         numpy.concatenate([numpy.array(labels, numpy.uint8), images], axis=1).tofile(FILES / f"{name}.bin")
+
+
+def zstd():
+    """Two frames with checksums, and before each one that is skipped, as pzstd writes them."""
+    pack = zstandard.ZstdCompressor(write_checksum=True).compress
+    for name in ("cifar10", "tokens"):
+        whole = (FILES / f"{name}.bin").read_bytes()
+        frames = [b"\x50\x2a\x4d\x18\x04\0\0\0size" + pack(part) for part in (whole[:40], whole[40:])]
+        (FILES / f"{name}.bin.zst").write_bytes(b"".join(frames))
 
 
 def csv():
@@ -141,5 +152,5 @@ def jpegs():
             numpy.save(FILES / "decoded" / f"{name}.jpg.npy", numpy.asarray(image.convert("RGB")))
 
 
-for make in (npy, tokens, idx, cifar, csv, weights, images, jpegs):
+for make in (npy, tokens, idx, cifar, zstd, csv, weights, images, jpegs):
     make()

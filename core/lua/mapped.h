@@ -3,7 +3,7 @@
 // Samples as functions of the script see and make them: tables of HostTensors by names of fields.
 #pragma once
 
-#include "data/dataset.h"
+#include "data/order.h"
 #include "lua/layer.h"
 
 namespace orrery::lua {

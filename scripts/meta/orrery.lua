@@ -1410,6 +1410,10 @@ function HostTensor:item() end
 ---@param path string
 function HostTensor:save(path) end
 
+---The text that u8[n] holds, up to the zeros at its end.
+---@return string
+function HostTensor:text() end
+
 ---@class orrery.State: orrery.Tensor
 ---@field shape integer[]
 ---@field dtype orrery.DType
@@ -2004,6 +2008,21 @@ function orrery.data.files(directory, endings) end
 ---@return orrery.Dataset
 function orrery.data.arrays(fields) end
 
+---@class orrery.data.arrow.Options
+---@field dtypes? table of fields, {ids = 'i32'}, or 'class', 'image' (default {})
+---@field pad? table of fields, {ids = 0}: what lists are filled up with to the longest of all (default {})
+---@field nulls? table of fields, {x = 0}: what stands for values that are missing, an error else (default {})
+---@field size? integer edge of the square in the middle of images, the shorter edge resized to it (default 0)
+---@field split? any of a directory with several: 'train' (default false)
+---@field memory? integer bytes of record batches that are kept (default 1073741824)
+
+---Columns of Arrow files (Feather) and streams, and of directories that Hugging Face's datasets saves or keeps in its cache, as data.parquet has them of Parquet.
+---@param paths any
+---@param fields table
+---@param options? orrery.data.arrow.Options
+---@return orrery.Dataset
+function orrery.data.arrow(paths, fields, options) end
+
 ---@class orrery.data.bpe.Options
 ---@field split? string where text is cut before merging: as gpt2, gpt4 or o200k does (default 'gpt2')
 ---@field special? any texts that are one token: a list of those that the vocabulary has (others get the next ids), or ids by text (default false)
@@ -2096,6 +2115,21 @@ function orrery.data.mix(parts, weights) end
 ---@param dtypes? table of fields, {x = 'u8'}, instead of those that the plugin gives them
 ---@return orrery.Dataset
 function orrery.data.open(format, paths, options, dtypes) end
+
+---@class orrery.data.parquet.Options
+---@field dtypes? table of fields, {ids = 'i32'}; without one that of the column; 'class' makes numbers of texts, by their order in data.classes; 'image' says that bytes are those of PNG or JPEG files (default {})
+---@field pad? table of fields, {ids = 0}: what lists are filled up with to the longest of all (default {})
+---@field nulls? table of fields, {x = 0}: what stands for values that are missing, an error else (default {})
+---@field size? integer edge of the square in the middle of images, the shorter edge resized to it (default 0)
+---@field split? any of a directory with several: 'train' (default false)
+---@field memory? integer bytes of row groups that are kept (default 1073741824)
+
+---Columns of Parquet files: fields {x = {'height', 'width'}, ids = 'input_ids'} are columns by name, a list of them or one: of numbers, of lists of numbers, of texts (their bytes, filled up by zeros: x:text() of a sample) and of images. A path, a list of paths, or directories. A row group is read when a sample of it is.
+---@param paths any
+---@param fields table
+---@param options? orrery.data.parquet.Options
+---@return orrery.Dataset
+function orrery.data.parquet(paths, fields, options) end
 
 ---@class orrery.data.text.Options
 ---@field ctx integer tokens in a sample

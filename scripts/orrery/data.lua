@@ -111,12 +111,13 @@ define([[data.images(directory: string, options) -> Dataset; A directory with on
     @option dtype: dtype = 'f32'; of x: bytes divided by 255 where it is real, 'u8' as they are]],
   function(directory, o) return open("images", directory, { size = o.size }, { x = o.dtype }) end)
 
-local function check_known(format, dtypes, fields)
+-- Names of an option that are to be those of fields.
+local function check_known(format, option, named, fields)
   local names = {}
   for name in pairs(fields) do names[#names + 1] = name end
-  for name in pairs(dtypes) do
+  for name in pairs(named) do
     if fields[name] == nil then
-      orrery.fail(("%s: dtypes: unknown option '%s'%s"):format(format, name, orrery.did_you_mean(name, names)))
+      orrery.fail(("%s: %s: unknown option '%s'%s"):format(format, option, name, orrery.did_you_mean(name, names)))
     end
   end
 end
@@ -131,7 +132,7 @@ local function table_field(format, name, columns, dtype)
 end
 
 local function open_table(format, path, fields, dtypes)
-  check_known(format, dtypes, fields)
+  check_known(format, "dtypes", dtypes, fields)
   local list = {}
   for name, columns in pairs(fields) do
     if type(name) == "string" then list[#list + 1] = table_field(format, name, columns, dtypes[name]) end
@@ -151,6 +152,66 @@ define([[data.jsonl(path: string, fields: table, options?) -> Dataset; JSON line
     @option dtypes: table = {}; of fields, {ids = 'i32'}; without one f32, and an error for a whole number that f32 would
     round; 'class' makes numbers of texts, by their order in data.classes]],
   function(path, fields, o) return open_table("jsonl", path, fields, o.dtypes) end)
+
+-- Fields of columns as the plugin arrow takes them; what is a dtype of tensors is the host's.
+local function column_fields(format, fields, o)
+  local words, dtypes, list = { text = true, class = true, image = true }, {}, {}
+  for _, option in ipairs { "dtypes", "pad", "nulls" } do check_known(format, option, o[option], fields) end
+  for name, columns in pairs(fields) do
+    if type(name) == "string" then
+      local field = table_field(format, name, columns, o.dtypes[name])
+      if not words[field.dtype] then dtypes[name] = field.dtype end
+      field.as, field.dtype = words[field.dtype] and field.dtype or nil, nil
+      field.pads, field.pad = o.pad[name] ~= nil, o.pad[name]
+      field.fills, field.null = o.nulls[name] ~= nil, o.nulls[name]
+      list[#list + 1] = field
+    end
+  end
+  return list, dtypes
+end
+
+local function open_columns(format, paths, fields, o)
+  local files = type(paths) == "table" and #paths > 0 and paths or { paths }
+  local list, dtypes = column_fields(format, fields, o)
+  local more = {}
+  for k = 2, #files do more[k - 1] = check_text("name", files[k]) end
+  local given = { fields = list, more = more, size = o.size, memory = o.memory }
+  given.split = o.split and check_text("split", o.split) or nil
+  local ok, opened = pcall(open, "arrow", files[1], given, dtypes)
+  if ok then return opened end
+  local missing = tostring(opened):find("no plugin provides data 'arrow'", 1, true)
+  error(missing and opened .. "; it is built where Apache Arrow's library is (meson's -Darrow=DIR)" or opened, 0)
+end
+
+define([[data.parquet(paths: any, fields: table, options?) -> Dataset; Columns of Parquet files: fields {x = {'height',
+    'width'}, ids = 'input_ids'} are columns by name, a list of them or one: of numbers, of lists of numbers, of texts
+    (their bytes, filled up by zeros: x:text() of a sample) and of images. A path, a list of paths, or directories.
+    A row group is read when a sample of it is.
+    @option dtypes: table = {}; of fields, {ids = 'i32'}; without one that of the column; 'class' makes numbers of texts,
+    by their order in data.classes; 'image' says that bytes are those of PNG or JPEG files
+    @option pad: table = {}; of fields, {ids = 0}: what lists are filled up with to the longest of all
+    @option nulls: table = {}; of fields, {x = 0}: what stands for values that are missing, an error else
+    @option size: integer = 0; edge of the square in the middle of images, the shorter edge resized to it
+    @option split: any = false; of a directory with several: 'train'
+    @option memory: integer = 1073741824; bytes of row groups that are kept]],
+  function(paths, fields, o) return open_columns("parquet", paths, fields, o) end)
+
+define([[data.arrow(paths: any, fields: table, options?) -> Dataset; Columns of Arrow files (Feather) and streams, and of
+    directories that Hugging Face's datasets saves or keeps in its cache, as data.parquet has them of Parquet.
+    @option dtypes: table = {}; of fields, {ids = 'i32'}, or 'class', 'image'
+    @option pad: table = {}; of fields, {ids = 0}: what lists are filled up with to the longest of all
+    @option nulls: table = {}; of fields, {x = 0}: what stands for values that are missing, an error else
+    @option size: integer = 0; edge of the square in the middle of images, the shorter edge resized to it
+    @option split: any = false; of a directory with several: 'train'
+    @option memory: integer = 1073741824; bytes of record batches that are kept]],
+  function(paths, fields, o) return open_columns("arrow", paths, fields, o) end)
+
+define([[HostTensor:text() -> string; The text that u8[n] holds, up to the zeros at its end.]], function(bytes)
+  if bytes.dtype ~= "u8" or #bytes.shape ~= 1 then
+    orrery.fail(("text: the tensor is %s%s, expected u8[n]"):format(bytes.dtype, tostring(bytes.shape)))
+  end
+  return (engine.bytes(bytes):gsub("\0+$", ""))
+end)
 
 -- The option `special`, a list of texts or ids by text, as a list of {text =, id =}.
 local function listed(special)

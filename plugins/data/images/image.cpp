@@ -54,4 +54,9 @@ Image blank_image(uint64_t height, uint64_t width, const std::string& label) {
           std::vector<uint8_t>(height * width * 3)};
 }
 
+void write_planes(const Image& image, uint8_t* to) {
+  const size_t pixels = image.rgb.size() / 3;
+  for (size_t i = 0; i < image.rgb.size(); ++i) to[i % 3 * pixels + i / 3] = image.rgb[i];
+}
+
 }  // namespace data

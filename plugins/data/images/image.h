@@ -14,6 +14,8 @@ struct Image {
   std::vector<uint8_t> rgb;  // [height][width][3]
 };
 
+constexpr int64_t kMostEdge = 4096;  // that a script may ask for
+
 // More are refused: a small file may claim any number.
 constexpr int64_t kMostPixels = int64_t{1} << 26;
 
@@ -21,6 +23,9 @@ constexpr int64_t kMostPixels = int64_t{1} << 26;
 // by Pillow's convert("RGB"). Throws Error, which begins with `label`, for what is neither PNG nor
 // JPEG, cut short or damaged.
 Image decode_image(const std::vector<std::byte>& file, const std::string& label);
+
+// All red values, then all green ones, then all blue ones.
+void write_planes(const Image& image, uint8_t* to);
 
 // The parts of it. REQUIRES: the file begins as such files do.
 Image decode_png(const std::vector<std::byte>& file, const std::string& label);

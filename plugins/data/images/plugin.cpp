@@ -13,7 +13,6 @@
 namespace data {
 namespace {
 
-constexpr int64_t kMostEdge = 4096;
 constexpr uint64_t kMostBytes = uint64_t{1} << 30;  // of a file
 
 Image read_image(const std::string& path) {
@@ -51,12 +50,6 @@ class Images : public orr::Dataset {
   }
 
  private:
-  // By channels.
-  static void write_planes(const Image& image, uint8_t* to) {
-    const size_t pixels = image.rgb.size() / 3;
-    for (size_t i = 0; i < image.rgb.size(); ++i) to[i % 3 * pixels + i / 3] = image.rgb[i];
-  }
-
   int64_t size_;
   std::vector<ImageFile> files_;
 };

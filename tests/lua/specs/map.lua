@@ -20,6 +20,8 @@ local function refused(why, f, ...)
   assert(not ok and message:find(why, 1, true), message)
 end
 
+assert(orrery.tensor({ 104, 0, 105, 0, 0 }, "u8"):text() == "h\0i" and orrery.tensor({ 0 }, "u8"):text() == "")
+refused("text: the tensor is u8[1,2], expected u8[n]", function() orrery.tensor({ { 1, 2 } }, "u8"):text() end)
 assert(#numbers == 5 and #numbers:shard(1, 2) == 2 and #numbers:take { 1, 1 } == 2)
 assert(#data.text("abcdefghi", { ctx = 3, string = true }) == 2)
 

@@ -349,6 +349,8 @@ for name, sample in pairs {
   ["data.idx"] = function() return idx_images, idx_labels, { dtype = "u8" } end,
   ["data.images"] = false, ["data.tiktoken"] = false, -- tests/e2e/data_test.py has files for them
   ["data.concat"] = function() return { dataset, dataset } end,
+  ["data.parquet"] = false, ["data.arrow"] = false, -- tests/foreign/columns.py, where the plugin is
+  ["HostTensor.text"] = function() return orrery.tensor({ 104, 105, 0 }, "u8") end,
   ["data.mix"] = function() return { dataset, dataset }, { 1, 2 } end,
   ["data.open"] = function() return "npy", folder .. "/host.npy" end,
   ["data.text"] = function() return text_file, { ctx = 4 } end,

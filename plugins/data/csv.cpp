@@ -42,8 +42,8 @@ class Reading {
   void add(const std::vector<std::string>& row, int64_t line) {
     const TableField& field = values_.field();
     for (size_t i = 0; i < places_.size(); ++i) {
-      if (field.is_class)
-        values_.add_class(row[places_[i]]);
+      if (field.takes_text())
+        values_.add_text(row[places_[i]]);
       else
         values_.add_number(trimmed(row[places_[i]]), {path_, line, "column", field.columns[i]});
     }

@@ -53,10 +53,10 @@ class Reading {
  private:
   void add_value(const Json& value, const ValuePlace& place) {
     const TableField& field = values_.field();
-    if (field.is_class) {
+    if (field.takes_text()) {
       if (!value.is_string()) refuse_kind(value, place, "a text");
       if (field.is_list) dims_ = {1};
-      return values_.add_class(value.get<std::string>());
+      return values_.add_text(value.get_ref<const std::string&>());
     }
     const bool one = field.columns.size() == 1;
     const std::vector<int64_t> dims = one ? dims_of(value) : std::vector<int64_t>{};

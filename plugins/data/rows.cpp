@@ -1,7 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rows.h"
 
+#include <algorithm>
+
 namespace data {
+namespace {
+
+void read_text(const Column& column, size_t sample, std::byte* to) {
+  const uint64_t begin = sample ? column.ends[sample - 1] : 0;
+  const size_t size = column.ends[sample] - begin;
+  column.from->read(to, size, begin);
+  std::fill_n(to + size, column.bytes - size, std::byte{0});
+}
+
+}  // namespace
 
 Rows::Rows(std::vector<Column> columns, int64_t count) : columns_(std::move(columns)) {
   samples = count, slow = false;
@@ -15,9 +27,13 @@ void Rows::read(const int64_t* wanted, int64_t n, void* const* to) const {
   for (size_t f = 0; f < columns_.size(); ++f) {
     const Column& column = columns_[f];
     auto* at = static_cast<std::byte*>(to[f]);
-    for (int64_t i = 0; at && i < n; ++i, at += column.bytes)
-      column.from->read(at, column.bytes,
-                        column.offset + static_cast<uint64_t>(wanted[i]) * column.stride);
+    for (int64_t i = 0; at && i < n; ++i, at += column.bytes) {
+      const auto sample = static_cast<size_t>(wanted[i]);
+      if (column.ends.empty())
+        column.from->read(at, column.bytes, column.offset + sample * column.stride);
+      else
+        read_text(column, sample, at);
+    }
   }
 }
 

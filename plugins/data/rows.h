@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Samples of one size at equal distances in bytes.
+// Samples of one size at equal distances in bytes, and texts that are filled up to one size.
 #pragma once
 
 #include <orrery/sdk/data.hpp>
@@ -9,12 +9,14 @@
 
 namespace data {
 
-// Sample i of a column is `bytes` bytes from offset + i * stride on.
+// Sample i of a column is `bytes` bytes from offset + i * stride on. Of texts it is what lies
+// between the ends of the text before it and its own, with zeros behind.
 struct Column {
   orr::DataField field;
   BytesPtr from;
   uint64_t offset, stride;
   size_t bytes;
+  std::vector<uint64_t> ends = {};
 };
 
 class Rows : public orr::Dataset {

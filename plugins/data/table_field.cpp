@@ -55,10 +55,11 @@ std::vector<TableField> table_fields(const orr::DataOptions& options, const std:
     const std::string name = options.text(at + "name", "");
     if (name.empty()) break;
     const std::string dtype = options.text(at + "dtype", "");
-    const bool is_class = dtype == "class", is_free = dtype.empty();
+    const bool is_class = dtype == "class", is_text = dtype == "text", is_free = dtype.empty();
     fields.push_back({name, options.texts(at + "columns"), options.integer(at + "list", 0) != 0,
-                      is_class, is_free,
+                      is_class, is_text, is_free,
                       kind_of(is_class  ? "i32"
+                              : is_text ? "u8"
                               : is_free ? "f32"
                                         : dtype)});
   }
@@ -68,9 +69,9 @@ std::vector<TableField> table_fields(const orr::DataOptions& options, const std:
   for (const TableField& field : fields) {
     if (field.columns.empty())
       refuse(format, ": '", field.name, "' has no columns; give at least one");
-    if (field.is_class && field.columns.size() > 1)
-      refuse(format, ": '", field.name, "' has ", field.columns.size(),
-             " columns: a class is of one");
+    if (field.takes_text() && field.columns.size() > 1)
+      refuse(format, ": '", field.name, "' has ", field.columns.size(), " columns: a ",
+             field.is_class ? "class" : "text", " is of one");
   }
   return fields;
 }
@@ -98,8 +99,30 @@ void FieldValues::add_number(std::string_view text, const ValuePlace& place) {
   if (!keep_whole(value)) refuse_narrow(place, text, field_.kind);
 }
 
+void FieldValues::add_text(std::string_view text) {
+  if (field_.is_class) {
+    texts_.emplace_back(text);
+    return;
+  }
+  const auto* begin = reinterpret_cast<const std::byte*>(text.data());
+  bytes_.insert(bytes_.end(), begin, begin + text.size());
+  ends_.push_back(bytes_.size());
+}
+
+Column FieldValues::finish_texts(const std::string& path) {
+  uint64_t longest = 1, before = 0;
+  for (const uint64_t end : ends_) longest = std::max(longest, end - std::exchange(before, end));
+  return {{field_.name, {static_cast<int64_t>(longest)}, field_.kind.elements, field_.kind.dtype},
+          std::make_shared<Bytes>(std::move(bytes_), path),
+          0,
+          0,
+          static_cast<size_t>(longest),
+          std::move(ends_)};
+}
+
 Column FieldValues::finish(std::vector<int64_t> dims, const std::string& path,
                            std::vector<std::string>& classes) {
+  if (field_.is_text) return finish_texts(path);
   if (field_.is_class) {
     const std::set<std::string> sorted(texts_.begin(), texts_.end());
     classes.assign(sorted.begin(), sorted.end());

@@ -5,8 +5,9 @@
 //   name     of the field
 //   columns  a list of names
 //   list     true: one column gives [1], else a number alone; several always give a list
-//   dtype    "f32", ...; "class": texts, each the number of its text among all sorted; without it
-//            f32, and a whole number that f32 would round is refused
+//   dtype    "f32", ...; "class": texts, each the number of its text among all sorted; "text":
+//            their bytes, with zeros up to the longest; without it f32, and a whole number that f32
+//            would round is refused
 #pragma once
 
 #include <string>
@@ -29,9 +30,11 @@ struct Kind {
 struct TableField {
   std::string name;
   std::vector<std::string> columns;
-  bool is_list, is_class;
+  bool is_list, is_class, is_text;
   bool exact;  // whole numbers that the kind rounds are refused
   const Kind& kind;
+
+  bool takes_text() const { return is_class || is_text; }
 };
 
 // Throws Error where there are none, or several classes; `format` begins messages.
@@ -54,7 +57,7 @@ class FieldValues {
   explicit FieldValues(const TableField& field) : field_(field) {}
   const TableField& field() const { return field_; }
 
-  void add_class(std::string text) { texts_.push_back(std::move(text)); }
+  void add_text(std::string_view text);
   // Throws Error for a text that is no number, or does not fit.
   void add_number(std::string_view text, const ValuePlace& place);
   // Texts become numbers once all are known; `classes` gets them. `dims` are those of a sample.
@@ -67,8 +70,11 @@ class FieldValues {
   void keep(T value);
 
   const TableField& field_;
-  std::vector<std::string> texts_;
+  Column finish_texts(const std::string& path);
+
+  std::vector<std::string> texts_;  // of classes
   std::vector<std::byte> bytes_;
+  std::vector<uint64_t> ends_;  // of texts among them
 };
 
 }  // namespace data

@@ -2050,7 +2050,7 @@ function orrery.data.cifar(paths, options) end
 function orrery.data.concat(parts) end
 
 ---@class orrery.data.csv.Options
----@field dtypes? table of fields, {y = 'i32'}; without one f32, and an error for a whole number that f32 would round; 'class' makes numbers of texts, by their order in data.classes (default {})
+---@field dtypes? table of fields, {y = 'i32'}; without one f32, and an error for a whole number that f32 would round; 'class' makes numbers of texts, by their order in data.classes, 'text' keeps their bytes, filled up by zeros to the longest: x:text() of a sample (default {})
 
 ---A table of text with column names in its first line, kept in memory: fields {x = {'height', 'width'}, y = 'kind'} are columns by name, a list of them or one.
 ---@param path string
@@ -2093,7 +2093,7 @@ function orrery.data.idx(images, labels, options) end
 function orrery.data.images(directory, options) end
 
 ---@class orrery.data.jsonl.Options
----@field dtypes? table of fields, {ids = 'i32'}; without one f32, and an error for a whole number that f32 would round; 'class' makes numbers of texts, by their order in data.classes (default {})
+---@field dtypes? table of fields, {ids = 'i32'}; without one f32, and an error for a whole number that f32 would round; 'class' makes numbers of texts, by their order in data.classes, 'text' keeps their bytes, filled up by zeros to the longest: x:text() of a sample (default {})
 
 ---JSON lines, each an object that is a sample, also packed by gzip or zstd, kept in memory: fields {x = {'height', 'width'}, ids = 'input_ids'} are values by their keys, a list of keys or one; the value of one may be a list of numbers, or of lists.
 ---@param path string

@@ -143,14 +143,16 @@ end
 define([[data.csv(path: string, fields: table, options?) -> Dataset; A table of text with column names in its first
     line, kept in memory: fields {x = {'height', 'width'}, y = 'kind'} are columns by name, a list of them or one.
     @option dtypes: table = {}; of fields, {y = 'i32'}; without one f32, and an error for a whole number that f32 would
-    round; 'class' makes numbers of texts, by their order in data.classes]],
+    round; 'class' makes numbers of texts, by their order in data.classes, 'text' keeps their bytes, filled up by
+    zeros to the longest: x:text() of a sample]],
   function(path, fields, o) return open_table("csv", path, fields, o.dtypes) end)
 
 define([[data.jsonl(path: string, fields: table, options?) -> Dataset; JSON lines, each an object that is a sample, also
     packed by gzip or zstd, kept in memory: fields {x = {'height', 'width'}, ids = 'input_ids'} are values by their keys, a list
     of keys or one; the value of one may be a list of numbers, or of lists.
     @option dtypes: table = {}; of fields, {ids = 'i32'}; without one f32, and an error for a whole number that f32 would
-    round; 'class' makes numbers of texts, by their order in data.classes]],
+    round; 'class' makes numbers of texts, by their order in data.classes, 'text' keeps their bytes, filled up by
+    zeros to the longest: x:text() of a sample]],
   function(path, fields, o) return open_table("jsonl", path, fields, o.dtypes) end)
 
 -- Fields of columns as the plugin arrow takes them; what is a dtype of tensors is the host's.

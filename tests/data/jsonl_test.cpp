@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // JSON lines against what pandas reads of them (make.py), and lines with mistakes.
+#include <algorithm>
 #include <cstring>
 
 #include "mutations.h"
@@ -34,6 +35,38 @@ TEST(JsonLines, NumbersAndKindsAreThoseOfPandas) {
   int64_t big = 0;
   std::memcpy(&big, read_all(data, 2).data(), sizeof big);
   EXPECT_EQ(big, int64_t{1} << 40);
+}
+
+// The texts of a field, whose lengths differ.
+void expect_texts(const DatasetPtr& data, const std::vector<std::string>& texts) {
+  ASSERT_EQ(data->samples(), static_cast<int64_t>(texts.size()));
+  const auto longest = std::max_element(texts.begin(), texts.end(),
+                                        [](auto& a, auto& b) { return a.size() < b.size(); });
+  EXPECT_EQ(data->fields()[0].sample, (Type{ORR_U8, {static_cast<int64_t>(longest->size())}}));
+  for (int64_t i = data->samples() - 1; i >= 0; --i) {
+    const std::vector<std::byte> bytes = read_one(*data, {i}, 0);
+    std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    std::string wanted = texts[static_cast<size_t>(i)];
+    wanted.resize(text.size());
+    EXPECT_EQ(text, wanted) << i;
+  }
+}
+
+TEST(JsonLines, TextsAreBytesUpToTheLongest) {
+  const ScratchFile file("texts.jsonl");
+  file.write("{\"a\":\"\"}\n{\"a\":\"\\u00e4 b\\n\"}\n{\"a\":\"longest\"}\n{\"a\":\"x\"}\n");
+  expect_texts(lines_file(file.path(), {{"x", {"a"}, false, "text"}}),
+               {"", "\xc3\xa4 b\n", "longest", "x"});
+  file.write("a,b\n1,\"two\nlines\"\n2,\n3, x \n");
+  expect_texts(table_file("csv", file.path(), {{"x", {"b"}, false, "text"}}),
+               {"two\nlines", "", " x "});
+  file.write("{\"a\":\"x\"}\n{\"a\":7}\n");
+  const std::string why = refusal([&] { lines_file(file.path(), {{"x", {"a"}, false, "text"}}); });
+  EXPECT_EQ(why.find(file.path() + ": line 2: key 'a' has 7, a text expected"), 0u) << why;
+  EXPECT_EQ(refusal([&] {
+              lines_file(file.path(), {{"x", {"a", "b"}, true, "text"}});
+            }),
+            "jsonl: 'x' has 2 columns: a text is of one");
 }
 
 class JsonText : public testing::Test {

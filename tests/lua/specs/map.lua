@@ -50,6 +50,14 @@ local letters = data.text("abcdefghi", { ctx = 3, string = true })
 local shifted = letters:map(function(s) return { first = s.x:tolist()[1] } end)
 assert(shifted:decode { shifted:batch(1, { size = 2, shuffle = false }).first:read():tolist()[2] } == "d")
 
+-- Texts become tokens.
+local kinds = data.jsonl("../../data/files/table.jsonl", { text = "kind" }, { dtypes = { text = "text" } })
+local coded = kinds:map(function(sample)
+  local bytes = { sample.text:text():byte(1, -1) }
+  return { x = table.move(bytes, 1, 5, 1, {}), n = #bytes }
+end)
+assert(values(coded, "n") == "8 9 5 13" and coded:batch(1, { size = 2, shuffle = false }).x:read():tolist()[1][5] == 34)
+
 -- A function is called once for all fields of a sample that is read.
 local calls = 0
 local counted = numbers:map(function(sample)

@@ -162,18 +162,21 @@ std::string read_text(const Bytes& file, uint64_t& at) {
 
 }  // namespace
 
-NpyArray open_npy(const std::string& path) {
-  NpyArray array{Bytes::open(path), "", 0, {}};
+NpyArray npy_in(BytesPtr file) {
+  NpyArray array{std::move(file), "", 0, {}};
+  const std::string& label = array.bytes->label();
   const std::string text = read_text(*array.bytes, array.offset);
-  const Dictionary values(text, path);
-  array.dims = dims_in(values["shape"], path);
-  array.in_columns = bool_in(values["fortran_order"], path);
+  const Dictionary values(text, label);
+  array.dims = dims_in(values["shape"], label);
+  array.in_columns = bool_in(values["fortran_order"], label);
   array.elements = unquoted(values["descr"]);
   array.element_bytes = bytes_of(array.elements);
   if (!array.element_bytes)
-    refuse(path, ": elements of type ", values["descr"].substr(0, 40),
+    refuse(label, ": elements of type ", values["descr"].substr(0, 40),
            " are not supported: save them as one of f2, f4, f8, i1..i8, u1..u8, b1 or bfloat16");
   return array;
 }
+
+NpyArray open_npy(const std::string& path) { return npy_in(Bytes::open(path)); }
 
 }  // namespace data

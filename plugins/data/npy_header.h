@@ -18,6 +18,7 @@ struct NpyArray {
 
 // Throws Error, which names the file and the value, for a header that NumPy would refuse, and for
 // elements that no tensor holds.
+NpyArray npy_in(BytesPtr file);
 NpyArray open_npy(const std::string& path);
 
 }  // namespace data

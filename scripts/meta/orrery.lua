@@ -2193,6 +2193,17 @@ function orrery.data.tokens(paths, options) end
 ---@return orrery.Tokenizer
 function orrery.data.train_bpe(source, options) end
 
+---@class orrery.data.webdataset.Options
+---@field size? integer edge of the square in the middle of images, the shorter edge resized to it (default 0)
+---@field dtypes? table of fields, {x = 'u8'}, instead of those that they have (default {})
+
+---WebDataset's shards, tar archives in which files of one name but different endings are a sample: fields {x = 'jpg', y = 'cls'} are files by their ending, {x = {'jpg', 'png'}} those of either. A path, in which {000..009} stands for ten, or a list. Images are [3,size,size]; cls, index and id whole numbers; npy arrays; other files are bytes, filled up by zeros to the longest: x:text() of a sample. The headers of all shards are read when they are opened, a file when its sample is.
+---@param paths any
+---@param fields table
+---@param options? orrery.data.webdataset.Options
+---@return orrery.Dataset
+function orrery.data.webdataset(paths, fields, options) end
+
 ---@class orrery.Dataset
 ---@field samples integer
 ---@field vocab integer

@@ -208,6 +208,40 @@ define([[data.arrow(paths: any, fields: table, options?) -> Dataset; Columns of 
     @option memory: integer = 1073741824; bytes of record batches that are kept]],
   function(paths, fields, o) return open_columns("arrow", paths, fields, o) end)
 
+-- The paths that a name with a range of numbers stands for: "shard-{000..002}.tar".
+local function expanded(path)
+  local before, first, last, behind = path:match "^(.-){(%d+)%.%.(%d+)}(.*)$"
+  if not before then return { path } end
+  local paths, width = {}, ("%%0%dd"):format(#first)
+  for number = math.tointeger(first), math.tointeger(last) do
+    for _, rest in ipairs(expanded(behind)) do paths[#paths + 1] = before .. width:format(number) .. rest end
+  end
+  if #paths == 0 then orrery.fail(("%s: {%s..%s} is no range: begin with the smaller number"):format(path, first, last)) end
+  return paths
+end
+
+define([[data.webdataset(paths: any, fields: table, options?) -> Dataset; WebDataset's shards, tar archives in which files
+    of one name but different endings are a sample: fields {x = 'jpg', y = 'cls'} are files by their ending, {x = {'jpg',
+    'png'}} those of either. A path, in which {000..009} stands for ten, or a list. Images are [3,size,size]; cls, index
+    and id whole numbers; npy arrays; other files are bytes, filled up by zeros to the longest: x:text() of a sample.
+    The headers of all shards are read when they are opened, a file when its sample is.
+    @option size: integer = 0; edge of the square in the middle of images, the shorter edge resized to it
+    @option dtypes: table = {}; of fields, {x = 'u8'}, instead of those that they have]],
+  function(paths, fields, o)
+    check_known("webdataset", "dtypes", o.dtypes, fields)
+    local files, list = {}, {}
+    for _, path in ipairs(type(paths) == "table" and #paths > 0 and paths or { paths }) do
+      for _, each in ipairs(expanded(check_text("name", path))) do files[#files + 1] = each end
+    end
+    for name, endings in pairs(fields) do
+      if type(name) == "string" then
+        local field = table_field("webdataset", name, endings)
+        list[#list + 1] = { name = field.name, columns = field.columns }
+      end
+    end
+    return open("webdataset", files[1], { fields = list, more = table.move(files, 2, #files, 1, {}), size = o.size }, o.dtypes)
+  end)
+
 define([[HostTensor:text() -> string; The text that u8[n] holds, up to the zeros at its end.]], function(bytes)
   if bytes.dtype ~= "u8" or #bytes.shape ~= 1 then
     orrery.fail(("text: the tensor is %s%s, expected u8[n]"):format(bytes.dtype, tostring(bytes.shape)))

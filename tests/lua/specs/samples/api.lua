@@ -349,7 +349,7 @@ for name, sample in pairs {
   ["data.idx"] = function() return idx_images, idx_labels, { dtype = "u8" } end,
   ["data.images"] = false, ["data.tiktoken"] = false, -- tests/e2e/data_test.py has files for them
   ["data.concat"] = function() return { dataset, dataset } end,
-  ["data.parquet"] = false, ["data.arrow"] = false, -- tests/foreign/columns.py, where the plugin is
+  ["data.parquet"] = false, ["data.arrow"] = false, ["data.webdataset"] = false, -- tests/foreign/columns.py and tests/e2e/shards_test.py, where the plugins are
   ["HostTensor.text"] = function() return orrery.tensor({ 104, 105, 0 }, "u8") end,
   ["data.mix"] = function() return { dataset, dataset }, { 1, 2 } end,
   ["data.open"] = function() return "npy", folder .. "/host.npy" end,

@@ -6,6 +6,7 @@ local engine = orrery.engine
 local tree = require "orrery.nn.module_tree"
 local weight_map = require "orrery.weight_map"
 local json = require "orrery.watch.json"
+local whole_file = require "orrery.whole_file"
 local torch = require "orrery.torch_files"
 
 local any_next = require "orrery.globals".next
@@ -156,28 +157,38 @@ local function mapped(map, by_path, states, paths)
 end
 
 local function write_config(path, config)
-  if orrery.world.rank ~= 0 then return end
-  local file_path = (path:match "^(.*/)" or "") .. "config.json"
-  local file, why = io.open(file_path, "wb")
-  local written = file and file:write(json.encode(config, ""), "\n")
-  if file and not file:close() then written = nil end
-  if not written then orrery.fail(("%s: cannot write: %s"):format(file_path, why or "the disk is full?")) end
+  whole_file.write((path:match "^(.*/)" or "") .. "config.json", function(write) write(json.encode(config, ""), "\n") end)
+end
+
+local function save_gguf(path, states, paths, o)
+  if not o.map or not o.config then
+    orrery.fail(("save_weights: %s: a GGUF file takes map and config, as transformers name tensors and sizes"):format(path))
+  elseif o.max_shard_size then
+    orrery.fail(("save_weights: %s: max_shard_size is for safetensors; a GGUF file is one"):format(path))
+  end
+  require("orrery.gguf").save(path, states, paths, o.config, o.tokenizer or nil)
 end
 
 --- Module:save_weights(path, options)
 --- Writes the tensors of a module, by their paths, to a safetensors file; all ranks call it. What is larger than
 --- `max_shard_size` goes into several, NAME-00001-of-00003.safetensors; `path`.index.json says which tensor is where, and
---- is what load_weights takes. Either takes the place of what was saved to `path` before.
+--- is what load_weights takes. Either takes the place of what was saved to `path` before. A path that ends in .gguf is a
+--- file for llama.cpp, of a model that has a map and a config of GPT-2 or LLaMA.
 ---@param path string
 ---@param options? table
 ---@option max_shard_size any=false bytes in a file, such as "5GB"; a larger tensor has a file of its own
 ---@option map function=nil of orrery.weight_map: tensors have the names that it says, and are transposed as it says
----@option config table=nil what config.json beside the file is to have, as Hugging Face's transformers read it
+---@option config table=nil what config.json beside the file is to have, as Hugging Face's transformers read it; in a
+--- GGUF file it is what the header says
+---@option tokenizer string=nil of a GGUF file: a tokenizer.json, or the folder of one or of vocab.json and merges.txt
 function M.save_weights(module, path, options)
-  local o = orrery.options("save_weights", options, { max_shard_size = false, map = false, config = false })
+  local o = orrery.options("save_weights", options,
+    { max_shard_size = false, map = false, config = false, tokenizer = false })
   local by_path, states, paths = states_below(module)
   if #states == 0 then orrery.fail "save_weights: the module has no tensors" end
   if o.map then states, paths = mapped(o.map, by_path, states, paths) end
+  if path:find "%.gguf$" then return save_gguf(path, states, paths, o) end
+  if o.tokenizer then orrery.fail(("save_weights: %s: tokenizer is for a file that ends in .gguf"):format(path)) end
   local shards = shards_of(states, paths, o.max_shard_size and to_bytes(o.max_shard_size) or math.huge)
   local stem = path:match "^(.*)%.safetensors$"
   if #shards > 1 and not stem then

@@ -14,6 +14,14 @@ local function wrong(text, at)
   error(("no JSON at byte %d: '%s'"):format(at, text:sub(at, at + 20)), 0)
 end
 
+-- The character of \uXXXX, or of two of them that stand for one, and what comes behind.
+local function code_at(text, at)
+  local code = tonumber(text:match("^%x%x%x%x", at + 2) or wrong(text, at), 16)
+  local second = code >= 0xD800 and code < 0xDC00 and text:match("^\\u([dD][c-fC-F]%x%x)", at + 6)
+  if not second then return code, at + 6 end
+  return 0x10000 + ((code - 0xD800) << 10) + tonumber(second, 16) - 0xDC00, at + 12
+end
+
 local function string_at(text, at)
   local parts, from = {}, at + 1
   while true do
@@ -22,8 +30,8 @@ local function string_at(text, at)
     if text:sub(stop, stop) == '"' then return table.concat(parts), stop + 1 end
     local escaped = text:sub(stop + 1, stop + 1)
     if escaped == "u" then
-      local code = tonumber(text:match("^%x%x%x%x", stop + 2) or wrong(text, stop), 16)
-      parts[#parts + 1], from = utf8.char(code), stop + 6
+      local code, after = code_at(text, stop)
+      parts[#parts + 1], from = utf8.char(code), after
     else
       parts[#parts + 1], from = escapes[escaped] or escaped, stop + 2
     end

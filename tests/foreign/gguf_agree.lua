@@ -8,7 +8,7 @@ local tokens = orrery.load(args.folder .. "/tokens.npy")
 local model, map, config
 if args.model == "gpt2" then
   local gpt2 = require "models.gpt2"
-  local c = { vocab = args.vocab, positions = 24, dim = 32, heads = 2, layers = 2 }
+  local c = { vocab = args.vocab, positions = 1024, dim = 32, heads = 2, layers = 2 } -- transformers read no other number of these
   model, map, config = gpt2.model(c), gpt2.from_transformers, gpt2.config(c)
 else
   local files = require "models.llama_files"

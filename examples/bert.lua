@@ -5,6 +5,7 @@
 --
 --   orrery run -n 2 examples/bert.lua
 local orrery = require "orrery"
+local bert = require "models.bert"
 local nn, optim, strategy = orrery.nn, orrery.optim, orrery.strategy
 local args = orrery.args {
   steps = 400, batch = 16, ctx = 16, numbers = 29, microbatches = 16, seed = 1, samples = 2048,
@@ -13,35 +14,6 @@ local args = orrery.args {
 orrery.seed(args.seed)
 local padding, gap, first, ignored = 0, 1, 2, -100 -- the numbers are the ids from `first` on
 local vocab = first + args.numbers
-
-local Block = nn.module("Block", function(m)
-  m.qkv, m.proj = nn.linear(args.dim, { args.dim, args.dim, args.dim }), nn.linear(args.dim, args.dim)
-  m.mlp = nn.sequential { nn.linear(args.dim, 4 * args.dim), nn.gelu_exact, nn.linear(4 * args.dim, args.dim) }
-  m.ln1, m.ln2 = nn.layernorm(args.dim, { eps = 1e-12 }), nn.layernorm(args.dim, { eps = 1e-12 })
-  m.drop1, m.drop2 = nn.dropout(args.dropout), nn.dropout(args.dropout)
-  return function(x, mask)
-    local q, k, v = m.qkv(x)
-    local y = nn.attention(q, k, v, { heads = args.heads, mask = mask, dropout = args.dropout })
-    x = m.ln1(x + m.drop1(m.proj(y))) -- norms after the sums, as in the paper
-    return m.ln2(x + m.drop2(m.mlp(x)))
-  end
-end)
-
--- Devlin et al., "BERT", 2018 (arXiv:1810.04805). `kinds` tells the two halves of a sequence apart.
-local Bert = nn.module("Bert", function(m)
-  m.tok, m.pos, m.kind = nn.embedding(vocab, args.dim), nn.embedding(args.ctx, args.dim), nn.embedding(2, args.dim)
-  m.norm, m.drop, m.blocks = nn.layernorm(args.dim, { eps = 1e-12 }), nn.dropout(args.dropout), {}
-  for i = 1, args.layers do m.blocks[i] = Block() end
-  m.dense, m.ln = nn.linear(args.dim, args.dim), nn.layernorm(args.dim, { eps = 1e-12 })
-  m.decode = nn.linear(args.dim, vocab, { tie = m.tok.weight })
-  return function(ids, kinds)
-    local batch, time = table.unpack(ids.shape)
-    local seen = ids:ne(padding):reshape(batch, 1, 1, time)
-    local x = m.drop(m.norm(m.tok(ids) + m.pos(orrery.iota(time)) + m.kind(kinds)))
-    for i = 1, args.layers do x = m.blocks[i](x, seen) end
-    return m.decode(m.ln(nn.gelu_exact(m.dense(x))))
-  end
-end)
 
 -- Rows of ids with gaps, of what was there, and of kinds.
 local function make(samples)
@@ -60,7 +32,10 @@ local function make(samples)
   return orrery.data.arrays { x = tensor(x), y = tensor(y), kind = tensor(kind) }
 end
 
-local model = Bert()
+local model = bert.model {
+  vocab = vocab, positions = args.ctx, padding = padding, dim = args.dim, heads = args.heads, layers = args.layers,
+  dropout = args.dropout,
+}
 local function loss(b)
   local logits = model(b.x, b.kind)
   local asked = b.y:ne(ignored):cast "f32"

@@ -5,6 +5,7 @@
 --
 --   orrery run -n 2 examples/t5.lua
 local orrery = require "orrery"
+local t5 = require "models.t5"
 local nn, optim, strategy = orrery.nn, orrery.optim, orrery.strategy
 local args = orrery.args {
   steps = 600, batch = 32, ctx = 8, letters = 10, microbatches = 16, seed = 1, samples = 4096,
@@ -12,53 +13,6 @@ local args = orrery.args {
 }
 orrery.seed(args.seed)
 local padding, stop, first, ignored = 0, 1, 2, -100 -- the letters are the ids from `first` on
-
-local function linear(inputs, outputs, smaller)
-  return nn.linear(inputs, outputs, { bias = false, init = nn.init.normal(inputs ^ -0.5 / (smaller or 1)) })
-end
-
-local Attention = nn.module("Attention", function(m)
-  local dim, depth = args.dim, args.dim // args.heads
-  m.q, m.k, m.v, m.o = linear(dim, dim, depth ^ 0.5), linear(dim, dim), linear(dim, dim), linear(dim, dim)
-  return function(x, memory, options)
-    options.heads, options.scale = args.heads, 1 -- the weights of queries begin small instead
-    return m.o(nn.attention(m.q(x), m.k(memory), m.v(memory), options))
-  end
-end)
-
-local Block = nn.module("Block", function(m, decodes)
-  m.norm1, m.attn, m.norm2 = nn.rmsnorm(args.dim), Attention(), nn.rmsnorm(args.dim)
-  if decodes then m.norm3, m.cross = nn.rmsnorm(args.dim), Attention() end
-  m.up, m.down = linear(args.dim, 4 * args.dim), linear(4 * args.dim, args.dim)
-  return function(x, options, memory, seen)
-    local h = m.norm1(x)
-    x = x + m.attn(h, h, options)
-    if decodes then x = x + m.cross(m.norm3(x), memory, { mask = seen }) end
-    return x + m.down(nn.relu(m.up(m.norm2(x))))
-  end
-end)
-
--- Raffel et al., "Exploring the Limits of Transfer Learning with a Unified Text-to-Text Transformer", 2020
--- (arXiv:1910.10683). Called with the ids to read and those written so far.
-local T5 = nn.module("T5", function(m, vocab)
-  local near = { buckets = args.buckets, distance = args.distance }
-  m.tok = nn.embedding(vocab, args.dim, { init = nn.init.normal(1) })
-  m.around = nn.relative_bias(args.heads, near)
-  m.behind = nn.relative_bias(args.heads, { buckets = args.buckets, distance = args.distance, causal = true })
-  m.encoder, m.decoder = {}, {}
-  for i = 1, args.layers do m.encoder[i], m.decoder[i] = Block(false), Block(true) end
-  m.norm1, m.norm2 = nn.rmsnorm(args.dim), nn.rmsnorm(args.dim)
-  return function(ids, written)
-    local batch, time, places = ids.shape[1], ids.shape[2], written.shape[2]
-    local seen = ids:ne(padding):reshape(batch, 1, 1, time)
-    local x, y, bias = m.tok(ids), m.tok(written), m.around(time, time)
-    for i = 1, args.layers do x = m.encoder[i](x, { bias = bias, mask = seen }) end
-    local memory = m.norm1(x)
-    bias = m.behind(places, places)
-    for i = 1, args.layers do y = m.decoder[i](y, { bias = bias, causal = true }, memory, seen) end
-    return (m.norm2(y) * args.dim ^ -0.5):matmul(m.tok.weight, { transpose_b = true })
-  end
-end)
 
 -- Rows of ids to read, of what was written before each place, and of what is to be written there.
 local function make(samples)
@@ -81,7 +35,10 @@ end
 local function tensor(rows) return orrery.tensor(rows, "i32") end
 local x, written, y = make(args.samples)
 local data = orrery.data.arrays { x = tensor(x), written = tensor(written), y = tensor(y) }
-local model = T5(first + args.letters)
+local model = t5.model {
+  vocab = first + args.letters, padding = padding, dim = args.dim, heads = args.heads, layers = args.layers,
+  buckets = args.buckets, distance = args.distance,
+}
 local run = orrery.compile(function(b) return nn.cross_entropy(model(b.x, b.written), b.y, { ignore = ignored }) end, {
   params = model, microbatches = args.microbatches, strategy = strategy.data {}, clip = 1,
   optimizer = optim.adamw { lr = optim.linear { peak = args.lr, warmup = 20, steps = args.steps } },

@@ -5,6 +5,7 @@
 #include "lua/call.h"
 #include "lua/captured.h"
 #include "lua/environment.h"
+#include "lua/traced_ops.h"
 
 namespace orrery::lua {
 namespace {
@@ -112,6 +113,9 @@ std::vector<Api> func_api() {
       {"engine.func(body: function, stream: string = '') -> Program; Traces a function of tensors, "
        "once per input shapes. `stream`: of its random numbers; '': the next of the script's.",
        call<func>},
+      {"engine.traced(body: function, inputs: table) -> table; What a function is traced into for "
+       "HostTensors of these types: values by their numbers, and ops in their order.",
+       call<traced>},
       {"engine.captured(functions: table) -> integer; A hash of the values that functions of the "
        "script close over.",
        call<captured>},

@@ -283,6 +283,17 @@ function orrery.options(what, given, defaults) end
 ---@param options? orrery.record.Options
 function orrery.record(name, value, options) end
 
+---@class orrery.save_onnx.Options
+---@field inputs? any a list of names for the inputs, else x1, x2, ...
+---@field outputs? any a list of names for the results, else y1, y2, ...
+
+---Writes a function of tensors, or a module, to a file of ONNX, as it is outside of training; all ranks call it. `inputs` is a list of HostTensors, whose types and shapes the file takes: others are refused by who runs it.
+---@param path string
+---@param fn any
+---@param inputs table
+---@param options? orrery.save_onnx.Options
+function orrery.save_onnx(path, fn, inputs, options) end
+
 ---Paths of Orrery's own sources and documents, texts to train on.
 ---@return string[]
 function orrery.sources() end
@@ -1068,6 +1079,12 @@ function orrery.engine.checkpoints(directory) end
 ---@param stream? string
 ---@return orrery.Program
 function orrery.engine.func(body, stream) end
+
+---What a function is traced into for HostTensors of these types: values by their numbers, and ops in their order.
+---@param body function
+---@param inputs table
+---@return table
+function orrery.engine.traced(body, inputs) end
 
 ---A hash of the values that functions of the script close over.
 ---@param functions table

@@ -292,6 +292,7 @@ for name, sample in pairs {
     local m = model()
     return function(b) return nn.mse(m(b.x), b.x) end, { params = m, optimizer = optim.sgd {} }
   end,
+  save_onnx = function() return folder .. "/model.onnx", nn.relu, { host }, { inputs = { "x" }, outputs = { "y" } } end,
   weight_map = function() return { { "h.*.attn", "blocks.*.q", transpose = true } }, { prefix = "model." } end,
   value_and_grad = function() local m = model() return function(b) return nn.mse(m(b.x), b.x) end, m end,
   func = function() return function(x) return x end end,

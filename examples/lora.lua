@@ -1,15 +1,16 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
 -- Low-rank adapters: a small LLaMA learns Orrery's sources, is frozen, and learns the same in capitals by pairs of thin
--- matrices beside its queries and values. The pairs alone are trained and saved; merged into the weights they give the
--- same logits at no cost.
+-- matrices beside its queries and values. The pairs alone are trained, and saved as Hugging Face's PEFT has them; merged
+-- into the weights they give the same logits at no cost.
 --
---   orrery run examples/lora.lua save=/tmp/capitals-
---   orrery run examples/lora.lua load=/tmp/capitals-
+--   orrery run examples/lora.lua save=/tmp
+--   orrery run examples/lora.lua load=/tmp
 --   orrery run -n 2 examples/lora.lua strategy=pipeline
 local orrery = require "orrery"
 local nn, optim, strategy = orrery.nn, orrery.optim, orrery.strategy
 local Llama = require "models.llama"
+local lora = require "models.lora"
 local args = orrery.args {
   data = "", steps = 200, tune = 100, batch = 12, ctx = 48, microbatches = 12, seed = 1,
   dim = 64, heads = 4, kv_heads = 2, layers = 2, rank = 8, alpha = 16, lr = 3e-3, save = "", load = "",
@@ -43,37 +44,21 @@ local function train(what, params, data, steps, decay)
 end
 train("the base, on the text", model, dataset(words), args.steps, 0.1)
 
--- Hu et al., "LoRA", 2021 (arXiv:2106.09685): W x + alpha / rank * B A x, where B begins as zeros.
-local scale = args.alpha / args.rank
-local Lora = nn.module("Lora", function(m, linear)
-  local outputs, inputs = table.unpack(linear.weight.shape)
-  m.a = orrery.parameter({ args.rank, inputs }, { init = nn.init.normal(inputs ^ -0.5) })
-  m.b = orrery.parameter({ outputs, args.rank }, { init = nn.init.zeros })
-  return function(x)
-    return linear(x) + scale * x:matmul(m.a, { transpose_b = true }):matmul(m.b, { transpose_b = true })
-  end
-end)
-
 nn.freeze(model)
-local adapters, plain = {}, {}
-for i = 1, args.layers do
-  local block = model.blocks[i]
-  plain[i] = { q = block.q, v = block.v }
-  adapters[i] = { q = Lora(block.q), v = Lora(block.v) }
-  block.q, block.v = adapters[i].q, adapters[i].v
-end
+local scale, plain = args.alpha / args.rank, {}
+for i, block in ipairs(model.blocks) do plain[i] = { q = block.q, v = block.v } end
+local adapters = lora.adapters(model, args)
 
-local function file(parameter) return args[args.load ~= "" and "load" or "save"] .. parameter.name .. ".npy" end
 local count = 0
-for _, p in ipairs(orrery.parameters(adapters)) do
-  count = count + p.shape[1] * p.shape[2]
-  if args.load ~= "" then p:write(orrery.load(file(p))) end
-end
+for _, p in ipairs(orrery.parameters(adapters)) do count = count + p.shape[1] * p.shape[2] end
 orrery.log("%d numbers in the adapters", count)
-if args.load == "" then train("the adapters, on capitals", adapters, dataset(words:upper()), args.tune, 0) end
-for _, p in ipairs(args.save ~= "" and orrery.parameters(adapters) or {}) do
-  local value = p:read() -- from the ranks that hold it, so all call it
-  if orrery.world.rank == 0 then value:save(file(p)) end
+if args.load ~= "" then
+  adapters:load_weights(args.load .. "/adapter_model.safetensors", { map = lora.from_peft })
+else
+  train("the adapters, on capitals", adapters, dataset(words:upper()), args.tune, 0)
+end
+if args.save ~= "" then
+  adapters:save_weights(args.save .. "/adapter_model.safetensors", { map = lora.from_peft, config = lora.config(args, "base") })
 end
 
 local ids = dataset(words:upper()):batch(1, { size = 1, shuffle = false }).x:read()
@@ -82,7 +67,7 @@ local beside = logits()
 local merged = orrery.func(function(weight, a, b) return weight + scale * b:matmul(a) end)
 for i = 1, args.layers do
   for _, name in ipairs { "q", "v" } do
-    local linear, pair = plain[i][name], adapters[i][name]
+    local linear, pair = plain[i][name], adapters.blocks[i][name]
     linear.weight:write(merged(linear.weight:read(), pair.a:read(), pair.b:read()))
   end
 end

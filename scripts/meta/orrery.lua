@@ -3990,7 +3990,7 @@ function Module:load_weights(path, options) end
 ---@class orrery.Module.save_weights.Options
 ---@field max_shard_size? any bytes in a file, such as "5GB"; a larger tensor has a file of its own (default false)
 ---@field map? function of orrery.weight_map: tensors have the names that it says, and are transposed as it says (default nil)
----@field config? table what config.json beside the file is to have, as Hugging Face's transformers read it; in a GGUF file it is what the header says (default nil)
+---@field config? table what config.json beside the file is to have, as Hugging Face's transformers read it (adapter_config.json beside adapter_model.safetensors, for PEFT); in a GGUF file it is what the header says (default nil)
 ---@field tokenizer? string of a GGUF file: a tokenizer.json, or the folder of one or of vocab.json and merges.txt (default nil)
 
 ---Writes the tensors of a module, by their paths, to a safetensors file; all ranks call it. What is larger than `max_shard_size` goes into several, NAME-00001-of-00003.safetensors; `path`.index.json says which tensor is where, and is what load_weights takes. Either takes the place of what was saved to `path` before. A path that ends in .gguf is a file for llama.cpp, of a model that has a map and a config of GPT-2 or LLaMA.

@@ -156,8 +156,11 @@ local function mapped(map, by_path, states, paths)
   return ordered, list
 end
 
+-- As PEFT has it, beside adapters.
 local function write_config(path, config)
-  whole_file.write((path:match "^(.*/)" or "") .. "config.json", function(write) write(json.encode(config, ""), "\n") end)
+  local folder, name = path:match "^(.-)([^/]*)$"
+  local adapter = name:find "^adapter_model%." and "adapter_" or ""
+  whole_file.write(folder .. adapter .. "config.json", function(write) write(json.encode(config, ""), "\n") end)
 end
 
 local function save_gguf(path, states, paths, o)
@@ -178,8 +181,8 @@ end
 ---@param options? table
 ---@option max_shard_size any=false bytes in a file, such as "5GB"; a larger tensor has a file of its own
 ---@option map function=nil of orrery.weight_map: tensors have the names that it says, and are transposed as it says
----@option config table=nil what config.json beside the file is to have, as Hugging Face's transformers read it; in a
---- GGUF file it is what the header says
+---@option config table=nil what config.json beside the file is to have, as Hugging Face's transformers read it
+--- (adapter_config.json beside adapter_model.safetensors, for PEFT); in a GGUF file it is what the header says
 ---@option tokenizer string=nil of a GGUF file: a tokenizer.json, or the folder of one or of vocab.json and merges.txt
 function M.save_weights(module, path, options)
   local o = orrery.options("save_weights", options,

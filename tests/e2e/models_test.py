@@ -3,6 +3,7 @@
 
 Arguments: the build tree.
 """
+import json
 import pathlib
 import re
 import sys
@@ -58,14 +59,18 @@ class Models(unittest.TestCase):
         self.on_two_ranks(text, *words)
 
     def test_adapters_are_saved_alone_and_merged(self):
-        text = self.run_example(*LORA, self.data, f"save={self.place}/lora-")
-        self.assertEqual(sorted(path.name for path in pathlib.Path(self.place).glob("lora-*")),
-                         [f"lora-{i}.{name}.npy" for i in (1, 2) for name in ("q.a", "q.b", "v.a", "v.b")])
+        text = self.run_example(*LORA, self.data, f"save={self.place}")
+        raw = (pathlib.Path(self.place) / "adapter_model.safetensors").read_bytes()
+        names = set(json.loads(raw[8:8 + int.from_bytes(raw[:8], "little")])) - {"__metadata__"}
+        self.assertEqual(names, {f"base_model.model.model.layers.{i}.self_attn.{name}_proj.lora_{pair}.weight"
+                                 for i in (0, 1) for name in "qv" for pair in "AB"})
+        config = json.loads((pathlib.Path(self.place) / "adapter_config.json").read_text())
+        self.assertEqual((config["peft_type"], config["r"], config["target_modules"]), ("LORA", 8, ["q_proj", "v_proj"]))
         before, after = map(float, self.found(r"the adapters, .*: loss ([\d.]+) before, ([\d.]+) after", text))
         self.assertLess(after, before - 0.1)
         largest, apart = map(float, self.found(r"logits up to ([\d.]+), no more than ([\d.e-]+) apart", text))
         self.assertLess(apart, 1e-5 * largest)
-        loaded = self.run_example(*LORA, self.data, f"load={self.place}/lora-")
+        loaded = self.run_example(*LORA, self.data, f"load={self.place}")
         self.assertEqual(self.found("digest (.*)", loaded), self.found("digest (.*)", text))
         self.on_two_ranks(text, *LORA, self.data)
         self.on_two_ranks(text, *LORA, self.data, "strategy=pipeline")

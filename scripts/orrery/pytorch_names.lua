@@ -279,7 +279,6 @@ M.Dataset = {
   { "DataLoader", "data:batches { size = 2, epochs = 1 }" },
   { "batch_size", "data:batches { size = 2, epochs = 1 }" },
   { "shuffle", "data:batches { size = 2, epochs = 1, shuffle = true }", "shuffled is the default" },
-  { "map", "data:augment { field = \"x\" }", "images at random; other changes belong into the loss, or into data.from" },
   { "sampler", "data:batches { size = 2, epochs = 1, order = function(epoch, random) return { 1, random(2) } end }",
     "docs/how-to.md has WeightedRandomSampler and P classes with K samples" },
   { "random_split", "data:split(0.5)", "the first part and the rest" },

@@ -194,7 +194,7 @@ TEST(Opened, WhatAPluginSaysIsLookedAt) {
 
 TEST(Opened, AFormatWithoutPluginIsNamed) {
   const std::string why = refusal([] { open_data("parquet", "a.parquet", {}, {}); });
-  for (const char* part : {"no plugin provides data 'parquet'; found: ", "tokens; looked for ",
+  for (const char* part : {"no plugin provides data 'parquet'; found: ", "tokens", "; looked for ",
                            "looked for orrery-data-parquet.so in /", "ORRERY_PLUGIN_PATH"})
     EXPECT_NE(why.find(part), std::string::npos) << why;
 }

@@ -156,8 +156,7 @@ std::vector<Api> data_api() {
        "every token.",
        call<samples_of>},
       {"engine.mix(call: string, parts: table, lengths: table) -> Dataset; Parts one after "
-       "another, "
-       "each so many samples long; errors begin with the call.",
+       "another, each so many samples long; errors begin with the call.",
        call<mixed>},
       {"data.files(directory: string, endings: list) -> string[]; Files below a directory with "
        "these endings, sorted.",

@@ -344,16 +344,13 @@ std::vector<Api> dataset_api() {
        "rank-th on.",
        call<shard>},
       {"engine.sample(data: Dataset, position: integer) -> table; The sample at a position, from "
-       "1: "
-       "HostTensors by the names of fields.",
+       "1: HostTensors by the names of fields.",
        call<sample>},
       {"Dataset:map(change: function) -> Dataset; The samples that change(sample, random) returns: "
-       "tables of "
-       "HostTensors, lists or numbers by the names of fields, as its argument is one of "
-       "HostTensors. It is "
-       "called when a sample is read, on the rank that needs it, and goes by its arguments alone, "
-       "so that all ranks and runs that continue have the same: random(), random(n) and random(m, "
-       "n) are as math.random's, other numbers in every epoch.",
+       "tables of HostTensors, lists or numbers by the names of fields, as its argument is one of "
+       "HostTensors. It is called when a sample is read, on the rank that needs it, and goes by "
+       "its arguments alone, so that all ranks and runs that continue have the same: random(), "
+       "random(n) and random(m, n) are as math.random's, other numbers in every epoch.",
        call<map>},
       {"engine.pass(data: Dataset, size: integer, limit: integer) -> fun(): integer, table, "
        "integer; "

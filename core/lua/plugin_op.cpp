@@ -103,16 +103,14 @@ std::vector<Api> plugin_op_api() {
        call<not_loaded>},
       {"engine.plugin_op(number: integer, given: table, xs: table, known: boolean) -> Tensor...; "
        "What op `number` of that list makes of the tensors `xs`, given all its options; `known`: "
-       "in "
-       "known ops, if it can be.",
+       "in known ops, if it can be.",
        call<call_op>},
       {"engine.plugin_op_examples(number: integer) -> table[]; The inputs that op `number` is "
        "tried on: lists of {shape =, dtype =}.",
        call<examples>},
-      {"engine.plugin_op_factors(number: integer, types: table) -> table?, table?; For each "
-       "input of op `number`, of types {shape =, dtype =}, the factor of each dim, and the same "
-       "for "
-       "each result; -1: a dim that is not cut. Nothing, if no kernel computes the op.",
+      {"engine.plugin_op_factors(number: integer, types: table) -> table?, table?; For each input "
+       "of op `number`, of types {shape =, dtype =}, the factor of each dim, and the same for each "
+       "result; -1: a dim that is not cut. Nothing, if no kernel computes the op.",
        call<factors>},
   };
 }

@@ -68,10 +68,9 @@ class FieldValues {
   bool keep_whole(int64_t value);
   template <class T>
   void keep(T value);
-
-  const TableField& field_;
   Column finish_texts(const std::string& path);
 
+  const TableField& field_;
   std::vector<std::string> texts_;  // of classes
   std::vector<std::byte> bytes_;
   std::vector<uint64_t> ends_;  // of texts among them

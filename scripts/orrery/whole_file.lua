@@ -11,9 +11,12 @@ function M.write(path, body)
   if orrery.world.rank ~= 0 then return body(function() end) end
   local part = path .. ".part"
   local file, why = io.open(part, "wb")
-  local function refuse()
-    if file then file:close() end
+  local function drop()
+    if io.type(file) == "file" then file:close() end
     os.remove(part)
+  end
+  local function refuse()
+    drop()
     orrery.fail(("%s: cannot write: %s"):format(path, why or "the disk is full?"))
   end
   if not file then refuse() end
@@ -23,13 +26,11 @@ function M.write(path, body)
     if not done then refuse() end
   end)
   if not written then
-    file:close()
-    os.remove(part)
+    drop()
     error(fault, 0)
   end
   local closed
   closed, why = file:close()
-  file = nil
   if closed then closed, why = os.rename(part, path) end
   if not closed then refuse() end
 end

@@ -5,6 +5,7 @@ Arguments: the build tree.
 """
 import json
 import pathlib
+import re
 import shutil
 import sys
 import unittest
@@ -89,9 +90,13 @@ class Examples(Installed):
         wide = {self.call(["orrery", "run", "-n", str(ranks), "train.lua", "width=5000"], project,
                           ORRERY_PLUGIN_PATH=str(project / "build")) for ranks in (1, 3)}
         self.assertEqual(len(wide), 1, wide)
-        plan = self.call(["orrery", "plan", "--details", "train.lua", "width=5000"], project,
-                         ORRERY_PLUGIN_PATH=str(project / "build"))
-        self.assertNotRegex(plan, r"\bmoments\b +f32")
+
+        def launches(width):
+            plan = self.call(["orrery", "plan", "--details", "train.lua", f"width={width}"], project,
+                             ORRERY_PLUGIN_PATH=str(project / "build"))
+            return re.findall(r"^ .* moments +moments \(1\)$", plan, re.MULTILINE)
+
+        self.assertEqual((len(launches(8)), launches(5000)), (1, []))
 
     def test_the_op_trains_alike_on_any_number_of_ranks(self):
         project = self.build("plugin-squash")

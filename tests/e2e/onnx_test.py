@@ -3,6 +3,7 @@
 refused by name. tests/foreign/onnx_agree.py runs such files in onnxruntime. Arguments: the build tree.
 """
 import pathlib
+import resource
 import sys
 import tempfile
 import unittest
@@ -116,6 +117,21 @@ end
             self.assertIn(wanted, line)
         self.assertIn("script.lua:", lines[0])
         self.assertEqual([path.name for path in place.iterdir()], ["script.lua"])
+
+    def test_a_full_disk_is_named_and_keeps_the_old_file(self):
+        with tempfile.TemporaryDirectory() as folder:
+            place = pathlib.Path(folder)
+            (place / "net.onnx").write_bytes(b"old")
+            (place / "script.lua").write_text('''local orrery = require "orrery"
+local wide = orrery.nn.linear(100, 100)
+local row = orrery.func(function() return orrery.iota(100):cast "f32":reshape(1, 100) end)()
+orrery.save_onnx("net.onnx", wide, { row })''')
+            done = orrery("run", "script.lua", cwd=place,
+                          limit=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192)))
+            self.assertEqual(done.code, 1, done.err)
+            self.assertRegex(done.err, r"script\.lua:4: net\.onnx: cannot write: File too large")
+            self.assertEqual((place / "net.onnx").read_bytes(), b"old")
+            self.assertEqual({path.name for path in place.iterdir()}, {"net.onnx", "script.lua"})
 
 
 if __name__ == "__main__":

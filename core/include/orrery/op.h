@@ -37,8 +37,9 @@ typedef struct orr_op_info {
   const orr_attr* options; /* names, each of one of the types but ORR_ATTR_INTS, and the values of
                               those that a call leaves out */
   int32_t n_examples;      /* how many examples there are, at least 1: `orrery check` tries them */
-  int32_t kernel;   /* 0: `forward` writes it; 1: kernel plugins compute it; 2: kernel plugins
-                              do, and `forward` writes it where none of them takes the op */
+  /* 0: `forward` writes it; 1: kernel plugins compute it; 2: kernel plugins do, and `forward`
+   * writes it where none of them takes the op */
+  int32_t kernel;
   int32_t n_out;    /* its results; 0 counts as 1 */
   int32_t reserved; /* 0 */
 } orr_op_info;

@@ -9,6 +9,7 @@
 #include "program/build.h"
 #include "run/recent.h"
 #include "run/replicas.h"
+#include "run/states.h"
 #include "run/watched.h"
 
 namespace orrery {
@@ -69,7 +70,7 @@ class CompiledFunction : public Function {
 
   Variant& variant_for(const std::vector<Argument>& arguments) {
     if (std::any_of(copies_.begin(), copies_.end(),
-                    [](const Copy& c) { return c.of->bound && c.of->parts.empty(); }))
+                    [](const Copy& c) { return c.of->bound && !is_in_parts(*c.of); }))
       variants_.clear(), copies_.clear();  // what training holds whole is read where it lies
     std::string key;
     for (const Argument& argument : arguments) {
@@ -92,7 +93,7 @@ class CompiledFunction : public Function {
     }
     for (size_t v = 0; v < b.program.values().size(); ++v)
       if (Value& value = b.program.mutable_value(static_cast<ValueId>(v));
-          value.state && (!value.state->parts.empty() || may_be_held_in_parts(*value.state)))
+          value.state && (is_in_parts(*value.state) || may_be_held_in_parts(*value.state)))
         value.state = copy_of(value, b.program);
     return variants_.add(key, std::make_unique<Variant>(b, 0, Runtime::get()));
   }

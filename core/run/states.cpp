@@ -246,7 +246,9 @@ void hold(const HeldParts& parts, const std::vector<FlatBuffer>& flat_buffers, i
       moving.push_back({s, read_state(*s)});
       s->memory.reset(), s->file.reset();
     }
-    if (!s->bound) fresh.push_back(s);
+    // Which ranks have a constant from an earlier program depends on when garbage was collected; so
+    // nothing is told of constants, and every rank makes its part by itself.
+    if (!s->bound && !s->constant) fresh.push_back(s);
     s->part = wanted, s->tier = tier, s->bound = true;
     states.push_back(s);
   }
@@ -264,7 +266,12 @@ void hold(const HeldParts& parts, const std::vector<FlatBuffer>& flat_buffers, i
   for (auto& s : loaded) s->initial.read(*s);
 }
 
+bool is_in_parts(const State& state) {
+  return !state.parts.empty() || (state.constant && !state.part.is_whole());
+}
+
 HostTensor read_state(State& state) {
+  if (state.constant) return state.initial.tensor;
   Runtime::get().settle();
   if (!state.lies_somewhere()) fail(ORR_FAILED, "state '{}' has no value yet", state.name);
   if (!state.coordinate_of.empty()) {

@@ -43,6 +43,8 @@ std::byte* state_address(const State& state);
 // file.
 void read_part(const State& state, std::byte* to);
 void write_part(const State& state, const std::byte* from);
+// Whether some rank has only a part of the state; of a constant, whether this one has.
+bool is_in_parts(const State& state);
 // This rank's part where it lies, if the host can access that, or a copy of it in `copy`.
 const std::byte* part_in_memory(const State& state, std::vector<std::byte>& copy);
 // As write_state, where the value is one that the state is to have had already: its first value, or

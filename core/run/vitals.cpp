@@ -161,10 +161,8 @@ void tell_tensors(const StateList& states, int64_t step, Runtime& runtime) {
   for (const auto& state : states) {
     if (state->type.dtype != ORR_F32 || !state->memory || !runtime.device().is_host()) continue;
     const orr_buffer at{state->memory.get(), state->offset, 0};
-    const bool whole = state->parts.empty();
     tell_elements(step, state->name, static_cast<const float*>(orr_buffer_host(&at)),
-                  (whole ? state->type : state->part.type(state->type)).elements(),
-                  runtime.observers());
+                  state->part.type(state->type).elements(), runtime.observers());
   }
 }
 

@@ -43,7 +43,7 @@ class SecondResults(unittest.TestCase):
     def test_parameters_that_begin_alike(self):
         for case in ("broadcast", "collected"):
             with self.subTest(case=case):
-                done = orrery("run", "-n", 2, SCRIPT, f"case={case}")
+                done = orrery("run", "-n", 2, SCRIPT, f"case={case}", MALLOC_PERTURB_="4")
                 self.assertEqual(done.code, 0, done.err)
 
     def test_refused(self):

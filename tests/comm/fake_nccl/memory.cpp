@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <map>
 #include <mutex>
+#include <utility>
 
 #include "misuse.h"
 #include "stream.h"
@@ -35,6 +36,18 @@ Tables& tables() {
 }
 
 size_t whole(size_t bytes) { return (bytes + page) / page * page; }
+
+// An address of device memory that no other word of a kernel's arguments looks like: the driver
+// knows addresses among them by their values alone. Four bytes of padding behind a number of four
+// may hold half an address of the host's. So the upper halves here are none of the host's, and the
+// lower halves no small numbers. No address is given out twice.
+// REQUIRES: the caller holds the tables' mutex.
+void* unmistakable(size_t size) {
+  constexpr uintptr_t window = uintptr_t{1} << 32, lowest = uintptr_t{1} << 30;
+  static uintptr_t next = 0x2e5c * window + lowest;
+  if (next % window + size > window) next = (next / window + 1) * window + lowest;
+  return reinterpret_cast<void*>(std::exchange(next, next + size));
+}
 
 Allocation* find(uintptr_t at, size_t bytes) {
   auto next = tables().device.upper_bound(at);
@@ -65,13 +78,13 @@ void catch_faults() {
 uintptr_t allocate(size_t bytes, bool by_nccl) {
   catch_faults();
   const size_t size = whole(bytes);
+  std::lock_guard lock(tables().mutex);
   void* address =
-      mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+      mmap(unmistakable(size), size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   void* place = mmap(nullptr, size, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (address == MAP_FAILED || place == MAP_FAILED) return 0;
   madvise(place, size, MADV_HUGEPAGE);  // tests touch gigabytes
-  std::lock_guard lock(tables().mutex);
   tables().device[reinterpret_cast<uintptr_t>(address)] = {bytes, static_cast<char*>(place),
                                                            by_nccl, 0};
   return reinterpret_cast<uintptr_t>(address);

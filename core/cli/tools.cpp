@@ -98,7 +98,7 @@ Examples:
   tool.option("what", "plugin, or editor: a .luarc.json here, for Lua language servers")
       ->required()
       ->check(CLI::IsMember({"plugin", "editor"}));
-  tool.option("kind", "Of a plugin: kernel, comm, strategy, observer, op or data");
+  tool.option("kind", "Of a plugin: kernel, device, comm, strategy, observer, op or data");
   tool.option("name", "Of a plugin: what users will call it");
   tool.flag("--c", "in plain C instead of C++");
 }

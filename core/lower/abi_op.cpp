@@ -3,6 +3,8 @@
 
 #include <set>
 
+#include "program/custom_kind.h"
+
 namespace orrery {
 namespace {
 
@@ -32,10 +34,56 @@ orr_expr abi_expr(const Expr& e) {
           e.outputs.data()};
 }
 
+AbiGroup::AbiGroup(const OpGroup& group, const std::vector<int32_t>& calls) {
+  for (const Op& op : group.ops) add(op, group.types);
+  for (size_t i = 0; i < group.ops.size(); ++i)
+    ops_.push_back({sizeof(orr_group_op), calls.empty() ? 0 : calls[i], &members_[i].op,
+                    group.ops[i].in.data(), group.ops[i].out.data()});
+  group_ = {sizeof(orr_group),
+            static_cast<int32_t>(ops_.size()),
+            static_cast<int32_t>(group.types.size()),
+            static_cast<int32_t>(group.in.size()),
+            static_cast<int32_t>(group.out.size()),
+            0,
+            ops_.data(),
+            group.in.data(),
+            group.out.data()};
+}
+
+void AbiGroup::add(const Op& op, const std::vector<Type>& types) {
+  Member& m = members_.emplace_back();
+  m.where = op.site.prefix();
+  const auto tensor = [&](ValueId v) {
+    return Strided::contiguous(types[static_cast<size_t>(v)]).abi();
+  };
+  for (ValueId v : op.in) m.in.push_back(tensor(v));
+  for (ValueId v : op.out) m.out.push_back(tensor(v));
+  for (auto& [name, attr] : op.attrs) m.attrs.push_back(abi_attr(name, attr));
+  m.expr = abi_expr(op.expr);
+  m.op = {sizeof(orr_op),
+          static_cast<int32_t>(m.in.size()),
+          static_cast<int32_t>(m.out.size()),
+          static_cast<int32_t>(m.attrs.size()),
+          op.kind.c_str(),
+          m.in.data(),
+          m.out.data(),
+          m.attrs.data(),
+          op.expr.instrs.empty() ? nullptr : &m.expr,
+          m.where.c_str(),
+          nullptr};
+}
+
+// A kernel of an op that a plugin brings gets all its options.
+static bool is_given(const Op& op, const std::string& name) {
+  return !kInTensors.count(name) || custom_kind(op.kind);
+}
+
 AbiOp::AbiOp(const Launch& launch) : where_(launch.op.site.prefix()) {
   for (auto& [name, attr] : launch.op.attrs)
-    if (!kInTensors.count(name)) attrs_.push_back(abi_attr(name, attr));
+    if (is_given(launch.op, name)) attrs_.push_back(abi_attr(name, attr));
+  if (launch.op.group) group_ = std::make_unique<AbiGroup>(*launch.op.group);
   const Expr& e = launch.op.expr;
+
   expr_ = abi_expr(e);
   op_ = {sizeof(orr_op),
          static_cast<int32_t>(launch.in.size()),
@@ -46,7 +94,8 @@ AbiOp::AbiOp(const Launch& launch) : where_(launch.op.site.prefix()) {
          launch.out.data(),
          attrs_.data(),
          e.instrs.empty() ? nullptr : &expr_,
-         where_.c_str()};
+         where_.c_str(),
+         group_ ? group_->get() : nullptr};
 }
 
 }  // namespace orrery

@@ -184,6 +184,7 @@ RankPlan lower(const LowerRequest& request) {
   merge_groups(plan.local.program);
   gather_rows(plan.local, plan.mesh, request.rank);
   write_in_known_ops(plan.local, request.kernels);
+  if (request.fuse) claim_groups(plan.local, request.kernels);
   if (request.fuse) fuse_ops(plan.local, request.kernels);
   if (mine.one_by_one) choose_actions(plan);
   place_values(plan);

@@ -44,6 +44,8 @@ std::shared_ptr<const Program> rank_program(const LowerRequest& request, bool id
 
 // Writes ops of plugins in known ops where none of these plugins takes them (orrery/op.h).
 void write_in_known_ops(LocalProgram& local, const std::vector<std::string>& kernels);
+// Makes one op of each group of ops that one of these plugins claims (orrery/kernel.h).
+void claim_groups(LocalProgram& local, const std::vector<std::string>& kernels);
 // Runs the eight passes below.
 void fuse_ops(LocalProgram& local, const std::vector<std::string>& kernels);
 // Puts the casts of states before all other ops.

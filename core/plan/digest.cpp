@@ -72,11 +72,20 @@ std::string tensors_text(const RankPlan& plan, const std::vector<orr_tensor>& te
   return text;
 }
 
+std::string op_text(const orr_op& op) {
+  std::string text = op.kind;
+  for (int32_t i = 0; i < op.n_attrs; ++i) text += attr_text(op.attrs[i]);
+  text += expr_text(op.expr);
+  for (int32_t i = 0; op.group && i < op.group->n_ops; ++i) {
+    const orr_group_op& one = op.group->ops[i];
+    text += fmt::format(" [{} {} {}]", op_text(*one.op), Dims(one.in, one.in + one.op->n_in),
+                        Dims(one.out, one.out + one.op->n_out));
+  }
+  return text;
+}
+
 std::string launch_text(const RankPlan& plan, const Launch& launch) {
-  const AbiOp op(launch);
-  std::string text = op.get()->kind;
-  for (int32_t i = 0; i < op.get()->n_attrs; ++i) text += attr_text(op.get()->attrs[i]);
-  text += expr_text(op.get()->expr);
+  std::string text = op_text(*AbiOp(launch).get());
   text += " :" + tensors_text(plan, launch.in, launch.in_at);
   text += " ->" + tensors_text(plan, launch.out, launch.out_at);
   return text + fmt::format(" when {}", static_cast<int>(launch.when));

@@ -75,7 +75,7 @@ Json launches_json(const RankPlan& plan, const std::vector<std::string>& kernels
   const KernelChoice choice(kernels);
   for (size_t i = 0; i < times.size(); ++i) {
     const Launch& l = plan.launches[i];
-    Sum& sum = sums[{l.op.kind, l.kernels, choice.best(l).score}];
+    Sum& sum = sums[{shown_kind(l.op), l.kernels, choice.best(l).score}];
     const auto n = static_cast<double>(times[i]);
     sum.launches += times[i], sum.flops += n * l.cost.flops, sum.bytes += n * l.cost.bytes;
   }

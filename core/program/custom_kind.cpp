@@ -35,16 +35,7 @@ Cost cost(const OpArgs& args, const std::vector<Type>& out) {
 }
 
 KernelForm form(const Op&, const std::vector<Strided>& in, const std::vector<Strided>& out) {
-  KernelForm f;
-  for (size_t i = 0; i < in.size(); ++i) {
-    if (!in[i].is_contiguous()) f.copy.push_back(static_cast<int>(i));
-    f.in.push_back(Strided::contiguous({in[i].dtype, in[i].dims}));
-  }
-  for (const Strided& x : out) {
-    f.out_ok = f.out_ok && x.is_contiguous();
-    f.out.push_back(Strided::contiguous({x.dtype, x.dims}));
-  }
-  return f;
+  return contiguous_form(in, out);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "program/custom_kind.h"
+#include "program/op_group.h"
 
 namespace orrery {
 
@@ -50,6 +51,7 @@ const OpDef& op_def(const std::string& kind) {
   }();
   if (const auto at = by_kind.find(kind); at != by_kind.end()) return *at->second;
   if (const OpDef* custom = custom_kind(kind)) return *custom;
+  if (kind == group_op.kind) return group_op;
   std::vector<std::string> known;
   for (const OpDef* def : all_op_defs()) known.push_back(def->kind);
   fail(ORR_INVALID, "there is no op '{}'{}", kind, did_you_mean(kind, known));
@@ -65,7 +67,7 @@ int32_t sum_dtype(const Attrs& attrs, int32_t summed) {
 }
 
 OpArgs args_of(const Program& p, const Op& op) {
-  OpArgs args{op.kind, op.attrs, op.expr, {}};
+  OpArgs args{op.kind, op.attrs, op.expr, {}, op.group.get()};
   args.in.reserve(op.in.size());
   for (ValueId v : op.in) args.in.push_back(p.type(v));
   return args;
@@ -170,6 +172,19 @@ KernelForm contiguous_form(const std::vector<Strided>& in, const std::vector<Str
     if (!shaped(in[i], *shape++, form.in.emplace_back())) form.copy.push_back(static_cast<int>(i));
   for (const Strided& x : out)
     form.out_ok = shaped(x, *shape++, form.out.emplace_back()) && form.out_ok;
+  return form;
+}
+
+KernelForm contiguous_form(const std::vector<Strided>& in, const std::vector<Strided>& out) {
+  KernelForm form;
+  for (size_t i = 0; i < in.size(); ++i) {
+    if (!in[i].is_contiguous()) form.copy.push_back(static_cast<int>(i));
+    form.in.push_back(Strided::contiguous({in[i].dtype, in[i].dims}));
+  }
+  for (const Strided& x : out) {
+    form.out_ok = form.out_ok && x.is_contiguous();
+    form.out.push_back(Strided::contiguous({x.dtype, x.dims}));
+  }
   return form;
 }
 

@@ -17,6 +17,7 @@ struct OpArgs {
   const Attrs& attrs;
   const Expr& expr;
   std::vector<Type> in;
+  const OpGroup* group = nullptr;  // of the kind "group"
 };
 
 // The factor map, which is like an einsum: for each dim of each input and output the factor (loop)
@@ -104,6 +105,8 @@ Strided as_flat(const Strided& x);
 // flat, first for the inputs, then for the outputs. 'R': rows that need not lie one after another.
 KernelForm contiguous_form(const std::vector<Strided>& in, const std::vector<Strided>& out,
                            const char* shape);
+// The same with all dims as they are.
+KernelForm contiguous_form(const std::vector<Strided>& in, const std::vector<Strided>& out);
 // The sharding of ops whose inputs and outputs have the same dims with the same meaning.
 Sharding same_dims_sharding(const OpArgs& args, const std::vector<Type>& out);
 // The sharding of ops that work on each row by itself: the leading dims of all tensors of rank

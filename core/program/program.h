@@ -45,7 +45,8 @@ enum class Role : int32_t {
 // (lower/schedule/stream.cpp).
 enum class Tier : int32_t { device, host, disk };
 
-struct State;  // program/state.h
+struct State;    // program/state.h
+struct OpGroup;  // program/op_group.h
 
 struct Value {
   Type type;
@@ -82,6 +83,7 @@ struct Op {
   OpId twin = kNone;                   // backward: the forward op whose gradient this belongs to
   int32_t stage = 0;                   // pipeline stage (partition/stage.h), from 0
   std::shared_ptr<const CommOp> comm;  // of an exchange that a pass has added; null: nothing to say
+  std::shared_ptr<const OpGroup> group;  // of the kind "group": what it stands for (op_group.h)
 
   const CommOp& exchange() const {
     static const CommOp plain;

@@ -8,6 +8,7 @@
 
 #include "base/digest.h"
 #include "base/error.h"
+#include "program/op_group.h"
 #include "run/agree.h"
 #include "run/run.h"
 
@@ -44,11 +45,12 @@ Kernels kernels_of(const RankPlan& plan) {
   for (const Launch& launch : plan.launches) {
     if (launch.op.attrs.has("numerics")) continue;
     Digest digest;
-    digest.add(launch.op.kind.data(), launch.op.kind.size());
+    const std::string kind = shown_kind(launch.op);
+    digest.add(kind.data(), kind.size());
     add_attributes(digest, launch.op.attrs);
     add_tensors(digest, launch.in), add_tensors(digest, launch.out);
     const std::string& plugin = plan.kernel_names[static_cast<size_t>(launch.kernels)];
-    found[digest.text()] = fmt::format("{} by {} ({})", launch.op.kind, plugin, launch.numerics);
+    found[digest.text()] = fmt::format("{} by {} ({})", kind, plugin, launch.numerics);
   }
   return found;
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lower/kernel_choice.h"
+#include "program/op_group.h"
 #include "run/runtime.h"
 
 namespace orrery {
@@ -22,7 +23,7 @@ std::string shape(const orr_tensor& t) {
 
 // The op with its shapes, and its dtype if that is not f32.
 std::string label(const Launch& launch) {
-  std::string text = launch.op.kind;
+  std::string text = shown_kind(launch.op);
   const int32_t dtype = (launch.in.empty() ? launch.out : launch.in)[0].dtype;
   if (dtype != ORR_F32) text += " " + std::string(dtype_name(dtype));
   if (launch.op.kind == "pointwise")

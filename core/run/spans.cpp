@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/digest.h"
+#include "program/op_group.h"
 
 namespace orrery {
 namespace {
@@ -42,7 +43,7 @@ void describe(const RankPlan& plan, const Step& at, orr_event_record& span, std:
   if (at.kind == Step::launch) {
     const Launch& launch = plan.launches[static_cast<size_t>(at.index)];
     span.flops = launch.cost.flops;
-    text = launch.op.kind;
+    text = shown_kind(launch.op);
     detail = launch.op.site.region + " " + launch.op.site.line;
     return;
   }

@@ -22,7 +22,7 @@ _orrery() {
     check) [[ ${COMP_WORDS[COMP_CWORD - 1]} == --* ]] || files='*.so' ;;
     new)
       ((COMP_CWORD == i + 1)) && COMPREPLY=($(compgen -W "plugin editor" -- "$word"))
-      [[ ${COMP_WORDS[i + 1]} == plugin ]] && ((COMP_CWORD == i + 2)) && COMPREPLY=($(compgen -W "kernel comm strategy observer op data" -- "$word"))
+      [[ ${COMP_WORDS[i + 1]} == plugin ]] && ((COMP_CWORD == i + 2)) && COMPREPLY=($(compgen -W "kernel device comm strategy observer op data" -- "$word"))
       return
       ;;
   esac

@@ -88,7 +88,7 @@ static orr_status* launch(orr_kernel* kernel, orr_stream* stream, const orr_buff
 }
 
 static const orr_kernel_api table = {
-    sizeof(orr_kernel_api), NULL, "host", probe, supports, measure, prepare, release, launch};
+    sizeof(orr_kernel_api), NULL, "host", probe, supports, measure, prepare, release, launch, NULL};
 
 static const void* get(void* self, const char* id, uint32_t version) {
   (void)self;

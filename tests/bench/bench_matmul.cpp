@@ -113,7 +113,7 @@ Run own(const Product& p, Arena& a, Arena& b, Arena& y) {
   if (p.images) in[p.a_t] = windows(p, p.a_t ? p.n : p.k);
   orr_attr attrs[] = {{"leaf_n", ORR_ATTR_INT, 0, p.leaves, 0, nullptr, nullptr},
                       {"leaf_total", ORR_ATTR_INT, 0, p.leaves, 0, nullptr, nullptr}};
-  orr_op op{sizeof(orr_op), 2, 1, 2, "matmul", in, &out, attrs, nullptr, "bench"};
+  orr_op op{sizeof(orr_op), 2, 1, 2, "matmul", in, &out, attrs, nullptr, "bench", nullptr};
   orr_kernel_size size{};
   orrery::check(api.measure(api.self, &op, &size));
   orr_kernel* kernel = nullptr;

@@ -54,7 +54,8 @@ Bench::Bench(const std::string& plugin, std::string kind, std::vector<orr_tensor
             out.data(),
             attrs.data(),
             expr,
-            "bench"};
+            "bench",
+            nullptr};
   orr_kernel_size size{};
   orrery::check(api_.measure(api_.self, &op, &size));
   orrery::check(api_.prepare(api_.self, &op, &kernel_));

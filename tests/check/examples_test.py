@@ -64,6 +64,19 @@ class Examples(Installed):
         self.assertIn("digest ", lines[-1])
 
     
+    
+    def test_a_group_of_ops_by_one_kernel_has_the_bits_of_each_alone(self):
+        project = self.build("plugin-group")
+        expected = self.call(["orrery", "run", "train.lua"], project)
+        self.assertIn("digest ", expected)
+        for ranks, stack in ((1, "data"), (3, "data"), (2, "zero"), (2, "accumulate"), (2, "pipeline")):
+            with self.subTest(ranks=ranks, stack=stack):
+                words = ["--kernels", "cpu,group", "-n", str(ranks), "train.lua", f"stack={stack}"]
+                where = {"ORRERY_PLUGIN_PATH": str(project / "build")}
+                self.assertEqual(self.call(["orrery", "run", *words], project, **where), expected)
+                plan = self.call(["orrery", "plan", "--details", *words], project, **where)
+                self.assertIn("rmsnorm + matmul", plan)
+
     def test_a_strategy_uses_ops_of_plugins_as_a_script_does(self):
         paths = ":".join(str(self.build(f"plugin-{name}") / "build") for name in ("squash", "moments"))
         script = pathlib.Path(__file__).with_name("plugin_ops.lua")

@@ -16,14 +16,14 @@ from installed import Installed, words_of
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 # Judged by the commands of the pages.
-OF_PAGES = [("kernel", []), ("strategy", []), ("op", []), ("observer", ["--c"]), ("data", [])]
+OF_PAGES = [("kernel", []), ("device", []), ("strategy", []), ("op", []), ("observer", ["--c"]), ("data", [])]
 # Its README says where things are, and has nothing to be typed.
 PAGES = [SOURCE / "docs/plugins.md", *sorted(p for p in (SOURCE / "docs/extend").glob("*.md") if p.stem != "README")]
 
 
 class Kit(Installed):
     def test_every_template_builds_and_passes(self):
-        for kind in ("kernel", "comm", "strategy", "observer", "op", "data"):
+        for kind in ("kernel", "device", "comm", "strategy", "observer", "op", "data"):
             for flags in ([], ["--c"]):
                 with self.subTest(kind=kind, flags=flags), self.folder() as folder:
                     self.call(["orrery", "new", "plugin", kind, "mine", *flags], folder)

@@ -244,6 +244,7 @@ void claims(const Subject& subject) {
   for (const Case& c : all_cases())
     if (takes(kernel_of(subject), c)) return;
   if (subject.descriptor.kinds & ORR_KIND_OP) throw Skip("its kernels are for its own ops");
+  if (kernel_of(subject).claim) throw Skip("its kernels are for groups of ops");
   throw Fault("kernel.h: supports", "a case of ops.h that it takes", "it takes none of them");
 }
 

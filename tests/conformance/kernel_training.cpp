@@ -2,6 +2,11 @@
 //
 // A kernel plugin in training: small models on one rank and on three whose microbatches are not
 // shared evenly, so that their results lie apart in memory.
+#include <fmt/ranges.h>
+
+#include <cmath>
+#include <sstream>
+
 #include "base/error.h"
 #include "base/process.h"
 #include "conformance/kernel_parts.h"
@@ -76,8 +81,64 @@ void training(const Subject& subject) {
   if (!trained) throw Skip("its device has too few kernels for any model");
 }
 
+// A model with the ops that kernels usually join.
+constexpr const char* block = R"(local orrery = require "orrery"
+local nn, optim = orrery.nn, orrery.optim
+orrery.seed(1)
+local m = {
+  table = nn.embedding(11, 16), norm = nn.layernorm(16), rms = nn.rmsnorm(16), last = nn.rmsnorm(16),
+  qkv = nn.linear(16, 48), out = nn.linear(16, 16), up = nn.linear(16, 32), down = nn.linear(32, 16),
+  plain = nn.linear(16, 16, { bias = false }), head = nn.linear(16, 11, { bias = false }),
+}
+local run = orrery.compile(function(b)
+  local x = m.table(b.x)
+  local q, k, v = m.qkv(m.norm(x)):split(-1, 3)
+  x = x + m.out(nn.attention(q, k, v, { heads = 2, causal = true }))
+  x = x + m.down(nn.gelu(m.up(m.rms(x))))
+  x = x + m.plain(m.last(x)):tanh()
+  return nn.cross_entropy(m.head(m.last(x)), b.y)
+end, { params = m, optimizer = optim.adamw { lr = 0.01 }, microbatches = 4, clip = 1 })
+for step = 1, 5 do
+  local x, y = {}, {}
+  for i = 1, 8 do
+    x[i], y[i] = {}, {}
+    for j = 1, 6 do x[i][j], y[i][j] = (i * j + step) % 11, (i + j * step) % 11 end
+  end
+  local mean = run:step { x = orrery.tensor(x, "i32"), y = orrery.tensor(y, "i32") }:mean()
+  if orrery.world.rank == 0 then print(("bits loss %.9g"):format(mean)) end
+end
+)";
+
+// Groups that the plugin claims are trained beside the ops that they stand for.
+void groups(const Subject& subject) {
+  require_device(subject);
+  if (!kernel_of(subject).claim) throw Skip("it claims no groups");
+  if (std::string_view(kernel_of(subject).device) != "host")
+    throw Skip("groups are tried on the host alone");
+  const std::string own = subject.name();
+  const auto by = [&](const std::string& kernels) {
+    const ScriptRun run = run_text(subject, true, block, {"--kernels", kernels}, kSeconds);
+    if (run.code != 0)
+      throw Fault("kernel.h: claim", "a model that trains with --kernels " + kernels,
+                  fmt::format("{}: {}", describe_code(run.code), run.output));
+    std::vector<double> losses;
+    std::istringstream lines(run.bits());
+    for (std::string line; std::getline(lines, line);)
+      losses.push_back(std::stod(line.substr(line.rfind(' '))));
+    return losses;
+  };
+  const std::vector<double> mine = by("reference," + own), theirs = by("reference");
+  for (size_t i = 0; i < theirs.size(); ++i)
+    if (mine.size() != theirs.size() || !(std::abs(mine[i] - theirs[i]) <= 1e-3 * theirs[i]))
+      throw Fault("kernel.h: claim",
+                  fmt::format("losses of the ops alone: {}", fmt::join(theirs, ", ")),
+                  fmt::format("{}", fmt::join(mine, ", ")));
+}
+
 }  // namespace
 
-std::vector<Test> kernel_training_tests() { return {{"kernel.training", 6 * kSeconds, training}}; }
+std::vector<Test> kernel_training_tests() {
+  return {{"kernel.training", 6 * kSeconds, training}, {"kernel.groups", 4 * kSeconds, groups}};
+}
 
 }  // namespace orrery::judge

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "edit/edit.h"
+#include "lower/lower.h"
 #include "program/op.h"
 #include "random_training.h"
 #include "side_by_side.h"
@@ -25,8 +26,9 @@ using namespace orrery;
 
 using Outcome = std::map<std::string, Bytes>;
 
-Outcome run(const RandomTraining& t, const Program& p, const Mesh& mesh, int64_t microbatches) {
-  SideBySide ranks(p, mesh, microbatches, {"cpu", "reference"});
+Outcome run(const RandomTraining& t, const Program& p, const Mesh& mesh, int64_t microbatches,
+            const std::vector<std::string>& kernels) {
+  SideBySide ranks(p, mesh, microbatches, kernels);
   Outcome found;
   Named scalars = t.scalars();
   for (int step = 1; step <= 2; ++step) {
@@ -68,11 +70,24 @@ const std::vector<Way>& ways() {
   return found;
 }
 
-Outcome spread_over(const RandomTraining& t, const Way& way, int ranks, int64_t microbatches) {
+struct Tally {
+  int accepted = 0, refused = 0, lines = 0, groups = 0;
+  std::set<std::string> kinds;
+  std::map<std::string, int> why;
+};
+
+using Kernels = std::vector<std::string>;
+
+// Counts what is one launch on the first rank because a plugin has claimed it.
+Outcome spread_over(const RandomTraining& t, const Way& way, int ranks, int64_t microbatches,
+                    const Kernels& kernels, Tally& tally) {
   Program p = t.program();
   Mesh mesh = applied(p, way.stack, ranks);
   mesh.one_by_one = mesh.one_by_one || way.one_by_one;
-  return run(t, p, mesh, microbatches);
+  if (kernels.back() == "groups")
+    for (const Launch& launch : lower({&p, &mesh, microbatches, 0, kernels}).launches)
+      tally.groups += launch.op.group != nullptr;
+  return run(t, p, mesh, microbatches, kernels);
 }
 
 float at(const Bytes& b, size_t i) {
@@ -98,12 +113,6 @@ std::string difference(const Outcome& a, const Outcome& b, float tolerance) {
   }
   return "";
 }
-
-struct Tally {
-  int accepted = 0, refused = 0, lines = 0;
-  std::set<std::string> kinds;
-  std::map<std::string, int> why;
-};
 
 void count_kinds(const Program& p, Tally& tally) {
   for (const Op& op : p.ops()) tally.kinds.insert(op.kind);
@@ -131,13 +140,16 @@ void check(uint32_t seed, Tally& tally) {
   const int64_t m = 1 + static_cast<int64_t>(random() % 6);
   if (m > t->batch()) return;
   try {
-    const Outcome alone = spread_over(*t, ways()[0], 1, m);
+    // Half of the steps are spread with a plugin that claims groups of ops (tests/program/groups).
+    const Kernels kernels = {"cpu", "reference"}, claiming = {"cpu", "reference", "groups"};
+    const Kernels& spread = random() % 2 ? claiming : kernels;
+    const Outcome alone = spread_over(*t, ways()[0], 1, m, kernels, tally);
     count_kinds(t->program(), tally);
     for (int ranks = 1; ranks <= std::min<int64_t>(4, m); ++ranks) {
       const Way& way = ways()[random() % ways().size()];
       std::string wrong;
       try {
-        wrong = difference(alone, spread_over(*t, way, ranks, m), 0);
+        wrong = difference(alone, spread_over(*t, way, ranks, m, spread, tally), 0);
       } catch (const Error& e) {  // one that has no line is the model's, or the plan's
         refused(e.what());
         EXPECT_NE(way.name.rfind("zero", 0), 0u) << "seed " << seed << ": " << e.what();
@@ -146,7 +158,8 @@ void check(uint32_t seed, Tally& tally) {
                            << m << " microbatches of " << t->batch();
     }
     if (t->smooth()) {
-      const std::string wrong = difference(alone, spread_over(*t, ways()[0], 1, 1), 1e-3f);
+      const std::string wrong =
+          difference(alone, spread_over(*t, ways()[0], 1, 1, kernels, tally), 1e-3f);
       EXPECT_EQ(wrong, "") << "seed " << seed << ", 1 and " << m << " microbatches of "
                            << t->batch();
     }
@@ -170,11 +183,12 @@ TEST(RandomSteps, HaveTheSameBitsOnAnyNumberOfRanks) {
   Tally tally;
   for (uint32_t seed = first; seed < first + count && !::testing::Test::HasFailure(); ++seed)
     check(seed, tally);
-  std::printf("%d steps accepted, %d refused, %d lines refused\n", tally.accepted, tally.refused,
-              tally.lines);
+  std::printf("%d steps accepted, %d refused, %d lines refused, %d groups\n", tally.accepted,
+              tally.refused, tally.lines, tally.groups);
   for (auto& [why, n] : tally.why) std::printf("%6d %s\n", n, why.c_str());
   if (count < 200) return;
   EXPECT_GT(tally.accepted, static_cast<int>(count) / 2);
+  EXPECT_GT(tally.groups, static_cast<int>(count));
   for (const OpDef* def : all_op_defs())
     // Lowering makes the one, strategies write the other.
     if (!names_axis(def->kind) && def->kind != std::string("norm_grad") &&

@@ -11,6 +11,10 @@
  * with those shapes, attributes (with leaves, where the op sums over the batch) and strides. Newer
  * hosts may ask for ops, dtypes, attributes and functions that a plugin does not know: it answers
  * with score 0 and a reason.
+ *
+ * A plugin may compute several ops as one, whatever they are: `claim` is shown the ops of a rank's
+ * program, and names groups of them. The core then asks `supports` for an op of the kind "group",
+ * and takes it as any other op. So a fusion needs no line in the core.
  */
 #ifndef ORRERY_KERNEL_H
 #define ORRERY_KERNEL_H
@@ -56,6 +60,8 @@ typedef struct orr_expr {
   const int32_t* outputs;
 } orr_expr;
 
+typedef struct orr_group orr_group;
+
 /* An op with the shapes and strides that it has in a program. Borrowed for the call, with all that
  * it points to. */
 typedef struct orr_op {
@@ -65,9 +71,45 @@ typedef struct orr_op {
   const orr_tensor* in;  /* n_in of them, in the order of ops.h */
   const orr_tensor* out; /* n_out */
   const orr_attr* attrs;
-  const orr_expr* expr; /* pointwise, matmul_pointwise, pointwise_next; else NULL */
-  const char* where;    /* module path and Lua line, for messages */
+  const orr_expr* expr;   /* pointwise, matmul_pointwise, pointwise_next; else NULL */
+  const char* where;      /* module path and Lua line, for messages */
+  const orr_group* group; /* of the kind "group": what it stands for; else NULL */
 } orr_op;
+
+/* An op of a group or of a program, with the numbers of the values that it reads and makes. Its
+ * tensors are contiguous, and it has all attributes that docs/ops.md lists: ops of a program are
+ * not yet in the form of ops.h, so that a matmul has "ta" and "tb". */
+typedef struct orr_group_op {
+  uint32_t size;
+  int32_t call; /* ops of one group have equal numbers: they run in the same calls of a step */
+  const orr_op* op;
+  const int32_t* in;  /* op->n_in values */
+  const int32_t* out; /* op->n_out values */
+} orr_group_op;
+
+/* Ops in an order in which they can run. Values are numbered from 0. Borrowed, with all that it
+ * points to. */
+struct orr_group {
+  uint32_t size;
+  int32_t n_ops, n_values;
+  int32_t n_in, n_out;
+  int32_t reserved; /* 0 */
+  const orr_group_op* ops;
+  const int32_t* in;  /* the values that an op of the kind "group" has as inputs, in their order */
+  const int32_t* out; /* those that it has as outputs; other values exist in the kernel alone, which
+                         need not store them */
+};
+
+/* What `claim` calls for each group that it names: `ops` are the places of its ops in the program,
+ * rising. Returns 1 if the group becomes one op, else 0. It does if `supports` takes that op with a
+ * score of at least that of each of its ops alone; if its ops have one number `call`, none is an
+ * exchange or in an earlier group, and no other op between the first and the last of them reads
+ * what they make. */
+typedef struct orr_claims {
+  uint32_t size;
+  void* arg;
+  int32_t (*take)(void* arg, const int32_t* ops, int32_t n_ops);
+} orr_claims;
 
 /* The answer of `supports`. Score 0 means no, with the reason. The host has zeroed it and set
  * `size`; write no field behind that. */
@@ -126,6 +168,12 @@ typedef struct orr_kernel_api {
    * thread at the same time: one thread at a time for each kernel and stream] */
   orr_status* (*launch)(orr_kernel*, orr_stream*, const orr_buffer* in, const orr_buffer* out,
                         const orr_buffer* workspace);
+
+  /* Names groups of the program's ops that the plugin computes as one op each, with the bits that
+   * they have alone, or with numerics of another name. Pure: the same groups for the same program.
+   * Is asked for each program of a rank, after it has been cut and before other ops are fused. May
+   * be NULL. [main thread, and threads that plan] */
+  orr_status* (*claim)(void* self, const orr_group* program, const orr_claims* claims);
 } orr_kernel_api;
 
 #ifdef __cplusplus

@@ -84,7 +84,7 @@ bool taken_as_one(const KernelChoice& kernels, const Op& both, const std::vector
 }
 
 bool taken_as_joined(const KernelChoice& kernels, const Program& p, const Op& joined,
-                     std::initializer_list<const Op*> ops) {
+                     const std::vector<const Op*>& ops) {
   const int32_t found = score(kernels, p, joined);
   return found > 0 && std::all_of(ops.begin(), ops.end(),
                                   [&](const Op* op) { return found >= score(kernels, p, *op); });

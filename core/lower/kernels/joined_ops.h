@@ -35,7 +35,7 @@ bool taken_as_one(const KernelChoice& kernels, const Op& both, const std::vector
 // Whether a kernel takes the joined op, all of whose tensors are contiguous, and none has a higher
 // score for one of those that it stands for.
 bool taken_as_joined(const KernelChoice& kernels, const Program& p, const Op& joined,
-                     std::initializer_list<const Op*> ops);
+                     const std::vector<const Op*>& ops);
 // Removes the ops that are `gone` (by op), as they became part of others.
 void remove_ops(Program& p, const std::vector<char>& gone);
 

@@ -27,32 +27,49 @@ orr_support ask(const AbiOp& op, const orr_kernel_api& api) {
   return s;
 }
 
-// All of the op that the answer may depend on.
-std::string question(const orr_op& op) {
-  std::string all = op.kind;
-  const auto add = [&](const auto& number) {
-    all.append(reinterpret_cast<const char*>(&number), sizeof number);
-  };
-  const auto add_tensors = [&](const orr_tensor* tensors, int32_t n) {
-    add(n);
-    for (int32_t i = 0; i < n; ++i) {
-      add(tensors[i].dtype), add(tensors[i].rank);
-      for (int32_t d = 0; d < tensors[i].rank; ++d)
-        add(tensors[i].dims[d]), add(tensors[i].strides[d]);
-    }
-  };
-  add_tensors(op.in, op.n_in), add_tensors(op.out, op.n_out), add(op.n_attrs);
-  for (int32_t i = 0; i < op.n_attrs; ++i) {
-    const orr_attr& a = op.attrs[i];
-    (all += a.name) += '=', all += a.text ? a.text : "";
-    add(a.type), add(a.i), add(a.f), add(a.count);
-    for (int32_t n = 0; n < a.count; ++n) add(a.ints[n]);
+// All of an op that the answer may depend on, as text.
+class Question {
+ public:
+  explicit Question(const orr_op& op) { add(op); }
+  std::string text;
+
+ private:
+  template <class T>
+  void number(const T& x) {
+    text.append(reinterpret_cast<const char*>(&x), sizeof x);
   }
-  if (op.expr) add(op.expr->n_instrs);
-  for (int32_t i = 0; op.expr && i < op.expr->n_instrs; ++i) add(op.expr->instrs[i]);
-  for (int32_t j = 0; op.expr && j < op.expr->n_outputs; ++j) add(op.expr->outputs[j]);
-  return all;
-}
+  template <class T>
+  void list(const T* begin, int32_t n) {
+    number(n);
+    for (int32_t i = 0; i < n; ++i) number(begin[i]);
+  }
+  void tensors(const orr_tensor* all, int32_t n) {
+    number(n);
+    for (int32_t i = 0; i < n; ++i) {
+      number(all[i].dtype);
+      list(all[i].dims, all[i].rank), list(all[i].strides, all[i].rank);
+    }
+  }
+  void add(const orr_attr& a) {
+    (text += a.name) += '=', text += a.text ? a.text : "";
+    number(a.type), number(a.i), number(a.f), list(a.ints, a.count);
+  }
+  void add(const orr_op& op) {
+    text += op.kind;
+    tensors(op.in, op.n_in), tensors(op.out, op.n_out), number(op.n_attrs);
+    for (int32_t i = 0; i < op.n_attrs; ++i) add(op.attrs[i]);
+    if (op.expr) list(op.expr->instrs, op.expr->n_instrs);
+    if (op.expr) list(op.expr->outputs, op.expr->n_outputs);
+    if (op.group) add(*op.group);
+  }
+  void add(const orr_group& group) {
+    list(group.in, group.n_in), list(group.out, group.n_out);
+    for (int32_t i = 0; i < group.n_ops; ++i) {
+      const orr_group_op& one = group.ops[i];
+      add(*one.op), list(one.in, one.op->n_in), list(one.out, one.op->n_out);
+    }
+  }
+};
 
 Launch without_permission(Launch launch) {
   launch.op.attrs.erase(permission);
@@ -67,7 +84,7 @@ KernelChoice::KernelChoice(const std::vector<std::string>& names) : names_(names
 
 KernelChoice::Found KernelChoice::find(const Launch& launch) const {
   const AbiOp op(launch);
-  const std::string asked = question(*op.get());
+  const std::string asked = Question(*op.get()).text;
   if (const auto at = known_.find(asked); at != known_.end()) return at->second;
   return known_[asked] = ask_all(launch, op);
 }
@@ -100,7 +117,7 @@ void KernelChoice::refuse(const Launch& launch) const {
   for (size_t k = 0; k < tables_.size(); ++k)
     reasons += fmt::format("\n  {}: {}", names_[k], ask(AbiOp(launch), *tables_[k]).reason);
   fail(ORR_UNAVAILABLE, "{}no kernel plugin computes {}{}{}", launch.op.site.prefix(),
-       launch.op.kind, reasons, Registry::get().not_loaded(ORR_KIND_KERNEL));
+       shown_kind(launch.op), reasons, Registry::get().not_loaded(ORR_KIND_KERNEL));
 }
 
 uint64_t KernelChoice::workspace_of(const Launch& launch) const {

@@ -238,7 +238,7 @@ void Launcher::finish(Launch launch) {
   if (launch.op.kind == "matmul") note_padding(launch);
   const uint64_t workspace = kernels_.workspace_of(launch);
   if (workspace) launch.workspace = new_storage(workspace, "workspace");
-  OpArgs args{launch.op.kind, launch.op.attrs, launch.op.expr, {}};
+  OpArgs args{launch.op.kind, launch.op.attrs, launch.op.expr, {}, launch.op.group.get()};
   std::vector<Type> outs;
   for (const Place& x : launch.in_at) args.in.push_back({x.layout.dtype, x.layout.dims});
   for (const Place& x : launch.out_at) outs.push_back({x.layout.dtype, x.layout.dims});

@@ -22,7 +22,8 @@ orr_op Terms::op(const std::vector<int32_t>& stored) {
   const auto n = int32_t(stored.size());
   expr_ = {sizeof expr_, int32_t(instrs_.size()), n, 0, instrs_.data(), stored_.data()};
   return {sizeof(orr_op), int32_t(in_.size()), n,       0,      "pointwise",
-          in_.data(),     outs_.data(),        nullptr, &expr_, ""};
+          in_.data(),     outs_.data(),        nullptr, &expr_, "",
+          nullptr};
 }
 
 orr_tensor accumulators(orr_tensor x) {

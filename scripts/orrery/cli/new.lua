@@ -7,7 +7,7 @@ local engine = orrery.engine
 local files = require "orrery.files"
 local survey = require "orrery.cli.survey"
 
-local kinds = { "kernel", "comm", "strategy", "observer", "op", "data" }
+local kinds = { "kernel", "device", "comm", "strategy", "observer", "op", "data" }
 
 local function contains(list, wanted)
   for _, each in ipairs(list) do
@@ -23,9 +23,10 @@ local function check_kind(kind)
   end
 end
 
-local function check_name(name)
-  if #name > 31 or not name:find "^[a-z][a-z0-9_]*$" then
-    orrery.fail(("a plugin cannot be called '%s'; use up to 31 of a-z, 0-9 and _, a letter first"):format(name))
+local function check_name(kind, name)
+  local most = kind == "device" and 15 or 31 -- orr_device_facts.name
+  if #name > most or not name:find "^[a-z][a-z0-9_]*$" then
+    orrery.fail(("a plugin cannot be called '%s'; use up to %d of a-z, 0-9 and _, a letter first"):format(name, most))
   end
 end
 
@@ -47,7 +48,7 @@ return function(o)
   if o.what == "editor" then return require "orrery.cli.editor"(o) end
   if not o.name then engine.fail_usage "new plugin: give a kind and a name, as in: orrery new plugin comm mine" end
   check_kind(o.kind)
-  check_name(o.name)
+  check_name(o.kind, o.name)
   check_free(o.kind, o.name)
   local language = o.c and "c" or "cpp"
   local source = o.name .. "." .. language

@@ -261,7 +261,8 @@ const orr_kernel_api table = {sizeof(orr_kernel_api),
                               measure,
                               prepare,
                               release,
-                              launch};
+                              launch,
+                              nullptr};
 
 orr_status* entry(const orr_bootstrap* boot, orr_exports* out) {
   orr::attach(boot);

@@ -41,7 +41,8 @@ const orr_kernel_api bad_kernels = {sizeof(orr_kernel_api),
                                     measure,
                                     prepare,
                                     release,
-                                    bad_launch};
+                                    bad_launch,
+                                    nullptr};
 
 orr_status* bad_entry(const orr_bootstrap* boot, orr_exports* out) {
   entry(boot, out);

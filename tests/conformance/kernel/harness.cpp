@@ -114,7 +114,8 @@ AbiOp::AbiOp(const Case& c) {
         c.out.data(),
         attrs.data(),
         c.instrs.empty() ? nullptr : &expr,
-        where};
+        where,
+        nullptr};
 }
 
 namespace {

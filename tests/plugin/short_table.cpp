@@ -21,7 +21,8 @@ const orr_kernel_api kernel = {.size = offsetof(orr_kernel_api, release),
                                .measure = nullptr,
                                .prepare = nullptr,
                                .release = nullptr,
-                               .launch = nullptr};
+                               .launch = nullptr,
+                               .claim = nullptr};
 const orr_observer_api observer = {
     sizeof(orr_observer_api), nullptr, nullptr, nullptr, nullptr, nullptr};
 

@@ -2148,6 +2148,16 @@ function orrery.data.open(format, paths, options, dtypes) end
 ---@return orrery.Dataset
 function orrery.data.parquet(paths, fields, options) end
 
+---@class orrery.data.sentencepiece.Options
+---@field bos? boolean whether texts get the id of their beginning, as LLaMA's do (default false)
+---@field eos? boolean whether they get that of their end, as T5's do (default false)
+
+---A tokenizer of SentencePiece, from its model: its ids and its texts.
+---@param path string
+---@param options? orrery.data.sentencepiece.Options
+---@return orrery.Tokenizer
+function orrery.data.sentencepiece(path, options) end
+
 ---@class orrery.data.text.Options
 ---@field ctx integer tokens in a sample
 ---@field tokens? any 'chars', 'bytes' or a tokenizer, such as data.bpe's (default 'chars')

@@ -287,6 +287,12 @@ define([[data.tokenizer_json(path: string, options?) -> Tokenizer; A tokenizer o
     })
   end)
 
+define([[data.sentencepiece(path: string, options?) -> Tokenizer; A tokenizer of SentencePiece, from its model: its ids and
+    its texts.
+    @option bos: boolean = false; whether texts get the id of their beginning, as LLaMA's do
+    @option eos: boolean = false; whether they get that of their end, as T5's do]],
+  function(path, o) return tokenizer("sentencepiece", { path = path, bos = o.bos, eos = o.eos }) end)
+
 define([[data.train_bpe(source: any, options) -> Tokenizer; Learns a byte-level BPE from a path, a list of paths or
     text: the tokens of Hugging Face's BpeTrainer.
     @option vocab: integer; tokens at the end, bytes and special ones included

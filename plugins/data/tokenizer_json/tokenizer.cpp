@@ -4,10 +4,10 @@
 #include <nlohmann/json.hpp>
 
 #include <fstream>
-#include <orrery/sdk/utf8.hpp>
 
 #include "../refuse.h"
 #include "../small_text.h"
+#include "../utf8_text.h"
 #include "added_tokens.h"
 #include "decoders.h"
 #include "models.h"
@@ -16,14 +16,6 @@
 
 namespace data {
 namespace {
-
-void check_utf8(const std::string& text, const std::string& name) {
-  for (size_t at = 0; at < text.size();) {
-    const size_t size = orr::code_point(text, at).bytes;
-    if (!size) refuse(name, ": byte ", at, " is not UTF-8");
-    at += size;
-  }
-}
 
 template <class Made, class Make>
 std::unique_ptr<Made> made_if_there(Part& file, const char* field, Make&& make) {

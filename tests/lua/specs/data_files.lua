@@ -89,3 +89,13 @@ if found then
 else
   assert(bert:find "tokenizer_json", bert) -- the plugin is not built without PCRE2 and utf8proc
 end
+
+local found_model, model = pcall(orrery.data.sentencepiece, files .. "sentencepiece/bpe.model", { bos = true, eos = true })
+if found_model then
+  local ids = model:encode "a fox":tolist()
+  assert(ids[1] == 1 and ids[#ids] == 2 and model:decode(ids) == "a fox", model:decode(ids))
+  _, why = pcall(orrery.data.sentencepiece, files .. "bpe/vocab.json")
+  assert(why:find "vocab.json: not a model of SentencePiece", why)
+else
+  assert(model:find "sentencepiece", model) -- the plugin is not built without the library
+end

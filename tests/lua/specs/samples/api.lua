@@ -356,6 +356,7 @@ for name, sample in pairs {
   ["data.open"] = function() return "npy", folder .. "/host.npy" end,
   ["data.text"] = function() return text_file, { ctx = 4 } end,
   ["data.tokenizer"] = false, -- what plugins take
+  ["data.sentencepiece"] = false, -- likewise
   ["data.tokenizer_json"] = false, -- tests/lua/specs/data_files.lua, where the plugin is
   ["data.tokens"] = function() return tokens, { length = 4 } end,
   ["data.train_bpe"] = function() return "some text", { vocab = 260, string = true } end,

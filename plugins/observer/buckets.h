@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The histogram of some numbers: 30 buckets of equal width.
+// The histogram of some numbers: 30 buckets of equal width, also as JSON.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <string>
 #include <vector>
+
+#include "json_text.h"
 
 namespace observer {
 
@@ -29,6 +32,27 @@ inline std::vector<double> buckets(const float* x, int64_t n) {
     ++rows[size_t(std::clamp(b, 0, kBuckets - 1)) * 3 + 2];
   }
   return rows;
+}
+
+struct HistogramLists {
+  std::string counts = "[", edges = "[";  // as JSON; there is one edge more than counts
+};
+
+// Of rows as `buckets` gives them.
+inline HistogramLists histogram_lists(const std::vector<double>& rows) {
+  HistogramLists lists;
+  for (size_t i = 0; i < rows.size(); i += 3) {
+    lists.counts += (i ? "," : "") + number(rows[i + 2]);
+    lists.edges += number(rows[i]) + ",";
+  }
+  lists.counts += "]";
+  lists.edges += rows.empty() ? "]" : number(rows[rows.size() - 2]) + "]";
+  return lists;
+}
+
+inline std::string histogram_json(const std::vector<double>& rows) {
+  const HistogramLists lists = histogram_lists(rows);
+  return "{\"values\": " + lists.counts + ", \"bins\": " + lists.edges + "}\n";
 }
 
 }  // namespace observer

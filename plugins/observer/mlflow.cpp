@@ -2,13 +2,17 @@
 //
 // --observe mlflow=DIRECTORY: rank 0 writes the run into a file store of MLflow, where its user
 // interface and its client read it: numbers of steps, what the script was given as parameters, and
-// how the run ended. Runs are in the experiment "Default".
+// how the run ended; images, histograms and texts that the script records as artifacts. Runs are in
+// the experiment "Default".
 //   DIRECTORY/0/meta.yaml                 the experiment
 //   DIRECTORY/0/RUN/meta.yaml             the run: when it began and ended, its status
 //   DIRECTORY/0/RUN/metrics/eval/loss     lines "milliseconds value step"
 //   DIRECTORY/0/RUN/params/lr             the value
+//   DIRECTORY/0/RUN/artifacts/images/NAME+step+5+timestamp+MILLISECONDS+ID.png, as its client names
+//   DIRECTORY/0/RUN/artifacts/histograms/NAME/5.json, texts/NAME/5.txt
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
@@ -18,13 +22,17 @@
 #include <string>
 #include <vector>
 
+#include "buckets.h"
+#include "file_name.h"
 #include "glue.h"
 #include "json_text.h"
+#include "png.h"
 #include "text_file.h"
 
 namespace {
 
 namespace fs = std::filesystem;
+using observer::file_name;
 
 enum Status { kRunning = 1, kFinished = 3, kFailed = 4, kKilled = 5 };
 
@@ -57,27 +65,6 @@ std::string random_id() {
   return text;
 }
 
-// As MLflow allows names: others' characters become "_", and no part leads out of the folder.
-std::string file_name(std::string_view name) {
-  std::string out, part;
-  const auto end_part = [&] {
-    out += part.empty() || part == "." || part == ".." ? "_" : part;
-    part.clear();
-  };
-  for (const char c : name) {
-    if (c == '/') {
-      end_part(), out += c;
-      continue;
-    }
-    const auto u = static_cast<unsigned char>(c);
-    const bool plain =
-        std::isalnum(u) || u >= 0x80 || std::string_view("_-. :").find(c) != std::string_view::npos;
-    part += plain ? c : '_';
-  }
-  end_part();
-  return out;
-}
-
 class MlFlow {
  public:
   static constexpr const char* kName = "mlflow";
@@ -103,6 +90,12 @@ class MlFlow {
         add(event, "seconds", event.seconds);
         if (!(event.time >= flushed_ && event.time - flushed_ < 1)) flush();
         break;
+      case ORR_EVENT_IMAGE: image(event); break;
+      case ORR_EVENT_HISTOGRAM:
+        artifact("histograms", event, ".json",
+                 observer::histogram_json(observer::buckets(event.elements, event.count)));
+        break;
+      case ORR_EVENT_TEXT: artifact("texts", event, ".txt", observer::detail(event)); break;
       case ORR_EVENT_FAILURE: ending_ = event.value == 1 ? kKilled : kFailed; break;
       default: break;
     }
@@ -177,6 +170,27 @@ class MlFlow {
                                                   : "-inf";
     pending_[file_name(name)] +=
         milliseconds(event.time) + " " + text + " " + std::to_string(event.step) + "\n";
+  }
+
+  void image(const orr_event_record& event) {
+    std::string name = file_name(event.text);
+    std::replace(name.begin(), name.end(), '/', '~');
+    write(run_.path + "/artifacts/images/" + name + "+step+" + std::to_string(event.step) +
+              "+timestamp+" + milliseconds(event.time) + "+" + random_id() + ".png",
+          observer::png(event));
+    observer::replace_file(run_.path + "/tags/mlflow.loggedImages", "True");
+  }
+
+  void artifact(const char* kind, const orr_event_record& event, const char* ending,
+                std::string_view text) const {
+    write(run_.path + "/artifacts/" + kind + "/" + file_name(event.text) + "/" +
+              std::to_string(event.step) + ending,
+          text);
+  }
+
+  static void write(const std::string& path, std::string_view text) {
+    make_directories(fs::path(path).parent_path());
+    observer::replace_file(path, text);
   }
 
   void flush() {

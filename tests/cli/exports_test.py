@@ -6,6 +6,7 @@ has these programs read them.
 Arguments: the build tree.
 """
 import collections
+import hashlib
 import json
 import pathlib
 import re
@@ -175,6 +176,36 @@ orrery.record("half", 4, { step = 1 })
             self.assertEqual(series[f"many/number {i}"], [(step, step * i) for step in range(7, 401)])
         for i in range(1, 4001):
             self.assertEqual(series[f"big/big number {i}"], [(500, i)])
+
+    def test_images_histograms_and_texts(self):
+        self.run_text("""
+orrery.record("shown/grey", orrery.tensor { { 0.0, 1.0 }, { 0.5, 0.25 } }, { step = 6 })
+orrery.record("../spread", orrery.tensor { 0.0, 1.0, 1.0, 60.0 }, { step = 6, as = "histogram" })
+orrery.record("said", 'a "text"', { step = 6 })
+""", "--observe", f"mlflow={self.root}/store", "--observe", "wandb=p", ranks=3)
+        [run] = [path.parents[2] for path in (self.root / "store/0").glob("*/artifacts/images/*")]
+        [image] = (run / "artifacts/images").iterdir()
+        self.assertRegex(image.name, r"^shown~grey\+step\+6\+timestamp\+\d+\+[0-9a-f]{32}\.png$")
+        self.assertEqual((run / "tags/mlflow.loggedImages").read_text(), "True")
+        histogram = json.loads((run / "artifacts/histograms/_/spread/6.json").read_text())
+        counts, edges = [3] + 28 * [0] + [1], [2 * i for i in range(31)]
+        self.assertEqual(histogram, {"values": counts, "bins": edges})
+        self.assertEqual((run / "artifacts/texts/said/6.txt").read_text(), 'a "text"')
+
+        [path] = (self.place / "wandb").glob("offline-run-*/run-*.wandb")
+        _, _, series, summary, _ = wandb(path)
+        [(_, told)] = series["shown/grey"]
+        png = (path.parent / "files" / told["path"]).read_bytes()
+        self.assertEqual(png, image.read_bytes())
+        self.assertEqual((png[:4], struct.unpack(">II", png[16:24])), (b"\x89PNG", (2, 2)))
+        sha256 = hashlib.sha256(png).hexdigest()
+        self.assertEqual(told, {"_type": "image-file", "format": "png", "size": len(png), "width": 2, "height": 2, "sha256": sha256,
+                                "path": f"media/images/shown/grey_6_{sha256[:20]}.png"})
+        uploads = [dict(fields(dict(fields(entry[6]))[1])) for entry in map(dict, map(fields, chunks(path.read_bytes()))) if 6 in entry]
+        self.assertEqual(uploads, [{1: told["path"].encode(), 3: 3}])
+        self.assertEqual(series["../spread"], [(6, {"_type": "histogram", "values": counts, "bins": edges})])
+        self.assertEqual(series["said"], [(6, 'a "text"')])
+        self.assertEqual(summary["said"], 'a "text"')
 
     def test_hyperparameters_of_tensorboard(self):
         for fail in (False, True):

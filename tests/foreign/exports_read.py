@@ -100,6 +100,34 @@ def by_wandb(place, fail):
     return f"W&B's datastore read {rows} rows"
 
 
+MEDIA = """
+local orrery = require "orrery"
+orrery.record("shown/grey", orrery.tensor { { 0.0, 1.0 }, { 0.5, 0.25 } }, { step = 6 })
+orrery.record("spread", orrery.tensor { 0.0, 1.0, 1.0, 60.0 }, { step = 6, as = "histogram" })
+orrery.record("said", "a text", { step = 6 })
+"""
+
+
+def media(root):
+    """Images, histograms and texts."""
+    script = root / "media.lua"
+    script.write_text(MEDIA)
+    subprocess.run([BUILD / "orrery", "run", *exported.words(root / "media", {"mlflow": root / "media store", "wandb": "media"}), script],
+                   check=True, capture_output=True)
+    client = MlflowClient(tracking_uri=f"file://{root}/media store")
+    [run] = client.search_runs(["0"])
+    assert run.data.tags["mlflow.loggedImages"] == "True", run.data.tags
+    found = [each.path for folder in ("images", "histograms/spread", "texts/said") for each in client.list_artifacts(run.info.run_id, folder)]
+    assert len(found) == 3 and found[0].startswith("images/shown~grey+step+6+timestamp+"), found
+    [path] = (root / "media/wandb").glob("offline-run-*/run-*.wandb")
+    records = list(offline_run(path))
+    [uploaded] = [each.path for kind, record in records if kind == "files" for each in record.files.files]
+    assert (path.parent / "files" / uploaded).is_file()
+    rows = {item.nested_key[0]: json.loads(item.value_json) for kind, record in records if kind == "history" for item in record.history.item}
+    assert rows["said"] == "a text" and rows["shown/grey"]["path"] == uploaded and rows["spread"]["_type"] == "histogram", rows
+    return "an image, a histogram and a text in both"
+
+
 def by_tensorboard(place, fail):
     read = EventMultiplexer().AddRunsFromDirectory(str(place)).Reload()
     contents = read.PluginRunToTagToContent("hparams")["."]
@@ -122,3 +150,4 @@ with tempfile.TemporaryDirectory() as folder:
                               capture_output=True, text=True)
         assert done.returncode == int(fail), done.stderr
         print("; ".join((by_prometheus(root, place), by_mlflow(root, fail), by_wandb(place, fail), by_tensorboard(place, fail))))
+    print(media(pathlib.Path(folder)))

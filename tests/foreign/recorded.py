@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Takes: torch numpy safetensors transformers pandas Pillow ml_dtypes tokenizers tiktoken sentencepiece
+# Takes: torch numpy safetensors transformers pandas Pillow ml_dtypes tokenizers tiktoken sentencepiece zstandard
 """What tests/golden and tests/data have recorded of other programs is what these programs say today: their recorders
 run again into a copy of the folders. Real numbers may be 1e-5 away, as in the tests that read them; all else, texts
 and pictures too, is the same to the byte.
@@ -65,7 +65,7 @@ def same(ours, theirs):
 
 def copy(to):
     """The recorders and what they read, in the places that they expect."""
-    for folder in ("tests/golden", "tests/data"):
+    for folder in ("tests/golden", "tests/data", "tests/observer"):
         for path in (SOURCE / folder).glob("*.py"):
             (to / folder).mkdir(parents=True, exist_ok=True)
             shutil.copy(path, to / folder)

@@ -55,10 +55,12 @@ require_packages() {
   rm -f "$log"
 }
 
-# Uses ccache where it is installed.
+# Uses ccache where it is installed. Its settings are part of the command, so that ninja alone uses them, too: objects do
+# not depend on the place of the checkout, those that take a precompiled header are kept, and a file is hashed once.
 use_ccache() {
   command -v ccache >/dev/null || return 0
-  export CC="${CC:-ccache gcc}" CXX="${CXX:-ccache g++}" CCACHE_NOHASHDIR=1
+  local cache="env CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_INODECACHE=1 ccache"
+  export CC="${CC:-$cache gcc}" CXX="${CXX:-$cache g++}"
 }
 
 # configure_tree DIR [meson option...]: configures DIR, or configures it again.

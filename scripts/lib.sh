@@ -13,8 +13,8 @@ refuse_arguments() {
   exit 2
 }
 
-# The packages of packages.txt, comments removed.
-listed_packages() { sed 's/#.*//' scripts/packages.txt | awk 'NF { print $1 }'; }
+# The packages of lists, comments removed.
+listed_packages() { sed 's/#.*//' "$@" | awk 'NF { print $1 }'; }
 
 # Those of the arguments that are not installed.
 missing_packages() {
@@ -30,11 +30,13 @@ as_root() {
   if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi
 }
 
-# Installs what is missing of packages.txt. Exit 69 with one line if that is not possible.
+# require_packages [LIST...]: installs what is missing of the lists, by default of all. Exit 69 with one line if that is
+# not possible.
 require_packages() {
   local missing log
+  [ $# -gt 0 ] || set -- scripts/packages.txt scripts/packages-tests.txt
   if ! command -v dpkg-query apt-get >/dev/null; then
-    echo "error: this is no Debian system; install the equivalents of scripts/packages.txt" >&2
+    echo "error: this is no Debian system; install the equivalents of $*" >&2
     exit 69
   fi
   mapfile -t missing < <(missing_packages $(listed_packages))
@@ -78,13 +80,13 @@ configure_tree() {
 # What tests and bundles ask for: GPU kernels on machines without a GPU, too.
 all_gpus=-Dgpu_archs=80,90
 
-# build_tree DIR [MESON-OPTION...] [TARGET...]: configures DIR and builds the targets, or everything. The
-# other options are the same for all, so that nobody compiles again what another command has compiled.
+# build_tree DIR [MESON-OPTION...] [TARGET...]: configures DIR and builds the targets, or everything. No option changes
+# how a file is compiled, so that nobody compiles again what another command has compiled.
 build_tree() {
   local dir=$1 quiet=--quiet options=()
   shift
   while [[ "${1:-}" == -D* ]]; do options+=("$1") && shift; done
-  configure_tree "$dir" -Dwerror=true -Dtests=true "${options[@]}"
+  configure_tree "$dir" -Dwerror=true "${options[@]}"
   say "building $dir (a few minutes the first time)"
   [ -t 1 ] && quiet=''
   ninja -C "$dir" $quiet "$@"

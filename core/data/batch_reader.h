@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One batch of a dataset: this rank's rows of it are read when they are asked for, or ahead of
-// time, by a thread, while the step before is under way. What the main thread has to read is read
+// time, by threads, while the step before is under way. What the main thread has to read is read
 // once for all fields. [main thread]
 #pragma once
 
@@ -13,8 +13,9 @@ namespace orrery {
 
 class BatchReader {
  public:
-  BatchReader(DatasetPtr data, std::vector<Pick> picks)
-      : data_(std::move(data)), picks_(std::move(picks)) {}
+  // `workers`: how many threads read a batch. REQUIRES: at least 1, and 1 if data->main_thread().
+  BatchReader(DatasetPtr data, std::vector<Pick> picks, int64_t workers = 1)
+      : data_(std::move(data)), picks_(std::move(picks)), workers_(workers) {}
 
   const DatasetPtr& data() const { return data_; }
   const std::vector<Pick>& picks() const { return picks_; }
@@ -30,11 +31,12 @@ class BatchReader {
  private:
   using Rows = std::vector<std::unique_ptr<std::byte[]>>;  // of each field
   static Rows read_rows(const Dataset& data, const std::vector<Pick>& picks, int64_t begin,
-                        int64_t end);
+                        int64_t end, int64_t workers);
   void read_ahead(int64_t begin, int64_t end);
 
   DatasetPtr data_;
   std::vector<Pick> picks_;
+  int64_t workers_;
   std::weak_ptr<BatchReader> next_;
   std::shared_future<Rows> ahead_;
   int64_t ahead_begin_ = 0, ahead_end_ = 0;

@@ -26,7 +26,8 @@ struct Batches {
   Samples samples;
   BatchOrder order;  // of the next
   int64_t last;
-  std::shared_ptr<BatchReader> current, next;
+  int64_t workers = 1;
+  std::shared_ptr<BatchReader> current = {}, next = {};
   bool told_wrap = false;
 };
 
@@ -44,8 +45,9 @@ BatchOrder order_in(const Table& options, int64_t step) {
   return order;
 }
 
-std::shared_ptr<BatchReader> make_batch(const Samples& samples, const BatchOrder& order) {
-  return std::make_shared<BatchReader>(samples.data, batch_picks(samples, order));
+std::shared_ptr<BatchReader> make_batch(const Samples& samples, const BatchOrder& order,
+                                        int64_t workers = 1) {
+  return std::make_shared<BatchReader>(samples.data, batch_picks(samples, order), workers);
 }
 
 // {field = Field}.
@@ -96,10 +98,11 @@ int next_batch(lua_State* L) {
     if (loop.current) loop.current->release();
     if (loop.order.step > loop.last) return 0;
     tell_wrap(user_line(state), loop.samples, loop.order, loop.told_wrap);
-    loop.current = loop.next ? loop.next : make_batch(loop.samples, loop.order);
+    loop.current = loop.next ? loop.next : make_batch(loop.samples, loop.order, loop.workers);
     const int64_t epoch = loop.order.epoch(loop.order.items(loop.samples)) + 1;
     lua_pushinteger(state, loop.order.step++);
-    loop.next = loop.order.step > loop.last ? nullptr : make_batch(loop.samples, loop.order);
+    loop.next =
+        loop.order.step > loop.last ? nullptr : make_batch(loop.samples, loop.order, loop.workers);
     loop.current->set_next(loop.next);
     push_batch(state, loop.current);
     lua_pushinteger(state, epoch);
@@ -123,6 +126,20 @@ int64_t last_of_epochs(const Table& options, int64_t items, BatchOrder& order) {
   return epochs * each;
 }
 
+// How many threads read a batch.
+int64_t workers_in(const Table& options, const Dataset& data) {
+  constexpr int64_t most = 256;
+  const int64_t workers = options.integer("workers");
+  if (workers < 1 || workers > most)
+    fail(ORR_INVALID, "batches: workers is {}: 1 to {} threads", workers, most);
+  if (workers > 1 && data.main_thread())
+    fail(ORR_INVALID,
+         "batches: workers is {}, but functions of Dataset:map are called by the main "
+         "thread alone; leave it out",
+         workers);
+  return workers;
+}
+
 Pushed batches(lua_State* L, DatasetRef& self, const Table& options) {
   const bool by_epochs = options.has("epochs"), ends = by_epochs || options.has("steps");
   if (by_epochs && options.has("steps"))
@@ -142,7 +159,7 @@ Pushed batches(lua_State* L, DatasetRef& self, const Table& options) {
                        : ends    ? options.integer("steps")
                                  : std::numeric_limits<int64_t>::max() - 1;
   Runtime::get().set_planned_steps(ends ? last : 0);
-  push(L, Batches{self.samples, order, last, {}, {}});
+  push(L, Batches{self.samples, order, last, workers_in(options, *self.samples.data)});
   lua_pushcclosure(L, next_batch, 1);
   return {1};
 }
@@ -155,7 +172,7 @@ Pushed pass(lua_State* L, DatasetRef& self, int64_t size, int64_t limit) {
     all.data = slice(all.data, 0, last * std::max<int64_t>(all.data->window(), 1) + 1);
   }
   const BatchOrder order{1, std::min(size, all.items()), false, 0, Rest::apart};
-  push(L, Batches{all, order, order.batches(all.items()), {}, {}});
+  push(L, Batches{all, order, order.batches(all.items())});
   lua_pushcclosure(L, next_batch, 1);
   return {1};
 }
@@ -327,9 +344,10 @@ std::vector<Api> dataset_api() {
        "@option shuffle: boolean = true; a new order in every epoch; random windows of text "
        "@option order?: function; order(epoch, random) lists the samples of an epoch, from 1, some "
        "left out or several times, in each epoch as many. It goes by these two alone, so that a "
-       "run "
-       "that continues has the same: random(), random(n) and random(m, n) are as math.random's "
-       "@option seed?: integer; of all orders; the job's seed if left out",
+       "run that continues has the same: random(), random(n) and random(m, n) are as math.random's "
+       "@option seed?: integer; of all orders; the job's seed if left out "
+       "@option workers: integer = 1; threads that read and decode a batch ahead; they change no "
+       "bit",
        call<batches>},
       {"engine.first(data: Dataset) -> HostTensor; The first sample of a dataset of one field.",
        call<first>},
@@ -337,8 +355,7 @@ std::vector<Api> dataset_api() {
        "rest.",
        call<split>},
       {"Dataset:take(positions: integers) -> Dataset; The samples at these positions, from 1, in "
-       "this "
-       "order; a position may be there several times.",
+       "this order; a position may be there several times.",
        call<take>},
       {"Dataset:shard(rank: integer, size: integer) -> Dataset; Every size-th sample, from the "
        "rank-th on.",
@@ -353,8 +370,7 @@ std::vector<Api> dataset_api() {
        "random(n) and random(m, n) are as math.random's, other numbers in every epoch.",
        call<map>},
       {"engine.pass(data: Dataset, size: integer, limit: integer) -> fun(): integer, table, "
-       "integer; "
-       "As Dataset:batches, each of the first `limit` samples once and in order.",
+       "integer; As Dataset:batches, each of the first `limit` samples once and in order.",
        call<pass>},
       {"engine.draw(seed: integer, ordinal: integer, below: integer) -> integer; A random number "
        "from "

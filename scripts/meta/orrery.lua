@@ -1235,7 +1235,7 @@ function orrery.engine.mix(call, parts, lengths) end
 ---@return orrery.HostTensor
 function orrery.engine.first(data) end
 
----The sample at a position, from 1: HostTensors by the names of fields.
+---The sample at a position, from 1.
 ---@param data orrery.Dataset
 ---@param position integer
 ---@return table
@@ -1540,6 +1540,7 @@ function Run:eval(data, options) end
 ---@field steps? integer instead of epochs: the last step
 ---@field shuffle? any of a dataset: false leaves the samples in their order
 ---@field order? any of a dataset: a function that lists the samples of an epoch, as Dataset:batches has it
+---@field workers? any of a dataset: threads that read and decode a batch ahead, one if left out
 ---@field last? any with epochs: 'drop' leaves out what does not fill a batch at the end of an epoch
 ---@field eval? any a dataset or a stream that ends, which is evaluated (default false)
 ---@field every? integer steps between two evaluations; without it one at the end of each epoch, and with both one at the end (default 0)
@@ -2257,6 +2258,7 @@ function Dataset:batch(step, options) end
 ---@field shuffle? boolean a new order in every epoch; random windows of text (default true)
 ---@field order? function order(epoch, random) lists the samples of an epoch, from 1, some left out or several times, in each epoch as many. It goes by these two alone, so that a run that continues has the same: random(), random(n) and random(m, n) are as math.random's
 ---@field seed? integer of all orders; the job's seed if left out
+---@field workers? integer threads that read and decode a batch ahead; they change no bit (default 1)
 
 ---for step, batch, epoch in data:batches{size = 32} do. Steps and epochs count from 1. Files are read ahead while a step is under way.
 ---@param options orrery.Dataset.batches.Options

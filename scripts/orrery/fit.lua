@@ -158,7 +158,7 @@ end
 local function batches_of(run, o)
   local options = { size = o.size, from = run.steps + 1 }
   if (o.epochs or 0) > 0 then options.epochs = o.epochs else options.steps = o.steps or 0 end
-  for _, name in ipairs { "shuffle", "order", "last" } do
+  for _, name in ipairs { "shuffle", "order", "last", "workers" } do
     if o[name] ~= nil then options[name] = o[name] end
   end
   return o.data:batches(options)
@@ -234,6 +234,7 @@ define([[Run:fit(options) -> table; Trains by a loop over batches, step, eval an
     @option steps?: integer; instead of epochs: the last step
     @option shuffle: any = nil; of a dataset: false leaves the samples in their order
     @option order: any = nil; of a dataset: a function that lists the samples of an epoch, as Dataset:batches has it
+    @option workers: any = nil; of a dataset: threads that read and decode a batch ahead, one if left out
     @option last: any = nil; with epochs: 'drop' leaves out what does not fill a batch at the end of an epoch
     @option eval: any = false; a dataset or a stream that ends, which is evaluated
     @option every: integer = 0; steps between two evaluations; without it one at the end of each epoch, and with both

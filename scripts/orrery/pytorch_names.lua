@@ -309,6 +309,7 @@ M.options = {
   max_epochs = { "epochs" }, max_iters = { "steps" }, max_lr = { "peak" }, max_norm = { "clip" }, max_steps = { "steps" },
   monitor = { "best" }, negative_slope = { "slope" }, num_epochs = { "epochs" },
   num_heads = { "heads" }, num_layers = { "layers" }, parameters = { "params" }, save_top_k = { "keep" },
+  num_workers = { "workers" },
   T_max = { "steps" }, total_steps = { "steps" }, unbiased = { "correction" }, val_data = { "eval" },
   validation_data = { "eval" }, warmup_steps = { "warmup" }, weight = { "class_weights", "weights" },
   weight_decay = { "decay" },

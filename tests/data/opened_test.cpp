@@ -193,9 +193,9 @@ TEST(Opened, WhatAPluginSaysIsLookedAt) {
 }
 
 TEST(Opened, AFormatWithoutPluginIsNamed) {
-  const std::string why = refusal([] { open_data("parquet", "a.parquet", {}, {}); });
-  for (const char* part : {"no plugin provides data 'parquet'; found: ", "tokens", "; looked for ",
-                           "looked for orrery-data-parquet.so in /", "ORRERY_PLUGIN_PATH"})
+  const std::string why = refusal([] { open_data("records", "a.bin", {}, {}); });
+  for (const char* part : {"no plugin provides data 'records'; found: ", "tokens", "; looked for ",
+                           "looked for orrery-data-records.so in /", "ORRERY_PLUGIN_PATH"})
     EXPECT_NE(why.find(part), std::string::npos) << why;
 }
 

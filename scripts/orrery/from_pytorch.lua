@@ -56,7 +56,8 @@ numbers, dropout and orders of the data are the same on any number of ranks.
 
 local titles = {
   Tensor = "Tensors", orrery = "torch", nn = "torch.nn", optim = "torch.optim", strategy = "Strategies", Module = "Modules",
-  Run = "Runs, from orrery.compile", StepResult = "Results of a step", Dataset = "Datasets", global = "Python",
+  Run = "Runs, from orrery.compile", StepResult = "Results of a step", data = "torch.utils.data",
+  Dataset = "Datasets", global = "Python",
 }
 
 -- A text inside of a cell of a table.

@@ -4,7 +4,9 @@
 -- docs/from-pytorch.md lists it (from_pytorch.lua). An entry is {name, code, why}: `code` runs as it stands with the
 -- variables of tests/lua/specs/pytorch_names.lua; "" where there is nothing to write. Names that both have are in
 -- `same`, those that mean something else here in `other`.
-local M = { owners = { "Tensor", "orrery", "nn", "optim", "strategy", "Module", "Run", "StepResult", "Dataset", "global" } }
+local M = {
+  owners = { "Tensor", "orrery", "nn", "optim", "strategy", "Module", "Run", "StepResult", "data", "Dataset", "global" },
+}
 
 local in_place = "a tensor is never changed in place"
 local by_device = "kernels choose the device: start the script with --kernels cuda"
@@ -275,6 +277,14 @@ M.StepResult = {
   { "loss", "result:mean()" },
 }
 
+M.data = {
+  { "DataLoader", "data:batches { size = 2, epochs = 1 }", "of a dataset such as orrery.data.arrays { x = x }" },
+  { "TensorDataset", "orrery.data.arrays { x = x, y = y }" },
+  { "ConcatDataset", "orrery.data.concat { data, data }" },
+  { "Subset", "data:take { 2, 1 }" },
+  { "random_split", "data:split(0.5)", "the first part and the rest" },
+}
+
 M.Dataset = {
   { "DataLoader", "data:batches { size = 2, epochs = 1 }" },
   { "batch_size", "data:batches { size = 2, epochs = 1 }" },
@@ -289,6 +299,9 @@ M.global = {
   { "torch", 'require "orrery"' },
   { "np", 'require "orrery"', "arrays are orrery.tensor's" },
   { "F", "orrery.nn", "functions and layers are in nn" },
+  { "nn", "local nn = orrery.nn" },
+  { "optim", "local optim = orrery.optim" },
+  { "strategy", "local strategy = orrery.strategy" },
   { "True", "true" },
   { "False", "false" },
   { "None", "nil" },

@@ -75,7 +75,7 @@ end)(rows, rows, orrery.tensor { 0, 1 })
 
 -- The names are errors that say it.
 local held = { orrery = orrery, nn = nn, optim = optim, strategy = orrery.strategy, Module = model, Run = run, StepResult = step,
-  Dataset = data }
+  data = orrery.data, Dataset = data }
 local function says(object, owner, name, wanted)
   local ok, message = pcall(function() return object[name] end)
   if ok then

@@ -39,7 +39,7 @@ require_packages() {
     echo "error: this is no Debian system; install the equivalents of $*" >&2
     exit 69
   fi
-  mapfile -t missing < <(missing_packages $(listed_packages))
+  mapfile -t missing < <(missing_packages $(listed_packages "$@"))
   [ ${#missing[@]} -gt 0 ] || return 0
   if ! as_root true 2>/dev/null; then
     echo "error: packages are missing and installing needs root; run: sudo apt-get install ${missing[*]}" >&2

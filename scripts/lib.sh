@@ -77,8 +77,8 @@ configure_tree() {
   rm -f "$log"
 }
 
-# What tests and bundles ask for: GPU kernels on machines without a GPU, too.
-all_gpus=-Dgpu_archs=80,90
+# What tests and bundles ask for: kernels for other CPUs and GPUs than this machine's, too.
+all_kernels=(-Dcpu_isas=avx2,avx512 -Dgpu_archs=80,90)
 
 # build_tree DIR [MESON-OPTION...] [TARGET...]: configures DIR and builds the targets, or everything. No option changes
 # how a file is compiled, so that nobody compiles again what another command has compiled.

@@ -24,7 +24,7 @@ bool has_avx2() {
 }
 
 bool has_avx512() {
-  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+  return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
 }
 
@@ -40,9 +40,22 @@ const Op& get(const orr_op& op) {
   return *row;
 }
 
+// Whose kernels run here: the widest of the instruction sets that were built and that the CPU has.
+// Null if there is none.
+Maker Op::*widest() {
+  static Maker Op::*const found = ORR_CPU_WIDE && op_table->avx512 && has_avx512() ? &Op::avx512
+                                  : op_table->avx2 && has_avx2()                   ? &Op::avx2
+                                                                                   : nullptr;
+  return found;
+}
+
 int32_t probe(void*, char* reason, uint32_t bytes) {
-  if (has_avx2()) return 100;
-  std::strncpy(reason, "needs AVX2, FMA and F16C", bytes - 1);
+  if (widest()) return 100;
+  std::strncpy(reason,
+               op_table->avx2 ? "needs AVX2, FMA and F16C"
+                              : "was built for AVX-512 alone, which this CPU has not: configure "
+                                "the build with -Dcpu_isas=avx2,avx512",
+               bytes - 1);
   reason[bytes - 1] = 0;
   return 0;
 }
@@ -76,11 +89,7 @@ orr_status* measure(void*, const orr_op* op, orr_kernel_size* out) {
 }
 
 orr_status* prepare(void*, const orr_op* op, orr_kernel** out) {
-  return orr::guard([&] {
-    static const bool wide = ORR_CPU_WIDE && has_avx512();
-    const Op& row = get(*op);
-    *out = reinterpret_cast<orr_kernel*>(wide ? row.avx512(*op) : row.avx2(*op));
-  });
+  return orr::guard([&] { *out = reinterpret_cast<orr_kernel*>((get(*op).*widest())(*op)); });
 }
 
 void release(void*, orr_kernel* kernel) { delete reinterpret_cast<Kernel*>(kernel); }
@@ -90,8 +99,16 @@ orr_status* launch(orr_kernel* kernel, orr_stream*, const orr_buffer* in, const 
   return orr::guard([&] { reinterpret_cast<Kernel*>(kernel)->launch(in, out, workspace); });
 }
 
-const orr_kernel_api api = {
-    sizeof(orr_kernel_api), nullptr, "host", probe, supports, measure, prepare, release, launch, nullptr};
+const orr_kernel_api api = {sizeof(orr_kernel_api),
+                            nullptr,
+                            "host",
+                            probe,
+                            supports,
+                            measure,
+                            prepare,
+                            release,
+                            launch,
+                            nullptr};
 
 const void* get_table(void*, const char* id, uint32_t version) {
   return !std::strcmp(id, "kernel") && version == 1 ? &api : nullptr;

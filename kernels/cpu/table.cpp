@@ -122,8 +122,18 @@ uint64_t scatter_workspace(const orr_op& op) {
 
 }  // namespace
 
+#ifdef ORR_BUILT_AVX2
+#define ORR_AVX2(kind) avx2::make_##kind
+#else
+#define ORR_AVX2(kind) nullptr
+#endif
+#ifdef ORR_BUILT_AVX512
+#define ORR_AVX512(kind) avx512::make_##kind
+#else
+#define ORR_AVX512(kind) nullptr
+#endif
 #define ORR_ROW(kind, supports, workspace) \
-  { #kind, supports, workspace, avx2::make_##kind, avx512::make_##kind }
+  { #kind, supports, workspace, ORR_AVX2(kind), ORR_AVX512(kind) }
 
 const Op op_table[] = {
     ORR_ROW(argmax, (real_op<0, 0>), nullptr),

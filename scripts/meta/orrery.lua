@@ -1235,7 +1235,7 @@ function orrery.engine.mix(call, parts, lengths) end
 ---@return orrery.HostTensor
 function orrery.engine.first(data) end
 
----The sample at a position, from 1.
+---The sample at a position, from 1: HostTensors by the names of fields.
 ---@param data orrery.Dataset
 ---@param position integer
 ---@return table

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the compiler reads once for all files of the core: the parts of the standard library, of fmt
-// and of Boost that most of them include. No file relies on it; a build with -Db_pch=false shows it.
+// and of Boost that most of them include. No file relies on it: builds with -Db_pch=false show it.
 #include <algorithm>
 #include <array>
 #include <chrono>

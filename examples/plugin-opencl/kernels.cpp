@@ -176,8 +176,16 @@ orr_status* launch(orr_kernel* kernel, orr_stream* stream, const orr_buffer* in,
 
 }  // namespace
 
-const orr_kernel_api kernel_table = {
-    sizeof(orr_kernel_api), nullptr, "opencl", probe, supports, measure, prepare, release, launch, nullptr};
+const orr_kernel_api kernel_table = {sizeof(orr_kernel_api),
+                                     nullptr,
+                                     "opencl",
+                                     probe,
+                                     supports,
+                                     measure,
+                                     prepare,
+                                     release,
+                                     launch,
+                                     nullptr};
 
 const char* c_type(int32_t dtype) {
   switch (dtype) {

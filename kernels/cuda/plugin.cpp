@@ -94,8 +94,16 @@ orr_status* launch(orr_kernel* opaque, orr_stream* stream, const orr_buffer* in,
   });
 }
 
-const orr_kernel_api kernel_api = {
-    sizeof(orr_kernel_api), nullptr, "cuda", probe, supports, measure, prepare, release, launch, nullptr};
+const orr_kernel_api kernel_api = {sizeof(orr_kernel_api),
+                                   nullptr,
+                                   "cuda",
+                                   probe,
+                                   supports,
+                                   measure,
+                                   prepare,
+                                   release,
+                                   launch,
+                                   nullptr};
 
 const void* get_table(void*, const char* id, uint32_t version) {
   if (version != 1) return nullptr;

@@ -83,8 +83,16 @@ orr_status* launch(orr_kernel* kernel, orr_stream*, const orr_buffer* in, const 
   });
 }
 
-const orr_kernel_api kApi = {
-    sizeof(orr_kernel_api), nullptr, "host", probe, supports, measure, prepare, release, launch, nullptr};
+const orr_kernel_api kApi = {sizeof(orr_kernel_api),
+                             nullptr,
+                             "host",
+                             probe,
+                             supports,
+                             measure,
+                             prepare,
+                             release,
+                             launch,
+                             nullptr};
 
 }  // namespace
 

@@ -1,6 +1,6 @@
-/* @name@: a device, and the row softmax in f32 on it. The device is host memory that the host may not
- * touch, and its streams do all work at once: put yours in place of both. See orrery/device.h for
- * the calls of a device, orrery/kernel.h for those of kernels, orrery/ops.h for the op. */
+/* @name@: a device, and the row softmax in f32 on it. The device is host memory that the host may
+ * not touch, and its streams do all work at once: put yours in place of both. See orrery/device.h
+ * for the calls of a device, orrery/kernel.h for those of kernels, orrery/ops.h for the op. */
 #include <orrery/device.h>
 #include <orrery/host.h>
 #include <orrery/kernel.h>
@@ -212,8 +212,16 @@ static orr_status* launch(orr_kernel* kernel, orr_stream* stream, const orr_buff
   return NULL;
 }
 
-static const orr_kernel_api kernels = {
-    sizeof(orr_kernel_api), NULL, "@name@", probe, supports, measure, prepare, release, launch, NULL};
+static const orr_kernel_api kernels = {sizeof(orr_kernel_api),
+                                       NULL,
+                                       "@name@",
+                                       probe,
+                                       supports,
+                                       measure,
+                                       prepare,
+                                       release,
+                                       launch,
+                                       NULL};
 
 static const void* get(void* self, const char* id, uint32_t version) {
   (void)self;
@@ -228,5 +236,5 @@ static orr_status* entry(const orr_bootstrap* boot, orr_exports* out) {
   return NULL;
 }
 
-ORR_PLUGIN(ORR_KIND_DEVICE | ORR_KIND_KERNEL, "@name@", "0.1.0", "A device, and a row softmax on it",
-           entry, 2, {{"device", 1, 1}, {"kernel", 1, 1}})
+ORR_PLUGIN(ORR_KIND_DEVICE | ORR_KIND_KERNEL, "@name@", "0.1.0",
+           "A device, and a row softmax on it", entry, 2, {{"device", 1, 1}, {"kernel", 1, 1}})

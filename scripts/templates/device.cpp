@@ -1,6 +1,6 @@
-// @name@: a device, and the row softmax in f32 on it. The device is host memory that the host may not
-// touch, and its streams do all work at once: put yours in place of both. See orrery/device.h for
-// the calls of a device, orrery/kernel.h for those of kernels, orrery/ops.h for the op.
+// @name@: a device, and the row softmax in f32 on it. The device is host memory that the host may
+// not touch, and its streams do all work at once: put yours in place of both. See orrery/device.h
+// for the calls of a device, orrery/kernel.h for those of kernels, orrery/ops.h for the op.
 #include <orrery/ops.h>
 #include <orrery/sdk/plugin.hpp>
 
@@ -161,8 +161,16 @@ orr_status* launch(orr_kernel* handle, orr_stream*, const orr_buffer* in, const 
   });
 }
 
-const orr_kernel_api kernels = {
-    sizeof(orr_kernel_api), nullptr, "@name@", probe, supports, measure, prepare, release, launch, nullptr};
+const orr_kernel_api kernels = {sizeof(orr_kernel_api),
+                                nullptr,
+                                "@name@",
+                                probe,
+                                supports,
+                                measure,
+                                prepare,
+                                release,
+                                launch,
+                                nullptr};
 
 orr_status* entry(const orr_bootstrap* boot, orr_exports* out) {
   orr::attach(boot);
@@ -176,5 +184,5 @@ orr_status* entry(const orr_bootstrap* boot, orr_exports* out) {
 
 }  // namespace
 
-ORR_PLUGIN(ORR_KIND_DEVICE | ORR_KIND_KERNEL, "@name@", "0.1.0", "A device, and a row softmax on it",
-           entry, 2, {{"device", 1, 1}, {"kernel", 1, 1}})
+ORR_PLUGIN(ORR_KIND_DEVICE | ORR_KIND_KERNEL, "@name@", "0.1.0",
+           "A device, and a row softmax on it", entry, 2, {{"device", 1, 1}, {"kernel", 1, 1}})

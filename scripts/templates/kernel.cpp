@@ -70,8 +70,16 @@ orr_status* launch(orr_kernel* handle, orr_stream*, const orr_buffer* in, const 
   });
 }
 
-const orr_kernel_api table = {
-    sizeof(orr_kernel_api), nullptr, "host", probe, supports, measure, prepare, release, launch, nullptr};
+const orr_kernel_api table = {sizeof(orr_kernel_api),
+                              nullptr,
+                              "host",
+                              probe,
+                              supports,
+                              measure,
+                              prepare,
+                              release,
+                              launch,
+                              nullptr};
 
 orr_status* entry(const orr_bootstrap* boot, orr_exports* out) {
   orr::attach(boot);

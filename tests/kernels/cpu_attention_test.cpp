@@ -85,12 +85,13 @@ struct Heads {
     Attributes attrs;
     attrs.add_real("scale", 1 / std::sqrt(double(c.depth))).add("causal", c.causal);
     orr_tensor in[] = {q.shape, k.shape, v.shape}, out[] = {o.shape, l};
-    orr_op op{sizeof op, 3, 2, 2, "attention", in, out, attrs.list.data(), nullptr, "test", nullptr};
+    orr_op op{sizeof op,         3,       2,      2,      "attention", in, out,
+              attrs.list.data(), nullptr, "test", nullptr};
     bool good = run(forward, op, orr_cpu::attention_workspace(op), {&q.bytes, &k.bytes, &v.bytes},
                     {&o.bytes, &lse});
     orr_tensor in2[] = {grad.shape, q.shape, k.shape, v.shape, o.shape, l};
     orr_tensor out2[] = {gq.shape, gk.shape, gv.shape};
-    orr_op op2{sizeof op2,        6,       3,     2, "attention_grad", in2, out2,
+    orr_op op2{sizeof op2,        6,       3,      2,      "attention_grad", in2, out2,
                attrs.list.data(), nullptr, "test", nullptr};
     return good && run(backward, op2, orr_cpu::attention_grad_workspace(op2),
                        {&grad.bytes, &q.bytes, &k.bytes, &v.bytes, &o.bytes, &lse},

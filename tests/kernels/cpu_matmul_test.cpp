@@ -140,7 +140,8 @@ void check(const Case& c, int32_t dtype, Make make) {
                              : tensor(dtype, {c.g, c.m, c.n}, {y_batch, y_row, 1});
   Attributes attrs;
   attrs.add("leaf_lo", c.leaf_lo).add("leaf_n", c.leaf_n).add("leaf_total", c.leaf_total);
-  orr_op op{sizeof(orr_op), 2, 1, 3, "matmul", in, &out, attrs.list.data(), nullptr, "test", nullptr};
+  orr_op op{sizeof(orr_op),    2,       1,      3,      "matmul", in, &out,
+            attrs.list.data(), nullptr, "test", nullptr};
   ASSERT_TRUE(run(make, op, orr_cpu::matmul_workspace(op), {&a, &b}, {&y}));
   const S *pa = static_cast<S*>(a.data()), *pb = static_cast<S*>(b.data());
   const S* py = static_cast<S*>(y.data());
@@ -258,7 +259,8 @@ void check_windows(const Windows& w, bool as_b, int32_t dtype, Make make) {
   in[!as_b] = as_b ? tensor(dtype, {1, m, k}, {0, 1, m}) : tensor(dtype, {1, k, n}, {0, 1, k});
   Attributes attrs;
   attrs.add("leaf_lo", 0).add("leaf_n", leaves).add("leaf_total", leaves);
-  orr_op op{sizeof(orr_op), 2, 1, 3, "matmul", in, &out, attrs.list.data(), nullptr, "test", nullptr};
+  orr_op op{sizeof(orr_op),    2,       1,      3,      "matmul", in, &out,
+            attrs.list.data(), nullptr, "test", nullptr};
   const std::vector<Bytes*> ins = as_b ? std::vector{&other, &x} : std::vector{&x, &other};
   ASSERT_TRUE(run(make, op, orr_cpu::matmul_workspace(op), ins, {&y}));
   const std::vector<S> matrix = w.copied(static_cast<S*>(x.data()));

@@ -97,7 +97,7 @@ class Claims {
   }
 
   // Whether the group can take the place of its last op without moving any other: what it reads is
-  // made before, and what reads it, or a sum over ranks of it, comes behind. So exchanges keep their
+  // made before, and what reads it, or a sum over ranks of it, comes behind. So exchanges keep the
   // order, which is the same on all ranks.
   bool can_stand_last(const std::vector<OpId>& ops) const {
     const auto is_member = [&](OpId id) { return std::binary_search(ops.begin(), ops.end(), id); };

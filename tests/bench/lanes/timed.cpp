@@ -69,8 +69,16 @@ orr_status* launch(orr_kernel* kernel, orr_stream*, const orr_buffer*, const orr
   return nullptr;
 }
 
-const orr_kernel_api table = {
-    sizeof(orr_kernel_api), nullptr, "host", probe, supports, measure, prepare, release, launch, nullptr};
+const orr_kernel_api table = {sizeof(orr_kernel_api),
+                              nullptr,
+                              "host",
+                              probe,
+                              supports,
+                              measure,
+                              prepare,
+                              release,
+                              launch,
+                              nullptr};
 
 const void* get_table(void*, const char* id, uint32_t version) {
   return std::string_view(id) == "kernel" && version == 1 ? &table : nullptr;

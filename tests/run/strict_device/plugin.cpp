@@ -259,8 +259,16 @@ orr_status* launch(orr_kernel* given, orr_stream* stream, const orr_buffer* in,
   });
 }
 
-const orr_kernel_api kernel_table = {
-    sizeof(orr_kernel_api), nullptr, "strict", probe, supports, measure, prepare, release, launch, nullptr};
+const orr_kernel_api kernel_table = {sizeof(orr_kernel_api),
+                                     nullptr,
+                                     "strict",
+                                     probe,
+                                     supports,
+                                     measure,
+                                     prepare,
+                                     release,
+                                     launch,
+                                     nullptr};
 
 template <class Table>
 Table limited(Table table) {

@@ -15,7 +15,7 @@ namespace orrery::lua {
 namespace {
 
 std::string called(const Api& row) {
-  return row.kind == Api::method ? ":" + row.name : row.owner + "." + row.name;
+  return row.owner + (row.kind == Api::method ? ":" : ".") + row.name;
 }
 
 void push_literal(lua_State* L, const std::string& text) {
@@ -30,11 +30,11 @@ void check_value(lua_State* L, int index, const Arg& arg, const Api& row) {
   const std::string key = no_list ? named_key(L, index) : "";
   const std::string found = no_list ? list_fault(L, index) : describe(L, index);
   if (arg.name == "self")
-    fail(ORR_INVALID, "{}: called on {}; call it with a colon, x{}(...)", where, found, where);
+    fail(ORR_INVALID, "{}: called on {}; call it with a colon, x:{}(...)", where, found, row.name);
   const bool misplaced = std::any_of(row.options.begin(), row.options.end(),
                                      [&](const Arg& option) { return option.name == key; });
   fail(ORR_INVALID, "{}: {} is {}, expected {}{}", where, arg.name, found, arg.type->expected,
-       misplaced ? fmt::format("; options come after it: x{}(nil, {{ {} = ... }})", where, key)
+       misplaced ? fmt::format("; options come after it: x:{}(nil, {{ {} = ... }})", row.name, key)
                  : "");
 }
 

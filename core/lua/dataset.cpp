@@ -310,6 +310,14 @@ int64_t draw(int64_t seed, int64_t ordinal, int64_t below) {
 int64_t samples(DatasetRef& self) { return self.samples.items(); }
 int64_t length(DatasetRef& self, Index) { return samples(self); }
 
+// "Dataset of 150 samples: x f32[4], y i64[]".
+std::string show(DatasetRef& self, Index) {
+  std::string fields;
+  for (const DataField& field : self.samples.data->fields())
+    fields += (fields.empty() ? "" : ", ") + field.name + " " + to_string(field.sample);
+  return fmt::format("Dataset of {} samples: {}", samples(self), fields);
+}
+
 // Only text has one.
 Pushed vocab(lua_State* L, DatasetRef& self) {
   if (!self.samples.data->tokenizer()) return {0};
@@ -323,6 +331,8 @@ std::vector<Api> dataset_api() {
   return {
       {"Dataset.samples: integer", call<samples>},
       {"Dataset.__len(a: any, b?: any) -> integer; How many samples there are.", call<length>},
+      {"Dataset.__tostring(a: any, b?: any) -> string; How many samples, and its fields.",
+       call<show>},
       {"Dataset.vocab: integer", call<vocab>},
       {"Dataset.classes: string[]", call<classes>},
       {"Dataset:batch(step: integer, options) -> table; The batch of a step: lazy fields, each "

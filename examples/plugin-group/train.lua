@@ -19,15 +19,14 @@ local Block = nn.module("Block", function(m, width)
 end)
 
 orrery.seed(1)
-local model = { a = Block(24), b = Block(24), norm = nn.rmsnorm(24), head = nn.linear(24, 4, { bias = false }) }
-local function forward(x) return model.head(model.norm(model.b(model.a(x)))) end
+local model = nn.sequential { Block(24), Block(24), nn.rmsnorm(24), nn.linear(24, 4, { bias = false }) }
 local x, y = {}, {}
 for i = 1, 12 do
   x[i], y[i] = {}, i % 4
   for j = 1, 24 do x[i][j] = math.sin(i * j) end
 end
 local data = orrery.data.arrays { x = orrery.tensor(x, "f32"), y = orrery.tensor(y, "i32") }
-local run = orrery.compile(function(b) return nn.cross_entropy(forward(b.x), b.y) end, {
+local run = orrery.compile(function(b) return nn.cross_entropy(model(b.x), b.y) end, {
   params = model, optimizer = optim.adam { lr = 0.01 }, microbatches = 4, strategy = stacks[args.stack],
 })
 for step, batch in data:batches { size = 12, steps = 5 } do

@@ -102,7 +102,7 @@ class Reading {
                                        const char* expected) {
     constexpr auto replace = Json::error_handler_t::replace;
     refuse(place.text(), " has ", value.dump(-1, ' ', false, replace).substr(0, 40), ", ", expected,
-           " expected; correct it, or give dtypes");
+           " expected; correct it, or give dtypes: 'class' numbers texts, 'text' keeps them");
   }
 
   FieldValues values_;

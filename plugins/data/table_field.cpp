@@ -42,7 +42,7 @@ bool is_rounded_by_f32(std::string_view text) {
 void expect(bool good, const ValuePlace& place, std::string_view text, const char* expected) {
   if (!good)
     refuse(place.text(), " has '", text.substr(0, 40), "', ", expected,
-           " expected; correct it, or give dtypes");
+           " expected; correct it, or give dtypes: 'class' numbers texts, 'text' keeps them");
 }
 
 }  // namespace

@@ -155,6 +155,7 @@ end
 -- What orrery.help(name) prints.
 function M.help(name)
   local list, add = texts()
+  name = name:gsub(":", ".")
   local owner = name:gsub("^orrery%.", "")
   if seen[owner] then add("%s\n", M.overview(owner)) end
   for _, entry in ipairs(entries) do

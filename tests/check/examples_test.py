@@ -63,8 +63,6 @@ class Examples(Installed):
         self.assertEqual(lines[0], "ema 2 1 4.5")
         self.assertIn("digest ", lines[-1])
 
-    
-    
     def test_a_group_of_ops_by_one_kernel_has_the_bits_of_each_alone(self):
         project = self.build("plugin-group")
         expected = self.call(["orrery", "run", "train.lua"], project)

@@ -20,6 +20,7 @@ local function loss(b) return nn.mse(model(b.x), b.y) end
 local run = orrery.compile(loss, { params = model, optimizer = optim.sgd {} })
 local step = run:step(batch)
 
+local rows = orrery.tensor { { 1.0, 2.0, 3.0 }, { 4.0, 5.0, 6.0 } }
 local failed = {}
 local function fault(...) failed[#failed + 1] = table.concat({ ... }, "  ") end
 
@@ -63,9 +64,8 @@ local function with_all(f)
   end
 end
 with_all(function(owner, entry)
-  if is_outside(entry[2]) then try(owner, entry, variables {}) end
+  if is_outside(entry[2]) then try(owner, entry, variables { x = rows, y = rows }) end
 end)
-local rows = orrery.tensor { { 1.0, 2.0, 3.0 }, { 4.0, 5.0, 6.0 } }
 orrery.func(function(x, y, ids)
   with_all(function(owner, entry)
     if not is_outside(entry[2]) then try(owner, entry, variables { x = x, y = y, ids = ids, q = orrery.zeros { 1, 2, 4 } }) end

@@ -42,10 +42,15 @@ Bytes::Bytes(std::vector<std::byte> memory, std::string label)
     : label_(std::move(label)), size_(memory.size()), memory_(std::move(memory)) {}
 
 BytesPtr Bytes::behind(BytesPtr whole, uint64_t offset) {
-  std::shared_ptr<Bytes> rest(new Bytes(whole->label()));
-  rest->size_ = whole->size() - offset, rest->skipped_ = offset;
-  rest->parts_ = {std::move(whole)};
-  return rest;
+  const uint64_t count = whole->size() - offset;
+  return part(std::move(whole), offset, count);
+}
+
+BytesPtr Bytes::part(BytesPtr whole, uint64_t offset, uint64_t count) {
+  std::shared_ptr<Bytes> part(new Bytes(whole->label()));
+  part->size_ = count, part->skipped_ = offset;
+  part->parts_ = {std::move(whole)};
+  return part;
 }
 
 Bytes::Bytes(std::vector<std::shared_ptr<const Bytes>> parts)

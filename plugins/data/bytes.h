@@ -20,6 +20,9 @@ class Bytes {
   Bytes(std::vector<std::byte> memory, std::string label);
   // Those of `whole` from `offset` on. REQUIRES: offset <= whole->size().
   static std::shared_ptr<const Bytes> behind(std::shared_ptr<const Bytes> whole, uint64_t offset);
+  // `count` of them from `offset` on. REQUIRES: offset + count <= whole->size().
+  static std::shared_ptr<const Bytes> part(std::shared_ptr<const Bytes> whole, uint64_t offset,
+                                           uint64_t count);
   // Those of all parts, one after another. Errors of reading name the part.
   explicit Bytes(std::vector<std::shared_ptr<const Bytes>> parts);
   ~Bytes();

@@ -250,7 +250,7 @@ function orrery.glob(pattern, path) end
 ---@param name string
 function orrery.help(name) end
 
----A .npy file as a HostTensor; a .safetensors file, the index of several (model.safetensors.index.json), or what torch.save has written (.pt, .pth, .bin), as a table of them by name.
+---A .npy file as a HostTensor; a .safetensors file, the index of several (model.safetensors.index.json), what torch.save has written (.pt, .pth, .bin), or a directory of torch.distributed.checkpoint, as a table of them by name.
 ---@param path string
 ---@return any
 function orrery.load(path) end
@@ -3993,7 +3993,7 @@ local Module = {}
 ---@field map? function from a name in the file to a path in the module; nil leaves the tensor out, and a second result of true transposes it, as GPT-2's Conv1D needs
 ---@field strict? boolean every tensor of the module must be in the file, and the other way round (default true)
 
----Gives the tensors of a module the values in a safetensors file, in several by their index (model.safetensors.index.json), or in what torch.save has written (.pt, .pth, .bin). Numbers become the dtype of the model's. Returns the paths that got no value, and a list of the names in the file that were not used.
+---Gives the tensors of a module the values in a safetensors file, in several by their index (model.safetensors.index.json), in what torch.save has written (.pt, .pth, .bin), or in a directory of torch.distributed.checkpoint. Numbers become the dtype of the model's. Returns the paths that got no value, and a list of the names in the file that were not used.
 ---@param path string
 ---@param options? orrery.Module.load_weights.Options
 ---@return string[]

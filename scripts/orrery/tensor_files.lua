@@ -8,7 +8,8 @@ local define = require "orrery.define"
 local torch = require "orrery.torch_files"
 
 define([[orrery.load(path: string) -> any; A .npy file as a HostTensor; a .safetensors file, the index of several
-    (model.safetensors.index.json), or what torch.save has written (.pt, .pth, .bin), as a table of them by name.]],
+    (model.safetensors.index.json), what torch.save has written (.pt, .pth, .bin), or a directory of
+    torch.distributed.checkpoint, as a table of them by name.]],
   function(path)
     if torch.is_one(path) then return torch.load(path) end
     if path:find "%.safetensors$" or path:find "%.json$" then return engine.load_weights(path) end

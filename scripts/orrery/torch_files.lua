@@ -1,12 +1,20 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- Files of torch.save, by the data plugin "pt", whose one sample has all tensors as fields.
+-- Files of torch.save and directories of torch.distributed.checkpoint, by the data plugin "pt", whose one sample has
+-- all tensors as fields.
 local _, orrery = ...
 local engine = orrery.engine
 
 local M = {}
 
-function M.is_one(path) return path:find "%.pt$" ~= nil or path:find "%.pth$" ~= nil or path:find "%.bin$" ~= nil end
+local function is_checkpoint(path)
+  local file = io.open(path .. "/.metadata", "rb")
+  return file ~= nil and file:close()
+end
+
+function M.is_one(path)
+  return path:find "%.pt$" ~= nil or path:find "%.pth$" ~= nil or path:find "%.bin$" ~= nil or is_checkpoint(path)
+end
 
 local function names(path)
   local list = {}

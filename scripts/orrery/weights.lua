@@ -36,8 +36,9 @@ local function keep(name) return name end
 
 --- Module:load_weights(path, options)
 --- Gives the tensors of a module the values in a safetensors file, in several by their index
---- (model.safetensors.index.json), or in what torch.save has written (.pt, .pth, .bin). Numbers become the dtype of the
---- model's. Returns the paths that got no value, and a list of the names in the file that were not used.
+--- (model.safetensors.index.json), in what torch.save has written (.pt, .pth, .bin), or in a directory of
+--- torch.distributed.checkpoint. Numbers become the dtype of the model's. Returns the paths that got no value, and a list
+--- of the names in the file that were not used.
 ---@param path string
 ---@param options? table
 ---@option map function from a name in the file to a path in the module; nil leaves the tensor out, and a second

@@ -42,7 +42,8 @@ def faults(root, path, sections):
 
 def check(root):
     sections = set(re.findall(r"^## (.+)$", (root / DESIGN).read_text(), re.MULTILINE))
-    files = [p for room in ROOMS for p in sorted((root / room).rglob("*")) if p.suffix in COMMENT and p.is_file()]
+    files = [p for room in ROOMS for p in sorted((root / room).rglob("*"))
+             if p.suffix in COMMENT and p.is_file() and not p.name.startswith(".")]
     return [f"{p.relative_to(root)} {why}" for p in files for why in faults(root, p, sections)]
 
 

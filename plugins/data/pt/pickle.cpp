@@ -1,73 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pickle.h"
 
-#include <algorithm>
-#include <cctype>
-#include <memory>
-#include <set>
 #include <unordered_map>
-#include <variant>
 
 #include "../refuse.h"
+#include "elements.h"
 
 namespace data {
 namespace {
 
-struct Value;
-using ValuePtr = std::shared_ptr<Value>;
-
-struct Nothing {};  // None, and numbers that name no place
-struct Mark {};
-struct Name {
-  std::string text;  // "module.name"
-};
-struct Storage {
-  std::string name, elements;
-  int64_t element_bytes;
-};
-struct List {
-  std::vector<ValuePtr> items;
-};
-struct Dictionary {
-  std::vector<std::pair<ValuePtr, ValuePtr>> items;
-};
-struct Value {
-  std::variant<Nothing, Mark, int64_t, std::string, Name, Storage, PickledTensor, List, Dictionary>
-      is;
-};
-
-struct Elements {
-  const char *storage, *name;
-  int64_t bytes;
-};
-constexpr Elements kElements[] = {
-    {"torch.FloatStorage", "<f4", 4}, {"torch.DoubleStorage", "<f8", 8},
-    {"torch.HalfStorage", "<f2", 2},  {"torch.BFloat16Storage", "bfloat16", 2},
-    {"torch.LongStorage", "<i8", 8},  {"torch.IntStorage", "<i4", 4},
-    {"torch.ShortStorage", "<i2", 2}, {"torch.CharStorage", "|i1", 1},
-    {"torch.ByteStorage", "|u1", 1},  {"torch.BoolStorage", "|b1", 1}};
-
-const std::set<std::string> kFunctions = {"collections.OrderedDict",
-                                          "torch._utils._rebuild_tensor_v2",
-                                          "torch._utils._rebuild_parameter", "torch.Size"};
-
-class Reader {
+// Does what the instructions of a pickle say.
+class Machine {
  public:
-  Reader(const std::string& pickle, const std::string& label) : bytes_(pickle), label_(label) {}
+  Machine(const std::string& bytes, const PickleRules& rules, std::deque<Value>& values)
+      : bytes_(bytes), rules_(rules), values_(values) {}
 
-  ValuePtr value() {
+  Value& value() {
     while (true) {
       const auto code = static_cast<unsigned char>(take(1)[0]);
-      if (code == '.') return pop();
+      if (code == '.') return *pop();
       step(code);
     }
   }
-  [[noreturn]] void damaged(const std::string& what) const {
-    refuse(label_, ": byte ", at_, " of data.pkl: ", what,
-           "; it is altered, or no file of torch.save");
-  }
 
  private:
+  [[noreturn]] void damaged(const std::string& what) const {
+    refuse(rules_.label, ": byte ", at_, rules_.part, ": ", what, rules_.remedy);
+  }
+
   // -- bytes and the stack
   std::string_view take(uint64_t count) {
     if (count > bytes_.size() - at_) damaged("it ends too early");
@@ -89,30 +49,30 @@ class Reader {
   }
   template <class Is>
   void push(Is is) {
-    stack_.push_back(std::make_shared<Value>(Value{std::move(is)}));
+    stack_.push_back(&values_.emplace_back(Value{std::move(is)}));
   }
-  ValuePtr pop() {
+  Value* pop() {
     if (stack_.empty()) damaged("it takes what is not there");
-    ValuePtr top = std::move(stack_.back());
+    Value* top = stack_.back();
     stack_.pop_back();
     return top;
   }
   // What is above the last mark, which goes too.
-  std::vector<ValuePtr> pop_mark() {
+  std::vector<Value*> pop_mark() {
     size_t from = stack_.size();
     while (from > 0 && !std::holds_alternative<Mark>(stack_[from - 1]->is)) --from;
     if (from == 0) damaged("it takes what is not there");
-    std::vector<ValuePtr> items(stack_.begin() + static_cast<ptrdiff_t>(from), stack_.end());
+    std::vector<Value*> items(stack_.begin() + static_cast<ptrdiff_t>(from), stack_.end());
     stack_.resize(from - 1);
     return items;
   }
-  std::vector<ValuePtr> pop_many(size_t count) {
-    std::vector<ValuePtr> items(count);
+  std::vector<Value*> pop_many(size_t count) {
+    std::vector<Value*> items(count);
     for (size_t i = count; i-- > 0;) items[i] = pop();
     return items;
   }
   template <class Is>
-  Is& as(const ValuePtr& value, const char* what) const {
+  Is& as(Value* value, const char* what) const {
     Is* found = std::get_if<Is>(&value->is);
     if (!found) damaged(std::string("expected ") + what);
     return *found;
@@ -229,48 +189,63 @@ class Reader {
         call(as<Name>(both[0], "a function").text, as<List>(both[1], "arguments").items);
         return true;
       }
-      case 'b':  // attributes of a dictionary, such as the versions of layers
-        pop(), top<Dictionary>("a dictionary");
+      case 0x81: {
+        const auto both = pop_many(2);
+        push_object(as<Name>(both[0], "a class").text);
         return true;
+      }
+      case 'b': {
+        Value* attributes = pop();
+        if (stack_.empty()) damaged("it takes what is not there");
+        if (auto* object = std::get_if<Object>(&stack_.back()->is))
+          object->attributes = attributes;
+        else  // those of a dictionary, such as the versions of layers
+          top<Dictionary>("a dictionary");
+        return true;
+      }
     }
     return false;
   }
 
   // -- the names that are known
   void push_name(const std::string& name) {
-    bool is_known = kFunctions.contains(name);
-    for (const Elements& each : kElements) is_known |= name == each.storage;
-    if (!is_known)
-      refuse(label_, ": it has '", name,
-             "', which is not loaded: tensors, dictionaries, lists, numbers and texts are; save "
-             "model.state_dict()");
+    if (!rules_.functions.contains(name) && !rules_.classes.contains(name) &&
+        !rules_.constants.contains(name))
+      refuse(rules_.label, ": it has '", name, "', which is not loaded: ", rules_.instead);
     push(Name{name});
   }
+  void push_object(const std::string& name) {
+    if (!rules_.classes.contains(name)) damaged("expected a class");
+    push(Object{name, nullptr});
+  }
   // ("storage", class, name, device, elements)
-  void push_storage(const ValuePtr& id) {
+  void push_storage(Value* id) {
     const auto& items = as<List>(id, "a storage").items;
     if (items.size() != 5 || as<std::string>(items[0], "a text") != "storage")
       damaged("expected a storage");
     const std::string& type = as<Name>(items[1], "a storage").text;
-    for (const Elements& each : kElements)
+    for (const TorchElements& each : kTorchElements)
       if (type == each.storage)
         return push(Storage{as<std::string>(items[2], "a text"), each.name, each.bytes});
     damaged("expected a storage");
   }
-  void call(const std::string& name, const std::vector<ValuePtr>& arguments) {
+  void call(const std::string& name, const std::vector<Value*>& arguments) {
+    if (!rules_.functions.contains(name)) damaged("expected a function");
     if (name == "collections.OrderedDict") {
       if (!arguments.empty()) damaged("an OrderedDict with arguments");
       push(Dictionary{});
     } else if (name == "torch._utils._rebuild_tensor_v2") {
       push_tensor(arguments);
-    } else if (!arguments.empty()) {  // a parameter is its tensor, a size its numbers
+    } else if (name != "torch._utils._rebuild_parameter" && name != "torch.Size") {
+      push(Nothing{});
+    } else if (!arguments.empty()) {
       stack_.push_back(arguments[0]);
     } else {
       damaged("'" + name + "' without arguments");
     }
   }
   // (storage, offset, dims, steps, ...)
-  void push_tensor(const std::vector<ValuePtr>& arguments) {
+  void push_tensor(const std::vector<Value*>& arguments) {
     if (arguments.size() < 4) damaged("a tensor without dims");
     const Storage& storage = as<Storage>(arguments[0], "a storage");
     PickledTensor tensor{storage.name,
@@ -279,68 +254,30 @@ class Reader {
                          as<int64_t>(arguments[1], "a number"),
                          {},
                          {}};
-    for (const ValuePtr& each : as<List>(arguments[2], "dims").items)
+    for (Value* each : as<List>(arguments[2], "dims").items)
       tensor.dims.push_back(as<int64_t>(each, "a number"));
-    for (const ValuePtr& each : as<List>(arguments[3], "steps").items)
+    for (Value* each : as<List>(arguments[3], "steps").items)
       tensor.steps.push_back(as<int64_t>(each, "a number"));
     if (tensor.dims.size() != tensor.steps.size()) damaged("a tensor with other dims than steps");
     push(std::move(tensor));
   }
 
   const std::string& bytes_;
-  const std::string& label_;
+  const PickleRules& rules_;
+  std::deque<Value>& values_;
   size_t at_ = 0;
-  std::vector<ValuePtr> stack_;
-  std::unordered_map<uint64_t, ValuePtr> memo_;
-};
-
-class Walk {
- public:
-  explicit Walk(const Reader& reader) : reader_(reader) {}
-
-  void add(const std::string& path, const Value& value, int depth) {
-    constexpr int kMostDepth = 64;
-    if (depth > kMostDepth || ++steps_ > 10'000'000) reader_.damaged("values are in each other");
-    if (const auto* tensor = std::get_if<PickledTensor>(&value.is)) {
-      if (!tensors.try_emplace(path, *tensor).second)
-        reader_.damaged("two tensors are called '" + path + "'");
-    } else if (const auto* list = std::get_if<List>(&value.is)) {
-      for (size_t i = 0; i < list->items.size(); ++i)
-        add(below(path, std::to_string(i)), *list->items[i], depth + 1);
-    } else if (const auto* dictionary = std::get_if<Dictionary>(&value.is)) {
-      std::map<std::string, const Value*> last;  // of a key that comes twice the last counts
-      for (const auto& [key, each] : dictionary->items) last[text_of(*key)] = each.get();
-      for (const auto& [key, each] : last) add(below(path, key), *each, depth + 1);
-    }
-  }
-  std::map<std::string, PickledTensor> tensors;
-
- private:
-  std::string below(const std::string& path, const std::string& key) const {
-    if (std::ranges::any_of(key, [](unsigned char c) { return std::iscntrl(c); }))
-      reader_.damaged("a key holds control characters");
-    return path.empty() ? key : path + "." + key;
-  }
-  std::string text_of(const Value& key) const {
-    if (const auto* text = std::get_if<std::string>(&key.is)) return *text;
-    if (const auto* number = std::get_if<int64_t>(&key.is)) return std::to_string(*number);
-    reader_.damaged("a key is neither a text nor a whole number");
-  }
-
-  const Reader& reader_;
-  int64_t steps_ = 0;
+  std::vector<Value*> stack_;
+  std::unordered_map<uint64_t, Value*> memo_;
 };
 
 }  // namespace
 
-std::map<std::string, PickledTensor> pickled_tensors(const std::string& pickle,
-                                                     const std::string& label) {
-  Reader reader(pickle, label);
-  const ValuePtr value = reader.value();
-  Walk walk(reader);
-  const bool is_alone = std::holds_alternative<PickledTensor>(value->is);
-  walk.add(is_alone ? "tensor" : "", *value, 0);
-  return std::move(walk.tensors);
+Pickle::Pickle(const std::string& bytes, const PickleRules& rules) : rules_(rules) {
+  root_ = &Machine(bytes, rules, values_).value();
+}
+
+void Pickle::damaged(const std::string& what) const {
+  refuse(rules_.label, ": ", what, rules_.remedy);
 }
 
 }  // namespace data

@@ -5,6 +5,7 @@
 local _, orrery = ...
 local engine = orrery.engine
 local define = require "orrery.define"
+local remote = require "orrery.remote"
 
 -- Adds an option as plugins take them: a table as "name.key", a list as "name.1", "name.2".
 local function add_option(to, name, value, depth)
@@ -46,6 +47,8 @@ define([[data.open(format: string, paths: any, options: table = {}, dtypes: tabl
     @param options; those of the plugin
     @param dtypes; of fields, {x = 'u8'}, instead of those that the plugin gives them]], open)
 
+local function open_files(format, paths, options, dtypes) return open(format, remote.paths(paths), options, dtypes) end
+
 define([[data.tokenizer(plugin: string, options: table = {}, text: string = '', name: string = 'text') -> Tokenizer;
     What the data plugin of this name makes, of files or of a text.
     @param options; those of the plugin
@@ -58,7 +61,7 @@ define([[data.text(source: any, options) -> Dataset; Text as fields x and y (x o
     @option tokens: any = 'chars'; 'chars', 'bytes' or a tokenizer, such as data.bpe's
     @option string: boolean = false; source is the text itself]],
   function(source, o)
-    local text, name = engine.read_source(source, { string = o.string })
+    local text, name = engine.read_source(o.string and source or remote.paths(source), { string = o.string })
     local made = o.tokens
     if orrery.type(made) ~= "Tokenizer" then made = tokenizer("text", { kind = made }, text, name) end
     return engine.windows(text, made, o.ctx, name)
@@ -74,9 +77,9 @@ define([[data.tokens(paths: any, options) -> Dataset; Files of token ids alone, 
   function(paths, o)
     local list = type(paths) == "table" and #paths > 0 and paths or { paths }
     local more = {}
-    for k = 2, #list do more[k - 1] = check_text("name", list[k]) end
+    for k = 2, #list do more[k - 1] = remote.path(check_text("name", list[k])) end
     local dtype = o.dtype and check_text("dtype", o.dtype) or nil
-    return open("tokens", list[1], { length = o.length, dtype = dtype, more = more })
+    return open_files("tokens", list[1], { length = o.length, dtype = dtype, more = more })
   end)
 
 define([[data.arrays(fields: table) -> Dataset; Fields from HostTensors, lists or .npy paths; the first dim counts the
@@ -85,7 +88,7 @@ define([[data.arrays(fields: table) -> Dataset; Fields from HostTensors, lists o
     local parts = {}
     for name, value in pairs(fields) do
       if type(name) == "string" then
-        parts[#parts + 1] = type(value) == "string" and open("npy", value, { field = name }) or engine.array(name, value)
+        parts[#parts + 1] = type(value) == "string" and open_files("npy", value, { field = name }) or engine.array(name, value)
       end
     end
     if #parts == 0 then orrery.fail "arrays: the table is empty; write {x = ..., y = ...}" end
@@ -95,13 +98,13 @@ define([[data.arrays(fields: table) -> Dataset; Fields from HostTensors, lists o
 define([[data.idx(images: string, labels: string, options?) -> Dataset; MNIST's idx files, also packed by gzip or zstd:
     x the images [C,H,W], y the labels.
     @option dtype: dtype = 'f32'; of x: bytes divided by 255 where it is real, 'u8' as they are]],
-  function(images, labels, o) return open("idx", images, { labels = labels }, { x = o.dtype }) end)
+  function(images, labels, o) return open_files("idx", images, { labels = remote.path(labels) }, { x = o.dtype }) end)
 
 define([[data.cifar(paths: any, options?) -> Dataset; Binary files of CIFAR-10 or CIFAR-100: x the images [3,32,32], y
     the labels, of CIFAR-100 the fine ones and coarse; a path or a list of them.
     @option classes: integer = 10; 10 or 100
     @option dtype: dtype = 'f32'; of x: bytes divided by 255 where it is real, 'u8' as they are]],
-  function(paths, o) return open("cifar", paths, { classes = o.classes }, { x = o.dtype }) end)
+  function(paths, o) return open_files("cifar", paths, { classes = o.classes }, { x = o.dtype }) end)
 
 define([[data.images(directory: string, options) -> Dataset; A directory with one for each class, in which PNG and JPEG
     files are, also in directories of their own: x the images [3,size,size], y the class by the order of the names,
@@ -137,7 +140,7 @@ local function open_table(format, path, fields, dtypes)
   for name, columns in pairs(fields) do
     if type(name) == "string" then list[#list + 1] = table_field(format, name, columns, dtypes[name]) end
   end
-  return open(format, path, { fields = list })
+  return open_files(format, path, { fields = list })
 end
 
 define([[data.csv(path: string, fields: table, options?) -> Dataset; A table of text with column names in its first
@@ -176,10 +179,10 @@ local function open_columns(format, paths, fields, o)
   local files = type(paths) == "table" and #paths > 0 and paths or { paths }
   local list, dtypes = column_fields(format, fields, o)
   local more = {}
-  for k = 2, #files do more[k - 1] = check_text("name", files[k]) end
+  for k = 2, #files do more[k - 1] = remote.path(check_text("name", files[k])) end
   local given = { fields = list, more = more, size = o.size, memory = o.memory }
   given.split = o.split and check_text("split", o.split) or nil
-  local ok, opened = pcall(open, "arrow", files[1], given, dtypes)
+  local ok, opened = pcall(open_files, "arrow", files[1], given, dtypes)
   if ok then return opened end
   local missing = tostring(opened):find("no plugin provides data 'arrow'", 1, true)
   error(missing and opened .. "; it is built where Apache Arrow's library is (meson's -Darrow=DIR)" or opened, 0)
@@ -231,7 +234,7 @@ define([[data.webdataset(paths: any, fields: table, options?) -> Dataset; WebDat
     check_known("webdataset", "dtypes", o.dtypes, fields)
     local files, list = {}, {}
     for _, path in ipairs(type(paths) == "table" and #paths > 0 and paths or { paths }) do
-      for _, each in ipairs(expanded(check_text("name", path))) do files[#files + 1] = each end
+      for _, each in ipairs(expanded(check_text("name", path))) do files[#files + 1] = remote.path(each) end
     end
     for name, endings in pairs(fields) do
       if type(name) == "string" then
@@ -264,7 +267,7 @@ define([[data.bpe(vocab: string, merges: string, options?) -> Tokenizer; A byte-
     @option special: any = false; texts that are one token: a list of those that the vocabulary has (others get the
     next ids), or ids by text]],
   function(vocab, merges, o)
-    return tokenizer("bpe", { vocab = vocab, merges = merges, split = o.split, special = listed(o.special) })
+    return tokenizer("bpe", { vocab = remote.path(vocab), merges = remote.path(merges), split = o.split, special = listed(o.special) })
   end)
 
 define([[data.tiktoken(path: string, options?) -> Tokenizer; A byte-level BPE from tiktoken's file, a line of base64
@@ -274,7 +277,7 @@ define([[data.tiktoken(path: string, options?) -> Tokenizer; A byte-level BPE fr
     @option special: any = false; texts that are one token: ids by text, or a list that gets the next ids]],
   function(path, o)
     local split = o.split and check_text("split", o.split) or nil
-    return tokenizer("bpe", { tiktoken = path, split = split, special = listed(o.special) })
+    return tokenizer("bpe", { tiktoken = remote.path(path), split = split, special = listed(o.special) })
   end)
 
 define([[data.tokenizer_json(path: string, options?) -> Tokenizer; A tokenizer of Hugging Face, from its tokenizer.json:
@@ -283,7 +286,7 @@ define([[data.tokenizer_json(path: string, options?) -> Tokenizer; A tokenizer o
     @option skip_special_tokens: boolean = true; whether decode leaves special tokens out]],
   function(path, o)
     return tokenizer("tokenizer_json", {
-      path = path, add_special_tokens = o.add_special_tokens, skip_special_tokens = o.skip_special_tokens,
+      path = remote.path(path), add_special_tokens = o.add_special_tokens, skip_special_tokens = o.skip_special_tokens,
     })
   end)
 
@@ -291,7 +294,7 @@ define([[data.sentencepiece(path: string, options?) -> Tokenizer; A tokenizer of
     its texts.
     @option bos: boolean = false; whether texts get the id of their beginning, as LLaMA's do
     @option eos: boolean = false; whether they get that of their end, as T5's do]],
-  function(path, o) return tokenizer("sentencepiece", { path = path, bos = o.bos, eos = o.eos }) end)
+  function(path, o) return tokenizer("sentencepiece", { path = remote.path(path), bos = o.bos, eos = o.eos }) end)
 
 define([[data.train_bpe(source: any, options) -> Tokenizer; Learns a byte-level BPE from a path, a list of paths or
     text: the tokens of Hugging Face's BpeTrainer.
@@ -301,7 +304,7 @@ define([[data.train_bpe(source: any, options) -> Tokenizer; Learns a byte-level 
     @option special: any = false; a list of texts that are one token; they get the first ids
     @option string: boolean = false; source is the text itself]],
   function(source, o)
-    local text, name = engine.read_source(source, { string = o.string })
+    local text, name = engine.read_source(o.string and source or remote.paths(source), { string = o.string })
     return tokenizer("bpe", {
       tokens = o.vocab, min_frequency = o.min_frequency, split = o.split, special = listed(o.special),
     }, text, name)

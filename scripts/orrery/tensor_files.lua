@@ -5,12 +5,14 @@ local _, orrery = ...
 local engine = orrery.engine
 local define = require "orrery.define"
 
+local remote = require "orrery.remote"
 local torch = require "orrery.torch_files"
 
 define([[orrery.load(path: string) -> any; A .npy file as a HostTensor; a .safetensors file, the index of several
     (model.safetensors.index.json), what torch.save has written (.pt, .pth, .bin), or a directory of
     torch.distributed.checkpoint, as a table of them by name.]],
   function(path)
+    path = remote.path(path)
     if torch.is_one(path) then return torch.load(path) end
     if path:find "%.safetensors$" or path:find "%.json$" then return engine.load_weights(path) end
     return engine.first(orrery.data.open("npy", path, { whole = true }))

@@ -7,6 +7,7 @@ local tree = require "orrery.nn.module_tree"
 local weight_map = require "orrery.weight_map"
 local json = require "orrery.watch.json"
 local whole_file = require "orrery.whole_file"
+local remote = require "orrery.remote"
 local torch = require "orrery.torch_files"
 
 local any_next = require "orrery.globals".next
@@ -47,6 +48,7 @@ local function keep(name) return name end
 ---@return string[]
 function M.load_weights(module, path, options)
   local o = orrery.options("load_weights", options, { map = keep, strict = true })
+  path = remote.path(path)
   local file = torch.is_one(path) and torch.weights(path) or engine.weights(path)
   local by_path, states, paths = states_below(module)
   local given, missing, unused = {}, {}, {} -- given: identity of a state -> where its value is

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transfer.h"
+
+#include <curl/curl.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <memory>
+
+#include "../refuse.h"
+
+namespace data {
+namespace {
+
+constexpr long kConnectSeconds = 30, kSilentSeconds = 60, kMostRedirections = 10;
+
+std::string lower(std::string text) {
+  for (char& c : text)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return text;
+}
+
+std::string trimmed(const std::string& text) {
+  const size_t first = text.find_first_not_of(" \t\r\n"), last = text.find_last_not_of(" \t\r\n");
+  return first == text.npos ? "" : text.substr(first, last - first + 1);
+}
+
+// -1 if it is none.
+int64_t number(const std::string& text) {
+  if (text.empty() || text.size() > 18) return -1;
+  int64_t value = 0;
+  for (char c : text) {
+    if (c < '0' || c > '9') return -1;
+    value = value * 10 + (c - '0');
+  }
+  return value;
+}
+
+class Transfer {
+ public:
+  Transfer(const Request& request, const Begin& begin, const Take& take)
+      : request_(request), begin_(begin), take_(take), curl_(curl_easy_init(), curl_easy_cleanup) {
+    static const CURLcode started = curl_global_init(CURL_GLOBAL_DEFAULT);
+    if (started != CURLE_OK || !curl_) fail(ORR_FAILED, "libcurl does not start");
+    set_up();
+  }
+
+  Outcome run() {
+    const CURLcode code = curl_easy_perform(curl_.get());
+    if (thrown_) std::rethrow_exception(thrown_);
+    if (code == CURLE_OK && !has_begun_ && is_file()) call_begin();  // of no bytes
+    if (thrown_) std::rethrow_exception(thrown_);
+    outcome_.reply = reply_;
+    if (unwanted_)
+      outcome_.complete = true;
+    else if (code == CURLE_OK)
+      judge_status();
+    else
+      judge(code);
+    return outcome_;
+  }
+
+ private:
+  template <class Value>
+  void set(CURLoption option, Value value) {
+    const CURLcode code = curl_easy_setopt(curl_.get(), option, value);
+    if (code != CURLE_OK) fail(ORR_FAILED, "libcurl: ", curl_easy_strerror(code));
+  }
+  void set_up() {
+    set(CURLOPT_URL, request_.url.c_str());
+    set(CURLOPT_USERAGENT, "orrery");
+    set(CURLOPT_PROTOCOLS_STR, "http,https");
+    set(CURLOPT_REDIR_PROTOCOLS_STR, request_.url.starts_with("https") ? "https" : "http,https");
+    set(CURLOPT_FOLLOWLOCATION, 1L);
+    set(CURLOPT_MAXREDIRS, kMostRedirections);
+    set(CURLOPT_CONNECTTIMEOUT, kConnectSeconds);
+    set(CURLOPT_LOW_SPEED_LIMIT, 1L);
+    set(CURLOPT_LOW_SPEED_TIME, kSilentSeconds);
+    set(CURLOPT_ERRORBUFFER, error_);
+    if (const char* bundle = std::getenv("CURL_CA_BUNDLE")) set(CURLOPT_CAINFO, bundle);
+    set(CURLOPT_HEADERDATA, this);
+    set(
+        CURLOPT_HEADERFUNCTION, +[](char* line, size_t, size_t count, void* self) {
+          static_cast<Transfer*>(self)->hear(std::string(line, count));
+          return count;
+        });
+    set(CURLOPT_WRITEDATA, this);
+    set(
+        CURLOPT_WRITEFUNCTION, +[](char* bytes, size_t, size_t count, void* self) {
+          return static_cast<Transfer*>(self)->receive(bytes, count) ? count : size_t{0};
+        });
+    if (request_.from > 0) {
+      add_header("Range: bytes=" + std::to_string(request_.from) + "-");
+      add_header("If-Range: " + request_.if_unchanged);
+      set(CURLOPT_HTTPHEADER, headers_.get());
+    }
+  }
+  void add_header(const std::string& line) {
+    curl_slist* all = curl_slist_append(headers_.get(), line.c_str());
+    if (!all) fail(ORR_FAILED, "no memory for a request");
+    (void)headers_.release(), headers_.reset(all);
+  }
+
+  // -- what comes
+  void hear(const std::string& line) {
+    if (line.starts_with("HTTP/")) {  // of the first reply, or one after a redirection
+      reply_ = {};
+      const size_t status = line.find(' ');
+      reply_.status = status == line.npos ? 0 : std::atol(line.c_str() + status);
+      phrase_ = status == line.npos ? "" : trimmed(line.substr(status));
+      reply_.chunked = line.starts_with("HTTP/2") || line.starts_with("HTTP/3");
+      return;
+    }
+    const size_t colon = line.find(':');
+    if (colon == line.npos) return;
+    const std::string name = lower(line.substr(0, colon)), value = trimmed(line.substr(colon + 1));
+    if (name == "etag") reply_.etag = value;
+    if (name == "last-modified") reply_.modified = value;
+    if (name == "transfer-encoding") reply_.chunked |= lower(value).ends_with("chunked");
+    if (name == "content-length" && reply_.status == 200) reply_.length = number(value);
+    if (name == "content-range" && reply_.status == 206) hear_range(value);
+    if (name == "retry-after") outcome_.wait_s = std::max<int64_t>(0, number(value));
+  }
+  // "bytes 100-199/200"
+  void hear_range(const std::string& value) {
+    const size_t blank = value.find(' '), dash = value.find('-'), slash = value.find('/');
+    if (blank == value.npos || dash == value.npos || slash == value.npos) return;
+    reply_.begin = number(value.substr(blank + 1, dash - blank - 1));
+    reply_.length = number(value.substr(slash + 1));
+  }
+  bool is_file() const { return reply_.status == 200 || reply_.status == 206; }
+  // The exceptions of functions that libcurl calls must not pass through it.
+  void call_begin() {
+    has_begun_ = true;
+    try {
+      unwanted_ = !begin_(reply_);
+    } catch (...) {
+      thrown_ = std::current_exception();
+    }
+  }
+  bool receive(const char* bytes, size_t count) {
+    if (!is_file()) return true;  // a page that says what is wrong
+    if (!has_begun_) call_begin();
+    if (unwanted_ || thrown_) return false;
+    try {
+      take_(bytes, count);
+    } catch (...) {
+      thrown_ = std::current_exception();
+    }
+    return !thrown_;
+  }
+
+  // -- what it means
+  void judge_status() {
+    if (is_file()) {
+      outcome_.complete = true;
+      return;
+    }
+    static constexpr long kPassing[] = {408, 425, 429, 500, 502, 503, 504};
+    outcome_.may_pass = std::ranges::count(kPassing, reply_.status) > 0;
+    outcome_.fault = "the server says " + phrase_;
+    if (reply_.status == 401 || reply_.status == 403)
+      outcome_.fault += "; it may want a name and password, https://NAME:PASSWORD@HOST/PATH";
+    else if (!outcome_.may_pass)
+      outcome_.fault += "; check the address";
+  }
+  void judge(CURLcode code) {
+    static constexpr CURLcode kPassing[] = {CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_CONNECT,
+                                            CURLE_PARTIAL_FILE,         CURLE_OPERATION_TIMEDOUT,
+                                            CURLE_GOT_NOTHING,          CURLE_SEND_ERROR,
+                                            CURLE_RECV_ERROR,           CURLE_HTTP2,
+                                            CURLE_HTTP2_STREAM,         CURLE_SSL_CONNECT_ERROR};
+    outcome_.may_pass = std::ranges::count(kPassing, code) > 0;
+    outcome_.fault = *error_ ? error_ : curl_easy_strerror(code);
+    if (code == CURLE_PEER_FAILED_VERIFICATION)
+      outcome_.fault += "; CURL_CA_BUNDLE may name a file of the authorities that are trusted";
+  }
+
+  const Request& request_;
+  const Begin& begin_;
+  const Take& take_;
+  std::unique_ptr<CURL, decltype(&curl_easy_cleanup)> curl_;
+  std::unique_ptr<curl_slist, decltype(&curl_slist_free_all)> headers_{nullptr,
+                                                                       curl_slist_free_all};
+  Reply reply_;
+  std::string phrase_;  // "404 Not Found"
+  Outcome outcome_;
+  bool has_begun_ = false, unwanted_ = false;
+  std::exception_ptr thrown_;
+  char error_[CURL_ERROR_SIZE] = "";
+};
+
+}  // namespace
+
+Outcome transfer(const Request& request, const Begin& begin, const Take& take) {
+  return Transfer(request, begin, take).run();
+}
+
+}  // namespace data

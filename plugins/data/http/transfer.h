@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One request for a file, or for the rest of one.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace data {
+
+// What a server says of a file before it sends it.
+struct Reply {
+  long status = 0;
+  std::string etag, modified;  // "" if it does not say
+  int64_t length = -1;         // of all of it; -1: not said
+  int64_t begin = 0;           // of what is sent
+  bool chunked = false;        // it says where it ends without a length
+
+  // What tells this state of the file from others; "" if the server says nothing that does.
+  std::string version() const { return etag.empty() ? modified : etag; }
+  // What the rest of the file may be asked for by; "" if it may have changed unseen.
+  std::string strong() const { return etag.starts_with("W/") ? "" : version(); }
+};
+
+struct Outcome {
+  Reply reply;
+  bool complete = false;  // all was sent, or not wanted
+  bool may_pass = false;  // a fault that may be over at the next try
+  std::string fault;      // what was wrong, and what to do
+  int64_t wait_s = 0;     // the server asks to wait for so long
+};
+
+struct Request {
+  std::string url;
+  int64_t from = 0;          // the first byte that is wanted
+  std::string if_unchanged;  // from there if this is still strong(), else all
+};
+
+// Is asked before the first byte comes, whether the rest is wanted.
+using Begin = std::function<bool(const Reply&)>;
+// Takes bytes. Throws if it cannot.
+using Take = std::function<void(const char* bytes, size_t count)>;
+
+// Throws what `begin` and `take` throw.
+Outcome transfer(const Request& request, const Begin& begin, const Take& take);
+
+}  // namespace data

@@ -3,6 +3,8 @@
 // `orrery plan`: what a script's step will do, in the words of scripts/orrery/plan.lua.
 #include <unistd.h>
 
+#include <cmath>
+
 #include "base/error.h"
 #include "base/machine.h"
 #include "cli/choice.h"
@@ -19,8 +21,8 @@ namespace {
 struct PlanChoice {
   bool diff = false, digest = false, json = false, layouts = false, search = false;
   bool details = false, must_fit = false, next = false;
-  int rank = 0, seconds = 100;
-  double steps = 0, tokens = 0;
+  int rank = 0, seconds = 100, nodes = 0;
+  double steps = 0, tokens = 0, mtbf = 0, job_mtbf = 0;
   uint64_t fit = 0, memory = 0;
   std::string machine, ops, svg;
 };
@@ -32,15 +34,26 @@ void check_plan(const CLI::App& command, const PlanChoice& asked, int ranks) {
     fail(ORR_INVALID, "--rank {}: give --diff or --layouts, which show one rank", asked.rank);
   if (command.count("--fit") && asked.fit == 0)
     fail(ORR_INVALID, "--fit 0: a rank needs some memory");
+  for (const auto& [name, hours] :
+       {std::pair{"--mtbf", asked.mtbf}, {"--job-mtbf", asked.job_mtbf}})
+    if (!std::isfinite(hours))
+      fail(ORR_INVALID, "{} {}: give hours as a finite number; without the option nothing fails",
+           name, hours);
+  if (asked.nodes && !command.count("--mtbf") && !command.count("--job-mtbf"))
+    fail(ORR_INVALID, "--nodes {}: give --mtbf or --job-mtbf, which it belongs to", asked.nodes);
+  if (asked.nodes && ranks % asked.nodes)
+    fail(ORR_INVALID, "--nodes {}: hosts have equally many ranks, but it does not divide -n {}",
+         asked.nodes, ranks);
 }
 
 nlohmann::json options_of(const PlanChoice& asked) {
-  return {{"diff", asked.diff},       {"digest", asked.digest}, {"json", asked.json},
-          {"layouts", asked.layouts}, {"search", asked.search}, {"rank", asked.rank},
-          {"seconds", asked.seconds}, {"fit", asked.fit},       {"memory", asked.memory},
-          {"machine", asked.machine}, {"ops", asked.ops},       {"svg", asked.svg},
-          {"details", asked.details}, {"next", asked.next},     {"must_fit", asked.must_fit},
-          {"steps", asked.steps},     {"tokens", asked.tokens}};
+  return {{"diff", asked.diff},         {"digest", asked.digest}, {"json", asked.json},
+          {"layouts", asked.layouts},   {"search", asked.search}, {"rank", asked.rank},
+          {"seconds", asked.seconds},   {"fit", asked.fit},       {"memory", asked.memory},
+          {"machine", asked.machine},   {"ops", asked.ops},       {"svg", asked.svg},
+          {"details", asked.details},   {"next", asked.next},     {"must_fit", asked.must_fit},
+          {"steps", asked.steps},       {"tokens", asked.tokens}, {"mtbf", asked.mtbf},
+          {"job_mtbf", asked.job_mtbf}, {"nodes", asked.nodes}};
 }
 
 // What the first lines of a plan say, and how much follows them.
@@ -60,8 +73,27 @@ void add_answers(CLI::App* command, PlanChoice& asked) {
       ->excludes(steps);
 }
 
+// What failures of hosts cost.
+void add_failures(CLI::App* command, PlanChoice& asked) {
+  CLI::Option* mtbf =
+      command
+          ->add_option("--mtbf", asked.mtbf,
+                       "Mean time between failures of one host, in hours: print the goodput")
+          ->check(CLI::PositiveNumber);
+  command->add_option("--job-mtbf", asked.job_mtbf, "The same of the whole job, all hosts together")
+      ->check(CLI::PositiveNumber)
+      ->excludes(mtbf);
+  command
+      ->add_option("--nodes", asked.nodes,
+                   "Of --mtbf: how many hosts there are; else by ranks_per_host of the machine")
+      ->check(CLI::PositiveNumber);
+}
+
 // What is about the answer goes with no other text; --must-fit may also refuse what --json prints.
 void keep_answers_apart(CLI::App* command) {
+  for (const char* other : {"--diff", "--digest", "--layouts", "--search"})
+    for (const std::string failures : {"--mtbf", "--job-mtbf"})
+      command->get_option(failures)->excludes(command->get_option(other));
   for (const char* other : {"--diff", "--digest", "--layouts", "--search", "--json"})
     for (const std::string answer : {"--details", "--next", "--steps", "--tokens", "--must-fit"})
       if (answer != "--must-fit" || command->get_option(other)->get_name() != "--json")
@@ -89,6 +121,7 @@ Examples:
       "A machine that comes with Orrery, as h100, or a file with its speed in JSON, "
       "as examples/machine.lua measures it");
   add_answers(command, *asked);
+  add_failures(command, *asked);
   command->add_option("--ops", asked->ops)
       ->group("");  // hidden: `orrery check --script` gets a script's ops by it
   CLI::Option* json = command->add_flag(

@@ -47,7 +47,8 @@ Json facts_json(const PlanSource& source, const Machine& machine) {
           {"memory_bytes", machine.memory_bytes},
           {"ranks_per_host", machine.ranks_per_host},
           {"inside", machine.inside.bandwidth},
-          {"between", machine.between.bandwidth}};
+          {"between", machine.between.bandwidth},
+          {"host", machine.host.bandwidth}};
 }
 
 }  // namespace orrery

@@ -142,7 +142,11 @@ void read_told(Fields& fields, Machine& m) {
   for (auto& [name, most] : {std::pair{"reserved_bytes", m.memory_bytes},
                              {"time_error", 1.0},
                              {"watts", double{INFINITY}},
-                             {"price_per_hour", double{INFINITY}}})
+                             {"price_per_hour", double{INFINITY}},
+                             {"storage_bandwidth", double{INFINITY}},
+                             {"storage_total", double{INFINITY}},
+                             {"restart_seconds", double{INFINITY}},
+                             {"repair_hours", double{INFINITY}}})
     if (const double x = fields.number_if_there(name, most)) m.figures[name] = x;
 }
 

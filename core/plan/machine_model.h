@@ -22,7 +22,9 @@
 //     "memory_bytes": 8e10,                                 what a rank has; may be left out, as
 //     "about": "...", "nominal_flops": { "bf16": 1e12 },    all that follows, which the plan's text
 //     "reserved_bytes": 4e9, "time_error": 0.1,             uses and its times do not
-//     "watts": 700, "price_per_hour": 2 }
+//     "watts": 700, "price_per_hour": 2,
+//     "storage_bandwidth": 1.25e8, "storage_total": 2e12,   of checkpoints: a rank, and all of them
+//     "restart_seconds": 90, "repair_hours": 24 }           after a host was lost
 #pragma once
 
 #include <array>

@@ -60,6 +60,22 @@ std::map<std::string, uint64_t> parts_of_rounds(const Blueprint& b, const RankPl
   return parts;
 }
 
+uint64_t checkpoint_bytes(const Blueprint& b) {
+  std::set<const State*> known;
+  uint64_t bytes = 0;
+  const auto add = [&](const Program& p) {
+    for (const Value& v : p.values()) {
+      const State* s = v.state.get();
+      if (!s || s->constant || s->passing || s->copy_of || !known.insert(s).second) continue;
+      bytes += s->type.bytes() * static_cast<uint64_t>(b.mesh.size_of(s->varying));
+    }
+  };
+  add(b.program);
+  for (const Periodic& one : b.mesh.periodic)
+    for (const auto& round : one.rounds) add(*round);
+  return bytes;
+}
+
 Json away_json(const RankPlan& plan) {
   std::map<Tier, std::map<std::string, uint64_t>> away;
   for (const Storage& s : plan.storages)

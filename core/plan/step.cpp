@@ -149,6 +149,7 @@ Json step_json(const PlanSource& source, const Blueprint& b, const Machine& mach
                {"samples", b.program.batch_size()},
                {"microbatches", b.microbatches},
                {"machine", machine.name},
+               {"checkpoint_bytes", checkpoint_bytes(b)},
                {"remarks", b.mesh.remarks},
                {"kinds", Json::array()}});
   if (machine.memory_bytes) json["machine_memory_bytes"] = machine.memory_bytes;

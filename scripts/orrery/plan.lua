@@ -6,7 +6,7 @@ local engine = orrery.engine
 local answer, fits = require "orrery.plan.answer", require "orrery.plan.fits"
 local machines, next_changes = require "orrery.plan.machines", require "orrery.plan.next"
 local report, words, json = require "orrery.plan.report", require "orrery.plan.words", require "orrery.watch.json"
-local layouts = require "orrery.plan.layouts"
+local layouts, failures = require "orrery.plan.layouts", require "orrery.plan.failures"
 local schedule, diff, fit = require "orrery.plan.schedule", require "orrery.plan.diff", require "orrery.plan.fit"
 
 local M = {}
@@ -94,12 +94,29 @@ local function digest(all)
   return table.concat(lines, "\n") .. "\n"
 end
 
+-- What failures of hosts cost, if the command line says how often there are some.
+local function goodput(run, batch, step, o)
+  if o.mtbf == 0 and o.job_mtbf == 0 then return nil end
+  return failures.of(step, M.ask(run, batch, "facts"), o)
+end
+
+-- The plan's JSON, with the goodput as its last field, and why the plan is refused, or "".
+local function step_json(run, batch, o, microbatches)
+  local text = M.ask(run, batch, "json", { microbatches = microbatches })
+  if not o.must_fit and o.mtbf == 0 and o.job_mtbf == 0 then return text, "" end
+  local step = json.decode(text)
+  local cost = goodput(run, batch, step, o)
+  if cost then text = ('%s,\n "goodput": %s\n}\n'):format(text:match "^(.*)\n}%s*$", json.encode(cost, " ")) end
+  return text, refusal(step, fits.room(step, o.memory), o)
+end
+
 -- The text, and why the plan is refused (--must-fit), or "".
 local function step_text(run, batch, o, microbatches)
   local step = M.ask(run, batch, "step", { microbatches = microbatches })
   local room = fits.room(step, o.memory or 0)
   if step.schedule and o.svg and o.svg ~= "" then write("--svg", o.svg, schedule.svg(step.schedule)) end
-  local text = answer.text(step, room, next_lines(run, batch, step, room), o)
+  local text = answer.text(step, room, next_lines(run, batch, step, room), o,
+    goodput(run, batch, step, o))
   if room.bytes and fits.too_much(step, room) > 0 then text = text .. smaller(run, batch, room) end
   return text .. details(step, o), refusal(step, room, o)
 end
@@ -118,11 +135,7 @@ function M.text(run, batch)
     microbatches, said = largest(run, batch, o.fit)
     if not microbatches then orrery.fail(said) end
   end
-  if o.json then
-    local text = M.ask(run, batch, "json", { microbatches = microbatches })
-    local step = o.must_fit and json.decode(text)
-    return text, step and refusal(step, fits.room(step, o.memory), o) or ""
-  end
+  if o.json then return step_json(run, batch, o, microbatches) end
   local text, why = step_text(run, batch, o, microbatches)
   return said .. text, why
 end

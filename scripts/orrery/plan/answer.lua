@@ -4,6 +4,7 @@
 -- `step` is the object that docs/plan.md describes.
 local alike, fits, words = require "orrery.plan.alike", require "orrery.plan.fits", require "orrery.plan.words"
 local machines, why, cost = require "orrery.plan.machines", require "orrery.plan.why", require "orrery.plan.cost"
+local failures = require "orrery.plan.failures"
 
 local M = {}
 
@@ -62,13 +63,19 @@ local function remarks(step, all)
   return table.concat(lines)
 end
 
--- `room`: of fits.lua; `next_lines`: what to try; `o`: the options of the command line.
-function M.text(step, room, next_lines, o)
-  local tries = {}
-  for i, line in ipairs(next_lines) do tries[i] = named(i == 1 and "next" or "", line) end
+-- Lines of which the first has the name.
+local function block(name, lines)
+  local all = {}
+  for i, line in ipairs(lines) do all[i] = named(i == 1 and name or "", line) end
+  return table.concat(all)
+end
+
+-- `room`: of fits.lua; `next_lines`: what to try; `o`: the options of the command line; `goodput`: of failures.lua, or
+-- nil.
+function M.text(step, room, next_lines, o, goodput)
   return M.head(step) .. fits.text(step, room, machines.names()) .. figures(step) .. named("binds", step.bottleneck)
-    .. named("why", why.text(step)) .. order(step) .. table.concat(tries) .. named("takes", cost.text(step, o))
-    .. remarks(step, o.details)
+    .. named("why", why.text(step)) .. order(step) .. block("next", next_lines) .. named("takes", cost.text(step, o))
+    .. block("goodput", goodput and failures.lines(goodput, step, o) or {}) .. remarks(step, o.details)
 end
 
 return M

@@ -11,14 +11,14 @@ local function grouped(number)
   return (digits:reverse():gsub("(%d%d%d)", "%1,"):reverse():gsub("^,", ""))
 end
 
-local function long(seconds)
+function M.long(seconds)
   if seconds < 3600 then return ("%.3g minutes"):format(seconds / 60) end
   if seconds < 48 * 3600 then return ("%.3g hours"):format(seconds / 3600) end
   return ("%.3g days"):format(seconds / 86400)
 end
 
 -- How many steps are asked for, and in which words. `o`: the command line's options.
-local function asked(step, o)
+function M.asked(step, o)
   if o.tokens > 0 then
     if not step.tokens then
       orrery.engine.fail_usage("--tokens: a batch of this script has no field of integers [samples, positions], "
@@ -30,10 +30,10 @@ local function asked(step, o)
 end
 
 function M.text(step, o)
-  local steps, what = asked(step, o)
+  local steps, what = M.asked(step, o)
   local seconds, figures = steps * step.step_seconds, step.machine_says and step.machine_says.figures or {}
   local hours = seconds * step.ranks / 3600
-  local text = ("%s%s steps: %s, %s rank-hours"):format(what, grouped(steps), long(seconds), grouped(hours))
+  local text = ("%s%s steps: %s, %s rank-hours"):format(what, grouped(steps), M.long(seconds), grouped(hours))
   if figures.watts then text = ("%s, %.4g MWh at most"):format(text, hours * figures.watts * 1e-6) end
   if figures.price_per_hour then text = ("%s, a price of %s"):format(text, grouped(hours * figures.price_per_hour)) end
   return text

@@ -112,8 +112,8 @@ local function quoted(text)
   return '"' .. text:gsub('[%c"\\]', function(c) return named[c] or ("\\u%04x"):format(c:byte()) end) .. '"'
 end
 
--- The text of a boolean, a number, a string or a table of them, a line for each field; `before` stands in front of
--- every line but the first.
+-- The text of a boolean, a number, a string or a table of them, a line for each field, those of an object sorted;
+-- `before` stands in front of every line but the first.
 function M.encode(value, before)
   if type(value) == "string" then return quoted(value) end
   if type(value) ~= "table" then return tostring(value) end
@@ -122,6 +122,7 @@ function M.encode(value, before)
   for key, each in pairs(value) do
     lines[#lines + 1] = inner .. (list and "" or quoted(key) .. ": ") .. M.encode(each, inner)
   end
+  if not list then table.sort(lines) end
   local first, last = list and "[" or "{", list and "]" or "}"
   return #lines == 0 and first .. last or ("%s\n%s\n%s%s"):format(first, table.concat(lines, ",\n"), before, last)
 end

@@ -36,9 +36,10 @@ void check_plan(const CLI::App& command, const PlanChoice& asked, int ranks) {
     fail(ORR_INVALID, "--fit 0: a rank needs some memory");
   for (const auto& [name, hours] :
        {std::pair{"--mtbf", asked.mtbf}, {"--job-mtbf", asked.job_mtbf}})
-    if (!std::isfinite(hours))
-      fail(ORR_INVALID, "{} {}: give hours as a finite number; without the option nothing fails",
-           name, hours);
+    if (command.count(name) && !(hours > 0 && std::isfinite(hours)))
+      fail(ORR_INVALID, "{} {}: give hours above 0; without the option nothing fails", name, hours);
+  if (command.count("--nodes") && asked.nodes < 1)
+    fail(ORR_INVALID, "--nodes {}: a job has at least one host", asked.nodes);
   if (asked.nodes && !command.count("--mtbf") && !command.count("--job-mtbf"))
     fail(ORR_INVALID, "--nodes {}: give --mtbf or --job-mtbf, which it belongs to", asked.nodes);
   if (asked.nodes && ranks % asked.nodes)
@@ -75,18 +76,12 @@ void add_answers(CLI::App* command, PlanChoice& asked) {
 
 // What failures of hosts cost.
 void add_failures(CLI::App* command, PlanChoice& asked) {
-  CLI::Option* mtbf =
-      command
-          ->add_option("--mtbf", asked.mtbf,
-                       "Mean time between failures of one host, in hours: print the goodput")
-          ->check(CLI::PositiveNumber);
+  CLI::Option* mtbf = command->add_option(
+      "--mtbf", asked.mtbf, "Mean time between failures of one host, in hours: print the goodput");
   command->add_option("--job-mtbf", asked.job_mtbf, "The same of the whole job, all hosts together")
-      ->check(CLI::PositiveNumber)
       ->excludes(mtbf);
-  command
-      ->add_option("--nodes", asked.nodes,
-                   "Of --mtbf: how many hosts there are; else by ranks_per_host of the machine")
-      ->check(CLI::PositiveNumber);
+  command->add_option("--nodes", asked.nodes,
+                      "Of --mtbf: how many hosts there are; else by ranks_per_host of the machine");
 }
 
 // What is about the answer goes with no other text; --must-fit may also refuse what --json prints.

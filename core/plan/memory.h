@@ -22,8 +22,8 @@ std::map<std::string, uint64_t> parts_of_rounds(const Blueprint& b, const RankPl
                                                 const std::vector<std::string>& kernels);
 // What the arena holds when it is fullest, by category.
 std::map<std::string, uint64_t> peak_by_category(const RankPlan& plan);
-// What the checkpoint of a run with this step has of all ranks together: parameters and states, each
-// once, or once for each coordinate where it varies.
+// The bytes of a run's checkpoint, of all ranks together: parameters and states, each once, or once
+// for each coordinate where it varies.
 uint64_t checkpoint_bytes(const Blueprint& b);
 // What lies beside the rank's memory, by tier: the bytes of the tier and of its categories.
 Json away_json(const RankPlan& plan);

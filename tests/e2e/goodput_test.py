@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `orrery plan --mtbf` says of failures: the arithmetic (scripts/orrery/plan/goodput.lua) against formulas, another
-simulation and published trainings; the plan's checkpoint against what runs save; the text against the JSON.
+"""What `orrery plan --mtbf` says of failures: the arithmetic (scripts/orrery/plan/goodput.lua) against formulas,
+another simulation and published trainings; the plan's checkpoint against what runs save; the text against the JSON.
 
 Llama 3: Dubey et al., "The Llama 3 Herd of Models", arXiv 2407.21783: section 3.3.4, 466 interruptions of a job on
-16,384 GPUs in 54 days and more than 90 % effective training time; section 3.3.1, storage of 2 TB/s. MegaScale: Jiang et
-al., "MegaScale: Scaling Large Language Model Training to More Than 10,000 GPUs", NSDI 2024: over 100 restarts in several
-weeks, less than 10 minutes to detect and diagnose, at most 15 minutes to catch up with the work before, seconds to copy
+16,384 GPUs in 54 days and more than 90 % effective training time; section 3.3.1, storage of 2 TB/s. MegaScale: Jiang
+et al., "MegaScale: Scaling Large Language Model Training to More Than 10,000 GPUs", NSDI 2024: over 100 restarts in
+several weeks, less than 10 minutes to detect and diagnose, at most 15 minutes to catch up with the work before, seconds to copy
 a checkpoint from the GPUs, more than 90 % effective training time. Daly: FGCS 22 (2006), figures 3 to 5.
 
 Arguments: the build tree.
@@ -47,11 +47,12 @@ print(("saved %d"):format(run:counters().checkpoint_bytes))
 
 
 def numbers_of(job):
-    return "{ " + ", ".join(f"{name} = {value!r}" for name, value in job.items()) + ", speed = linear(%d) }" % job["hosts"]
+    fields = [f"{name} = {value!r}" for name, value in job.items()]
+    return "{ " + ", ".join([*fields, f"speed = linear({job['hosts']})"]) + " }"
 
 
 def formula(job, interval):
-    """Of the goodput where lost hosts are back at once: each start keeps the work whose save was written before it fails."""
+    """Of the goodput where lost hosts are back at once: a start keeps the work whose save is written when it fails."""
     rate = job["hosts"] / job["mtbf"]
     first = job["restart"] + interval + job["copy"] + job["write"]
     return rate * interval * math.exp(-rate * first) / -math.expm1(-rate * (job["copy"] + max(interval, job["write"])))
@@ -187,15 +188,16 @@ class Arithmetic(unittest.TestCase):
         found = []
         for more in (0, 600):
             each = job | dict(restart=save + more)
-            [[goodput, interval]] = self.ask([f"local job = {numbers_of(each)} local n = goodput.best(job, 10, 4000, 1)",
-                                              "show((goodput.goodput(job, 10 * n, 60000, 1)), 10 * n)"])
+            lines = [f"local job = {numbers_of(each)} local n = goodput.best(job, 10, 4000, 1)",
+                     "show((goodput.goodput(job, 10 * n, 60000, 1)), 10 * n)"]
+            [[goodput, interval]] = self.ask(lines)
             self.assertAlmostEqual(goodput, formula(each, interval), delta=4e-3)
             found.append(goodput)
         self.assertTrue(0.9 < found[1] < 0.93 < 0.97 < found[0] < 0.985, found)
         self.assertLess(self.goodputs([(job | dict(restart=1200), 219)])[0], 0.9)  # the test would see it
 
     def test_megascale(self):
-        """At the bounds that it states, 100 restarts in three weeks; what is computed again takes at most 15 minutes."""
+        """At the bounds that it states, 100 restarts in three weeks, and 15 minutes to catch up at most."""
         job = BASE | dict(mtbf=21 * DAY / 100, restart=600, copy=5)
         [goodput] = self.goodputs([(job, 15 * 60)])
         self.assertTrue(0.92 < goodput < 0.95, goodput)
@@ -226,7 +228,8 @@ class Plans(unittest.TestCase):
     def test_the_checkpoint_is_the_one_that_runs_save(self):
         stacks = {"strategy.data {}": 3, "strategy.data {}, strategy.zero { stage = 3 }": 2,
                   "strategy.pipeline { size = 2 }, strategy.data {}": 4, "strategy.data {}, strategy.topk {}": 2,
-                  "strategy.tensor {}, strategy.recompute {}": 2, 'strategy.data {}, strategy.precision { compute = "bf16" }': 2}
+                  "strategy.tensor {}, strategy.recompute {}": 2,
+                  'strategy.data {}, strategy.precision { compute = "bf16" }': 2}
         for stack, ranks in stacks.items():
             with self.subTest(stack=stack):
                 script = self.script(stack)
@@ -276,17 +279,18 @@ class Plans(unittest.TestCase):
         self.assertIn(f"save every {found['every']} steps", text)
         self.assertRegex(text, r"assumed, as the machine's file does not say it: storage_bandwidth 1.25e\+08, ")
         units = {"ms": 1e-3, "s": 1, "minutes": 60, "hours": HOUR, "days": DAY}
-        found_in_text = re.search(r"with failures and saves ([\d.]+) (\w+), ([\d.]+) (\w+) more; some ([\d.]+) fail", text)
-        takes, more = (float(found_in_text[i]) * units[found_in_text[i + 1]] for i in (1, 3))
+        said = re.search(r"with failures and saves ([\d.]+) (\w+), ([\d.]+) (\w+) more; some ([\d.]+) fail", text)
+        takes, more = (float(said[i]) * units[said[i + 1]] for i in (1, 3))
         wanted = 1e8 * step["step_seconds"] / found["goodput"]
         self.assertAlmostEqual(takes, wanted, delta=5e-3 * wanted)
         self.assertAlmostEqual(more, (1 - found["goodput"]) * wanted, delta=5e-3 * more)
-        self.assertAlmostEqual(float(found_in_text[5]), wanted / (25 * HOUR), delta=5e-3 * wanted / (25 * HOUR))
+        self.assertAlmostEqual(float(said[5]), wanted / (25 * HOUR), delta=5e-3 * wanted / (25 * HOUR))
         self.assertNotIn("goodput", self.plan(*words[:4], words[6]))
         self.assertNotIn("hardly gets on", text)
 
     def test_a_job_that_fails_before_it_has_started(self):
-        words = ("-n", 2, "--machine", self.machine(restart_seconds=600), "--job-mtbf", 0.1, self.script("strategy.data {}"))
+        script, machine = self.script("strategy.data {}"), self.machine(restart_seconds=600)
+        words = ("-n", 2, "--machine", machine, "--job-mtbf", 0.1, script)
         self.assertIn("is less than a restart takes, 10 minutes: the job hardly gets on", self.plan(*words))
 
     def test_one_copy_of_the_model_cannot_go_on_with_fewer(self):
@@ -295,7 +299,7 @@ class Plans(unittest.TestCase):
         self.assertEqual([way["what"] for way in ways], ["wait", "spares"])
 
     def test_bad_input(self):
-        script = self.script("strategy.data {}")
+        script, machine = self.script("strategy.data {}"), self.machine(repair_hours=0)
         for words, said in ((("--mtbf", 0), "--mtbf 0: give hours above 0"),
                             (("--mtbf=-3",), "--mtbf -3: give hours above 0"),
                             (("--job-mtbf", "inf"), "--job-mtbf inf: give hours above 0"),
@@ -303,7 +307,7 @@ class Plans(unittest.TestCase):
                             (("--mtbf", 5, "--nodes", 0), "--nodes 0: a job has at least one host"),
                             (("--nodes", 2), "--nodes 2: give --mtbf or --job-mtbf"),
                             (("--mtbf", 5, "--job-mtbf", 5), "excludes"), (("--mtbf", 5, "--digest"), "excludes"),
-                            (("--mtbf", 5, "--machine", self.machine(repair_hours=0)), "repair_hours is 0, but must be")):
+                            (("--mtbf", 5, "--machine", machine), "repair_hours is 0, but must be")):
             with self.subTest(words=words):
                 done = orrery("plan", "-n", 4, *words, script)
                 self.assertIn(done.code, (1, 2))

@@ -105,8 +105,8 @@ local function time(seconds) return seconds < 60 and words.duration(seconds) or 
 local function percent(share) return ("%.3g %%"):format(100 * share) end
 
 local function first(g)
-  local text = ("%s of the time, with %s for restarts, %s for work done again, %s for saves; a failure every %s"):format(
-    percent(g.goodput), percent(g.restarts), percent(g.again), percent(g.saves), time(g.mtbf_seconds))
+  local text = "%s of the time, with %s for restarts, %s for work done again, %s for saves; a failure every %s"
+  text = text:format(percent(g.goodput), percent(g.restarts), percent(g.again), percent(g.saves), time(g.mtbf_seconds))
   if g.mtbf_seconds > g.restart_seconds then return text end
   return ("%s is less than a restart takes, %s: the job hardly gets on"):format(text, time(g.restart_seconds))
 end

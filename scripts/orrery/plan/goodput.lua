@@ -55,8 +55,8 @@ local function account(spent, job, interval, t, hosts, all_safe)
   spent.wall, spent.fewest = spent.wall + t, math.min(spent.fewest, hosts)
 end
 
--- Seconds of a job with so many failures: { wall, useful, again, saving, restarting, waiting (for hosts), slower (lost to
--- hosts that are away) }, which add up to `wall`, and `fewest` hosts with which it went on.
+-- Seconds of a job with so many failures: { wall, useful, again, saving, restarting, waiting (for hosts), slower (what
+-- hosts that are away would have done) }, which add up to `wall`, and `fewest` hosts with which it went on.
 function M.simulate(job, interval, failures, seed)
   local spent = { wall = 0, useful = 0, again = 0, saving = 0, restarting = 0, waiting = 0, slower = 0,
     fewest = job.hosts }

@@ -2,6 +2,7 @@
 #include "rows.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace data {
 namespace {
@@ -21,6 +22,14 @@ Rows::Rows(std::vector<Column> columns, int64_t count) : columns_(std::move(colu
     fields.push_back(column.field);
     slow |= column.from->in_file();
   }
+}
+
+std::vector<int64_t> by_row(const int64_t* samples, int64_t n) {
+  std::vector<int64_t> places(static_cast<size_t>(n));
+  std::iota(places.begin(), places.end(), 0);
+  std::sort(places.begin(), places.end(),
+            [samples](int64_t a, int64_t b) { return samples[a] < samples[b]; });
+  return places;
 }
 
 void Rows::read(const int64_t* wanted, int64_t n, void* const* to) const {

@@ -29,4 +29,7 @@ class Rows : public orr::Dataset {
   std::vector<Column> columns_;
 };
 
+// The places 0 to n - 1 of a batch, by the samples that it has there.
+std::vector<int64_t> by_row(const int64_t* samples, int64_t n);
+
 }  // namespace data

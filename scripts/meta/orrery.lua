@@ -2090,6 +2090,16 @@ function orrery.data.csv(path, fields, options) end
 ---@return orrery.Stream
 function orrery.data.from(make, options) end
 
+---@class orrery.data.hdf5.Options
+---@field dtypes? table of fields, {x = 'f32'}, instead of those that they have (default {})
+
+---Arrays in files of HDF5: fields {x = 'images', y = 'train/labels'} are those of these paths within a file, of numbers or booleans; the first dim counts the samples. A path, or a list of them, one after another. A sample is read when it is asked for.
+---@param paths any
+---@param fields table
+---@param options? orrery.data.hdf5.Options
+---@return orrery.Dataset
+function orrery.data.hdf5(paths, fields, options) end
+
 ---@class orrery.data.idx.Options
 ---@field dtype? orrery.DType of x: bytes divided by 255 where it is real, 'u8' as they are (default 'f32')
 
@@ -2103,12 +2113,17 @@ function orrery.data.idx(images, labels, options) end
 ---@class orrery.data.images.Options
 ---@field size integer edge of the square in the middle, the shorter edge resized to it
 ---@field dtype? orrery.DType of x: bytes divided by 255 where it is real, 'u8' as they are (default 'f32')
+---@field column? any of a table: 'file', the column that names files (default false)
+---@field folder? any of a table: where these are; in its own directory if left out (default false)
+---@field ending? string of a table: '.jpg', what its names lack (default '')
+---@field fields? table of a table: other columns, {y = 'breed'}, as data.csv has them (default {})
+---@field dtypes? table of these, {y = 'class'}, as data.csv has them (default {})
 
----A directory with one for each class, in which PNG and JPEG files are, also in directories of their own: x the images [3,size,size], y the class by the order of the names, which are data.classes. Samples are in the order of torchvision's ImageFolder, without hidden files and directories. A file is read when its sample is.
----@param directory string
+---Images in PNG, JPEG, WebP, BMP and TIFF: x [3,size,size]. The path is that of a directory with one for each class, in which files are, also in directories of their own: y is the class by the order of the names, which are data.classes; samples are in the order of torchvision's ImageFolder, without hidden files and directories. Or it is that of a table of text, one column of which names files. A file is read when its sample is.
+---@param path string
 ---@param options orrery.data.images.Options
 ---@return orrery.Dataset
-function orrery.data.images(directory, options) end
+function orrery.data.images(path, options) end
 
 ---@class orrery.data.jsonl.Options
 ---@field dtypes? table of fields, {ids = 'i32'}; without one f32, and an error for a whole number that f32 would round; 'class' makes numbers of texts, by their order in data.classes, 'text' keeps their bytes, filled up by zeros to the longest: x:text() of a sample (default {})
@@ -2313,6 +2328,23 @@ function Dataset:augment(options) end
 ---@param keep function
 ---@return orrery.Dataset
 function Dataset:filter(keep) end
+
+---@class orrery.Dataset.readable.Options
+---@field file? any a path that keeps what was found: later starts leave out the same samples and read none (default false)
+
+---The samples that can be read, and how many are left out, which a warning tells. All samples are read once, a share by each rank; all ranks call it.
+---@param options? orrery.Dataset.readable.Options
+---@return Dataset, integer
+function Dataset:readable(options) end
+
+---@class orrery.Dataset.weighted.Options
+---@field samples? integer how many an epoch has; as many as the dataset if left out
+
+---An order for data:batches {order = ...}: samples are drawn, each as often as its weight asks for, the same one several times, as torch's WeightedRandomSampler does.
+---@param weights any[]
+---@param options? orrery.Dataset.weighted.Options
+---@return function
+function Dataset:weighted(weights, options) end
 
 ---@class orrery.Tokenizer
 ---@field vocab integer

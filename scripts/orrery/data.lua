@@ -106,14 +106,6 @@ define([[data.cifar(paths: any, options?) -> Dataset; Binary files of CIFAR-10 o
     @option dtype: dtype = 'f32'; of x: bytes divided by 255 where it is real, 'u8' as they are]],
   function(paths, o) return open_files("cifar", paths, { classes = o.classes }, { x = o.dtype }) end)
 
-define([[data.images(directory: string, options) -> Dataset; A directory with one for each class, in which PNG and JPEG
-    files are, also in directories of their own: x the images [3,size,size], y the class by the order of the names,
-    which are data.classes. Samples are in the order of torchvision's ImageFolder, without hidden files and directories.
-    A file is read when its sample is.
-    @option size: integer; edge of the square in the middle, the shorter edge resized to it
-    @option dtype: dtype = 'f32'; of x: bytes divided by 255 where it is real, 'u8' as they are]],
-  function(directory, o) return open("images", directory, { size = o.size }, { x = o.dtype }) end)
-
 -- Names of an option that are to be those of fields.
 local function check_known(format, option, named, fields)
   local names = {}
@@ -134,14 +126,51 @@ local function table_field(format, name, columns, dtype)
   return { name = name, columns = list, list = type(columns) == "table", dtype = kept }
 end
 
-local function open_table(format, path, fields, dtypes)
+-- The fields of a table as plugins take them.
+local function table_fields(format, fields, dtypes)
   check_known(format, "dtypes", dtypes, fields)
   local list = {}
   for name, columns in pairs(fields) do
     if type(name) == "string" then list[#list + 1] = table_field(format, name, columns, dtypes[name]) end
   end
-  return open_files(format, path, { fields = list })
+  return list
 end
+
+local function open_table(format, path, fields, dtypes)
+  return open_files(format, path, { fields = table_fields(format, fields, dtypes) })
+end
+
+-- Images that a table names, and other columns of it.
+local function open_listed(path, o)
+  if o.fields.x then orrery.fail "images: fields: x is the images; name the column otherwise" end
+  check_text("column", o.column)
+  local given = { size = o.size, column = o.column, ending = check_text("ending", o.ending) }
+  given.folder = o.folder and check_text("folder", o.folder) or nil
+  given.fields = table_fields("images", o.fields, o.dtypes)
+  return open_files("images", path, given, { x = o.dtype })
+end
+
+define([[data.images(path: string, options) -> Dataset; Images in PNG, JPEG, WebP, BMP and TIFF: x [3,size,size]. The path is
+    that of a directory with one for each class, in which files are, also in directories of their own: y is the class by the
+    order of the names, which are data.classes; samples are in the order of torchvision's ImageFolder, without hidden files
+    and directories. Or it is that of a table of text, one column of which names files. A file is read when its sample is.
+    @option size: integer; edge of the square in the middle, the shorter edge resized to it
+    @option dtype: dtype = 'f32'; of x: bytes divided by 255 where it is real, 'u8' as they are
+    @option column: any = false; of a table: 'file', the column that names files
+    @option folder: any = false; of a table: where these are; in its own directory if left out
+    @option ending: string = ''; of a table: '.jpg', what its names lack
+    @option fields: table = {}; of a table: other columns, {y = 'breed'}, as data.csv has them
+    @option dtypes: table = {}; of these, {y = 'class'}, as data.csv has them]],
+  function(path, o)
+    if o.column then return open_listed(path, o) end
+    for _, option in ipairs { "folder", "ending", "fields", "dtypes" } do
+      local value = o[option]
+      if value and value ~= "" and (type(value) ~= "table" or next(value)) then
+        orrery.fail(("images: %s is for tables: give the column that names files, too"):format(option))
+      end
+    end
+    return open("images", path, { size = o.size }, { x = o.dtype })
+  end)
 
 define([[data.csv(path: string, fields: table, options?) -> Dataset; A table of text with column names in its first
     line, kept in memory: fields {x = {'height', 'width'}, y = 'kind'} are columns by name, a list of them or one.
@@ -175,6 +204,14 @@ local function column_fields(format, fields, o)
   return list, dtypes
 end
 
+-- Opens by a plugin that is built where there is a library.
+local function open_optional(library, format, ...)
+  local ok, opened = pcall(open_files, format, ...)
+  if ok then return opened end
+  local missing = tostring(opened):find(("no plugin provides data '%s'"):format(format), 1, true)
+  error(missing and opened .. "; it is built where " .. library or opened, 0)
+end
+
 local function open_columns(format, paths, fields, o)
   local files = type(paths) == "table" and #paths > 0 and paths or { paths }
   local list, dtypes = column_fields(format, fields, o)
@@ -182,10 +219,7 @@ local function open_columns(format, paths, fields, o)
   for k = 2, #files do more[k - 1] = remote.path(check_text("name", files[k])) end
   local given = { fields = list, more = more, size = o.size, memory = o.memory }
   given.split = o.split and check_text("split", o.split) or nil
-  local ok, opened = pcall(open_files, "arrow", files[1], given, dtypes)
-  if ok then return opened end
-  local missing = tostring(opened):find("no plugin provides data 'arrow'", 1, true)
-  error(missing and opened .. "; it is built where Apache Arrow's library is (meson's -Darrow=DIR)" or opened, 0)
+  return open_optional("Apache Arrow's library is (meson's -Darrow=DIR)", "arrow", files[1], given, dtypes)
 end
 
 define([[data.parquet(paths: any, fields: table, options?) -> Dataset; Columns of Parquet files: fields {x = {'height',
@@ -210,6 +244,19 @@ define([[data.arrow(paths: any, fields: table, options?) -> Dataset; Columns of 
     @option split: any = false; of a directory with several: 'train'
     @option memory: integer = 1073741824; bytes of record batches that are kept]],
   function(paths, fields, o) return open_columns("arrow", paths, fields, o) end)
+
+define([[data.hdf5(paths: any, fields: table, options?) -> Dataset; Arrays in files of HDF5: fields {x = 'images', y =
+    'train/labels'} are those of these paths within a file, of numbers or booleans; the first dim counts the samples. A path, or
+    a list of them, one after another. A sample is read when it is asked for.
+    @option dtypes: table = {}; of fields, {x = 'f32'}, instead of those that they have]],
+  function(paths, fields, o)
+    check_known("hdf5", "dtypes", o.dtypes, fields)
+    local list = {}
+    for name, dataset in pairs(fields) do
+      if type(name) == "string" then list[#list + 1] = { name = name, dataset = check_text("name", dataset) } end
+    end
+    return open_optional("HDF5's library is (libhdf5-dev)", "hdf5", paths, { fields = list }, o.dtypes)
+  end)
 
 -- The paths that a name with a range of numbers stands for: "shard-{000..002}.tar".
 local function expanded(path)

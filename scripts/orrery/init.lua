@@ -5,7 +5,7 @@ local _, orrery = ...
 local engine = orrery.engine
 
 for _, name in ipairs {
-  "options", "args", "paths", "tensor", "tensor_shapes", "tensor_logic", "tensor_files", "onnx", "data", "augment", "mix", "filter", "stream",
+  "options", "args", "paths", "tensor", "tensor_shapes", "tensor_logic", "tensor_files", "onnx", "data", "augment", "mix", "filter", "readable", "weighted", "stream",
   "checkpoints", "record", "evaluate", "fit",
   "world_objects", "world_collectives",
 } do

@@ -112,8 +112,7 @@ M.orrery = {
   { "Linear", "nn.linear(3, 3)" },
   { "DataLoader", "data:batches { size = 2, epochs = 1 }", "of a dataset such as orrery.data.arrays { x = x }" },
   { "Dataset", "orrery.data.arrays { x = { { 1.0 }, { 2.0 } } }", "or data.from for samples that a function makes" },
-  { "WeightedRandomSampler", "data:batches { size = 2, epochs = 1, order = function(epoch, random) return { 1, random(2) } end }",
-    "docs/how-to.md has it" },
+  { "WeightedRandomSampler", "data:batches { size = 2, epochs = 1, order = data:weighted { 1, 3 } }" },
   { "TensorDataset", "orrery.data.arrays { x = { { 1.0 }, { 2.0 } } }" },
   { "cuda", "", by_device },
   { "device", "", by_device },
@@ -290,7 +289,7 @@ M.Dataset = {
   { "batch_size", "data:batches { size = 2, epochs = 1 }" },
   { "shuffle", "data:batches { size = 2, epochs = 1, shuffle = true }", "shuffled is the default" },
   { "sampler", "data:batches { size = 2, epochs = 1, order = function(epoch, random) return { 1, random(2) } end }",
-    "docs/how-to.md has WeightedRandomSampler and P classes with K samples" },
+    "data:weighted is WeightedRandomSampler; docs/how-to.md has P classes with K samples" },
   { "random_split", "data:split(0.5)", "the first part and the rest" },
   { "size", "data.samples" },
 }

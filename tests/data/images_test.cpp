@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PNG, JPEG and what is made of them, against Pillow's own results (make.py), and damaged files.
+// Images and what is made of them, against Pillow's own results (make.py, make_images.py), and
+// damaged files.
 #include <cstring>
 #include <filesystem>
+#include <map>
 
 #include "../../plugins/data/bytes.h"
 #include "../../plugins/data/images/folders.h"
@@ -37,6 +39,25 @@ TEST(Images, PixelsAreThoseOfPillow) {
     expect_pixels(decoded(recorded("images/" + name)), name.substr(4));
   for (const std::string name : {"cmyk.jpg", "ycck.jpg", "unmarked.jpg", "progressive.jpg"})
     expect_pixels(decoded(recorded("jpegs/" + name)), name);
+}
+
+// Those of files/formats that have a result beside them; the others are refused.
+std::vector<std::string> formats(bool readable) {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(recorded("formats"))) {
+    const std::string name = entry.path().filename().string();
+    if (!ORRERY_HAS_WEBP && name.ends_with(".webp")) continue;
+    if (!ORRERY_HAS_TIFF && name.find(".tif") != name.npos) continue;
+    if (std::filesystem::exists(recorded("decoded/" + name + ".npy")) == readable)
+      names.push_back(name);
+  }
+  EXPECT_GT(names.size(), readable ? 10 : 0);
+  return names;
+}
+
+TEST(Images, PixelsOfOtherFormatsAreTheirs) {
+  for (const std::string& name : formats(true))
+    expect_pixels(decoded(recorded("formats/" + name)), name);
 }
 
 TEST(Images, SquaresAreThoseOfPillow) {
@@ -96,7 +117,7 @@ TEST(Images, HiddenAndOtherFilesDoNotCount) {
   folders.add_folder(".empty");
   EXPECT_EQ(folders.labels(warned), plain);
   EXPECT_EQ(warned, "");
-  folders.add("bee/3.bmp");
+  folders.add("bee/3.gif");
   folders.add("bee/notes.txt");
   folders.add("top.png");
   EXPECT_EQ(folders.labels(warned), plain);
@@ -114,7 +135,7 @@ TEST(Images, AClassWithoutImagesIsRefused) {
   };
   folders.add_folder("ark");
   expect_named("ark");
-  folders.add("asp/1.bmp");
+  folders.add("asp/1.gif");
   expect_named("asp");
   folders.add("asp/.hidden/1.png");
   expect_named("asp");
@@ -150,10 +171,10 @@ TEST(Images, NamesWhatIsWrong) {
   expect(refusal([] { image_directory(recorded("images"), 0, ORR_F32); }), "size is 0", "");
   const ScratchFile file("damaged.png");
   file.write("an image");
-  expect(refusal([&] { decoded(file.path()); }), file.path(), "neither PNG nor JPEG");
-  for (const auto& [bytes, format] : {std::pair{"", "the file is empty"},
-                                      {"GIF89a", "it is GIF"},
-                                      {"RIFF1234WEBPVP8 ", "it is WebP"}}) {
+  expect(refusal([&] { decoded(file.path()); }), file.path(),
+         "neither PNG, JPEG, WebP, BMP nor TIFF");
+  for (const auto& [bytes, format] :
+       {std::pair{"", "the file is empty"}, {"GIF89a", "it is GIF"}}) {
     file.write(bytes);
     expect(refusal([&] { decoded(file.path()); }), file.path(), format);
   }
@@ -177,6 +198,43 @@ TEST(Images, NamesWhatIsWrong) {
          file.path(), "pixels");
 }
 
+TEST(Images, NamesWhatOfOtherFormatsIsNotRead) {
+  const std::map<std::string, std::string> reasons{{"animated.webp", "is an animation"},
+                                                   {"float.tif", "32-bit samples"},
+                                                   {"pages.tif", "has several pages"},
+                                                   {"sideways.tif", "lies on its side"}};
+  for (const std::string& name : formats(false)) {
+    const std::string path = recorded("formats/" + name), why = refusal([&] { decoded(path); });
+    EXPECT_EQ(why.find(path + ": the "), 0) << why;
+    EXPECT_NE(why.find(reasons.at(name)), why.npos) << why;
+  }
+  const ScratchFile file("cut.bin");
+  for (const std::string& name : formats(true)) {
+    const std::string whole = contents(recorded("formats/" + name));
+    for (const double kept : {0.1, 0.4, 0.7, 0.95}) {
+      file.write(whole.substr(0, static_cast<size_t>(static_cast<double>(whole.size()) * kept)));
+      const std::string why = refusal([&] { decoded(file.path()); });
+      EXPECT_EQ(why.find(file.path() + ": "), 0) << name << " " << kept << ": " << why;
+    }
+  }
+  const auto expect_library = [](const char* path, const char* package) {
+    const std::string why = refusal([&] { decoded(recorded(path)); });
+    EXPECT_NE(why.find(package), why.npos) << why;
+  };
+  if (!ORRERY_HAS_WEBP) expect_library("formats/lossy.webp", "libwebp-dev");
+  if (!ORRERY_HAS_TIFF) expect_library("formats/rgb.tif", "libtiff-dev");
+}
+
+// A small file of an image that is too large to be made.
+TEST(Images, SizesThatFilesClaimAreRefused) {
+  const ScratchFile file("huge.bmp");
+  std::string bmp = contents(recorded("formats/rgb.bmp"));
+  bmp.replace(18, 8, std::string("\xff\xff\xff\x7f\xff\xff\xff\x7f", 8));
+  file.write(bmp);
+  const std::string why = refusal([&] { decoded(file.path()); });
+  EXPECT_EQ(why.find(file.path() + ": 2147483647 x 2147483647 pixels"), 0) << why;
+}
+
 TEST(Images, MutationsAreReadOrRefused) {
   const ScratchFile file("mutated.png");
   for (const char* name : {"images/cat/palette.png", "images/dog/grey.jpg", "jpegs/cmyk.jpg"})
@@ -184,6 +242,10 @@ TEST(Images, MutationsAreReadOrRefused) {
         contents(recorded(name)), file, 100,
         {std::string(4, '\0'), "\xff\xff\xff\xff", "IHDR", "IDAT", "\xff\xc4", "\xff\xda"},
         [&] { decoded(file.path()); });
+  for (const std::string& name : formats(true))
+    expect_mutations_stand(contents(recorded("formats/" + name)), file, 50,
+                           {std::string(4, '\0'), "\xff\xff\xff\xff", "RIFF", "VP8L", "\x01\x01"},
+                           [&] { decoded(file.path()); });
 }
 
 // One image [1,height,width] of 1, 2, 3, ...

@@ -4,6 +4,7 @@
 // datasets saves, by Apache Arrow's library. Options: `fields` (field.h); `more` lists the files or
 // directories that follow the first; `split` names one of a directory's; `size` is the edge of
 // images; `memory` how many bytes of chunks are kept.
+#include "../rows.h"
 #include "field.h"
 #include "files.h"
 
@@ -40,6 +41,7 @@ class Columns : public orr::Dataset {
   void read(const int64_t* wanted, int64_t n, void* const* to) const override {
     std::shared_ptr<const Arrays> chunk;
     size_t number = SIZE_MAX;
+    // The rows of a chunk one after another, so that it is read once.
     for (const int64_t i : by_row(wanted, n)) {
       const RowPlace place = table_.place(wanted[i]);
       if (place.chunk != number) chunk = table_.chunk(number = place.chunk);
@@ -51,15 +53,6 @@ class Columns : public orr::Dataset {
   }
 
  private:
-  // Of a batch the rows of a chunk one after another, so that it is read once.
-  static std::vector<int64_t> by_row(const int64_t* wanted, int64_t n) {
-    std::vector<int64_t> order(static_cast<size_t>(n));
-    for (int64_t i = 0; i < n; ++i) order[static_cast<size_t>(i)] = i;
-    std::sort(order.begin(), order.end(),
-              [wanted](int64_t a, int64_t b) { return wanted[a] < wanted[b]; });
-    return order;
-  }
-
   static size_t bytes_in(const orr::DataField& field) {
     size_t bytes = static_cast<size_t>(field.elements[2] - '0');
     for (const int64_t dim : field.dims) bytes *= static_cast<size_t>(dim);

@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "../refuse.h"
+#include "image.h"
 
 namespace fs = std::filesystem;
 
@@ -17,7 +18,7 @@ namespace {
 bool is_image(const fs::path& path) {
   std::string ending = path.extension().string();
   for (char& c : ending) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return ending == ".png" || ending == ".jpg" || ending == ".jpeg";
+  return !ending.empty() && std::ranges::count(kImageEndings, std::string_view(ending).substr(1));
 }
 
 // The paths of a folder that are not hidden, sorted.
@@ -76,12 +77,13 @@ ImageFolders find_images(const std::string& directory) {
           found.left_out.push_back(file);
     if (found.files.size() == before)
       refuse(folder, ": no images: every folder of ", directory,
-             " is a class and has .png, .jpg or .jpeg files; put some there or take it away");
+             " is a class and has files that end in ", image_endings(),
+             "; put some there or take it away");
     found.classes.push_back(fs::path(folder).filename().string());
   }
   if (found.classes.empty())
-    refuse(directory,
-           ": no images: expected a directory for each class, with .png, .jpg or .jpeg files");
+    refuse(directory, ": no images: expected a directory for each class, with files that end in ",
+           image_endings());
   return found;
 }
 

@@ -1,48 +1,72 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "image.h"
 
-#include <cstring>
-#include <string_view>
-
 #include "../refuse.h"
 
 namespace data {
 
 namespace {
 
-// Formats that files of these endings have at times.
-struct Format {
+using namespace std::string_view_literals;
+
+// What a file has at a place.
+struct Mark {
   size_t at;
   std::string_view bytes;
+
+  bool in(std::string_view file) const {
+    return file.size() > at && file.substr(at).starts_with(bytes);
+  }
+};
+
+struct Format {
+  Mark mark;
+  Image (*decode)(const std::vector<std::byte>& file, const std::string& label);
+};
+constexpr Format kFormats[] = {{{0, "\x89PNG\r\n\x1a\n"sv}, decode_png},
+                               {{0, "\xff\xd8\xff"sv}, decode_jpeg},
+                               {{8, "WEBP"sv}, decode_webp},
+                               {{0, "BM"sv}, decode_bmp},
+                               {{0, "II*\0"sv}, decode_tiff},
+                               {{0, "MM\0*"sv}, decode_tiff},
+                               {{0, "II+\0"sv}, decode_tiff},
+                               {{0, "MM\0+"sv}, decode_tiff}};
+
+// Others that files of these endings have at times.
+struct Other {
+  Mark mark;
   const char* name;
 };
-using namespace std::string_view_literals;
-constexpr Format kFormats[] = {{0, "GIF8"sv, "GIF"},
-                               {8, "WEBP"sv, "WebP"},
-                               {0, "BM"sv, "BMP"},
-                               {0, "II*\0"sv, "TIFF"},
-                               {0, "MM\0*"sv, "TIFF"},
-                               {4, "ftypavif"sv, "AVIF"},
-                               {4, "ftyphei"sv, "HEIC"},
-                               {4, "ftypmif1"sv, "HEIC"},
-                               {0, "<"sv, "a page of a web server, or SVG"},
-                               {0, "\0\0\0\0"sv, "zeros"}};
+constexpr Other kOthers[] = {{{0, "GIF8"sv}, "GIF"},
+                             {{4, "ftypavif"sv}, "AVIF"},
+                             {{4, "ftyphei"sv}, "HEIC"},
+                             {{4, "ftypmif1"sv}, "HEIC"},
+                             {{0, "<"sv}, "a page of a web server, or SVG"},
+                             {{0, "\0\0\0\0"sv}, "zeros"}};
 
 std::string format_of(std::string_view file) {
   if (file.empty()) return " (the file is empty)";
-  for (const Format& format : kFormats)
-    if (file.size() > format.at && file.substr(format.at).starts_with(format.bytes))
-      return std::string(" (it is ") + format.name + ")";
+  for (const Other& other : kOthers)
+    if (other.mark.in(file)) return std::string(" (it is ") + other.name + ")";
   return "";
 }
 
 }  // namespace
 
+std::string image_endings() {
+  std::string text;
+  for (const std::string_view& ending : kImageEndings) {
+    if (!text.empty()) text += &ending == &kImageEndings.back() ? " or " : ", ";
+    (text += '.') += ending;
+  }
+  return text;
+}
+
 Image decode_image(const std::vector<std::byte>& file, const std::string& label) {
   const std::string_view bytes(reinterpret_cast<const char*>(file.data()), file.size());
-  if (bytes.starts_with("\x89PNG\r\n\x1a\n")) return decode_png(file, label);
-  if (bytes.starts_with("\xff\xd8\xff")) return decode_jpeg(file, label);
-  refuse(label, ": neither PNG nor JPEG, by its first bytes", format_of(bytes),
+  for (const Format& format : kFormats)
+    if (format.mark.in(bytes)) return format.decode(file, label);
+  refuse(label, ": neither PNG, JPEG, WebP, BMP nor TIFF, by its first bytes", format_of(bytes),
          "; convert it or take it away");
 }
 

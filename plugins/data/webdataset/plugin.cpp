@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// WebDataset's shards. A field is the files of an ending: images (jpg, jpeg, png), whole numbers
+// WebDataset's shards. A field is the files of an ending: images (kImageEndings), whole numbers
 // (cls, cls2, index, inx, id), arrays (npy), and of any other ending bytes, with zeros up to the
 // longest. Options: `fields`, a list of {name, columns}, whose columns are endings; `more`, the
 // shards that follow the first; `size`, the edge of images.
@@ -8,6 +8,7 @@
 #include <charconv>
 #include <cstring>
 #include <orrery/sdk/data.hpp>
+#include <span>
 
 #include "../images/resize.h"
 #include "../npy_header.h"
@@ -22,8 +23,12 @@ struct AskedEndings {
   std::vector<std::string> endings;
 };
 
+constexpr std::array<std::string_view, 5> kNumberEndings = {"cls", "cls2", "index", "inx", "id"};
+constexpr std::array<std::string_view, 1> kArrayEndings = {"npy"};
+constexpr std::array<std::string_view, 5> kPickledEndings = {"pyd", "pkl", "pickle", "pth", "pt"};
+
 // Whether all endings, of "seg.npy" the last part, are among these.
-bool all_among(const std::vector<std::string>& endings, std::initializer_list<const char*> of) {
+bool all_among(const std::vector<std::string>& endings, std::span<const std::string_view> of) {
   return std::all_of(endings.begin(), endings.end(), [&](const std::string& each) {
     return std::find(of.begin(), of.end(), each.substr(each.rfind('.') + 1)) != of.end();
   });
@@ -35,11 +40,11 @@ class TarField {
   TarField(const AskedEndings& asked, const Shards& shards, size_t number, int64_t size)
       : shards_(shards), number_(number), size_(size) {
     field.name = asked.name;
-    if (all_among(asked.endings, {"jpg", "jpeg", "png"}))
+    if (all_among(asked.endings, kImageEndings))
       be_image();
-    else if (all_among(asked.endings, {"cls", "cls2", "index", "inx", "id"}))
+    else if (all_among(asked.endings, kNumberEndings))
       be_number();
-    else if (all_among(asked.endings, {"npy"}))
+    else if (all_among(asked.endings, kArrayEndings))
       be_array();
     else
       be_bytes();
@@ -175,7 +180,7 @@ std::unique_ptr<orr::Dataset> open(const std::string& path, const orr::DataOptio
     const std::string name = options.text(at + "name", "");
     if (name.empty()) break;
     asked.push_back({name, options.texts(at + "columns")});
-    if (all_among(asked.back().endings, {"pyd", "pkl", "pickle", "pth", "pt"}))
+    if (all_among(asked.back().endings, kPickledEndings))
       refuse(path, ": .", asked.back().endings[0],
              " is pickled by Python, which nothing here runs");
   }

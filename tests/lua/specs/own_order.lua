@@ -107,14 +107,15 @@ refused("order is a table, expected a function", { size = 2, epochs = 1, order =
 refused("there is no integer from 1 to 0", { size = 2, epochs = 1, order = function(_, random) return { random(0) } end })
 refused("number expected, got string", { size = 2, epochs = 1, order = function(_, random) return { random "a" } end })
 
--- The orders of docs/how-to.md: samples as often as their weights say, and classes with as many samples each.
+-- Samples as often as their weights say, and the order of docs/how-to.md: classes with as many samples each.
 local page = assert(io.open "../../../docs/how-to.md"):read "a"
 local piece = page:match "(local labels = .-)local run = orrery"
 local labels = { 0, 1, 2, 0, 1, 2, 0, 1, 2, 2 }
-local weighted, classes_in_turn = assert(load(piece:gsub("local labels = %b{}", "local labels = ...", 1)
-  .. "\nreturn weighted, classes_in_turn", "=how-to"))(labels)
+local classes_in_turn = assert(load(piece:gsub("local labels = %b{}", "local labels = ...", 1)
+  .. "\nreturn classes_in_turn", "=how-to"))(labels)
 local drawn_with = {}
-for _, batch in data:batches { size = 8000, epochs = 1, order = weighted({ 0, 1, 2, 5, 0, 0, 0, 0, 0, 2 }, 8000) } do
+local weighted = data:weighted({ 0, 1, 2, 5, 0, 0, 0, 0, 0, 2 }, { samples = 8000 })
+for _, batch in data:batches { size = 8000, epochs = 1, order = weighted } do
   for _, value in ipairs(batch.x:read():tolist()) do drawn_with[value] = (drawn_with[value] or 0) + 1 end
 end
 for value, share in pairs { [2] = 0.1, [3] = 0.2, [4] = 0.5, [10] = 0.2 } do

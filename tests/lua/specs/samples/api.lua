@@ -350,7 +350,7 @@ for name, sample in pairs {
   ["data.idx"] = function() return idx_images, idx_labels, { dtype = "u8" } end,
   ["data.images"] = false, ["data.tiktoken"] = false, -- tests/e2e/data_test.py has files for them
   ["data.concat"] = function() return { dataset, dataset } end,
-  ["data.parquet"] = false, ["data.arrow"] = false, ["data.webdataset"] = false, -- tests/foreign/columns.py and tests/e2e/shards_test.py, where the plugins are
+  ["data.parquet"] = false, ["data.arrow"] = false, ["data.webdataset"] = false, ["data.hdf5"] = false, -- tests/foreign/columns.py, tests/e2e/shards_test.py and hdf5_test.py, where the plugins are
   ["HostTensor.text"] = function() return orrery.tensor({ 104, 105, 0 }, "u8") end,
   ["data.mix"] = function() return { dataset, dataset }, { 1, 2 } end,
   ["data.open"] = function() return "npy", folder .. "/host.npy" end,
@@ -363,6 +363,12 @@ for name, sample in pairs {
   ["Dataset.batch"] = function() return dataset, 1, { size = 2 } end,
   ["Dataset.batches"] = function() return dataset, { size = 2 } end,
   ["Dataset.take"] = function() return dataset, { 2, 1 } end,
+  ["Dataset.readable"] = function() return dataset end,
+  ["Dataset.weighted"] = function()
+    local weights = {}
+    for i = 1, #dataset do weights[i] = i end
+    return dataset, weights, { samples = 3 }
+  end,
   ["Dataset.filter"] = function() return dataset, function() return true end end,
   ["Dataset.map"] = function() return dataset, function(sample) return sample end end,
   ["Dataset.split"] = function() return dataset, 0.5 end,

@@ -5,8 +5,8 @@ another simulation and published trainings; the plan's checkpoint against what r
 Llama 3: Dubey et al., "The Llama 3 Herd of Models", arXiv 2407.21783: section 3.3.4, 466 interruptions of a job on
 16,384 GPUs in 54 days and more than 90 % effective training time; section 3.3.1, storage of 2 TB/s. MegaScale: Jiang
 et al., "MegaScale: Scaling Large Language Model Training to More Than 10,000 GPUs", NSDI 2024: over 100 restarts in
-several weeks, less than 10 minutes to detect and diagnose, at most 15 minutes to catch up with the work before, seconds to copy
-a checkpoint from the GPUs, more than 90 % effective training time. Daly: FGCS 22 (2006), figures 3 to 5.
+several weeks, less than 10 minutes to detect and diagnose, at most 15 minutes to catch up with the work before, seconds
+to copy a checkpoint from the GPUs, more than 90 % effective training time. Daly: FGCS 22 (2006), figures 3 to 5.
 
 Arguments: the build tree.
 """

@@ -36,16 +36,16 @@ int32_t threads();
 // than by two; measured once.
 bool pairs_are_fast();
 
-using Maker = Kernel* (*)(const orr_op&);
+enum Isa { kAvx2, kAvx512 };
 
 // One op of the plugin. `supports` changes an answer that is preset to score 100, contiguous, not
-// in place. `workspace` may be null: none is needed. A maker is null if its instruction set was not
-// built (-Dcpu_isas).
+// in place. `workspace` may be null: none is needed. `make` is by instruction set, null where that
+// was not built (-Dcpu_isas).
 struct Op {
   const char* kind;
   void (*supports)(const orr_op&, orr_support&);
   uint64_t (*workspace)(const orr_op&);
-  Maker avx2, avx512;
+  Kernel* (*make[2])(const orr_op&);
 };
 
 extern const Op op_table[];

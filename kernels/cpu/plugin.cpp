@@ -40,21 +40,22 @@ const Op& get(const orr_op& op) {
   return *row;
 }
 
-// Whose kernels run here: the widest of the instruction sets that were built and that the CPU has.
-// Null if there is none.
-Maker Op::*widest() {
-  static Maker Op::*const found = ORR_CPU_WIDE && op_table->avx512 && has_avx512() ? &Op::avx512
-                                  : op_table->avx2 && has_avx2()                   ? &Op::avx2
-                                                                                   : nullptr;
+bool was_built(Isa isa) { return op_table[0].make[isa]; }
+
+// The widest of the instruction sets that were built and that the CPU has, or -1.
+int widest() {
+  static const int found = ORR_CPU_WIDE && was_built(kAvx512) && has_avx512() ? kAvx512
+                           : was_built(kAvx2) && has_avx2()                   ? kAvx2
+                                                                              : -1;
   return found;
 }
 
 int32_t probe(void*, char* reason, uint32_t bytes) {
-  if (widest()) return 100;
+  if (widest() >= 0) return 100;
   std::strncpy(reason,
-               op_table->avx2 ? "needs AVX2, FMA and F16C"
-                              : "was built for AVX-512 alone, which this CPU has not: configure "
-                                "the build with -Dcpu_isas=avx2,avx512",
+               was_built(kAvx2) ? "needs AVX2, FMA and F16C"
+                                : "was built for AVX-512 alone, which this CPU has not: configure "
+                                  "the build with -Dcpu_isas=avx2,avx512",
                bytes - 1);
   reason[bytes - 1] = 0;
   return 0;
@@ -89,7 +90,7 @@ orr_status* measure(void*, const orr_op* op, orr_kernel_size* out) {
 }
 
 orr_status* prepare(void*, const orr_op* op, orr_kernel** out) {
-  return orr::guard([&] { *out = reinterpret_cast<orr_kernel*>((get(*op).*widest())(*op)); });
+  return orr::guard([&] { *out = reinterpret_cast<orr_kernel*>(get(*op).make[widest()](*op)); });
 }
 
 void release(void*, orr_kernel* kernel) { delete reinterpret_cast<Kernel*>(kernel); }

@@ -132,8 +132,10 @@ uint64_t scatter_workspace(const orr_op& op) {
 #else
 #define ORR_AVX512(kind) nullptr
 #endif
+#define ORR_MAKERS(kind) \
+  { ORR_AVX2(kind), ORR_AVX512(kind) }
 #define ORR_ROW(kind, supports, workspace) \
-  { #kind, supports, workspace, ORR_AVX2(kind), ORR_AVX512(kind) }
+  { #kind, supports, workspace, ORR_MAKERS(kind) }
 
 const Op op_table[] = {
     ORR_ROW(argmax, (real_op<0, 0>), nullptr),

@@ -160,8 +160,8 @@ void check_each(const Mesh& mesh, int64_t microbatches) {
                     microbatches, mesh.batch_ranks()));
 }
 
-// Takes sharding back from parameters that are cut over an axis that deals the batch: the gradient
-// of each part is complete on the rank that has the part.
+// A parameter that is cut over an axis which also splits the batch is not sharded over that axis a
+// second time: the rank that has a part of it computes all of that part's gradient.
 void keep_cut_whole(Mesh& mesh) {
   for (const Placing& placing : mesh.placed) {
     if (!has_axis(mesh.batch_axis, placing.axis)) continue;

@@ -193,7 +193,7 @@ struct Mesh {
   // The rank that differs from `rank` only in its coordinate on `axis`.
   int peer(const std::string& axis, int coordinate, int rank) const;
   // Sizes and strides (the difference of rank between neighbours) of an axis's factors, without
-  // those of size 1; adjacent ones count as one. Axes of equal shape have the same ranks.
+  // those of size 1; adjacent ones count as one. Axes of equal shape make the same groups of ranks.
   using Shape = std::vector<std::pair<int, int>>;
   Shape shape_of(const std::string& axis, int rank) const;
 };

@@ -33,10 +33,10 @@ void check_loss(const std::string& needs_sums, const Mesh& mesh);
 // The program of `rank`. `p` may be a stage of the whole; parts of its states are cut further.
 Program shard(const Program& p, const Mesh& mesh, int rank);
 
-// By coordinate on the axis that gradients are summed over: a text that is equal for ranks whose
-// programs by `shard` have equal shapes, and how many elements their pieces have. Ranks of equal
-// texts have pieces of equal sizes of every unit, of parameters that are updated alike; which
-// parameters these are may differ.
+// By coordinate on the axis that gradients are summed over: a text, equal for two ranks if the
+// programs that `shard` makes for them differ in names alone (each unit gives both as many
+// elements, which the same ops update, though perhaps of different parameters), and how many
+// elements the rank has.
 struct ShardShape {
   std::string text;
   int64_t elements = 0;

@@ -37,8 +37,8 @@ std::vector<Action> one_after_another(const Program& p, int64_t calls);
 // is gathered for each of them (CommOp::each).
 std::vector<bool> once_a_step(const Program& p);
 
-// The segment of each op. `apart`: ops that run once_a_step are `prologue`. `split`:
-// backward ops from which no send follows are `weight`.
+// The segment of each op. With `apart`, ops that run once_a_step are in `prologue`. With `split`,
+// backward ops whose results no other stage waits for are in `weight`.
 std::vector<Segment> segments_of(const Program& p, bool apart, bool split);
 
 // When each action of the tables runs, if forward takes time 1, backward 2 (backward 1 and weight 1

@@ -15,9 +15,9 @@ namespace orrery {
 namespace {
 
 // Which terms of a loss a pass differentiates. all: everything, as it is written. sums: the sums
-// over the batch that it is linear in, and their quotients (LossTerms). whole: terms that are made
-// of the whole batch in another way (Program::completed, gathered rows). others: the rest, with the
-// former held fixed.
+// over the batch that it is linear in, and their quotients (LossTerms). whole: terms that need
+// the whole batch otherwise, by Program::completed or gathered rows. others: the terms left over;
+// what `whole` differentiates is a constant to them.
 enum class Pass { all, sums, whole, others };
 
 bool is_sum(const Program& p, ValueId v) {

@@ -10,8 +10,8 @@
 
 namespace orrery {
 
-// Sets the axes on which an op's outputs vary. Values of a step whose ranks train apart are not
-// marked as varying, although they differ; nor are the results of an op with int "apart" = 1.
+// Sets the axes on which an op's outputs vary. Values of a step whose ranks train
+// apart, and results of an op with int "apart" = 1, differ between ranks and are not marked.
 void relate_to_axes(Program& p, const Op& op);
 
 // Throws Error if v varies on an axis that is not in `axes`. `use` says what v is used for, such as

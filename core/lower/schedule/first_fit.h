@@ -21,11 +21,10 @@ class FirstFit {
 
  private:
   using Span = std::pair<int, int>;  // steps [first, second]; first > second: no step
-  // The span of all lifetimes stands here too: of two storages that live once each it tells all.
   struct Placed {
     uint64_t offset, end;
-    Span span;
-    bool once;
+    Span span;  // from the first step to the last in which it is alive
+    bool once;  // it is alive in all steps between: spans of two such ones tell whether they meet
     const Storage* storage;
   };
   // Some dozens of storages that follow one another by offset, so that one look may do for all.

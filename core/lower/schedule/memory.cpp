@@ -135,8 +135,14 @@ void order_by_time(std::span<Storage*> storages) {
 
 }  // namespace
 
-// A chain of storages, of which each is alive together with the next, takes two places in turn. It
-// takes a third if one that is a little larger has got the wrong one of the two before.
+// Gives each storage an offset, so that storages which are alive at the same time do not overlap.
+// Returns the bytes that all take. The largest are placed first, and lie as low as they can.
+//
+// That order has a weakness. Of a chain of layers, each result is alive together with the next one
+// alone: two places, taken in turn, are enough for all. But a result that is a little larger than
+// the others is placed before them, perhaps where a neighbour of it will have to lie, and the chain
+// takes a third place. So storages of nearly equal size are also tried in the order in which they
+// begin to live, and the order that takes fewer bytes is kept.
 //
 // Buckets have the same offsets on all ranks, because nothing decides but their sizes and the order
 // in which they begin and end.

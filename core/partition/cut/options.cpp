@@ -144,8 +144,9 @@ Way CutPass::whole(const Op& op) const {
   return way;
 }
 
-// Whether the op may cut whole inputs along the factor, if other inputs are in parts of other dims,
-// which are then moved to this one. It may not along the batch dim, which other axes deal.
+// Whether the op may be computed in parts along the factor although no input is split along it,
+// because one is split along another dim, and is moved to this one. The batch dim is left alone:
+// other axes split it.
 bool CutPass::opens(const Op& op, const Sharding& s, int factor) const {
   bool parts = false;
   for (size_t i = 0; i < op.in.size(); ++i) {

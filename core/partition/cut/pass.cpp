@@ -240,9 +240,10 @@ ValueId CutPass::read(ValueId v, const Placement& to) {
   if (usual(v).kind == Placement::samples && cut(v).kind != Placement::split &&
       to.kind != Placement::split)
     fail(ORR_UNIMPLEMENTED,
-         "{}a value is one index of a dim that is cut over axis '{}', which deals the batch, or "
-         "meets one, and cannot travel alone: read all of the dim, or place the other one too",
-         from.value(v).site.prefix(), me.axis);
+         "{}one index of a dim that is cut over axis '{}' cannot be sent to other ranks by itself, "
+         "because the batch is split over that axis, too: use the whole dim, or place what it is "
+         "computed with over '{}'",
+         from.value(v).site.prefix(), me.axis, me.axis);
   if (cut(v).kind == Placement::owned)
     return at->second = noted(move(p, from_owner(v), from.type(v).dims, Placement{}, to, me), to);
   if (const ValueId renamed = rename_moved(v, to); renamed != kNone)

@@ -21,8 +21,8 @@ class Separator {
       : p_(p), mesh_(mesh), with_samples_(count_with_samples(microbatches)) {}
 
   void run() {
-    // A report of a value of the update (a gradient's norm) is that of the value the update uses,
-    // or would use: what it is made of is not computed a second time for the report.
+    // An output of the step may be a value of the update, such as a gradient's norm. Ops that such
+    // an output needs are those of the update: none is emitted a second time for the output.
     const auto of_update = [&](ValueId v) {
       const OpId maker = p_.value(v).producer;
       return maker != kNone && p_.ops()[static_cast<size_t>(maker)].phase == Phase::update;

@@ -76,13 +76,14 @@ class Localizer {
   const Op& maker_of(ValueId v) const {
     return from_.ops()[static_cast<size_t>(from_.value(v).producer)];
   }
-  // This rank's microbatches [lo, lo + n) among those that a sum of this op is completed over.
-  struct Share {
+  // A sum over the batch is a tree whose leaves are microbatches. This rank adds the leaves
+  // [lo, lo + n) of `total`; the ranks of `axis` add the others, "" if there are none.
+  struct Leaves {
     std::string axis, gathered;
     int64_t lo, n, total;
     int64_t nodes() const { return orr_tree_nodes(lo, lo + n, total); }
   };
-  Share share_of(const Op& op) const {
+  Leaves leaves_of(const Op& op) const {
     const std::string gathered = reads_gathered(op) ? mesh_.gathered_axis() : "";
     std::string axis = without_axis(attr_text(op.attrs, "among", mesh_.batch_axis), gathered);
     if (is_own(op))  // a piece of what the ranks of the axis have added already
@@ -105,12 +106,12 @@ class Localizer {
   void cut_total(const Op& op) {
     if (auto known = totals_.find(op.in[0]); known != totals_.end())
       return cut_whole(op, known->second);
-    const Share share = share_of(maker_of(op.in[0]));
+    const Leaves leaves = leaves_of(maker_of(op.in[0]));
     Total t{value(op.in[0]),
             value(op.out[0]),
             op.in[0],
-            share.axis,
-            share.nodes(),
+            leaves.axis,
+            leaves.nodes(),
             attr_ints(op.attrs, "begin"),
             attr_ints(op.attrs, "count"),
             attr_int(op.attrs, "unit", 0),
@@ -124,7 +125,7 @@ class Localizer {
 
   // The same for a sum that all ranks have already, because samples read it: takes the piece of it.
   void cut_whole(const Op& op, ValueId whole) {
-    const std::string axis = share_of(maker_of(op.in[0])).axis;
+    const std::string axis = leaves_of(maker_of(op.in[0])).axis;
     const auto me = static_cast<size_t>(mesh_.coordinate(axis, rank_));
     const int64_t begin = attr_ints(op.attrs, "begin")[me], n = to().type(whole).elements();
     const int64_t count = attr_ints(op.attrs, "count")[me];
@@ -163,16 +164,18 @@ class Localizer {
               "a parameter meets here what is made of the whole batch before samples do, and "
               "a strategy wants each rank's own part of its gradient: let samples meet "
               "the parameter first, or leave the strategy out");
-    const Share share = share_of(maker);
-    const bool apart = maker.attrs.has("among") || !share.gathered.empty();
-    if (share.axis.empty() && !microbatches_.one_by_one && apart) return value(partial);
+    const Leaves leaves = leaves_of(maker);
+    // Not a sum of all ranks: of those that train together, or of what is left after a gather. If
+    // this rank alone adds, and all microbatches at once, the sum is complete as it is made.
+    const bool by_some = maker.attrs.has("among") || !leaves.gathered.empty();
+    if (by_some && leaves.axis.empty() && !microbatches_.one_by_one) return value(partial);
     auto [at, fresh] = totals_.emplace(partial, kNone);
     if (fresh && apart_.count(partial)) {
-      at->second = join(partial, share);
+      at->second = join(partial, leaves);
     } else if (fresh) {
       Total& t = add_total(value(partial), partial);
       at->second = t.whole;
-      t.axis = share.axis, t.nodes = share.nodes(), t.gathered = share.gathered;
+      t.axis = leaves.axis, t.nodes = leaves.nodes(), t.gathered = leaves.gathered;
       t.early = early ? turns_.group.at(partial) : kNone;
       t.in_pieces = is_own(maker);
     }
@@ -275,14 +278,15 @@ class Localizer {
 
   // The completed sum of one that emit_apart has taken apart: each rank's microbatches are a node
   // of the tree, and so are those of all of them (check_gathered in edit/apply.cpp).
-  ValueId join(ValueId partial, const Share& share) {
+  ValueId join(ValueId partial, const Leaves& leaves) {
     std::vector<ValueId> nodes;
     for (ValueId sum : apart_.at(partial)) nodes.push_back(add_total(sum, partial).whole);
     const ValueId here = build::tree(to(), std::move(nodes));
-    if (mesh_.size_of(share.axis) == 1) return here;
+    if (mesh_.size_of(leaves.axis) == 1) return here;
     const auto reduced = mesh_.reduced.find(partial);
     const std::string origin = reduced == mesh_.reduced.end() ? "" : reduced->second.origin;
-    const ValueId sum = to().add1("all_reduce", {here}, {{"axis", share.axis}, {"origin", origin}});
+    const ValueId sum =
+        to().add1("all_reduce", {here}, {{"axis", leaves.axis}, {"origin", origin}});
     to().mutable_ops()[static_cast<size_t>(to().value(sum).producer)].set_exchange({.tree = true});
     return sum;
   }
@@ -339,10 +343,10 @@ class Localizer {
     if (copy.attrs.has("dims")) copy.attrs.set("dims", to().type(copy.out[0]).dims);
     if (out.batch() == Batch::partial && reads_any(from_, op, Batch::sharded) &&
         !microbatches_.one_by_one) {
-      const Share share = share_of(op);
-      copy.attrs.set("leaf_lo", share.lo);
-      copy.attrs.set("leaf_n", microbatches_.idle() ? 1 : share.n);
-      copy.attrs.set("leaf_total", std::max<int64_t>(share.total, 1));
+      const Leaves leaves = leaves_of(op);
+      copy.attrs.set("leaf_lo", leaves.lo);
+      copy.attrs.set("leaf_n", microbatches_.idle() ? 1 : leaves.n);
+      copy.attrs.set("leaf_total", std::max<int64_t>(leaves.total, 1));
     }
     copy.attrs.erase("among");
     if (out.batch() != Batch::sharded) return;
@@ -363,7 +367,9 @@ class Localizer {
   std::vector<ValueId> map_;
   std::map<ValueId, ValueId> totals_;
   std::vector<char> gathered_;  // samples of all ranks of the axis over which they travel
-  std::map<ValueId, std::vector<ValueId>> apart_, samples_;  // of gathered ones, by rank
+  // Of samples that were gathered from all ranks of an axis: the part that came from each rank, and
+  // the sum of each part.
+  std::map<ValueId, std::vector<ValueId>> samples_, apart_;
 };
 
 }  // namespace

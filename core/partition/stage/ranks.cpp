@@ -21,7 +21,8 @@ StageRanks::StageRanks(const Program& p, const Mesh& mesh)
       mesh_(mesh),
       everyone_(static_cast<size_t>(mesh.size_of(mesh.pipe_axis))),
       nobody_(everyone_),
-      // What a step computes for nobody, an evaluation may read: states lie there as well.
+      // Of a step all ops count, also those whose results nothing reads: an evaluation may read the
+      // states that they read, which need a place.
       live_(p.updates().empty() ? live_ops(p) : std::vector<bool>(p.ops().size(), true)) {
   everyone_.set();
   run_at_.assign(p.ops().size(), nobody_);
@@ -93,7 +94,8 @@ void StageRanks::find_held() {
     for (const std::string& name : {value(v).name, s.beside})
       if (auto at = mesh_.held_at.find(name); at != mesh_.held_at.end() && ranks.none())
         for (int rank : at->second) ranks.set(static_cast<size_t>(rank));
-    // An update would need a number everywhere: so that it can be thawed, it is there while frozen.
+    // The update of a trained number runs on every stage. A frozen one may be trained later, and so
+    // every stage has it from the start.
     if (s.frozen && scalar(v) && !from_.updates().empty()) ranks = everyone_;
     if (s.bound) ranks |= holders_before(s, mesh_);
   }

@@ -108,6 +108,10 @@ local run = orrery.compile(function(b) return orrery.nn.mse(net(b.x:view(-1, 6))
         for kept in (0, 100, len(whole) // 2, len(whole) - 8):
             (self.folder / "cut.h5").write_bytes(whole[:kept])
             self.refused("'cut.h5', { x = 'packed' }", "cut.h5: ")
+        dims = b"".join(n.to_bytes(8, "little") for n in (6, 3, 2))  # then the most that they may be
+        larger = dims[:-8] + (2 + (255 << 24)).to_bytes(8, "little") + dims
+        (self.folder / "cut.h5").write_bytes(whole.replace(dims + dims, larger))
+        self.refused("'cut.h5', { x = 'packed' }", "cut.h5: array 'packed': dim 2 is 4278190082, of 2 at most")
         for i in range(200):
             damaged = bytearray(whole)
             for _ in range(rng.randint(1, 4)):

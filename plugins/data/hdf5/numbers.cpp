@@ -143,12 +143,13 @@ void Numbers::find_elements() {
 
 void Numbers::find_dims() {
   in_file_ = HeldSpace(H5Dget_space(set_.get()));
-  hsize_t dims[H5S_MAX_RANK];
-  const int rank = H5Sget_simple_extent_dims(in_file_.get(), dims, nullptr);
+  hsize_t dims[H5S_MAX_RANK], most[H5S_MAX_RANK];  // `most`: H5S_UNLIMITED is the largest number
+  const int rank = H5Sget_simple_extent_dims(in_file_.get(), dims, most);
   if (rank < 1) refuse(subject_, " is one value: the first dim of an array counts the samples");
   uint64_t bytes = H5Tget_size(type_.get());
   for (int d = 0; d < rank; ++d)
-    if (dims[d] == 0 || dims[d] > INT64_MAX) refuse(subject_, ": dim ", d, " is ", dims[d]);
+    if (dims[d] == 0 || dims[d] > std::min<hsize_t>(most[d], INT64_MAX))
+      refuse(subject_, ": dim ", d, " is ", dims[d], ", of ", most[d], " at most");
   for (int d = 1; d < rank; ++d) {
     if (__builtin_mul_overflow(bytes, dims[d], &bytes)) bytes = UINT64_MAX;
     dims_.push_back(static_cast<int64_t>(dims[d]));

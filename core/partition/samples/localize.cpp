@@ -76,14 +76,14 @@ class Localizer {
   const Op& maker_of(ValueId v) const {
     return from_.ops()[static_cast<size_t>(from_.value(v).producer)];
   }
-  // A sum over the batch is a tree whose leaves are microbatches. This rank adds the leaves
+  // A sum over the batch is a tree over the sums of its microbatches. This rank adds those of
   // [lo, lo + n) of `total`; the ranks of `axis` add the others, "" if there are none.
-  struct Leaves {
+  struct Summands {
     std::string axis, gathered;
     int64_t lo, n, total;
     int64_t nodes() const { return orr_tree_nodes(lo, lo + n, total); }
   };
-  Leaves leaves_of(const Op& op) const {
+  Summands summands_of(const Op& op) const {
     const std::string gathered = reads_gathered(op) ? mesh_.gathered_axis() : "";
     std::string axis = without_axis(attr_text(op.attrs, "among", mesh_.batch_axis), gathered);
     if (is_own(op))  // a piece of what the ranks of the axis have added already
@@ -106,12 +106,12 @@ class Localizer {
   void cut_total(const Op& op) {
     if (auto known = totals_.find(op.in[0]); known != totals_.end())
       return cut_whole(op, known->second);
-    const Leaves leaves = leaves_of(maker_of(op.in[0]));
+    const Summands summands = summands_of(maker_of(op.in[0]));
     Total t{value(op.in[0]),
             value(op.out[0]),
             op.in[0],
-            leaves.axis,
-            leaves.nodes(),
+            summands.axis,
+            summands.nodes(),
             attr_ints(op.attrs, "begin"),
             attr_ints(op.attrs, "count"),
             attr_int(op.attrs, "unit", 0),
@@ -125,7 +125,7 @@ class Localizer {
 
   // The same for a sum that all ranks have already, because samples read it: takes the piece of it.
   void cut_whole(const Op& op, ValueId whole) {
-    const std::string axis = leaves_of(maker_of(op.in[0])).axis;
+    const std::string axis = summands_of(maker_of(op.in[0])).axis;
     const auto me = static_cast<size_t>(mesh_.coordinate(axis, rank_));
     const int64_t begin = attr_ints(op.attrs, "begin")[me], n = to().type(whole).elements();
     const int64_t count = attr_ints(op.attrs, "count")[me];
@@ -164,18 +164,18 @@ class Localizer {
               "a parameter meets here what is made of the whole batch before samples do, and "
               "a strategy wants each rank's own part of its gradient: let samples meet "
               "the parameter first, or leave the strategy out");
-    const Leaves leaves = leaves_of(maker);
+    const Summands summands = summands_of(maker);
     // Not a sum of all ranks: of those that train together, or of what is left after a gather. If
     // this rank alone adds, and all microbatches at once, the sum is complete as it is made.
-    const bool by_some = maker.attrs.has("among") || !leaves.gathered.empty();
-    if (by_some && leaves.axis.empty() && !microbatches_.one_by_one) return value(partial);
+    const bool by_some = maker.attrs.has("among") || !summands.gathered.empty();
+    if (by_some && summands.axis.empty() && !microbatches_.one_by_one) return value(partial);
     auto [at, fresh] = totals_.emplace(partial, kNone);
     if (fresh && apart_.count(partial)) {
-      at->second = join(partial, leaves);
+      at->second = join(partial, summands);
     } else if (fresh) {
       Total& t = add_total(value(partial), partial);
       at->second = t.whole;
-      t.axis = leaves.axis, t.nodes = leaves.nodes(), t.gathered = leaves.gathered;
+      t.axis = summands.axis, t.nodes = summands.nodes(), t.gathered = summands.gathered;
       t.early = early ? turns_.group.at(partial) : kNone;
       t.in_pieces = is_own(maker);
     }
@@ -278,15 +278,15 @@ class Localizer {
 
   // The completed sum of one that emit_apart has taken apart: each rank's microbatches are a node
   // of the tree, and so are those of all of them (check_gathered in edit/apply.cpp).
-  ValueId join(ValueId partial, const Leaves& leaves) {
+  ValueId join(ValueId partial, const Summands& summands) {
     std::vector<ValueId> nodes;
     for (ValueId sum : apart_.at(partial)) nodes.push_back(add_total(sum, partial).whole);
     const ValueId here = build::tree(to(), std::move(nodes));
-    if (mesh_.size_of(leaves.axis) == 1) return here;
+    if (mesh_.size_of(summands.axis) == 1) return here;
     const auto reduced = mesh_.reduced.find(partial);
     const std::string origin = reduced == mesh_.reduced.end() ? "" : reduced->second.origin;
     const ValueId sum =
-        to().add1("all_reduce", {here}, {{"axis", leaves.axis}, {"origin", origin}});
+        to().add1("all_reduce", {here}, {{"axis", summands.axis}, {"origin", origin}});
     to().mutable_ops()[static_cast<size_t>(to().value(sum).producer)].set_exchange({.tree = true});
     return sum;
   }
@@ -343,10 +343,10 @@ class Localizer {
     if (copy.attrs.has("dims")) copy.attrs.set("dims", to().type(copy.out[0]).dims);
     if (out.batch() == Batch::partial && reads_any(from_, op, Batch::sharded) &&
         !microbatches_.one_by_one) {
-      const Leaves leaves = leaves_of(op);
-      copy.attrs.set("leaf_lo", leaves.lo);
-      copy.attrs.set("leaf_n", microbatches_.idle() ? 1 : leaves.n);
-      copy.attrs.set("leaf_total", std::max<int64_t>(leaves.total, 1));
+      const Summands summands = summands_of(op);
+      copy.attrs.set("leaf_lo", summands.lo);
+      copy.attrs.set("leaf_n", microbatches_.idle() ? 1 : summands.n);
+      copy.attrs.set("leaf_total", std::max<int64_t>(summands.total, 1));
     }
     copy.attrs.erase("among");
     if (out.batch() != Batch::sharded) return;

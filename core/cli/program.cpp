@@ -61,13 +61,15 @@ void open_standard_streams() {
 }
 
 // Flushes stdout, and returns the exit code: a failure if that cannot be written, as on a full
-// disk.
+// disk. A text longer than stdio's buffer is written at once, long before this, and its errno is
+// gone by now: one newline more says why the output takes nothing.
 int flushed(int exit_code) {
   errno = 0;
   const bool failed = std::fflush(stdout) != 0 || std::ferror(stdout);
   if (!failed || exit_code != ORR_OK) return exit_code;
+  const bool known = errno != 0 || ::write(STDOUT_FILENO, "\n", 1) < 0;
   fail(ORR_FAILED, "the output could not be written: {}",
-       errno ? std::strerror(errno) : "an earlier write failed");
+       known ? std::strerror(errno) : "an earlier write failed");
 }
 
 }  // namespace

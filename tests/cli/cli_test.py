@@ -58,6 +58,17 @@ file:write(io.read "a" or "") file:write "mine" file:close()""")
                 self.assertEqual(done.returncode, 1, done.stderr)
                 self.assertIn("the output could not be written: No space left on device", done.stderr)
 
+    def test_a_text_longer_than_the_buffer_says_why_it_was_not_written(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for length in (1, 4095, 4096, 4097, 100000):
+                script = pathlib.Path(folder) / "long.lua"
+                script.write_text(f"print(('x'):rep({length}))")
+                with self.subTest(length=length), open("/dev/full", "w") as full:
+                    done = subprocess.run([BUILD / "orrery", "run", script], stdout=full, stderr=subprocess.PIPE,
+                                          text=True, env=ENVIRONMENT)
+                    self.assertEqual(done.returncode, 1, done.stderr)
+                    self.assertIn("the output could not be written: No space left on device", done.stderr)
+
     def test_unknown_subcommand_offers_the_nearest(self):
         done = orrery("plugin")
         self.assertEqual(done.returncode, 2)

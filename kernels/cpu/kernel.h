@@ -36,6 +36,9 @@ int32_t threads();
 // than by two; measured once.
 bool pairs_are_fast();
 
+// Whether products of bf16 may use AMX's tiles. The process has then asked for them.
+bool tiles_work();
+
 enum Isa { kAvx2, kAvx512 };
 
 // One op of the plugin. `supports` changes an answer that is preset to score 100, contiguous, not

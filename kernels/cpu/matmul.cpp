@@ -23,12 +23,24 @@ bool takes_pairs() {
 #endif
 }
 
+bool takes_tiles([[maybe_unused]] const orr_op& op) {
+#ifdef __AVX512F__
+  return use_tiles(op) && tiles_work();
+#else
+  return false;
+#endif
+}
+
 template <class S, class Y>
 struct Matmul : Kernel {
   using T = Scalar<S>;
 
   explicit Matmul(const orr_op& op)
-      : plan(op, {kMicroRows, Lanes<T>::cols, Lanes<T>::count, takes_pairs()}, threads()) {}
+      : plan(op,
+             takes_tiles(op)
+                 ? kAmxTile
+                 : MicroTile{kMicroRows, Lanes<T>::cols, Lanes<T>::count, takes_pairs()},
+             threads()) {}
 
   void launch(const orr_buffer* in, const orr_buffer* out, const orr_buffer* work) override {
     const S *a = host<S>(in[0]), *b = host<S>(in[1]);
@@ -41,6 +53,8 @@ struct Matmul : Kernel {
       if (plan.vector) return vector(a, b, host<Y>(out[0]), scratch);
     Y* y = host<Y>(out[0]);
 #ifdef __AVX512F__
+    if constexpr (__is_same(S, bf16))
+      if (plan.tiles) return tiles<Along::tiles>(a, b, y, scratch);
     if constexpr (along_of<S, Y> == Along::swapped)
       if (plan.pairs) return tiles<Along::pairs>(a, b, y, scratch);
 #endif

@@ -76,8 +76,8 @@ struct Ahead {
 constexpr int64_t kRowStride = 256 + 16;
 
 // In which order elements of K are added (ops.h, matmul): bf16 in pairs, the second first, by one
-// instruction where the CPU has it.
-enum class Along { k, swapped, pairs };
+// instruction where the CPU has it. `tiles`: in AMX's order (matmul_tiles.h).
+enum class Along { k, swapped, pairs, tiles };
 
 // Both products of pairs of bf16, that of the high halves first (AVX512-BF16's vdpbf16ps; subnormal
 // factors, sums and results count as 0).

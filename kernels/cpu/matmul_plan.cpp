@@ -8,6 +8,7 @@
 #include "kernel.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -24,6 +25,7 @@ constexpr int64_t kWindowRows = 140;
 constexpr int64_t kTileCols = 1024;
 constexpr int64_t kGroupCols = 128;
 constexpr int64_t kVectorRows = 3;
+constexpr int64_t kTileK = 32;  // elements of K in one of AMX's tiles
 constexpr int64_t kFew = 64;  // rows or columns, for which packing the other operand takes too long
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -160,14 +162,14 @@ struct Tiling {
   double cost;
 };
 
-// Cycles of the busiest slot, in a machine that does 32 multiply-adds in a cycle.
+// Cycles of the busiest slot, in a machine that does 32 multiply-adds in a cycle, 512 with tiles.
 Tiling cost_of(const MatmulPlan& p, int64_t tm, int64_t tn, int64_t element) {
   const MatmulShape& s = p.shape;
   double rounds = double(ceil_div(s.g * ceil_div(s.m, tm) * ceil_div(s.n, tn), p.slots));
   int64_t cols = round_up(std::min(tn, s.n), p.micro.lanes), rows = std::min(tm, s.m);
   double k = double(s.k) + 16.0 * double(p.n_steps);
-  double compute =
-      k * (double(rows) + 0.5 * double(ceil_div(rows, p.micro.rows))) * double(cols) / 32;
+  double compute = k * (double(rows) + 0.5 * double(ceil_div(rows, p.micro.rows))) * double(cols) /
+                   (p.tiles ? 512 : 32);
   double pack_a = p.read_a ? 0 : 0.4 * double(s.k * rows);
   double pack_b = p.read_b ? 0 : 0.4 * double(s.k * cols);
   bool fits_a = round_up(rows, p.micro.rows) * s.k * element <= kKeepBytes;
@@ -241,6 +243,7 @@ bool reads_swapped(const MatmulShape& s, int64_t lanes) {
 MatmulPlan::MatmulPlan(const orr_op& op, MicroTile micro_tile, int32_t workers)
     : shape(shape_of(op)), micro(micro_tile), slots(workers) {
   MatmulShape& s = shape;
+  tiles = micro.tiles;
   bool narrow = s.n <= kVectorRows && s.m > kVectorRows;
   const bool windows = s.windows_a.run || s.windows_b.run;
   swapped = !windows && (narrow || (s.n < micro.cols && s.m >= 2 * s.n && s.n % micro.lanes) ||
@@ -270,13 +273,14 @@ MatmulPlan::MatmulPlan(const orr_op& op, MicroTile micro_tile, int32_t workers)
   streams = n_steps == 1 && s.y.col == 1 && s.y.row % 16 == 0 &&
             s.g * s.m * s.n * element >= kStreamBytes;
   // Neighbouring panels are written together: an odd number of lines keeps them in different sets.
-  by_rows = s.a.col == 1;
+  by_rows = s.a.col == 1 || tiles;
   // A pair does not reach from one leaf into the next.
-  pairs = micro.pairs && s.dtype == ORR_BF16 && op.out[0].dtype == ORR_BF16 &&
-          (s.leaf_n == 1 || s.k / s.leaf_n % 2 == 0);
+  pairs = tiles || (micro.pairs && s.dtype == ORR_BF16 && op.out[0].dtype == ORR_BF16 &&
+                    (s.leaf_n == 1 || s.k / s.leaf_n % 2 == 0));
   panels = by_panels ? 1 : most_panels;
-  panel_a = by_rows ? micro.rows * (ORR_MATMUL_K + 16)
-                    : round_up(micro.rows * longest + micro.lanes, 32) + 16;
+  panel_a = tiles     ? micro.rows * (ORR_MATMUL_K / 2 + 16)
+            : by_rows ? micro.rows * (ORR_MATMUL_K + 16)
+                      : round_up(micro.rows * longest + micro.lanes, 32) + 16;
   slot_a = read_a ? 0 : round_up(panels * panel_a * (keep_a ? n_chunks : 1), 64);
   group = keep_b || by_panels ? cols : std::min(cols, kGroupCols);
   slot_b = read_b ? 0 : round_up(group * (keep_b ? s.k : longest) + micro.lanes, 64);
@@ -312,7 +316,9 @@ void matmul_supports(const orr_op& op, orr_support& out) {
   if (!sums_into(dtype, op.out[0].dtype))
     return refuse(out, "no result of that type from such operands");
   const bool pairs = dtype == ORR_BF16 && op.out[0].dtype == ORR_BF16;
-  accept(out, pairs ? "matmul/k256-pairs" : "matmul/k256");
+  accept(out, use_tiles(op) && tiles_work() ? "matmul/amx"
+              : pairs                       ? "matmul/k256-pairs"
+                                            : "matmul/k256");
   out.strided_in = 3;
   out.strided_out = 1;
 }
@@ -321,7 +327,18 @@ uint64_t matmul_workspace(const orr_op& op) {
   int64_t lanes = op.in[0].dtype == ORR_F64 ? 8 : 16;
   MatmulPlan narrow(op, {6, lanes, lanes}, threads());
   MatmulPlan wide(op, {14, 2 * lanes, lanes}, threads());
-  return std::max(narrow.workspace(), wide.workspace());
+  const uint64_t bytes = std::max(narrow.workspace(), wide.workspace());
+  return use_tiles(op) ? std::max(bytes, MatmulPlan(op, kAmxTile, threads()).workspace()) : bytes;
+}
+
+// Few rows or columns are read where they lie (MatmulPlan::vector); a leaf begins on a whole tile.
+bool use_tiles(const orr_op& op) {
+  if (op.in[0].dtype != ORR_BF16 || std::strcmp(attr_text(op, "numerics", ""), "fast"))
+    return false;
+  if (op.in[0].rank > 3 || op.in[1].rank > 3) return false;
+  const MatmulShape s = shape_of(op);
+  return s.m > kVectorRows && s.n > kVectorRows && s.k >= kTileK &&
+         (s.leaf_n == 1 || s.k / s.leaf_n % kTileK == 0);
 }
 
 }  // namespace orr_cpu

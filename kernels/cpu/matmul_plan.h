@@ -72,7 +72,11 @@ enum { kVectorCols = 512 };
 struct MicroTile {
   int64_t rows, cols, lanes;
   bool pairs = false;  // it multiplies pairs of bf16
+  bool tiles = false;  // it is AMX's, for the products that use_tiles says
 };
+
+// AMX's: two by two tiles of 16 rows and 16 columns.
+inline constexpr MicroTile kAmxTile{32, 32, 16, true, true};
 
 struct MatmulPlan {
   explicit MatmulPlan(const orr_op& op, MicroTile micro, int32_t slots);
@@ -92,6 +96,7 @@ struct MatmulPlan {
   bool by_rows;             // a is packed as rows (kRowStride)
   bool by_panels;           // a is packed panel by panel, each when it is multiplied
   bool pairs;               // bf16 is packed in pairs along K
+  bool tiles;               // and by AMX's tiles (matmul_tiles.h)
   bool streams;             // y is too large for the caches: stores bypass them
   int64_t panels, panel_a;  // panels of a in a tile, and elements of a panel for one chunk
   int64_t group;            // columns of b that are packed at a time
@@ -109,5 +114,8 @@ struct MatmulPlan {
 // For the table of ops. It takes all shapes and strides that ops.h allows, in every real dtype.
 void matmul_supports(const orr_op& op, orr_support& out);
 uint64_t matmul_workspace(const orr_op& op);  // enough for every instruction set
+
+// Whether AMX's tiles compute this product, where the machine has them (tiles_work).
+bool use_tiles(const orr_op& op);
 
 }  // namespace orr_cpu

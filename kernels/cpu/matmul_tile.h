@@ -5,6 +5,7 @@
 #pragma once
 
 #include "matmul_plan.h"
+#include "matmul_tiles.h"
 #include "pack.h"
 #include "pack_pairs.h"
 #include "pack_windows.h"
@@ -12,15 +13,36 @@
 
 namespace orr_cpu::ORR_ISA {
 
+// How many rows the micro-kernel computes at a time.
+template <Along kAlong>
+constexpr int kRowsOf = kMicroRows;
+
+// The distance of packed rows of A (kRowStride), in numbers of T.
+template <Along kAlong>
+constexpr int64_t kStrideOf = kRowStride;
+
+// What a thread holds while it multiplies.
+template <Along kAlong>
+struct Registers {};
+
+#ifdef __AVX512F__
+template <>
+constexpr int kRowsOf<Along::tiles> = kTileRows;
+template <>
+constexpr int64_t kStrideOf<Along::tiles> = kTileStride;
+template <>
+struct Registers<Along::tiles> : TileRegisters {};
+#endif
+
 // Operands have the type S, the result Y. Packed operands are numbers of type T or pairs of bf16.
 template <class S, class Y, Along kAlong>
 struct MatmulSlot {
   using T = Scalar<S>;
-  enum { kRows = kMicroRows, kCols = Lanes<T>::cols, kLanesOf = Lanes<T>::count };
+  enum { kRows = kRowsOf<kAlong>, kCols = Lanes<T>::cols, kLanesOf = Lanes<T>::count };
   enum { kMicro = kRows * kCols };
-  static constexpr bool kPairs = kAlong == Along::pairs;
+  static constexpr bool kTiles = kAlong == Along::tiles, kPairs = kAlong == Along::pairs;
   // Packed elements along K, of so many.
-  static int64_t depth(int64_t k) { return kPairs ? (k + 1) / 2 : k; }
+  static int64_t depth(int64_t k) { return kTiles ? (k + 31) / 32 * 16 : kPairs ? (k + 1) / 2 : k; }
 
   // A tile of the output: rows [m, m+rows), columns [n, n+cols) of matrix g.
   struct Tile {
@@ -43,7 +65,7 @@ struct MatmulSlot {
         pack_a(scratch),
         pack_b(scratch + plan.slot_a),
         stack(scratch + plan.slot_a + plan.slot_b),
-        a_step(p.by_rows ? kRowStride : int64_t(kRows)),
+        a_step(p.by_rows ? kStrideOf<kAlong> : int64_t(kRows)),
         b_k(kCols) {
     if (p.read_a) a_step = p.by_rows ? p.shape.a.row : p.shape.a.col;
     if (p.read_b) b_k = p.shape.b.row;
@@ -51,6 +73,7 @@ struct MatmulSlot {
   }
 
   void run(int64_t first, int64_t last) const {
+    [[maybe_unused]] const Registers<kAlong> registers;
     int64_t packed_a = -1, packed_b = -1;
     for (int64_t i = first; i < last; ++i) {
       int64_t per = p.tiles_m * p.tiles_n, g = i / per, rest = i % per;
@@ -86,7 +109,7 @@ struct MatmulSlot {
     T* to = chunk_of_a(index);
     if (p.by_rows)
       for (int64_t i = 0; i < t.rows; i += kRows, to += p.panel_a)
-        pack_whole_rows(rows_at(t, c.k0) + i * p.shape.a.row, p.shape.a.row,
+        pack_whole_rows(rows_at(t, c.k0) + i * p.shape.a.row, p.shape.a.row, p.shape.a.col,
                         smaller(kRows, t.rows - i), c.kc, to);
     else
       pack<kRows>(rows_at(t, c.k0), p.shape.a.row, p.shape.a.col, t.rows, c.kc, to, p.panel_a);
@@ -98,8 +121,11 @@ struct MatmulSlot {
     pack<kCols>(cols_at(t, j, c.k0), p.shape.b.col, p.shape.b.row, cols, c.kc, pack_b,
                 kCols * depth(c.kc));
   }
-  static void pack_whole_rows(const S* from, int64_t step, int64_t count, int64_t kc, T* to) {
-    if constexpr (kPairs)
+  static void pack_whole_rows(const S* from, int64_t step, int64_t k_step, int64_t count,
+                              int64_t kc, T* to) {
+    if constexpr (kTiles)
+      pack_tile_rows(from, step, k_step, count, kc, to);
+    else if constexpr (kPairs)
       pack_pair_rows(from, step, count, kc, to);
     else
       pack_rows(from, step, count, kc, to);
@@ -107,7 +133,9 @@ struct MatmulSlot {
   template <int W>
   static void pack(const S* from, int64_t i_step, int64_t k_step, int64_t count, int64_t kc, T* to,
                    int64_t panel) {
-    if constexpr (kPairs)
+    if constexpr (kTiles)
+      pack_tile_panels(from, i_step, k_step, count, kc, to, panel);
+    else if constexpr (kPairs)
       pack_pair_panels<W>(from, i_step, k_step, count, kc, to, panel);
     else
       pack_panels<W>(from, i_step, k_step, count, kc, to, panel);
@@ -247,7 +275,9 @@ struct MatmulSlot {
                       to_step,   step.add != 0,
                       ahead,     p.read_a || p.read_b ? 0 : 7,
                       stream};
-    if (p.by_rows)
+    if constexpr (kTiles)
+      multiply_tiles(rows, vectors, args);
+    else if (p.by_rows)
       multiply_micro<T, kAlong, true>(rows, vectors, args);
     else
       multiply_micro<T, kAlong, false>(rows, vectors, args);
@@ -307,9 +337,10 @@ struct MatmulSlot {
     }
   }
 
-  // Whether the accumulator can be written to y directly, in whole vectors.
+  // Whether the accumulator can be written to y directly, in whole vectors. Tiles are whole, and
+  // the rows of y may end in the middle of one.
   bool direct(int cols) const {
-    return sizeof(Y) == sizeof(T) && p.shape.leaf_n == 1 && p.shape.y.col == 1 &&
+    return !kTiles && sizeof(Y) == sizeof(T) && p.shape.leaf_n == 1 && p.shape.y.col == 1 &&
            cols % kLanesOf == 0;
   }
 
@@ -340,7 +371,7 @@ struct MatmulSlot {
         }
   }
 
-  // Columns are lines of y.
+  // Columns are lines of y. REQUIRES: rows <= 16.
   void write_columns(Y* to, const T* from, int rows, int cols) const {
     const T* row[16];
     row_pointers(from, kCols, rows, row);
@@ -355,7 +386,11 @@ struct MatmulSlot {
   void write(Y* to, int64_t row, const T* from, int rows, int cols) const {
     int64_t col = p.shape.y.col;
     if constexpr (sizeof(T) == 4 && sizeof(Y) == 4)
-      if (row == 1) return write_columns(to, from, rows, cols);
+      if (row == 1) {
+        for (int r = 0; r < rows; r += 16, from += 16 * kCols)
+          write_columns(to + r, from, int(smaller(16, rows - r)), cols);
+        return;
+      }
     for (int r = 0; r < rows; ++r, from += kCols) {
       int c = 0;
       if (col == 1)

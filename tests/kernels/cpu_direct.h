@@ -72,6 +72,10 @@ struct Attributes {
     list.push_back({name, ORR_ATTR_INT, 0, value, 0, nullptr, nullptr});
     return *this;
   }
+  Attributes& add_text(const char* name, const char* value) {
+    list.push_back({name, ORR_ATTR_TEXT, 0, 0, 0, value, nullptr});
+    return *this;
+  }
   Attributes& add_real(const char* name, double value) {
     list.push_back({name, ORR_ATTR_REAL, 0, 0, value, nullptr, nullptr});
     return *this;

@@ -53,6 +53,7 @@ struct Case {
   int64_t pad = 0;  // extra elements between rows
   int64_t leaf_lo = 0, leaf_n = 1, leaf_total = 1;
   bool share_b = false;  // stride 0 on G
+  bool tiles = false;    // "numerics" = "fast", by AMX
 };
 
 std::vector<int64_t> strides(int64_t rows, int64_t cols, bool transposed, int64_t pad, bool share) {
@@ -98,6 +99,26 @@ typename Storage<S>::T block_of(int64_t depth, const S* a, int64_t a_step, const
   return block;
 }
 
+// All of a leaf in the order of AMX's tdpbf16ps, as Intel's manual has it: of 32 elements of K those
+// of even and those of odd number by themselves, each from +0; what is subnormal as 0.
+float by_tiles(int64_t depth, const uint16_t* a, int64_t a_step, const uint16_t* b,
+               int64_t b_step) {
+  const auto kept = [](float x) {
+    return std::fabs(x) < std::numeric_limits<float>::min() ? std::copysign(0.0f, x) : x;
+  };
+  float sum = 0;
+  for (int64_t k0 = 0; k0 < depth; k0 += 32) {
+    float part[2] = {0, 0};
+    for (int64_t k = k0; k < k0 + 32; ++k) {
+      const float x = k < depth ? kept(to_float(a[k * a_step])) : 0;
+      const float y = k < depth ? kept(to_float(b[k * b_step])) : 0;
+      part[k % 2] = kept(std::fma(x, y, part[k % 2]));
+    }
+    sum = kept(sum + kept(part[0] + part[1]));
+  }
+  return sum;
+}
+
 // The product of one leaf, then the tree over leaves, for one element.
 template <class S>
 std::vector<typename Storage<S>::T> nodes_of(const Case& c, const S* a, int64_t a_step, const S* b,
@@ -107,7 +128,11 @@ std::vector<typename Storage<S>::T> nodes_of(const Case& c, const S* a, int64_t 
   std::vector<T> leaves;
   for (int64_t leaf = 0; leaf < c.leaf_n; ++leaf) {
     T sum = 0;
-    for (int64_t k0 = 0; k0 < segment; k0 += ORR_MATMUL_K) {
+    if constexpr (std::is_same_v<S, uint16_t>)
+      if (c.tiles)
+        sum = by_tiles(segment, a + leaf * segment * a_step, a_step, b + leaf * segment * b_step,
+                       b_step);
+    for (int64_t k0 = 0; k0 < (c.tiles ? 0 : segment); k0 += ORR_MATMUL_K) {
       const int64_t at = leaf * segment + k0, depth = std::min<int64_t>(segment - k0, ORR_MATMUL_K);
       const T block = block_of(depth, a + at * a_step, a_step, b + at * b_step, b_step);
       sum = k0 ? sum + block : block;
@@ -140,8 +165,11 @@ void check(const Case& c, int32_t dtype, Make make) {
                              : tensor(dtype, {c.g, c.m, c.n}, {y_batch, y_row, 1});
   Attributes attrs;
   attrs.add("leaf_lo", c.leaf_lo).add("leaf_n", c.leaf_n).add("leaf_total", c.leaf_total);
-  orr_op op{sizeof(orr_op),    2,       1,      3,      "matmul", in, &out,
-            attrs.list.data(), nullptr, "test", nullptr};
+  if (c.tiles) attrs.add_text("numerics", "fast");
+  orr_op op{sizeof(orr_op), 2,      1,      int32_t(attrs.list.size()),
+            "matmul",       in,     &out,   attrs.list.data(),
+            nullptr,        "test", nullptr};
+  if (c.tiles && !orr_cpu::use_tiles(op)) return;
   ASSERT_TRUE(run(make, op, orr_cpu::matmul_workspace(op), {&a, &b}, {&y}));
   const S *pa = static_cast<S*>(a.data()), *pb = static_cast<S*>(b.data());
   const S* py = static_cast<S*>(y.data());
@@ -316,6 +344,19 @@ TEST_P(CpuMatmul, ReadsWindowsWhereTheyOverlap) {
         check_windows<double>(w, as_b, ORR_F64, GetParam());
         if (HasFatalFailure()) return;
       }
+  }
+}
+
+TEST_P(CpuMatmul, GivesTheBitsOfAmxsTilesWhereAnyOrderIsAllowed) {
+  if (GetParam() == orr_cpu::avx2::make_matmul || !orr_cpu::tiles_work())
+    GTEST_SKIP() << "needs AMX with bf16";
+  for (int t : {1, 2, 5}) {
+    thread_count = t;
+    for (Case c : cases) {
+      c.tiles = true;
+      check<uint16_t>(c, ORR_BF16, GetParam());
+      if (HasFatalFailure()) return;
+    }
   }
 }
 

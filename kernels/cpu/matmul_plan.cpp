@@ -196,11 +196,12 @@ int64_t edge(int64_t n, int64_t count, int64_t grain) {
   return round_up(ceil_div(n, count), grain);
 }
 
-Tiling choose_tiling(const MatmulPlan& p, int64_t element) {
+// The best tiling of about `cols` columns and kTileRows rows or fewer; tm is 0 if there is none
+// whose output, where it is added to more than once, stays in the cache.
+Tiling tiling_of(const MatmulPlan& p, int64_t element, int64_t cols) {
   const MatmulShape& s = p.shape;
   Tiling best{0, 0, false, false, false, 0};
   int64_t more = 2 * p.slots;
-  int64_t cols = s.k * element <= kKeepBytes / 256 ? kTileCols : kTileCols / 2;
   // An empty product has no tiles; any size will do for them.
   int64_t first_m = p.by_panels ? 1 : std::max<int64_t>(1, ceil_div(s.m, kTileRows));
   int64_t first_n = std::max<int64_t>(1, ceil_div(s.n, cols));
@@ -215,8 +216,14 @@ Tiling choose_tiling(const MatmulPlan& p, int64_t element) {
       Tiling t = cost_of(p, tm, tn, element);
       if (!best.tm || t.cost < best.cost) best = t;
     }
-  if (!best.tm) best = cost_of(p, p.micro.rows, p.micro.cols, element);
   return best;
+}
+
+Tiling choose_tiling(const MatmulPlan& p, int64_t element) {
+  int64_t cols = p.shape.k * element <= kKeepBytes / 256 ? kTileCols : kTileCols / 2;
+  for (; cols > p.micro.cols; cols /= 2)
+    if (const Tiling t = tiling_of(p, element, cols); t.tm) return t;
+  return cost_of(p, p.micro.rows, p.micro.cols, element);
 }
 
 // Whether so many rows or columns, packed for all of K, stay in the cache while the micro-kernel

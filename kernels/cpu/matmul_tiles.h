@@ -46,7 +46,8 @@ struct TileRegisters {
   asm volatile("tdpbf16ps %%tmm" #y ", %%tmm" #x ", %%tmm" #to ::: "memory")
 
 // As micro_kernel, for whole tiles; those of rows from 16 on if kLow, and of columns from 16 on if
-// kRight. REQUIRES: args.kc is a multiple of kTileK / 2; TileRegisters are alive; C has whole tiles.
+// kRight. REQUIRES: args.kc is a multiple of kTileK / 2; TileRegisters are alive; C has whole
+// tiles.
 template <bool kLow, bool kRight>
 __attribute__((noinline)) void multiply_tiles(const MicroArgs<float>& args) {
   const int64_t a_step = args.a_step, b_step = args.b_step, c_step = args.c_step;

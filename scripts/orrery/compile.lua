@@ -60,7 +60,7 @@ end
 ---@option clip number=0 the largest norm of all gradients together, but of groups with a `clip_norm`; 0: any
 ---@option clip_value number=0 the largest element of a gradient, after that, and in groups without their own; 0: any
 ---@option grad_norm boolean=true results tell the norm of all gradients before clipping
----@option numerics string="exact" "fast": matrix products in any order, and in TF32
+---@option numerics string="exact" "fast": matrix products in any order, on GPUs in TF32, of bf16 by AMX where the CPU has it
 ---@option reduce string="canonical" "fast": sums over the batch in any order, one gradient for all microbatches
 ---@option strategy orrery.Strategy|orrery.Strategy[]={strategy.data{}} how the work is spread
 ---@option name string="" of the run where it is watched, and of its directory in the run's; left out: "run-2" of the second
@@ -70,7 +70,7 @@ function M.compile(loss, options)
   local o = orrery.options("compile", options, {
     params = false, optimizer = false, microbatches = 0, clip = 0, clip_value = 0,
     grad_norm = true, -- also where nothing is clipped
-    numerics = "exact", -- "fast": kernels may compute matrix products in any order, and in TF32
+    numerics = "exact", -- "fast": kernels may compute matrix products in any order, and of f32 in TF32
     reduce = "canonical", -- "fast": not the bits of one process
     strategy = M.default_stack(),
     name = "",

@@ -53,6 +53,17 @@ class Precision(Sweeping):
                 x, y = (float(re.search(r"(?:loss|eval) (\S+)", line)[1]) for line in (got, want))
                 self.assertLess(abs(x - y), bound * y)
 
+    def test_fast_numerics(self):
+        """Of bf16 by AMX, in another order, where the CPU has it; the same bits again elsewhere."""
+        exact, fast = (self.start("run", LOW, 1, f"numerics={numerics}").splitlines() for numerics in ("exact", "fast"))
+        self.assertEqual(len(exact), len(fast))
+        has_amx = " amx_bf16" in orrery("doctor").out
+        self.assertEqual(exact == fast, not has_amx)
+        for got, want in zip(fast, exact):
+            if found := re.search(r"(?:loss|eval) (\S+)", want):
+                x, y = float(re.search(r"(?:loss|eval) (\S+)", got)[1]), float(found[1])
+                self.assertLess(abs(x - y), 5e-3 * y)
+
     def test_has_the_same_bits_on_any_ranks(self):
         cases = [(how, ranks, stack.replace(LOW, how)) for how in (LOW, F16, WIDE, NARROW)
                  for ranks, stack in sampled(STACKS)]

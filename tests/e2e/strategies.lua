@@ -6,7 +6,8 @@
 local orrery = require "orrery"
 local nn, optim, strategy = orrery.nn, orrery.optim, orrery.strategy
 local args = orrery.args { model = "gpt", optimizer = "adamw", steps = 10, batch = 12, microbatches = 8,
-  stop = 0, load = "", save = "", eval = true, half = 0, vocab = 96, tie = true, drop = 0.1, penalty = false }
+  stop = 0, load = "", save = "", eval = true, half = 0, vocab = 96, tie = true, drop = 0.1, penalty = false,
+  numerics = "exact" }
 orrery.seed(3)
 
 local Block = nn.module("Block", function(m, dim)
@@ -89,7 +90,7 @@ local run = orrery.compile(function(b)
   return args.penalty and loss + penalty() or loss
 end, {
   params = model, optimizer = optimizers[args.optimizer](), clip = 0.5, microbatches = args.microbatches,
-  strategy = STACK,
+  strategy = STACK, numerics = args.numerics,
 })
 if args.load ~= "" then run:load(args.load) end
 

@@ -99,8 +99,8 @@ typename Storage<S>::T block_of(int64_t depth, const S* a, int64_t a_step, const
   return block;
 }
 
-// All of a leaf in the order of AMX's tdpbf16ps, as Intel's manual has it: of 32 elements of K those
-// of even and those of odd number by themselves, each from +0; what is subnormal as 0.
+// All of a leaf in the order of AMX's tdpbf16ps, as Intel's manual has it: of 32 elements of K
+// those of even and those of odd number by themselves, each from +0; what is subnormal as 0.
 float by_tiles(int64_t depth, const uint16_t* a, int64_t a_step, const uint16_t* b,
                int64_t b_step) {
   const auto kept = [](float x) {

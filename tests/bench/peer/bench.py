@@ -31,12 +31,14 @@ def prepare(work):
 
 
 def against_torch(work, build):
-    """Orrery and PyTorch in its ways; the ratio is to the best of these. With bf16 also to our own f32."""
+    """Orrery and PyTorch in its ways; the ratio is to the best of these. With bf16 also to our own f32, and of fast
+    numerics, which PyTorch has always, to its best."""
     images = work.larger and len(work.larger[2]) > 1
     peers = ["eager", "compile"] + (["eager-last", "compile-last"] if images else [])
-    f32 = ["orrery f32"] if work.half else []
+    f32, fast = (["orrery f32"], ["orrery fast"]) if work.half else ([], [])
     race = Race(work, [orrery_contestant("orrery", work, build)] +
                 [orrery_contestant(name, work, build, compute="f32") for name in f32] +
+                [orrery_contestant(name, work, build, numerics="fast") for name in fast] +
                 [torch_contestant(kind, work, kind) for kind in peers])
     floor = Floor(work, build) if work.linears() and not work.half else None
     try:
@@ -44,7 +46,9 @@ def against_torch(work, build):
     finally:
         if floor:
             floor.close()
-    report = race.report() | {"ratios": [race.ratio(slow, "orrery") for slow in [min(peers, key=race.best)] + f32]}
+    peer = min(peers, key=race.best)
+    report = race.report() | {"ratios": [race.ratio(slow, "orrery") for slow in [peer] + f32] +
+                              [race.ratio(peer, name) for name in fast]}
     if floor:
         report["floor"] = floor.report()
         report["orrery_over_floor"] = race.best("orrery") / sum(report["floor"].values())

@@ -25,8 +25,8 @@ cut sequences (tensor_parallel.py@0c4eba1). The network is "InfiniBand".
 INTERNLM: InternLM/InternLM@20fe5ac, doc/en/train_performance.md, the row (tp=1, zero1=-1): ZeRO-1 over all ranks, hosts
 with 4 x 100 Gb/s; shape: configs/7B_sft.py@0047876.
 EASYCONTEXT: jzhang38/EasyContext@1729d4f, README.md, "Speed": ring attention, zigzag, on 8 A100s. Parameters and states
-lay in host memory (accelerate_configs/zero3_offload.json@0ce2fba); how many microbatches a step had is not said, here as
-in train_scripts/EasyContext-1M-Llama-2-7B.sh@4c453b8 of the length.
+lay in host memory (accelerate_configs/zero3_offload.json@0ce2fba); how many microbatches a step had is not said, here
+as in train_scripts/EasyContext-1M-Llama-2-7B.sh@4c453b8 at the length.
 AUTOMODEL: NVIDIA-NeMo/Automodel@01926a5, docs/performance-summary.md, Qwen3 MoE 30B: balanced routing, experts of
 eight ranks, everything computed again (examples/benchmark/configs/qwen3_moe_30b_te_deepep.yaml@092af93); the other rows
 have latent attention or windows, which llama.lua lacks. Shape: zyzshishui/slime, scripts/models/qwen3-30B-A3B.sh.
@@ -36,19 +36,7 @@ its reference mapping ("v0.8") on 64 H100s.
 Left out before planning, too: whatever ran in fp8 but attention's long rows (NeMo's and Megatron Bridge's tables), and
 KempnerForge's mixtures, which reached 1.5 % of their cards' peak.
 """
-from typing import NamedTuple
-
-
-class Row(NamedTuple):
-    name: str        # STACK-what
-    machine: str     # of scripts/orrery/machines
-    script: str
-    ranks: int
-    words: dict      # arguments of the script
-    seconds: float   # published, of a step
-    memory: float = 0    # published bytes of the fullest rank; 0: none
-    facts: dict = {}     # of the cluster, instead of the machine's: ranks_per_host, bits a second of a host
-
+from row import Row
 
 # One row of each stack and card: what the others' errors are once a stack has been run on a card.
 FITTED_OF_STACKS = {
@@ -77,6 +65,9 @@ MPT_A100 = [
     ("7b", 16384, 8, 4, 2, 1, 2453), ("7b", 8192, 8, 8, 2, 1, 3206), ("7b", 4096, 8, 16, 2, 1, 3684),
     ("7b", 2048, 8, 6, 2, 0, 4641), ("7b", 1024, 8, 64, 2, 1, 4357),
 ]
+# FLOP/s of that attention: FlashAttention reached 25 to 40 % of an A100's peak (abstract of arXiv 2307.08691), whose
+# middle this is; a kernel for A100s is as much faster on an H100 as that has more processors and a higher clock.
+TRITON = {"a100": 0.325 * 312e12, "h100": 0.325 * 312e12 * (67e12 / 128) / (19.5e12 / 64)}
 MPT_SHAPES = {"7b": (32, 4096, 32), "13b": (40, 5120, 40), "30b": (48, 7168, 56), "70b": (80, 8192, 64)}
 
 LLAMA2 = dict(vocab=32000, ctx=4096)
@@ -97,8 +88,8 @@ TORCHTITAN_A100 = [
     ("llama2-13b-op", "llama2-13b", 2, "selective", 1904), ("llama2-70b-op", "llama2-70b", 1, "selective", 355),
     ("llama2-70b", "llama2-70b", 2, "blocks", 353),
 ]
-# What, card, model, ranks, samples of a rank, computed again, ranks that hold one set of pieces, tokens a second, bits a
-# second of a host.
+# What, card, model, ranks, samples of a rank, computed again, ranks that hold one set of pieces, tokens a second of a
+# card, bits a second of a host.
 IBM = [
     ("7b", "a100", "llama2-7b", 128, 2, "none", 8, 3760, 400e9),
     ("13b", "a100", "llama2-13b", 128, 1, "none", 8, 1700, 400e9),
@@ -140,65 +131,68 @@ def mpt(card, table):
         layers, dim, heads = MPT_SHAPES[model]
         at = f"-{ranks}" if ranks > 8 else ""
         yield Row(f"mpt-{card}-{model}-{ctx}{at}", card, "mpt.lua", ranks, dict(
-            layers=layers, dim=dim, heads=heads, ctx=ctx, batch=ranks * microbatch * count, microbatch=ranks * microbatch,
-            recompute="true" if again else "false"), microbatch * count * ctx / tokens)
+            layers=layers, dim=dim, heads=heads, ctx=ctx,
+            batch=ranks * microbatch * count, microbatch=microbatch,
+            recompute="true" if again else "false", several="true" if count > 1 else "false"),
+            microbatch * count * ctx / tokens, facts=dict(attention=TRITON[card]))
 
 
 def torchtitan():
     for what, model, samples, again, tokens in TORCHTITAN_A100:
         shape = dict(ctx=8192) | LLAMA[model]
         yield Row(f"torchtitan-a100-{what}", "a100", "llama.lua", 64, shape | dict(
-            data=64, batch=64 * samples, microbatch=64 * samples, again=again), samples * shape["ctx"] / tokens)
+            data=64, batch=64 * samples, microbatch=samples, again=again), samples * shape["ctx"] / tokens)
     for what, ctx, context, tokens, memory in (("128k", 131072, 4, 1071, 84.0), ("256k", 262144, 8, 548, 84.5)):
         yield Row(f"torchtitan-context-{what}", "h100-500w", "llama.lua", 8, LLAMA["8b"] | dict(
-            ctx=ctx, data=8 // context, context=context, batch=8 // context, microbatch=8 // context, again="blocks"),
+            ctx=ctx, data=8 // context, context=context, batch=8 // context, microbatch=1, again="blocks"),
             ctx / context / tokens, memory * 2**30)
     for model, ranks, data, samples, again, tokens in (
             ("70b", 256, 32, 16, "blocks", 597), ("8b", 64, 8, 12, "selective", 4378)):
         yield Row(f"torchtitan-tensor-{model}", "h100-500w", "llama.lua", ranks, LLAMA[model] | dict(
-            ctx=8192, data=data, tensor=8, batch=data * samples, microbatch=data * samples, again=again),
+            ctx=8192, data=data, tensor=8, batch=data * samples, microbatch=samples, again=again),
             data * samples * 8192 / ranks / tokens)
 
 
 def ibm():
     for what, card, model, ranks, samples, again, group, tokens, bits in IBM:
         yield Row(f"ibm-{card}-{what}", card, "llama.lua", ranks, LLAMA[model] | dict(
-            data=ranks, group=group, batch=ranks * samples, microbatch=ranks * samples, again=again),
+            data=ranks, group=group, batch=ranks * samples, microbatch=samples, again=again),
             samples * 4096 / tokens, facts=dict(bits_of_host=bits))
 
 
 def kempner():
     for what, model, pieces, tensor, samples, count, tokens, memory in KEMPNER:
         yield Row(f"kempner-{what}", "h200", "llama.lua", pieces * tensor, LLAMA[model] | dict(
-            ctx=4096, data=pieces, tensor=tensor, batch=pieces * samples * count, microbatch=pieces * samples,
-            again="blocks", half="true"), pieces * samples * count * 4096 / tokens, memory * 1e9, dict(ranks_per_host=4))
+            ctx=4096, data=pieces, tensor=tensor, batch=pieces * samples * count, microbatch=samples,
+            again="blocks", half="true"), pieces * samples * count * 4096 / tokens, memory * 1e9,
+            facts=dict(ranks_per_host=4))
 
 
 def internlm():
     for ranks, tokens in INTERNLM:
         yield Row(f"internlm-{ranks}", "a100", "llama.lua", ranks, dict(
             layers=32, dim=4096, heads=32, kv_heads=32, hidden=11008, vocab=103168, ctx=2048, stage=1, data=ranks,
-            batch=ranks * 8, microbatch=ranks * 2, again="none"), 8 * 2048 / tokens, facts=dict(bits_of_host=400e9))
+            batch=ranks * 8, microbatch=2, again="none"), 8 * 2048 / tokens, facts=dict(bits_of_host=400e9))
 
 
 def easycontext():
     for what, ctx, context, count, tokens in EASYCONTEXT:
         data = 8 // context
         yield Row(f"easycontext-{what}", "a100", "llama.lua", 8, LLAMA["llama2-7b"] | dict(
-            ctx=ctx, data=data, context=context, batch=data * count, microbatch=data, again="blocks", offload="host"),
+            ctx=ctx, data=data, context=context, batch=data * count, microbatch=1, again="blocks", offload="host"),
             data * count * ctx / tokens)
 
 
 def mixtures():
     yield Row("automodel-qwen3-30b", "h100", "llama.lua", 8, dict(
         layers=48, dim=2048, heads=32, width=128, kv_heads=4, hidden=768, experts=128, top=8, vocab=151936, ctx=4096,
-        data=1, expert=8, batch=512, microbatch=32, again="blocks"), 21.773)
+        data=1, expert=8, batch=512, microbatch=4, again="blocks"), 21.773)
     # Megatron's FLOPs: 6 for each weight that a token meets, and attention to all keys.
     met = 32 * (4096 * (2 * 4096 + 2 * 1024) + 2 * 3 * 4096 * 14336) + 4096 * 32000
     flops = 256 * 4096 * (6 * met + 12 * 32 * 4096 * 4096)
     yield Row("mcore-mixtral-8x7b", "h100", "llama.lua", 64, dict(
         layers=32, dim=4096, heads=32, kv_heads=8, hidden=14336, experts=8, top=2, vocab=32000, ctx=4096, pipeline=4,
-        chunks=8, data=2, expert=8, batch=256, microbatch=16, stage=1, again="none"), flops / (64 * 468e12))
+        chunks=8, data=2, expert=8, batch=256, microbatch=1, stage=1, again="none"), flops / (64 * 468e12))
 
 
 def more_rows():

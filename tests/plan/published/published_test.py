@@ -1,65 +1,47 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`orrery plan` beside times that were published for the same layouts (rows.py, where their sources are).
+"""`orrery plan` beside times that were published for the same layouts (rows.py, more_rows.py, where their sources are).
 
 The suite plans the rows that take little time. All of them, with a table: published_test.py BUILD all
 What the error of each paper is when nothing was fitted to it: published_test.py BUILD left-out
+Errors by stacks of all rows, or of those that begin with words: published_test.py BUILD errors [WORD...]
 """
-import json
 import math
-import os
-import pathlib
 import subprocess
 import sys
-import tempfile
 import unittest
 
 sys.dont_write_bytecode = True
-HERE = pathlib.Path(__file__).resolve().parent
-MACHINES = HERE.parents[2] / "scripts/orrery/machines"
-sys.path.insert(0, str(HERE))
+from errors import memory, table
+from more_rows import FITTED_OF_STACKS, more_rows
 from orderings import figures
-from rows import FITTED, mpt_rows, rows
+from row import Row, planned
+from rows import FITTED, rows
 
+BUILD = sys.argv[1]
 ALL = sys.argv[2:] == ["all"]
 QUICK = {"ptdp-1.7B", "ptdp-3.6B", "ptdp-7.5B", "ptdp-39.1B", "sel-175B-full", "sel-175B-sequence",
          "torchtitan-8", "torchtitan-128"}
+QUICK_OF_STACKS = {"mpt-a100-7b-2048", "mpt-a100-7b-8192", "mpt-a100-7b-65536"}
 QUICK_FIGURES = {"13, batch 32"}
-QUICK_MEMORY = {"mpt-30B-2048", "mpt-7B-2048"}
+QUICK_MEMORY = {"mpt-a100-30b-2048", "mpt-a100-7b-2048"}
 CARD = 80 * 2**30
-
-
-def planned(machine, script, ranks, words, faster=1):
-    """Seconds of a step, and the most bytes that a rank holds. `faster`: how many times the rate of 16-bit products is
-    that of the machine."""
-    facts = json.loads((MACHINES / f"{machine}.json").read_text())
-    for dtype in ("bf16", "f16"):
-        facts["matrix_flops"][dtype] = [[flops, rate * faster] for flops, rate in facts["matrix_flops"][dtype]]
-    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
-        json.dump(facts, file)
-        file.flush()
-        step = json.loads(subprocess.run(
-            [pathlib.Path(sys.argv[1]) / "orrery", "plan", "--json", "-n", str(ranks), "--machine", file.name,
-             HERE / script, *(f"{name}={value}" for name, value in words.items())],
-            env=os.environ | {"ORRERY_LUA_PATH": str(HERE.parents[2] / "examples")}, stdout=subprocess.PIPE,
-            check=True).stdout)
-    return step["step_seconds"], step["peak_bytes"]
 
 
 class Published(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.ratios, cls.seconds = {}, {}
-        for name, machine, script, ranks, words, published in rows():
-            if not (ALL or name in QUICK):
+        for row in rows():
+            if not (ALL or row.name in QUICK):
                 continue
-            seconds, memory = planned(machine, script, ranks, words)
-            cls.seconds[name], cls.ratios[name] = seconds, seconds / published
+            plan = planned(BUILD, row)
+            cls.seconds[row.name], cls.ratios[row.name] = plan.seconds, plan.seconds / row.seconds
             if ALL:
-                print(f"{name:24} {published:7.2f} s, planned {seconds:7.2f} s: {seconds / published:.3f}, "
-                      f"{memory / 2**30:5.1f} GiB", flush=True)
+                print(f"{row.name:24} {row.seconds:7.2f} s, planned {plan.seconds:7.2f} s: "
+                      f"{plan.seconds / row.seconds:.3f}, {plan.memory / 2**30:5.1f} GiB", flush=True)
             # What Llama 3 dropped of its activations early is not published; the plan keeps them.
-            assert memory < CARD or name.startswith("llama3"), \
-                f"{name} is planned with {memory} bytes a rank, and ran on 80 GiB"
+            assert plan.memory < CARD or row.stack == "llama3", \
+                f"{row.name} is planned with {plan.memory} bytes a rank, and ran on 80 GiB"
         held = [abs(ratio - 1) for name, ratio in cls.ratios.items() if name not in FITTED]
         cls.mean, cls.worst = sum(held) / len(held), max(held)
         if ALL:
@@ -69,17 +51,26 @@ class Published(unittest.TestCase):
         self.assertLess(self.mean, 0.10)
         self.assertLess(self.worst, 0.25)
 
+    def test_one_run_tells_of_others_of_its_stack(self):
+        # Sequences of 2,048 were run once; of the longer ones most of the time is attention's.
+        plans = {row.name: planned(BUILD, row).seconds / row.seconds
+                 for row in more_rows() if row.name in QUICK_OF_STACKS}
+        once = plans.pop("mpt-a100-7b-2048")
+        self.assertEqual(len(plans), len(QUICK_OF_STACKS) - 1)
+        for name, ratio in plans.items():
+            self.assertLess(abs(ratio / once - 1), 0.15, name)
+
     def test_what_ran_on_a_card_fits_it(self):
-        for name, ranks, words in mpt_rows():
-            if not (ALL or name in QUICK_MEMORY):
+        for row in more_rows():
+            if not row.name.startswith("mpt-a100") or not (ALL or row.name in QUICK_MEMORY):
                 continue
-            with self.subTest(row=name):
-                memory, once = (planned("a100", "mpt.lua", ranks, words | more)[1] for more in ({}, {"each": "false"}))
+            with self.subTest(row=row.name):
+                plan, once = planned(BUILD, row), planned(BUILD, row, each="false")
                 if ALL:
-                    print(f"{name:24} {memory / 2**30:5.1f} GiB, with exchanges once a step {once / 2**30:5.1f}",
-                          flush=True)
-                self.assertLess(memory, CARD)
-                self.assertGreater(once, memory)
+                    print(f"{row.name:24} {plan.memory / 2**30:5.1f} GiB, with exchanges once a step "
+                          f"{once.memory / 2**30:5.1f}", flush=True)
+                self.assertLess(plan.memory, CARD)
+                self.assertGreater(once.memory, plan.memory)
 
     def test_the_faster_layout_is_the_faster_one(self):
         pairs = [(name, name.replace("-full", "-sequence")) for name in self.seconds if name.endswith("-full")]
@@ -92,7 +83,7 @@ class Published(unittest.TestCase):
             if not (ALL or name in QUICK_FIGURES):
                 continue
             with self.subTest(figure=name):
-                times = [planned("a100", "layout.lua", ranks, words)[0] for words in layouts]
+                times = [planned(BUILD, Row(name, "a100", "layout.lua", ranks, words, 0)).seconds for words in layouts]
                 self.assertEqual(times, sorted(times))
                 self.assertEqual(len(times), len(set(times)))
 
@@ -107,7 +98,7 @@ def fitted(of):
     """How many times the machine's rates make the geometric mean of these rows' ratios 1, to a thousandth."""
     faster = 1
     while True:
-        logs = [math.log(planned(*row[1:5], faster)[0] / row[5]) for row in of]
+        logs = [math.log(planned(BUILD, row, faster).seconds / row.seconds) for row in of]
         mean = math.exp(sum(logs) / len(logs))
         if abs(mean - 1) < 1e-3:
             return faster
@@ -118,18 +109,38 @@ def left_out():
     """Fits the rate to the fitted rows of the other paper on the same machine, and prints the errors of each paper's."""
     papers = {}
     for row in rows():
-        if row[1] == "a100":
-            papers.setdefault(row[0].split("-")[0], []).append(row)
+        if row.machine == "a100":
+            papers.setdefault(row.stack, []).append(row)
     for paper, its in papers.items():
-        faster = fitted([row for other, of in papers.items() if other != paper for row in of if row[0] in FITTED])
-        ratios = [planned(*row[1:5], faster)[0] / row[5] for row in its]
+        faster = fitted([row for other, of in papers.items() if other != paper for row in of if row.name in FITTED])
+        ratios = [planned(BUILD, row, faster).seconds / row.seconds for row in its]
         errors = [abs(ratio - 1) for ratio in ratios]
         print(f"{paper}: {faster:.3f} times the rates from the other paper; mean error of {len(its)} rows "
               f"{sum(errors) / len(errors):.1%}, worst {max(errors):.1%}: "
-              + ", ".join(f"{row[0]} {ratio:.2f}" for row, ratio in zip(its, ratios)), flush=True)
+              + ", ".join(f"{row.name} {ratio:.2f}" for row, ratio in zip(its, ratios)), flush=True)
+
+
+def errors(words):
+    """Plans all rows whose names begin with one of the words, and prints them and their errors."""
+    found = []
+    for row in [*rows(), *more_rows()]:
+        if words and not row.name.startswith(tuple(words)):
+            continue
+        try:
+            found.append((row, planned(BUILD, row)))
+        except subprocess.CalledProcessError:  # it has said why
+            print(f"{row.name:28} {row.seconds:8.3f} s, refused", flush=True)
+            continue
+        plan = found[-1][1]
+        print(f"{row.name:28} {row.seconds:8.3f} s, planned {plan.seconds:8.3f} s: {plan.seconds / row.seconds:.3f}, "
+              f"{plan.memory / 2**30:6.1f} GiB", flush=True)
+    for line in [*table(found, FITTED | FITTED_OF_STACKS), *memory(found)]:
+        print(line)
 
 
 if __name__ == "__main__" and sys.argv[2:] == ["left-out"]:
     left_out()
+elif __name__ == "__main__" and sys.argv[2:3] == ["errors"]:
+    errors(sys.argv[3:])
 elif __name__ == "__main__":
     unittest.main(argv=sys.argv[:1], verbosity=1)

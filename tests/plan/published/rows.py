@@ -6,9 +6,10 @@ table 1 (the time follows from its FLOP/s). SEL: Korthikanti et al., "Reducing A
 Transformer Models", MLSys 2023: its times of an iteration. Llama 3: Dubey et al., "The Llama 3 Herd of Models",
 arXiv 2407.21783, table 4 (the time follows from its FLOP/s as PaLM counts them). torchtitan: its repository's
 benchmarks of Llama 3.1 8B with torch.compile, on H100s held to 500 W (the time follows from its tokens a second).
-MPT: the tables of benchmarks of MosaicML's llm-foundry, FSDP with several microbatches one after another on cards of
-80 GB, of which only the memory is planned here.
+More rows, with their sources: more_rows.py.
 """
+from row import Row
+
 # How the rate of a product grows with its FLOPs is what XLA's authors have measured of bf16 on an H100
 # (OpenXLA, xla/service/gpu/model/matmul_interpolator_data.h): for each power of two from 2^26 to 2^38 the median of
 # its shapes, one product at a time. Another card reaches the same part of its best rate in the same time, so that its
@@ -50,60 +51,37 @@ SEL = [
 # and values of 8 heads, and each worked on a chunk from both ends of the sequence; strategy.context gathers them
 # repeated for 128 heads, and deals chunks so only on a ring.
 LLAMA3 = [(8192, 64, 430e12), (16384, 128, 400e12)]
-# Ranks, tokens a second of each.
-TORCHTITAN = [(8, 6667), (128, 6514)]
+# Ranks, tokens a second of each, GiB.
+TORCHTITAN = [(8, 6667, 77.0), (128, 6514, 62.0)]
 
 
-def a100_rows():
-    """Yields name, ranks, arguments of layout.lua, published seconds."""
+def megatron():
     for name, heads, dim, layers, tensor, pipeline, data, batch, microbatch, chunks, seconds in PTDP:
-        yield f"ptdp-{name}", tensor * pipeline * data, dict(
+        yield Row(f"ptdp-{name}", "a100", "layout.lua", tensor * pipeline * data, dict(
             layers=layers, dim=dim, heads=heads, tensor=tensor, pipeline=pipeline, data=data, batch=batch,
-            microbatch=microbatch, chunks=chunks), seconds
+            microbatch=microbatch, chunks=chunks), seconds)
     for name, heads, dim, layers, pipeline, chunks, batch, microbatch, full, sequence in SEL:
         shape = dict(layers=layers, dim=dim, heads=heads, tensor=8, pipeline=pipeline, batch=batch,
                      microbatch=microbatch, chunks=chunks)
-        yield f"sel-{name}-full", 8 * pipeline, shape, full
-        yield f"sel-{name}-sequence", 8 * pipeline, shape | dict(sequence="true"), sequence
-    yield "sel-530B-sequence-2240", 2240, dict(
+        yield Row(f"sel-{name}-full", "a100", "layout.lua", 8 * pipeline, shape, full)
+        yield Row(f"sel-{name}-sequence", "a100", "layout.lua", 8 * pipeline, shape | dict(sequence="true"), sequence)
+    yield Row("sel-530B-sequence-2240", "a100", "layout.lua", 2240, dict(
         layers=105, dim=20480, heads=128, tensor=8, pipeline=35, data=8, batch=2240, microbatch=1, chunks=3,
-        sequence="true"), 39.15
+        sequence="true"), 39.15)
 
 
-def h100_rows():
-    """Yields name, machine, ranks, arguments of llama.lua, published seconds."""
+def llama():
     layers, dim, context = 126, 16384, 8192
     flops_of_token = 6 * 405e9 + 12 * layers * dim * context
     for ranks, data, flops in LLAMA3:
-        yield f"llama3-{ranks}", "h100", ranks, dict(
+        yield Row(f"llama3-{ranks}", "h100", "llama.lua", ranks, dict(
             layers=layers, dim=dim, heads=128, hidden=53248, batch=2048, microbatch=1, tensor=8, pipeline=16,
-            data=data, reshard=0), 2048 * context * flops_of_token / (ranks * flops)
-    for ranks, tokens in TORCHTITAN:
-        yield f"torchtitan-{ranks}", "h100-500w", ranks, dict(
-            data=ranks, batch=2 * ranks, microbatch=2, selective="true"), 2 * context / tokens
+            data=data, reshard=0), 2048 * context * flops_of_token / (ranks * flops))
+    for ranks, tokens, memory in TORCHTITAN:
+        yield Row(f"torchtitan-{ranks}", "h100-500w", "llama.lua", ranks, dict(
+            data=ranks, batch=2 * ranks, microbatch=2, again="selective"), 2 * context / tokens, memory * 2**30)
 
 
 def rows():
-    """Yields name, machine, script, ranks, its arguments, published seconds."""
-    for name, ranks, words, seconds in a100_rows():
-        yield name, "a100", "layout.lua", ranks, words, seconds
-    for name, machine, ranks, words, seconds in h100_rows():
-        yield name, machine, "llama.lua", ranks, words, seconds
-
-
-# Billions of parameters, layers, width, heads, tokens of a sample, samples of a step, of a microbatch, ranks, whether
-# blocks are computed again.
-MPT = [
-    (30, 48, 7168, 56, 2048, 504, 3, 8, True), (30, 48, 7168, 56, 8192, 168, 1, 8, True),
-    (30, 48, 7168, 56, 512, 2016, 12, 8, True), (13, 40, 5120, 40, 2048, 48, 2, 8, False),
-    (13, 40, 5120, 40, 1024, 960, 40, 8, True), (7, 32, 4096, 32, 2048, 96, 6, 8, False),
-    (7, 32, 4096, 32, 1024, 1024, 64, 8, True), (70, 80, 8192, 64, 2048, 2048, 8, 64, True),
-]
-
-
-def mpt_rows():
-    """Yields name, ranks, arguments of mpt.lua; all ran on cards of 80 GB."""
-    for billions, layers, dim, heads, ctx, batch, microbatch, ranks, again in MPT:
-        yield f"mpt-{billions}B-{ctx}", ranks, dict(
-            layers=layers, dim=dim, heads=heads, ctx=ctx, batch=batch, microbatch=microbatch,
-            recompute="true" if again else "false")
+    yield from megatron()
+    yield from llama()

@@ -5,33 +5,37 @@ This list was made, with its sources and with the rows to which constants may be
 A time follows from published tokens a second of each card and the tokens of a step. Sources, each read in full at the
 commit that is named; what a source leaves open is said where the rows are:
 
-MPT: mosaicml/llm-foundry@061f2c7, scripts/train/benchmarking/README.md: all rows of its tables "H100 80GB BF16" and
-"A100 80GB with 1600 Gbps" of models from 7b on. PyTorch's FSDP, FULL_SHARD; attention of these models was Triton's
-flash attention (scripts/train/yamls/pretrain/mpt-7b.yaml@15fb4ff). For H100s the table does not name the network.
-TORCHTITAN-A100: pytorch/torchtitan@0413364, docs/performance.md, all rows: FSDP2 on 64 A100s of 80 GB. The network
-is not named.
-TORCHTITAN: pytorch/torchtitan@31a17bf, benchmarks/llama3_h100_202412_torchtitan.md, table 2 (context parallelism), the
+Addresses begin with https://github.com/.
+
+MPT: mosaicml/llm-foundry at 061f2c7, the README in scripts/train/benchmarking: all rows of its tables "H100 80GB BF16"
+and "A100 80GB with 1600 Gbps" of models from 7b on. PyTorch's FSDP, FULL_SHARD; attention of these models was Triton's
+flash attention (scripts/train/yamls/pretrain/mpt-7b.yaml at 15fb4ff). For H100s the table does not name the network.
+TORCHTITAN-A100: pytorch/torchtitan at 0413364, page "performance" in docs, all rows: FSDP2 on 64 A100s of 80 GB. The
+network is not named.
+TORCHTITAN: pytorch/torchtitan at 31a17bf, benchmarks/llama3_h100_202412_torchtitan, table 2 (context parallelism), the
 two rows whose FLOPs are mostly attention's: linear layers ran in float8, which the plan takes for bf16. The two rows
 with tensor parallelism are of assets/images/async-tp-perf-06-14-2025.png of the same repository, an image that another
-reader read for us: vanilla TP, bf16 (its commands: benchmarks/asyncTP_llama3_h100_2025-06_torchtitan.md@5ecb74e).
-IBM: foundation-model-stack/fms-fsdp@0d31998, README.md, and pytorch/pytorch.github.io@2ad1005,
-_posts/2024-03-13-maximizing-training.md, table 1; shapes: fms_fsdp/utils/config_utils.py@08d8ae7. 128 A100s whose
-hosts have 400 Gb/s, 96 H100s whose hosts have 800. The post's 13B (every so many blocks computed again, not said how
-many) is left out.
-KEMPNER: KempnerInstitute/KempnerForge@9f3f03a, benchmarks/mfu_scaling/mfu_scaling_2026-04-05.md and mfu_bench.sh: all
-14 rows; KEMPNER-WEAK: @e9f9189, benchmarks/weak_scaling_160gpu/README.md: all 11 rows. H200s, four to a host;
-parameters and states are bf16 (kempnerforge/distributed/parallel.py@01b461a), blocks are computed again, tensor ranks
-cut sequences (tensor_parallel.py@0c4eba1). The network is "InfiniBand".
-INTERNLM: InternLM/InternLM@20fe5ac, doc/en/train_performance.md, the row (tp=1, zero1=-1): ZeRO-1 over all ranks, hosts
-with 4 x 100 Gb/s; shape: configs/7B_sft.py@0047876.
-EASYCONTEXT: jzhang38/EasyContext@1729d4f, README.md, "Speed": ring attention, zigzag, on 8 A100s. Parameters and states
-lay in host memory (accelerate_configs/zero3_offload.json@0ce2fba); how many microbatches a step had is not said, here
-as in train_scripts/EasyContext-1M-Llama-2-7B.sh@4c453b8 at the length.
-AUTOMODEL: NVIDIA-NeMo/Automodel@01926a5, docs/performance-summary.md, Qwen3 MoE 30B: balanced routing, experts of
-eight ranks, everything computed again (examples/benchmark/configs/qwen3_moe_30b_te_deepep.yaml@092af93); the other rows
-have latent attention or windows, which llama.lua lacks. Shape: zyzshishui/slime, scripts/models/qwen3-30B-A3B.sh.
-MCORE: NVIDIA/Megatron-LM@022bcb5, megatron/core/transformer/moe/README.md: Mixtral 8x7B, 468 TFLOP/s ("MCore v0.9") and
-its reference mapping ("v0.8") on 64 H100s.
+reader read for us: vanilla TP, bf16 (its commands: benchmarks/asyncTP_llama3_h100_2025-06_torchtitan at 5ecb74e).
+IBM: foundation-model-stack/fms-fsdp at 0d31998, the README, and pytorch/pytorch.github.io at 2ad1005, the post
+2024-03-13-maximizing-training, table 1; shapes: fms_fsdp/utils/config_utils.py at 08d8ae7. 128 A100s whose hosts have
+400 Gb/s, 96 H100s whose hosts have 800. The post's 13B (every so many blocks computed again, not said how many) is left
+out.
+KEMPNER: KempnerInstitute/KempnerForge at 9f3f03a, benchmarks/mfu_scaling: all 14 rows of its report of 2026-04-05, and
+mfu_bench.sh; KEMPNER-WEAK: at e9f9189, benchmarks/weak_scaling_160gpu, the README: all 11 rows. H200s, four to a host;
+parameters and states are bf16 (kempnerforge/distributed/parallel.py at 01b461a), blocks are computed again, tensor
+ranks cut sequences (tensor_parallel.py at 0c4eba1). The network is "InfiniBand".
+INTERNLM: InternLM/InternLM at 20fe5ac, page "train_performance" in doc/en, the row (tp=1, zero1=-1): ZeRO-1 over all
+ranks, hosts with 4 x 100 Gb/s; shape: configs/7B_sft.py at 0047876.
+EASYCONTEXT: jzhang38/EasyContext at 1729d4f, the README, "Speed": ring attention, zigzag, on 8 A100s. Parameters and
+states lay in host memory (accelerate_configs/zero3_offload.json at 0ce2fba), in the plan only where ranks share batches;
+how many microbatches a step had is not said, here as in train_scripts/EasyContext-1M-Llama-2-7B.sh at 4c453b8 at the
+length.
+AUTOMODEL: NVIDIA-NeMo/Automodel at 01926a5, page "performance-summary" in docs, Qwen3 MoE 30B: balanced routing,
+experts of eight ranks, all computed again (examples/benchmark/configs/qwen3_moe_30b_te_deepep.yaml at 092af93); the
+other rows have latent attention or windows, which llama.lua lacks. Shape: zyzshishui/slime,
+scripts/models/qwen3-30B-A3B.sh.
+MCORE: NVIDIA/Megatron-LM at 022bcb5, megatron/core/transformer/moe, the README: Mixtral 8x7B, 468 TFLOP/s ("MCore
+v0.9") and its reference mapping ("v0.8") on 64 H100s.
 
 Left out before planning, too: whatever ran in fp8 but attention's long rows (NeMo's and Megatron Bridge's tables), and
 KempnerForge's mixtures, which reached 1.5 % of their cards' peak.

@@ -27,9 +27,9 @@ ranks cut sequences (tensor_parallel.py at 0c4eba1). The network is "InfiniBand"
 INTERNLM: InternLM/InternLM at 20fe5ac, page "train_performance" in doc/en, the row (tp=1, zero1=-1): ZeRO-1 over all
 ranks, hosts with 4 x 100 Gb/s; shape: configs/7B_sft.py at 0047876.
 EASYCONTEXT: jzhang38/EasyContext at 1729d4f, the README, "Speed": ring attention, zigzag, on 8 A100s. Parameters and
-states lay in host memory (accelerate_configs/zero3_offload.json at 0ce2fba), in the plan only where ranks share batches;
-how many microbatches a step had is not said, here as in train_scripts/EasyContext-1M-Llama-2-7B.sh at 4c453b8 at the
-length.
+states lay in host memory (accelerate_configs/zero3_offload.json at 0ce2fba), in the plan only where ranks share
+batches; how many microbatches a step had is not said, here as in train_scripts/EasyContext-1M-Llama-2-7B.sh at 4c453b8
+at the length.
 AUTOMODEL: NVIDIA-NeMo/Automodel at 01926a5, page "performance-summary" in docs, Qwen3 MoE 30B: balanced routing,
 experts of eight ranks, all computed again (examples/benchmark/configs/qwen3_moe_30b_te_deepep.yaml at 092af93); the
 other rows have latent attention or windows, which llama.lua lacks. Shape: zyzshishui/slime,

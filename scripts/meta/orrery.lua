@@ -3200,14 +3200,24 @@ function orrery.nn.spectral_norm(layer, options) end
 ---@class orrery.nn.switch.Options
 ---@field experts? integer default 8
 ---@field hidden? integer width between an expert's layers; left out, 4 * dim (default nil)
----@field top? integer experts of a place, 1 or 2 (default 1)
----@field capacity? number places of an expert, in even shares (default 1.25)
+---@field top? integer experts of a place (default 1)
+---@field capacity? number|boolean places of an expert, in even shares; false: as many as come (default 1.25)
 ---@field group? integer places that are routed together, a divisor of the time; left out, all of a sample (default nil)
+---@field gated? boolean down(act(gate(x)) * up(x)) instead of down(act(up(x))) (default false)
+---@field act? fun(x):orrery.Tensor between an expert's layers; of gated ones nn.silu (default nn.gelu)
+---@field shared? integer experts that every place goes to, beside those chosen (default 0)
+---@field shared_gate? boolean whether a sigmoid of each place weighs what these make (default false)
+---@field score? string of the router's logits, or 'sigmoid' (default 'softmax')
+---@field normalize? boolean whether the weights of a place's experts sum up to 1; left out, if these are several (default nil)
+---@field scale? number of the weights (default 1)
+---@field bias_rate? number|boolean a bias for the choice of each expert, which moves so far in a step as its load is below or above the mean of all; 0 for one that stays (default false)
+---@field n_group? integer groups of experts, of which (default 1)
+---@field topk_group? integer so many best ones are open to a place (default 1)
 ---@field balance? number weight of the loss that wants equal loads (default 0.01)
+---@field balance_over? string choices of a place that this loss counts: 'first' or 'all' (default 'first')
 ---@field z? number weight of the loss that keeps the router's logits small (default 0)
----@field act? fun(x):orrery.Tensor between an expert's layers (default nn.gelu)
 
----A mixture of experts (Switch Transformer): each place of [batch, time, dim] goes to the `top` experts, two-layer networks, that a router prefers. An expert takes `capacity` times its even share of a group of neighbouring places; what is over that is dropped, so that the layer adds nothing to it. Returns y and a table: `loss` (add it to the model's), `dropped` (choices that found no room, a sum) and `load` (choices of each expert, a sum).
+---A mixture of experts: each place of [batch, time, dim] goes to the `top` experts, small networks of two layers or gated ones, that a router prefers. An expert takes `capacity` times its even share of a group of neighbouring places; what is over that is dropped, so that the layer adds nothing to it. Without a capacity nothing is dropped, and each expert computes all places. Returns y and a table: `loss` (add it to the model's), `dropped` (choices that found no room, a sum) and `load` (choices of each expert, a sum). Of the defaults it is a Switch Transformer; docs/strategies/expert.md has Mixtral, Grok, Qwen3 and DeepSeek in a line each.
 ---@param dim integer
 ---@param options? orrery.nn.switch.Options
 ---@return orrery.Module

@@ -50,7 +50,14 @@ class Chooser {
         matched_.insert(pattern);
         found = true;
       }
-    return found;
+    return found || in_router(op);
+  }
+
+  // The router of a mixture of experts stays in f32, as its papers have it: a choice between experts
+  // that are about as probable is no matter of 16 bits.
+  static bool in_router(const Op& op) {
+    const std::vector<std::string> parts = orr::path::cut(orr::path::inside(op.region), '.');
+    return std::find(parts.begin(), parts.end(), "router") != parts.end();
   }
 
   // Whether an op may compute in 16 bits: products, attention and norms, whose kernels add in f32,

@@ -39,7 +39,8 @@ local function model(x, o, router, up, down)
     out.y[b] = {}
     for first = 1, #sample, o.group do
       groups = groups + 1
-      local p, room = {}, math.min(o.group, math.ceil(o.capacity * o.top * o.group / o.experts))
+      local p, room = {}, o.group
+      if o.capacity then room = math.min(o.group, math.ceil(o.capacity * o.top * o.group / o.experts)) end
       local used, share, chance = {}, {}, {}
       for e = 1, o.experts do used[e], share[e], chance[e] = 0, 0, 0 end
       for t = first, first + o.group - 1 do
@@ -61,7 +62,9 @@ local function model(x, o, router, up, down)
           for e = 1, o.experts do order[e] = e end
           table.sort(order, function(a, c) return p[t][a] > p[t][c] end)
           local e, gate = order[j], p[t][order[j]]
-          if o.top == 2 then gate = gate / (p[t][order[1]] + p[t][order[2]]) end
+          local sum = 0
+          for i = 1, o.top do sum = sum + p[t][order[i]] end
+          if o.top > 1 then gate = gate / sum end
           if j == 1 then share[e] = share[e] + 1 / o.group end
           out.load[e] = out.load[e] + 1
           used[e] = used[e] + 1
@@ -98,7 +101,8 @@ math.randomseed(7)
 for _, case in ipairs {
   { top = 1, capacity = 1.0, group = 8, experts = 3 }, { top = 1, capacity = 1.25, group = 4, experts = 4 },
   { top = 2, capacity = 1.0, group = 8, experts = 3 }, { top = 2, capacity = 0.5, group = 4, experts = 4 },
-  { top = 1, capacity = 100, group = 2, experts = 2 },
+  { top = 1, capacity = 100, group = 2, experts = 2 }, { top = 3, capacity = 0.75, group = 8, experts = 5 },
+  { top = 4, capacity = 0.5, group = 8, experts = 4 }, { top = 3, capacity = false, group = 8, experts = 5 },
 } do
   local o = { top = case.top, capacity = case.capacity, group = case.group, experts = case.experts,
     hidden = 6, balance = 0.3, z = 0.2, act = nn.relu }
@@ -128,7 +132,7 @@ for _, case in ipairs {
       for d, v in ipairs(row) do near(v, want.y[b][t][d], "y") end
     end
   end
-  assert((want.dropped > 0) == (case.capacity < 100), "dropped")
+  assert((want.dropped > 0) == (case.capacity and case.capacity < 100 or false), "dropped")
 
   -- The step was plain descent at rate 1: what moved is the gradient. The choices stay under a small change.
   local function total(p)
@@ -158,11 +162,68 @@ for _, case in ipairs {
   end
 end
 
+-- A bias moves with the sign of what an expert's load lacks of the mean; it decides who is chosen, and not how much of
+-- whom; an evaluation leaves it as it is.
+do
+  local layer = nn.switch(4, { experts = 4, top = 2, gated = true, score = "sigmoid", bias_rate = 0.25, hidden = 3, balance = 0 })
+  local batch = { x = random(2, 8, 4) }
+  local function loss(b)
+    local y, aux = layer(b.x)
+    return y:mean(), { load = aux.load }
+  end
+  local run = orrery.compile(loss, { params = layer, optimizer = orrery.optim.sgd { lr = 0 }, microbatches = 2 })
+  local bias = { 0, 0, 0, 0 }
+  for _ = 1, 6 do
+    local load = run:step(batch):get("load"):tolist()
+    for e, n in ipairs(load) do bias[e] = bias[e] + 0.25 * (n < 8 and 1 or n > 8 and -1 or 0) end
+    assert(table.concat(layer.router.bias:read():tolist(), " ") == table.concat(bias, " "), "bias")
+  end
+  run:eval(orrery.data.arrays(batch), { size = 2 })
+  assert(table.concat(layer.router.bias:read():tolist(), " ") == table.concat(bias, " "), "bias of an evaluation")
+  local function outcome()
+    return orrery.func(function(x)
+      local y, aux = layer(x)
+      return y, aux.load
+    end)(batch.x)
+  end
+  layer.router.bias:write(orrery.tensor { 9.0, 9.0, 0.0, 0.0 })
+  local y, load = outcome()
+  assert(table.concat(load:tolist(), " ") == "16.0 16.0 0.0 0.0", "the bias chooses")
+  layer.router.bias:write(orrery.tensor { 99.0, 99.0, 0.0, 0.0 })
+  assert(orrery.engine.bytes((outcome())) == orrery.engine.bytes(y), "the bias is no weight")
+end
+
+-- In 16 bits the rows of this router would be equal. Each place prefers the expert of the largest sum, or of the least.
+do
+  local layer = nn.switch(4, { experts = 4, capacity = false })
+  local rows, x = {}, {}
+  for e = 1, 4 do rows[e] = { 1 + e / 8192, 1, 1, 1 } end
+  for t = 1, 8 do x[t] = { t % 4 == 0 and -1 or 1, 0.5, 0.25, -0.5 } end
+  layer.router.weight:write(orrery.tensor(rows))
+  local function outcome(compute)
+    local run = orrery.compile(function(b)
+      local y, aux = layer(b.x)
+      return y:mean(), { load = aux.load, y = y }
+    end, { params = layer, optimizer = orrery.optim.sgd { lr = 0 }, strategy = { orrery.strategy.precision { compute = compute } } })
+    local result = run:step { x = { x, x } }
+    return table.concat(result:get("load"):tolist(), " "), orrery.engine.bytes(result:get "y")
+  end
+  local full, y = outcome "f32"
+  local low, z = outcome "bf16"
+  assert(full == "4.0 0.0 0.0 12.0" and low == full and y ~= z, ("router in f32: %s, %s"):format(full, low))
+end
+
 local function refused(f, text)
   local ok, why = pcall(f)
   assert(not ok and tostring(why):find(text, 1, true), tostring(why))
 end
-refused(function() nn.switch(4, { top = 3 }) end, "top = 3: give 1 or 2")
+refused(function() nn.switch(4, { top = 0 }) end, "top = 0: give an integer of at least 1")
+refused(function() nn.switch(4, { capacity = 0 }) end, "capacity = 0: give a number above 0, or false for none")
+refused(function() nn.switch(4, { score = "tanh" }) end, "score = 'tanh': give 'softmax' or 'sigmoid'")
+refused(function() nn.switch(4, { n_group = 3 }) end, "n_group = 3 does not divide 8 experts")
+refused(function() nn.switch(4, { n_group = 2, topk_group = 3 }) end, "topk_group = 3 of 2 groups of experts")
+refused(function() nn.switch(4, { n_group = 4, top = 3 }) end, "topk_group = 1 leaves 2 experts, 3 wanted")
+refused(function() nn.switch(4, { shared_gate = true }) end, "shared_gate is for shared experts: give shared = 1 or more")
 refused(function() nn.switch(4, { experts = 1, top = 2 }) end, "1 experts, 2 wanted")
 refused(function() orrery.func(function(x) return (nn.switch(4, { group = 3 })(x)) end)(random(1, 8, 4)) end,
   "groups of 3 do not divide a time of 8")

@@ -53,8 +53,8 @@ class Chooser {
     return found || in_router(op);
   }
 
-  // The router of a mixture of experts stays in f32, as its papers have it: a choice between experts
-  // that are about as probable is no matter of 16 bits.
+  // The router of a mixture of experts stays in f32, as its papers have it: 16 bits would often not
+  // tell apart the experts among which it chooses.
   static bool in_router(const Op& op) {
     const std::vector<std::string> parts = orr::path::cut(orr::path::inside(op.region), '.');
     return std::find(parts.begin(), parts.end(), "router") != parts.end();

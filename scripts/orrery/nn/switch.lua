@@ -36,6 +36,7 @@
 local _, orrery = ...
 local nn = orrery.nn
 local checked = require "orrery.switch_options"
+local join = require "orrery.nn.spatial".join
 
 local function check(o, shape)
   if #shape ~= 3 then orrery.fail(("switch: x is %s, expected [batch, time, dim]"):format(tostring(shape))) end
@@ -46,18 +47,19 @@ local function check(o, shape)
   return group
 end
 
--- The slot of each choice [batch, groups, experts, places] among its expert's `room`; -1 where there is none. First
--- choices come first, and of these the first places.
+-- The slot of each choice [..., experts, places] among its expert's `room`; -1 where there is none. First choices come
+-- first, and of these the first places. Also how many choices have none.
 local function slots(hot, room)
-  local batch, groups, top, experts, places = table.unpack(hot.shape)
+  local dims = hot.shape
+  local rank, places = #dims, dims[#dims]
   local at = orrery.iota(places)
   local earlier = at:reshape(places, 1):lt(at):cast "f32"
-  local before = hot:reshape(batch, groups, top * experts, places):matmul(earlier):reshape(hot.shape)
-  if top > 1 then
+  local before = hot:flatten(-3, -2):matmul(earlier):reshape(dims)
+  if dims[rank - 2] > 1 then
     local count = hot:sum(-1, { keep = true })
-    before = before + (count:cumsum(3) - count)
+    before = before + (count:cumsum(rank - 2) - count)
   end
-  local position, chosen = (before * hot):sum(3), hot:sum(3)
+  local position, chosen = (before * hot):sum(-3), hot:sum(-3)
   local fits = position:lt(room):logical_and(chosen:gt(0))
   return fits:select(position, -1), chosen:sum() - fits:cast("f32"):sum()
 end
@@ -69,27 +71,35 @@ local function computed(m, o, tokens)
   return times(h, m.down)
 end
 
+-- The dims of experts [..., experts, room, dim] in front of all others, and behind `lead` ones again.
+local function orders(lead)
+  local first, again = { lead + 1 }, {}
+  for i = 1, lead do first[i + 1], again[i] = i, i + 1 end
+  return join(first, lead + 2, lead + 3), join(again, 1, lead + 2, lead + 3)
+end
+
 -- Tokens in slots of experts and back, by products with one-hot rows. Returns y and the number of choices dropped.
 local function with_room(m, o, tokens, hot, gates)
-  local batch, groups, places, dim = table.unpack(tokens.shape)
-  local E, room = o.experts, math.min(places, math.max(1, math.ceil(o.capacity * o.top * places / o.experts)))
+  local rank, E = #tokens.shape, o.experts
+  local places, dim = tokens.shape[rank - 1], tokens.shape[rank]
+  local room = math.min(places, math.max(1, math.ceil(o.capacity * o.top * places / E)))
   local slot, dropped = slots(hot, room)
   local all = orrery.iota(room):cast("f32"):reshape(room, 1)
-  local sent = slot:reshape(batch, groups, E, 1, places):eq(all):cast "f32"
-  local weighted = sent * gates:transpose():reshape(batch, groups, E, 1, places)
-  local function rows(t) return t:reshape(batch, groups, E * room, places):cast(tokens.dtype) end
-  local taken = rows(sent):matmul(tokens):reshape(batch, groups, E, room, dim):permute(3, 1, 2, 4, 5)
-  local made = computed(m, o, taken:reshape(E, batch * groups * room, dim))
-  made = made:reshape(E, batch, groups, room, dim):permute(2, 3, 1, 4, 5):reshape(batch, groups, E * room, dim)
-  return rows(weighted):matmul(made, { transpose_a = true }), dropped
+  local sent = slot:unsqueeze(rank):eq(all):cast "f32" -- [..., experts, room, places]
+  local weighted = sent * gates:transpose():unsqueeze(rank)
+  local function rows(t) return t:flatten(-3, -2):cast(tokens.dtype) end
+  local lead = { table.unpack(tokens.shape, 1, rank - 2) }
+  local first, again = orders(#lead)
+  local taken = rows(sent):matmul(tokens):reshape(join(lead, E, room, dim)):permute(first)
+  local made = computed(m, o, taken:reshape(E, -1, dim)):reshape(taken.shape):permute(again)
+  return rows(weighted):matmul(made:flatten(-3, -2), { transpose_a = true }), dropped
 end
 
 -- All tokens through all experts, of which each place adds up its own.
 local function without_limit(m, o, tokens, gates)
-  local dim, E = tokens.shape[4], o.experts
-  local n = tokens.shape[1] * tokens.shape[2] * tokens.shape[3]
-  local made = computed(m, o, tokens:reshape(1, n, dim):broadcast(E, n, dim))
-  return (made * gates:cast(tokens.dtype):reshape(n, E):transpose():reshape(E, n, 1)):sum(1)
+  local rows = tokens:reshape(1, -1, tokens.shape[#tokens.shape])
+  local made = computed(m, o, rows:broadcast(o.experts, rows.shape[2], rows.shape[3]))
+  return (made * gates:cast(tokens.dtype):flatten(1, -2):transpose():unsqueeze(3)):sum(1)
 end
 
 -- Experts that every place goes to are one network of their width together.
@@ -115,7 +125,7 @@ return nn.module("switch", function(m, dim, options)
 
   return function(x)
     local places = check(o, x.shape)
-    local tokens = x:reshape(x.shape[1], x.shape[2] // places, places, dim)
+    local tokens = places == x.shape[2] and x or x:reshape(x.shape[1], x.shape[2] // places, places, dim)
     local hot, gates, load, loss = m.router(tokens)
     local y, dropped
     if o.capacity then

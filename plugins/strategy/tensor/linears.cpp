@@ -106,11 +106,15 @@ void Finder::note_biases(const std::vector<int32_t>& in, const Source& sum) {
 Source Finder::product(int32_t v, const std::vector<int32_t>& in) {
   const int32_t weight = bare(in[1]);
   const Known& w = known(weight);
-  if (w.role != ORR_ROLE_PARAM || w.dims.size() != 2) return {Source::closed, {}};
+  const size_t n = w.dims.size();
+  if (w.role != ORR_ROLE_PARAM || (n != 2 && n != 3)) return {Source::closed, {}};
   const std::vector<int32_t> factors = rule(v, 1), out = rule(v, -1);
-  const int outputs = std::count(out.begin(), out.end(), factors[0]) ? 0 : 1;
+  const int first = static_cast<int>(n) - 2, second = first + 1;  // before them a dim of experts
+  const bool turned = std::count(out.begin(), out.end(), factors[at(first)]) > 0;
   const Source x = source(in[0]);
-  linears_.push_back({weight, outputs, 1 - outputs, known(v).path, {}});
+  // All matrices of experts are read in one module: what they are tells them apart.
+  linears_.push_back({weight, turned ? first : second, turned ? second : first,
+                      n == 3 ? w.name : known(v).path, {}});
   const size_t me = linears_.size() - 1;
   if (x.kind != Source::open) return {Source::open, {me}};
   columns_.insert(x.linears.begin(), x.linears.end());

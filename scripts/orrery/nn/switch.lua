@@ -97,8 +97,8 @@ end
 
 -- All tokens through all experts, of which each place adds up its own.
 local function without_limit(m, o, tokens, gates)
-  local rows = tokens:reshape(1, -1, tokens.shape[#tokens.shape])
-  local made = computed(m, o, rows:broadcast(o.experts, rows.shape[2], rows.shape[3]))
+  local rows = tokens:flatten(1, -2):unsqueeze(2)
+  local made = computed(m, o, rows:broadcast(rows.shape[1], o.experts, rows.shape[3]):transpose(1, 2))
   return (made * gates:cast(tokens.dtype):flatten(1, -2):transpose():unsqueeze(3)):sum(1)
 end
 

@@ -48,7 +48,8 @@ end
 
 define([[orrery.weight_map(rules: table, options?) -> function; A map for load_weights and save_weights out of a list of
     rules { "h.*.attn.c_attn", "blocks.*.qkv", transpose = true }: a name in the file and the path in the module, each with
-    what is below it. A * is the number of a layer, which counts from 0 in the file and from 1 in the module.
+    what is below it. A * is the number of a layer, which counts from 0 in the file and from 1 in the module. Where a file
+    has each expert's matrix by itself, the path ends in its number: { "experts.*.w1.weight", "experts.gate.*" }.
     @option prefix: string = ''; a beginning of names that those in a file may lack]],
   function(rules, o)
     local forms = {}

@@ -5,6 +5,7 @@ local _, orrery = ...
 local engine = orrery.engine
 local tree = require "orrery.nn.module_tree"
 local weight_map = require "orrery.weight_map"
+local weight_parts = require "orrery.weight_parts"
 local json = require "orrery.watch.json"
 local whole_file = require "orrery.whole_file"
 local remote = require "orrery.remote"
@@ -35,6 +36,57 @@ end
 
 local function keep(name) return name end
 
+-- Notes that the n-th part of a state is `from`.
+local function give_part(given, state, n, from, path, target)
+  local entry = given[state:identity()] or { parts = {} }
+  given[state:identity()] = entry
+  local before = entry.parts and entry.parts[n] or not entry.parts and entry
+  if before then
+    orrery.fail(("load_weights: %s: '%s' and '%s' are both for '%s'; map may leave one out"):format(
+      path, before.name, from.name, target))
+  end
+  entry.parts[n] = from
+end
+
+-- Where the values of states are in a file, by the states' identities: {name, transpose}, or `parts`, a table of such.
+-- And the names for which the module has nothing.
+local function given_by(file, path, by_path, map)
+  local given, unused = {}, {}
+  for _, name in ipairs(file:names()) do
+    local target, transpose = map(name)
+    local state, part
+    if target then state, part = weight_parts.find(by_path, target) end
+    local from = { name = name, transpose = transpose == true }
+    if part then
+      give_part(given, state, part, from, path, target)
+    elseif state then
+      local before = given[state:identity()]
+      local function bytes(of) return of.parts and of or engine.bytes(file:read(of.name, state, of.transpose)) end
+      if before and bytes(before) ~= bytes(from) then
+        orrery.fail(("load_weights: %s: '%s' and '%s' are both for '%s', with other values; map may leave one out")
+          :format(path, before.name or select(2, any_next(before.parts)).name, name, target))
+      end
+      given[state:identity()] = before or from
+    elseif target then
+      unused[#unused + 1] = name
+    end
+  end
+  return given, unused
+end
+
+-- Paths of states, or of parts of them, that no name is for.
+local function missing_of(given, states, paths)
+  local missing = {}
+  for i, state in ipairs(states) do
+    local from = given[state:identity()]
+    if not from then missing[#missing + 1] = paths[i] end
+    for n = 1, from and from.parts and state.shape[1] or 0 do
+      if not from.parts[n] then missing[#missing + 1] = ("%s.%d"):format(paths[i], n) end
+    end
+  end
+  return missing
+end
+
 --- Module:load_weights(path, options)
 --- Gives the tensors of a module the values in a safetensors file, in several by their index
 --- (model.safetensors.index.json), in what torch.save has written (.pt, .pth, .bin), or in a directory of
@@ -51,25 +103,8 @@ function M.load_weights(module, path, options)
   path = remote.path(path)
   local file = torch.is_one(path) and torch.weights(path) or engine.weights(path)
   local by_path, states, paths = states_below(module)
-  local given, missing, unused = {}, {}, {} -- given: identity of a state -> where its value is
-  for _, name in ipairs(file:names()) do
-    local target, transpose = o.map(name)
-    local state = target and by_path[target]
-    if state then
-      local before, from = given[state:identity()], { name = name, transpose = transpose == true }
-      local function bytes(of) return engine.bytes(file:read(of.name, state, of.transpose)) end
-      if before and bytes(before) ~= bytes(from) then
-        orrery.fail(("load_weights: %s: '%s' and '%s' are both for '%s', with other values; map may leave one out")
-          :format(path, before.name, name, target))
-      end
-      given[state:identity()] = before or from
-    elseif target then
-      unused[#unused + 1] = name
-    end
-  end
-  for i, state in ipairs(states) do
-    if not given[state:identity()] then missing[#missing + 1] = paths[i] end
-  end
+  local given, unused = given_by(file, path, by_path, o.map)
+  local missing = missing_of(given, states, paths)
   if o.strict and #missing > 0 then
     orrery.fail(("load_weights: %s has no %s; map may rename what it has, strict = false leaves them as they are")
       :format(path, some(missing)))
@@ -79,7 +114,12 @@ function M.load_weights(module, path, options)
   end
   for _, state in ipairs(states) do
     local from = given[state:identity()]
-    if from then state:write(file:read(from.name, state, from.transpose)) end
+    if from and from.parts then
+      local value = weight_parts.read(file, from.parts, state)
+      if value then state:write(value) end
+    elseif from then
+      state:write(file:read(from.name, state, from.transpose))
+    end
   end
   return missing, unused
 end
@@ -116,15 +156,27 @@ local function shards_of(states, paths, most)
   return shards
 end
 
--- By a state's identity, the first name that a map has for one of its paths, and whether it is transposed there.
-local function names_by(map, by_path)
-  local name_of, names, transposed = weight_map.back(map), {}, {}
-  for path, state in any_next, by_path do
-    local name, transpose = name_of(path)
-    local id = state:identity()
-    if name and (not names[id] or name < names[id]) then names[id], transposed[id] = name, transpose end
-  end
+-- The names that a map has for a path, one or those of its parts, and for each whether it is transposed; nil for none.
+local function names_of(name_of, path, state)
+  local name, transpose = name_of(path)
+  if name then return { name }, { transpose } end
+  if #state.shape < 2 or not name_of(path .. ".1") then return nil end
+  local names, transposed = {}, {}
+  for i = 1, state.shape[1] do names[i], transposed[i] = name_of(("%s.%d"):format(path, i)) end
   return names, transposed
+end
+
+-- By a state's identity, the first of the names that a map has for its paths: {names, transposed, parts}.
+local function names_by(map, by_path)
+  local name_of, found = weight_map.back(map), {}
+  for path, state in any_next, by_path do
+    local names, transposed = names_of(name_of, path, state)
+    local id = state:identity()
+    if names and (not found[id] or names[1] < found[id].names[1]) then
+      found[id] = { names = names, transposed = transposed, parts = name_of(path) == nil }
+    end
+  end
+  return found
 end
 
 -- A copy, on every rank.
@@ -133,28 +185,34 @@ local function transposed_copy(state)
   return engine.buffer(value.shape, { init = value, dtype = value.dtype })
 end
 
+-- What a file has of a state that has these names.
+local function tensors_of(state, found)
+  if found.parts then return weight_parts.of(state, found.transposed) end
+  return { found.transposed[1] and transposed_copy(state) or state }
+end
+
 -- The states in the order of the names that a map has for them, and these.
 local function mapped(map, by_path, states, paths)
-  local names, transposed = names_by(map, by_path)
-  local by_name, list, missing = {}, {}, {}
+  local found, by_name, path_of, list, missing = names_by(map, by_path), {}, {}, {}, {}
   for i, state in ipairs(states) do
-    local name = names[state:identity()]
-    if not name then
-      missing[#missing + 1] = paths[i]
-    elseif by_name[name] then
-      orrery.fail(("save_weights: map has '%s' for '%s' and for '%s'"):format(name, paths[by_name[name]], paths[i]))
-    else
-      by_name[name], list[#list + 1] = i, name
+    local of = found[state:identity()]
+    if not of then missing[#missing + 1] = paths[i] end
+    for j, name in ipairs(of and of.names or {}) do
+      if path_of[name] then
+        orrery.fail(("save_weights: map has '%s' for '%s' and for '%s'"):format(name, path_of[name], paths[i]))
+      end
+      path_of[name], by_name[name], list[#list + 1] = paths[i], { i, j }, name
     end
   end
   if #missing > 0 then
     orrery.fail(("save_weights: map has no name for %s; add rules for them"):format(some(missing)))
   end
   table.sort(list)
-  local ordered = {}
-  for i, name in ipairs(list) do
-    local state = states[by_name[name]]
-    ordered[i] = transposed[state:identity()] and transposed_copy(state) or state
+  local tensors, ordered = {}, {}
+  for at, name in ipairs(list) do
+    local i, j = table.unpack(by_name[name])
+    tensors[i] = tensors[i] or tensors_of(states[i], found[states[i]:identity()])
+    ordered[at] = tensors[i][j]
   end
   return ordered, list
 end

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Writes a tiny BERT, T5 and ViT with random weights as Hugging Face's transformers save them, and what they compute:
+# Writes a tiny BERT, T5, ViT, Mixtral and Qwen3-MoE with random weights as Hugging Face's transformers save them, and what they compute:
 # inputs (x.npy, and of BERT and T5 y.npy) and logits.npy. Takes torch and transformers.
 import pathlib
 import shutil
@@ -44,3 +44,11 @@ make("t5", transformers.T5ForConditionalGeneration(transformers.T5Config(
 make("vit", transformers.ViTForImageClassification(transformers.ViTConfig(
     hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32, image_size=8, patch_size=4,
     num_channels=3, num_labels=5, **NO_DROPOUT)), pixel_values=torch.randn(3, 3, 8, 8))
+sizes = {"vocab_size": 31, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
+         "max_position_embeddings": 16}
+ids = torch.randint(1, 31, (3, 12))
+make("mixtral", transformers.MixtralForCausalLM(transformers.MixtralConfig(
+    intermediate_size=12, num_local_experts=4, num_experts_per_tok=2, rope_theta=1e6, **sizes)), input_ids=ids)
+make("qwen3_moe", transformers.Qwen3MoeForCausalLM(transformers.Qwen3MoeConfig(
+    head_dim=8, moe_intermediate_size=12, num_experts=6, num_experts_per_tok=3, norm_topk_prob=True, rope_theta=1e6,
+    **sizes)), input_ids=ids)

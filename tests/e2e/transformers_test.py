@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""BERT, T5 and ViT with the weights of Hugging Face's transformers compute their logits, and save what they have loaded.
+"""BERT, T5, ViT, Mixtral and Qwen3-MoE with the weights of Hugging Face's transformers compute their logits, and save what they have loaded.
 Figures by tests/data/make_transformers.py; tests/foreign/weights_back.py loads what was trained here there. Arguments:
 the build tree.
 """
@@ -13,7 +13,8 @@ from program import HERE, SOURCE, orrery
 from weights_test import floats, tensors
 
 FILES = SOURCE / "tests/data/files"
-KINDS = {"bert": "BertForMaskedLM", "t5": "T5ForConditionalGeneration", "vit": "ViTForImageClassification"}
+KINDS = {"bert": "BertForMaskedLM", "t5": "T5ForConditionalGeneration", "vit": "ViTForImageClassification",
+         "mixtral": "MixtralForCausalLM", "qwen3_moe": "Qwen3MoeForCausalLM"}
 
 
 class Transformers(unittest.TestCase):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Takes: torch safetensors numpy transformers
-"""Hugging Face's transformers load a GPT-2, LLaMA, BERT, T5 and ViT that Orrery has trained and saved, config.json with
+"""Hugging Face's transformers load a GPT-2, LLaMA, BERT, T5, ViT, Mixtral and Qwen3-MoE that Orrery has trained and saved, config.json with
 them, and compute its logits.
 
 Arguments: the build tree. It needs the packages torch and transformers, and is skipped without them.
@@ -63,6 +63,11 @@ class WeightsBack(unittest.TestCase):
 
     def test_t5(self):
         self.expect_of_files("t5", transformers.AutoModelForSeq2SeqLM, "input_ids", "decoder_input_ids")
+
+    def test_mixtures(self):
+        for name in ("mixtral", "qwen3_moe"):
+            with self.subTest(name):
+                self.expect_of_files(name, transformers.AutoModelForCausalLM, "input_ids")
 
     def test_vit(self):
         self.expect_of_files("vit", transformers.AutoModelForImageClassification, "pixel_values")

@@ -113,8 +113,11 @@ Source Finder::product(int32_t v, const std::vector<int32_t>& in) {
   const bool turned = std::count(out.begin(), out.end(), factors[at(first)]) > 0;
   const Source x = source(in[0]);
   // All matrices of experts are read in one module: what they are tells them apart.
-  linears_.push_back({weight, turned ? first : second, turned ? second : first,
-                      n == 3 ? w.name : known(v).path, {}});
+  linears_.push_back({weight,
+                      turned ? first : second,
+                      turned ? second : first,
+                      n == 3 ? w.name : known(v).path,
+                      {}});
   const size_t me = linears_.size() - 1;
   if (x.kind != Source::open) return {Source::open, {me}};
   columns_.insert(x.linears.begin(), x.linears.end());

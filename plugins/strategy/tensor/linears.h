@@ -22,7 +22,7 @@ struct Known {  // the facts about one value
 };
 
 struct Linear {
-  int32_t weight = 0;  // one matrix, or one for each expert of a mixture
+  int32_t weight = 0;           // one matrix, or one for each expert of a mixture
   int outputs = 0, inputs = 0;  // dims of the weight
   std::string path;
   std::set<int32_t> biases;

@@ -34,7 +34,7 @@ orr_expr abi_expr(const Expr& e) {
           e.outputs.data()};
 }
 
-AbiGroup::AbiGroup(const OpGroup& group, const std::vector<int32_t>& calls) {
+AbiGroup::AbiGroup(const OpGroup& group, const std::vector<int32_t>& calls, bool fused) {
   for (const Op& op : group.ops) add(op, group.types);
   for (size_t i = 0; i < group.ops.size(); ++i)
     ops_.push_back({sizeof(orr_group_op), calls.empty() ? 0 : calls[i], &members_[i].op,
@@ -44,7 +44,7 @@ AbiGroup::AbiGroup(const OpGroup& group, const std::vector<int32_t>& calls) {
             static_cast<int32_t>(group.types.size()),
             static_cast<int32_t>(group.in.size()),
             static_cast<int32_t>(group.out.size()),
-            0,
+            fused,
             ops_.data(),
             group.in.data(),
             group.out.data()};

@@ -21,8 +21,9 @@ orr_expr abi_expr(const Expr& expr);
 // A group of ops as plugins get it. REQUIRES: the group outlives this object.
 class AbiGroup {
  public:
-  // `calls`: by op, orr_group_op::call; none given: 0.
-  explicit AbiGroup(const OpGroup& group, const std::vector<int32_t>& calls = {});
+  // `calls`: by op, orr_group_op::call; none given: 0. `fused`: of a program, orr_group::fused.
+  explicit AbiGroup(const OpGroup& group, const std::vector<int32_t>& calls = {},
+                    bool fused = false);
   AbiGroup(const AbiGroup&) = delete;
   const orr_group* get() const { return &group_; }
 

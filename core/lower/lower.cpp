@@ -153,8 +153,7 @@ void fuse_ops(LocalProgram& local, const std::vector<std::string>& kernels) {
   cast_first(local);
   fuse_pointwise(local);
   fuse_products(local, kernels);
-  fuse_norms(local, kernels);
-  join_sums(local, kernels);
+  claim_groups(local, kernels, true);
   join_losses(local, kernels);
   recompute_cheap(local);
   fuse_next(local, kernels);
@@ -184,7 +183,7 @@ RankPlan lower(const LowerRequest& request) {
   merge_groups(plan.local.program);
   gather_rows(plan.local, plan.mesh, request.rank);
   write_in_known_ops(plan.local, request.kernels);
-  if (request.fuse) claim_groups(plan.local, request.kernels);
+  if (request.fuse) claim_groups(plan.local, request.kernels, false);
   if (request.fuse) fuse_ops(plan.local, request.kernels);
   if (mine.one_by_one) choose_actions(plan);
   place_values(plan);

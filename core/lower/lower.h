@@ -44,9 +44,10 @@ std::shared_ptr<const Program> rank_program(const LowerRequest& request, bool id
 
 // Writes ops of plugins in known ops where none of these plugins takes them (orrery/op.h).
 void write_in_known_ops(LocalProgram& local, const std::vector<std::string>& kernels);
-// Makes one op of each group of ops that one of these plugins claims (orrery/kernel.h).
-void claim_groups(LocalProgram& local, const std::vector<std::string>& kernels);
-// Runs the eight passes below.
+// Makes one op of each group of ops that one of these plugins claims (orrery/kernel.h). `fused`:
+// whether the passes below were before.
+void claim_groups(LocalProgram& local, const std::vector<std::string>& kernels, bool fused);
+// Runs the passes below, and claim_groups of what they made.
 void fuse_ops(LocalProgram& local, const std::vector<std::string>& kernels);
 // Puts the casts of states before all other ops.
 void cast_first(LocalProgram& local);
@@ -55,11 +56,6 @@ void cast_first(LocalProgram& local);
 void fuse_pointwise(LocalProgram& local);
 // Joins each matmul with the pointwise op that reads it, where one of these plugins takes both.
 void fuse_products(LocalProgram& local, const std::vector<std::string>& kernels);
-// Joins the gradients of each norm, where one of these plugins takes them together. Not where
-// microbatches run in a call each, which may leave the parameters' gradients for later.
-void fuse_norms(LocalProgram& local, const std::vector<std::string>& kernels);
-// Joins the sums over whole tensors of an update, where one of these plugins takes them together.
-void join_sums(LocalProgram& local, const std::vector<std::string>& kernels);
 // Joins each loss with its gradient, where one of these plugins takes both. Not where microbatches
 // run in a call each.
 void join_losses(LocalProgram& local, const std::vector<std::string>& kernels);

@@ -89,7 +89,11 @@ Op as_one(const Program& p, const std::vector<OpId>& ops,
 std::string shown_kind(const Op& op) {
   if (!op.group) return op.kind;
   std::string names;
-  for (const Op& each : op.group->ops) names += (names.empty() ? "" : " + ") + name_of(each);
+  for (size_t i = 0, alike = 0; i < op.group->ops.size(); i += alike, alike = 0) {
+    const std::string name = name_of(op.group->ops[i]);
+    while (i + alike < op.group->ops.size() && name_of(op.group->ops[i + alike]) == name) ++alike;
+    names += (i > 0 ? " + " : "") + (alike > 1 ? std::to_string(alike) + " " : "") + name;
+  }
   return names;
 }
 

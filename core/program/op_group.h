@@ -25,7 +25,7 @@ struct OpGroup {
 Op as_one(const Program& p, const std::vector<OpId>& ops,
           const std::function<bool(ValueId)>& is_read);
 
-// The kind of an op for people; of a group the names of its ops, "rmsnorm + matmul".
+// The kind of an op for people; of a group the names of its ops, "rmsnorm + matmul" or "9 sumsq".
 std::string shown_kind(const Op& op);
 
 // The row of the kind, which only lowering adds.

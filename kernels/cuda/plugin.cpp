@@ -4,6 +4,7 @@
 // probe says what is missing.
 #include <orrery/sdk/plugin.hpp>
 
+#include <orrery/sdk/joined.hpp>
 #include <vector>
 
 #include "device.h"
@@ -15,6 +16,8 @@ namespace {
 struct Kernel {
   std::unique_ptr<Prepared> prepared;
   std::vector<CUdeviceptr> in, out;  // filled by each launch
+  JoinedOp::Places places;
+  uint64_t own;  // bytes of the family's workspace
 };
 
 const Family& family_of(const orr_op& op) {
@@ -54,7 +57,7 @@ int32_t probe(void*, char* reason, uint32_t bytes) {
 
 void supports(void*, const orr_op* op, orr_support* out) {
   try {
-    ask(*op, *out);
+    ask(JoinedOp(*op).get(), *out);
   } catch (const std::exception& e) {
     *out = orr_support{};
     out->size = sizeof *out;
@@ -62,20 +65,27 @@ void supports(void*, const orr_op* op, orr_support* out) {
   }
 }
 
+uint64_t own_workspace(const orr_op& op) {
+  const Family& family = checked_family(op);
+  return family.measure ? family.measure(op) : 0;
+}
+
 orr_status* measure(void*, const orr_op* op, orr_kernel_size* out) {
   return orr::guard([&] {
-    const Family& family = checked_family(*op);
-    *out = {sizeof *out, family.measure ? family.measure(*op) : 0};
+    const JoinedOp one(*op);
+    *out = {sizeof *out, one.places().workspace(own_workspace(one.get()))};
   });
 }
 
 orr_status* prepare(void*, const orr_op* op, orr_kernel** out) {
   return orr::guard([&] {
-    const Family& family = checked_family(*op);
+    const JoinedOp one(*op);
+    const Family& family = checked_family(one.get());
     enter();
     using Addresses = std::vector<CUdeviceptr>;
     *out = reinterpret_cast<orr_kernel*>(
-        new Kernel{family.prepare(*op), Addresses(size_t(op->n_in)), Addresses(size_t(op->n_out))});
+        new Kernel{family.prepare(one.get()), Addresses(size_t(one.get().n_in)),
+                   Addresses(size_t(one.get().n_out)), one.places(), own_workspace(one.get())});
   });
 }
 
@@ -85,12 +95,24 @@ orr_status* launch(orr_kernel* opaque, orr_stream* stream, const orr_buffer* in,
                    const orr_buffer* out, const orr_buffer* workspace) {
   return orr::guard([&] {
     Kernel& kernel = *reinterpret_cast<Kernel*>(opaque);
-    for (size_t i = 0; i < kernel.in.size(); ++i) kernel.in[i] = address(in[i]);
-    for (size_t i = 0; i < kernel.out.size(); ++i) kernel.out[i] = address(out[i]);
+    const JoinedOp::Places& at = kernel.places;
+    const CUdeviceptr work = workspace ? address(*workspace) : 0;
+    for (size_t i = 0; i < kernel.in.size(); ++i) kernel.in[i] = address(in[at.in[i]]);
+    for (size_t i = 0; i < kernel.out.size(); ++i)
+      kernel.out[i] =
+          at.out[i] >= 0 ? address(out[at.out[i]]) : work + at.begin(kernel.own) + at.spare[i];
     enter();
-    kernel.prepared->launch(
-        reinterpret_cast<CUstream>(stream),
-        {kernel.in.data(), kernel.out.data(), workspace ? address(*workspace) : 0});
+    kernel.prepared->launch(reinterpret_cast<CUstream>(stream),
+                            {kernel.in.data(), kernel.out.data(), work});
+  });
+}
+
+// After the core's own fusions: what is added to a gradient is then one op.
+orr_status* claim(void*, const orr_group* program, const orr_claims* claims) {
+  return orr::guard([&] {
+    if (!program->reserved) return;
+    claim_norm_grads(*program, *claims);
+    claim_sums(*program, *claims);
   });
 }
 
@@ -103,7 +125,7 @@ const orr_kernel_api kernel_api = {sizeof(orr_kernel_api),
                                    prepare,
                                    release,
                                    launch,
-                                   nullptr};
+                                   claim};
 
 const void* get_table(void*, const char* id, uint32_t version) {
   if (version != 1) return nullptr;

@@ -2,6 +2,8 @@
 #include "table.h"
 
 #include <algorithm>
+#include <orrery/sdk/joined.hpp>
+#include <vector>
 
 #include "op.h"
 #include "owned_op.h"
@@ -10,6 +12,8 @@
 struct orr_kernel {
   reference::OwnedOp op;
   const reference::Family* family;
+  orr::JoinedOp::Places places;
+  uint64_t own;  // bytes of the family's workspace
 };
 
 namespace reference {
@@ -42,6 +46,19 @@ const Family& checked_family(const orr_op& op) {
   return f;
 }
 
+uint64_t own_workspace(const orr_op& op) {
+  const Family& f = checked_family(op);
+  return f.workspace ? f.workspace(op) : 0;
+}
+
+orr_status* claim(void*, const orr_group* program, const orr_claims* claims) {
+  return orr::guard([&] {
+    if (!program->reserved) return;
+    orr::claim_norm_grads(*program, *claims);
+    orr::claim_sums(*program, *claims);
+  });
+}
+
 int32_t probe(void*, char* reason, uint32_t bytes) {
   if (bytes) reason[0] = 0;
   return 1;
@@ -51,12 +68,13 @@ void supports(void*, const orr_op* op, orr_support* out) {
   *out = orr_support{};
   out->size = sizeof(*out);
   try {
-    const Family& f = checked_family(*op);
+    const orr::JoinedOp one(*op);
+    const Family& f = checked_family(one.get());
     out->score = 1;
     orr::copy_text(out->numerics, f.numerics);
     out->strided_in = f.strided_in;
     out->strided_out = f.strided_out;
-    out->inplace = f.inplace ? f.inplace(*op) : 0;
+    out->inplace = f.inplace ? f.inplace(one.get()) : 0;
   } catch (const std::exception& e) {
     orr::copy_text(out->reason, e.what());
   }
@@ -64,22 +82,43 @@ void supports(void*, const orr_op* op, orr_support* out) {
 
 orr_status* measure(void*, const orr_op* op, orr_kernel_size* out) {
   return orr::guard([&] {
-    const Family& f = checked_family(*op);
-    *out = {sizeof(*out), f.workspace ? f.workspace(*op) : 0};
+    const orr::JoinedOp one(*op);
+    *out = {sizeof(*out), one.places().workspace(own_workspace(one.get()))};
   });
 }
 
 orr_status* prepare(void*, const orr_op* op, orr_kernel** out) {
-  return orr::guard([&] { *out = new orr_kernel{OwnedOp(*op), &checked_family(*op)}; });
+  return orr::guard([&] {
+    const orr::JoinedOp one(*op);
+    *out = new orr_kernel{OwnedOp(one.get()), &checked_family(one.get()), one.places(),
+                          own_workspace(one.get())};
+  });
 }
 
 void release(void*, orr_kernel* kernel) { delete kernel; }
 
+// The kernel's tensors among those of the launch.
+std::vector<orr_buffer> pick(const orr_kernel& kernel, const std::vector<int32_t>& places,
+                             const orr_buffer* from, const orr_buffer* workspace) {
+  std::vector<orr_buffer> found;
+  for (size_t i = 0; i < places.size(); ++i) {
+    if (places[i] >= 0) {
+      found.push_back(from[places[i]]);
+      continue;
+    }
+    const uint64_t at = orr::JoinedOp::Places::begin(kernel.own) + kernel.places.spare[i];
+    found.push_back({workspace->memory, workspace->offset + at, workspace->bytes - at});
+  }
+  return found;
+}
+
 orr_status* launch(orr_kernel* kernel, orr_stream*, const orr_buffer* in, const orr_buffer* out,
                    const orr_buffer* workspace) {
   return orr::guard([&] {
-    kernel->family->run(
-        {kernel->op.get(), in, out, workspace ? orr::data<char>(*workspace) : nullptr});
+    const auto from = pick(*kernel, kernel->places.in, in, workspace);
+    const auto to = pick(*kernel, kernel->places.out, out, workspace);
+    kernel->family->run({kernel->op.get(), from.data(), to.data(),
+                         workspace ? orr::data<char>(*workspace) : nullptr});
   });
 }
 
@@ -92,7 +131,7 @@ const orr_kernel_api kApi = {sizeof(orr_kernel_api),
                              prepare,
                              release,
                              launch,
-                             nullptr};
+                             claim};
 
 }  // namespace
 

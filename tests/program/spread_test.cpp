@@ -190,9 +190,7 @@ TEST(RandomSteps, HaveTheSameBitsOnAnyNumberOfRanks) {
   EXPECT_GT(tally.accepted, static_cast<int>(count) / 2);
   EXPECT_GT(tally.groups, static_cast<int>(count));
   for (const OpDef* def : all_op_defs())
-    // Lowering makes the one, strategies write the other.
-    if (!names_axis(def->kind) && def->kind != std::string("norm_grad") &&
-        def->kind != std::string("unshard")) {
+    if (!names_axis(def->kind) && def->kind != std::string("unshard")) {  // strategies write it
       EXPECT_TRUE(tally.kinds.count(def->kind)) << def->kind << " never occurs";
     }
 }

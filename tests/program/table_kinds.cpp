@@ -144,13 +144,6 @@ void add_reduce(std::vector<Entry>& rows) {
     }
 }
 
-void add_reduce_each(std::vector<Entry>& rows) {
-  rows.push_back(row("reduce_each", {real({6, 4}), real({6})}, {same({}), same({})},
-                     {{"fn", std::string("sumsq")}}));
-  rows.back().gradient = rows.back().sharding = rows.back().cpu = false;
-  rows.back().refuses = "reduce_each has no derivative";
-}
-
 void add_choice(std::vector<Entry>& rows) {
   rows.push_back(row("argmax", {real({6, 5})}, {i64({6})}));
   rows.back().bad = {{{f32({})}, op("argmax"), "needs at least one dim, not f32[]"}};
@@ -192,12 +185,6 @@ void add_norms(std::vector<Entry>& rows) {
   rows.back().refuses_sum = "put the batch first";
   rows.push_back(row("norm_param_grad rms", {x, x, rstd}, {w}, rms));
   rows.back().refuses_sum = "put the batch first";
-  rows.push_back(row("norm_grad", {x, x, c, mean, rstd}, {y, w, w}));
-  rows.push_back(row("norm_grad rms", {x, x, c, rstd}, {y, w}, rms));
-  for (size_t i = rows.size() - 2; i < rows.size(); ++i) {
-    rows[i].gradient = rows[i].sharding = rows[i].cpu = false;
-    rows[i].refuses = "norm_grad has no derivative";
-  }
 }
 
 void add_attention(std::vector<Entry>& rows) {
@@ -399,9 +386,9 @@ void add_batch(std::vector<Entry>& rows) {
 
 std::vector<Entry> kind_entries() {
   std::vector<Entry> rows;
-  for (auto add : {add_matmul, add_matmul_pointwise, add_pointwise_next, add_reduce,
-                   add_reduce_each, add_choice, add_norms, add_attention, add_attention_bias,
-                   add_cross_entropy, add_index, add_shape, add_windows, add_batch})
+  for (auto add : {add_matmul, add_matmul_pointwise, add_pointwise_next, add_reduce, add_choice,
+                   add_norms, add_attention, add_attention_bias, add_cross_entropy, add_index,
+                   add_shape, add_windows, add_batch})
     add(rows);
   return rows;
 }

@@ -25,7 +25,8 @@ class Claims {
         readers_(p_.values().size()),
         maker_(p_.values().size(), kNone),
         group_(p_.ops().size(), kNone),
-        segments_(segments_of(p_, true, true)) {
+        one_by_one_(local.microbatches.one_by_one),
+        segments_(segments_of(p_, one_by_one_ || local.microbatches.idle(), one_by_one_)) {
     for (size_t i = 0; i < p_.ops().size(); ++i) {
       for (ValueId v : p_.ops()[i].in) readers_[at(v)].push_back(static_cast<OpId>(i));
       for (ValueId v : p_.ops()[i].out) maker_[at(v)] = static_cast<OpId>(i);
@@ -36,9 +37,9 @@ class Claims {
     }
   }
 
-  void run() {
+  void run(bool fused) {
     const OpGroup all = whole();
-    const AbiGroup program(all, calls());
+    const AbiGroup program(all, calls(), fused);
     for (const std::string& name : names_) {
       const orr_kernel_api& api = Registry::get().kernel(name);
       const orr_claims claims = {sizeof claims, this, take};
@@ -54,7 +55,11 @@ class Claims {
   // All ops, and the values as they are numbered in the program.
   OpGroup whole() const {
     OpGroup all{p_.ops(), {}, {}, {}};
-    for (const Value& v : p_.values()) all.types.push_back(v.type);
+    for (size_t v = 0; v < p_.values().size(); ++v) {
+      all.types.push_back(p_.values()[v].type);
+      if (maker_[v] == kNone) all.in.push_back(static_cast<ValueId>(v));
+      if (pinned_[v]) all.out.push_back(static_cast<ValueId>(v));
+    }
     return all;
   }
 
@@ -75,11 +80,13 @@ class Claims {
 
   bool is_one(const std::vector<OpId>& ops) {
     if (ops.size() < 2 || !may_be_one(ops)) return false;
+    const OpId slot = slot_of(ops);
+    if (slot == kNone) return false;
     const Op one = as_one(p_, ops, [&](ValueId v) { return is_read_elsewhere(v, ops); });
     if (one.out.empty() || !is_taken(one, ops)) return false;
     for (OpId id : ops) group_[at(id)] = static_cast<int32_t>(taken_.size());
     taken_.push_back(one);
-    last_.push_back(ops.back());
+    slot_.push_back(slot);
     return true;
   }
 
@@ -93,43 +100,49 @@ class Claims {
           op.stage != p_.ops()[at(ops[0])].stage || op.phase != p_.ops()[at(ops[0])].phase)
         return false;
     }
-    return can_stand_last(ops);
-  }
-
-  // Whether the group can take the place of its last op without moving any other: what it reads is
-  // made before, and what reads it, or a sum over ranks of it, comes behind. So exchanges keep the
-  // order, which is the same on all ranks.
-  bool can_stand_last(const std::vector<OpId>& ops) const {
-    const auto is_member = [&](OpId id) { return std::binary_search(ops.begin(), ops.end(), id); };
-    const auto is_behind = [&](OpId id) { return is_member(id) || place(id) > ops.back(); };
-    for (OpId id : ops) {
-      for (ValueId v : p_.ops()[at(id)].in)
-        if (const OpId maker = maker_[at(v)];
-            maker != kNone && !is_member(maker) && place(maker) > ops.back())
-          return false;
-      for (ValueId v : p_.ops()[at(id)].out) {
-        const auto waits = waits_.find(v);
-        if (!std::all_of(readers_[at(v)].begin(), readers_[at(v)].end(), is_behind) ||
-            (waits != waits_.end() &&
-             !std::all_of(waits->second.begin(), waits->second.end(),
-                          [&](OpId reader) { return place(reader) > ops.back(); })))
-          return false;
-      }
-    }
     return true;
   }
 
-  // Where the op will stand: where it does, or where the last of its group does.
+  // The first of the ops in whose place the group can stand without moving any other, or kNone.
+  OpId slot_of(const std::vector<OpId>& ops) const {
+    OpId first = ops.front();  // behind which all is made that it reads
+    for (OpId id : ops)
+      for (ValueId v : p_.ops()[at(id)].in)
+        if (const OpId maker = maker_[at(v)]; maker != kNone && !is_among(maker, ops))
+          first = std::max(first, place(maker));
+    const auto slot = std::lower_bound(ops.begin(), ops.end(), first);
+    return slot != ops.end() && is_read_behind(*slot, ops) ? *slot : kNone;
+  }
+
+  // Whether what reads the group, or a sum over ranks of what it makes, comes behind that op. So
+  // exchanges keep the order, which is the same on all ranks.
+  bool is_read_behind(OpId slot, const std::vector<OpId>& ops) const {
+    const auto is_behind = [&](OpId id) { return place(id) > slot; };
+    const auto fits = [&](OpId id) { return is_among(id, ops) || is_behind(id); };
+    for (OpId id : ops)
+      for (ValueId v : p_.ops()[at(id)].out) {
+        const auto waits = waits_.find(v);
+        if (!std::all_of(readers_[at(v)].begin(), readers_[at(v)].end(), fits) ||
+            (waits != waits_.end() &&
+             !std::all_of(waits->second.begin(), waits->second.end(), is_behind)))
+          return false;
+      }
+    return true;
+  }
+
+  static bool is_among(OpId id, const std::vector<OpId>& ops) {
+    return std::binary_search(ops.begin(), ops.end(), id);
+  }
+
+  // Where the op will stand: where it does, or where its group will.
   OpId place(OpId id) const {
     const int32_t group = group_[at(id)];
-    return group == kNone ? id : last_[at(group)];
+    return group == kNone ? id : slot_[at(group)];
   }
 
   bool is_read_elsewhere(ValueId v, const std::vector<OpId>& ops) const {
-    return pinned_[at(v)] ||
-           std::any_of(readers_[at(v)].begin(), readers_[at(v)].end(), [&](OpId reader) {
-             return !std::binary_search(ops.begin(), ops.end(), reader);
-           });
+    return pinned_[at(v)] || std::any_of(readers_[at(v)].begin(), readers_[at(v)].end(),
+                                         [&](OpId reader) { return !is_among(reader, ops); });
   }
 
   bool is_taken(const Op& one, const std::vector<OpId>& ops) const {
@@ -146,7 +159,7 @@ class Claims {
       const int32_t group = group_[i];
       if (group == kNone)
         p_.append(std::move(ops[i]));
-      else if (last_[at(group)] == static_cast<OpId>(i))
+      else if (slot_[at(group)] == static_cast<OpId>(i))
         p_.append(std::move(taken_[at(group)]));
     }
   }
@@ -159,17 +172,18 @@ class Claims {
   std::vector<OpId> maker_;                     // by value; of a sum over ranks that of its summand
   std::map<ValueId, std::vector<OpId>> waits_;  // by summand: what reads the sum over ranks
   std::vector<int32_t> group_;                  // by op: the group that it is in
-  std::vector<Segment> segments_;               // by op
-  std::vector<Op> taken_;                       // by group
-  std::vector<OpId> last_;                      // by group: its last op
+  bool one_by_one_;
+  std::vector<Segment> segments_;  // by op
+  std::vector<Op> taken_;          // by group
+  std::vector<OpId> slot_;         // by group: the op in whose place it will stand
 };
 
 }  // namespace
 
-void claim_groups(LocalProgram& local, const std::vector<std::string>& kernels) {
+void claim_groups(LocalProgram& local, const std::vector<std::string>& kernels, bool fused) {
   if (std::any_of(kernels.begin(), kernels.end(),
                   [](const std::string& name) { return Registry::get().kernel(name).claim; }))
-    Claims(local, kernels).run();
+    Claims(local, kernels).run(fused);
 }
 
 }  // namespace orrery

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// layernorm and rmsnorm over the last dim, with their gradients. norm_grad: the gradients of input
-// and parameters at once; lowering makes it (lower/kernels/fuse_norms.cpp).
+// layernorm and rmsnorm over the last dim, with their gradients.
 #include <numeric>
 #include <stdexcept>
 
@@ -39,13 +38,6 @@ std::vector<Type> infer_param_grad(const OpArgs& args) {
   return {w, w};
 }
 
-std::vector<Type> infer_both_grads(const OpArgs& args) {
-  const Type& dy = args.in[0];
-  Type w{sum_dtype(args.attrs, dy.dtype), {dy.dims.back()}};
-  if (attr_int(args.attrs, "rms", 0)) return {dy, w};
-  return {dy, w, w};
-}
-
 Sharding sharding(const OpArgs& args, const std::vector<Type>& out) {
   return row_sharding(args, out, args.in[0].dims.size(), 1);
 }
@@ -68,11 +60,6 @@ Sharding param_sharding(const OpArgs& args, const std::vector<Type>& out) {
   Sharding s = sharding(args, out);
   for (auto& f : s.out) f.assign(f.size(), kNone);
   return s;
-}
-
-// Lowering has cut the rows before.
-Sharding uncut(const OpArgs& args, const std::vector<Type>& out) {
-  return row_sharding(args, out, ORR_MAX_RANK + 1, 0);
 }
 
 // -- gradients ------------------------------------------------------------------------------------
@@ -182,12 +169,7 @@ KernelForm form(const Op& op, const std::vector<Strided>& in, const std::vector<
   if (k == "rmsnorm") return contiguous_form(in, out, "rfrf");
   if (k == "layernorm_grad") return contiguous_form(in, out, "rrfffr");
   if (k == "rmsnorm_grad") return contiguous_form(in, out, "rrffr");
-  if (k == "norm_param_grad") return contiguous_form(in, out, in.size() == 4 ? "rrffff" : "rrff");
-  const bool rms = attr_int(op.attrs, "rms", 0) != 0;
-  std::string shape = rms ? "rrff" : "rrfff";
-  if (in.size() > shape.size()) shape += 'r';
-  shape += 'r' + std::string(out.size() - 1, 'f');
-  return contiguous_form(in, out, shape.c_str());
+  return contiguous_form(in, out, in.size() == 4 ? "rrffff" : "rrff");  // norm_param_grad
 }
 
 Cost cost(const OpArgs& args, const std::vector<Type>& out) {
@@ -207,6 +189,5 @@ extern const OpDef rmsnorm_grad_op{"rmsnorm_grad", infer_grad, grad_sharding,
                                    grad_gradient,  cost,       form};
 extern const OpDef norm_param_grad_op{
     "norm_param_grad", infer_param_grad, param_sharding, param_gradient, cost, form};
-extern const OpDef norm_grad_op{"norm_grad", infer_both_grads, uncut, nullptr, cost, form};
 
 }  // namespace orrery

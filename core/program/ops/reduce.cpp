@@ -3,9 +3,6 @@
 // reduce: text "fn" (sum, sumsq, max, min) over neighbouring dims [int "begin", int "end"), which
 // are dropped from the result. Several runs of dims are several reduces (build::reduce).
 //
-// reduce_each: the sums of several tensors, each over all its dims. Lowering makes it
-// (lower/kernels/join_sums.cpp).
-//
 // int "dtype" of sums: what they are stored in.
 #include <stdexcept>
 
@@ -83,26 +80,8 @@ void gradient(Gradient& g, const Op& op) {
   g.add(x, p.pointwise(ORR_FN_SELECT, {hit, share, Operand::number(0)}));
 }
 
-std::vector<Type> infer_each(const OpArgs& args) {
-  std::vector<Type> out;
-  for (const Type& x : args.in) out.push_back({sum_dtype(args.attrs, x.dtype), {}});
-  return out;
-}
-
-// Lowering has cut the tensors before.
-Sharding uncut(const OpArgs& args, const std::vector<Type>& out) {
-  return row_sharding(args, out, ORR_MAX_RANK + 1, 0);
-}
-
-KernelForm form_each(const Op&, const std::vector<Strided>& in, const std::vector<Strided>& out) {
-  KernelForm f = contiguous_form(in, out, std::string(in.size() + out.size(), 'f').c_str());
-  for (Strided& y : f.out) y.dims.clear(), y.strides.clear();
-  return f;
-}
-
 }  // namespace
 
 extern const OpDef reduce_op{"reduce", infer, sharding, gradient, touch_cost, form};
-extern const OpDef reduce_each_op{"reduce_each", infer_each, uncut, nullptr, touch_cost, form_each};
 
 }  // namespace orrery

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// For kernel plugins that compute several ops as one (kernel.h, claim): groups that many kernels
+// like. A plugin names those of them that it has kernels for:
+//
+//   orr_status* claim(void*, const orr_group* program, const orr_claims* claims) {
+//     return orr::guard([&] { if (program->fused) orr::claim_norm_grads(*program, *claims); });
+//   }
+//
+// sdk/joined.hpp makes of such a group the one op that its kernel computes.
+#pragma once
+
+#include <orrery/kernel.h>
+#include <orrery/ops.h>
+
+#include <algorithm>
+#include <optional>
+#include <orrery/sdk/plugin.hpp>
+#include <vector>
+
+namespace orr {
+
+// The ops of a program or group, with who makes and who reads its values.
+class Readers {
+ public:
+  explicit Readers(const orr_group& ops)
+      : ops_(ops),
+        maker_(size_t(ops.n_values), -1),
+        outside_(size_t(ops.n_values)),
+        of_(size_t(ops.n_values)) {
+    for (int32_t i = 0; i < ops.n_ops; ++i) {
+      for (int32_t v : in(i)) of_[size_t(v)].push_back(i);
+      for (int32_t j = 0; j < ops.ops[i].op->n_out; ++j) maker_[size_t(ops.ops[i].out[j])] = i;
+    }
+    for (int32_t k = 0; k < ops.n_out; ++k) outside_[size_t(ops.out[k])] = true;
+  }
+
+  int32_t size() const { return ops_.n_ops; }
+  const orr_group_op& at(int32_t i) const { return ops_.ops[i]; }
+  const orr_op& op(int32_t i) const { return *ops_.ops[i].op; }
+  std::vector<int32_t> in(int32_t i) const { return {at(i).in, at(i).in + op(i).n_in}; }
+  int32_t maker(int32_t value) const { return maker_[size_t(value)]; }  // -1: none of these ops
+  const std::vector<int32_t>& of(int32_t value) const { return of_[size_t(value)]; }
+  // Whether only op i reads it.
+  bool is_only_for(int32_t value, int32_t i) const {
+    return !outside_[size_t(value)] && of(value).size() == 1 && of(value)[0] == i;
+  }
+
+ private:
+  orr_group ops_;
+  std::vector<int32_t> maker_;
+  std::vector<char> outside_;  // by value: something else reads it, too
+  std::vector<std::vector<int32_t>> of_;
+};
+
+inline bool is_kind(const orr_op& op, std::string_view kind) { return op.kind == kind; }
+
+inline bool same_type(const orr_tensor& a, const orr_tensor& b) {
+  return a.dtype == b.dtype && a.rank == b.rank && std::equal(a.dims, a.dims + a.rank, b.dims);
+}
+
+// Whether two ops add their samples over the same leaves (ops.h, LEAVES), to the same dtype.
+inline bool same_leaves(const orr_op& a, const orr_op& b) {
+  const auto same = [&](const char* name) {
+    return bool(attr(a, name)) == bool(attr(b, name)) &&
+           attr_int(a, name, 0) == attr_int(b, name, 0);
+  };
+  return same("leaf_lo") && same("leaf_n") && same("leaf_total") && same("dtype");
+}
+
+// -- the gradients of a norm ----------------------------------------------------------------------
+
+// The places of the ops that norm_grad (ops.h) stands for. `adder` adds another gradient to that
+// of the input, `summer` sums what is stored over its rows, as a bias's gradient does; -1: none.
+struct NormGrads {
+  int32_t input, params, adder = -1, summer = -1;
+
+  std::vector<int32_t> all() const {
+    std::vector<int32_t> found = {input, params};
+    for (int32_t i : {adder, summer})
+      if (i >= 0) found.push_back(i);
+    std::sort(found.begin(), found.end());
+    return found;
+  }
+};
+
+// The later op that makes the gradients of the parameters, of the rows of op i; or -1.
+inline int32_t norm_params_of(const Readers& ops, int32_t i) {
+  std::vector<int32_t> rows = ops.in(i);
+  rows.erase(rows.begin() + 2);  // the weight
+  for (int32_t j : ops.of(rows[1]))
+    if (j > i && is_kind(ops.op(j), "norm_param_grad") && ops.in(j) == rows &&
+        ops.at(j).call == ops.at(i).call)
+      return j;
+  return -1;
+}
+
+// The op that adds something to the result of op i, and does nothing else; or -1.
+inline int32_t adder_of(const Readers& ops, int32_t i) {
+  const int32_t dx = ops.at(i).out[0];
+  if (ops.of(dx).empty() || !ops.is_only_for(dx, ops.of(dx)[0])) return -1;
+  const int32_t j = ops.of(dx)[0];
+  const orr_op& op = ops.op(j);
+  if (!is_kind(op, "pointwise") || op.n_in != 2 || op.n_out != 1 || op.expr->n_instrs != 3)
+    return -1;
+  const orr_instr& last = op.expr->instrs[2];
+  const int32_t other = ops.in(j)[0] == dx;  // which input
+  const bool fits = last.fn == ORR_FN_ADD && last.a != last.b &&
+                    same_type(op.in[other], op.out[0]) && same_type(op.out[0], ops.op(i).out[0]) &&
+                    ops.at(j).call == ops.at(i).call;
+  return fits && ops.maker(ops.in(j)[size_t(other)]) < i ? j : -1;
+}
+
+// The op that sums the value over its rows, with the leaves of `params`; or -1.
+inline int32_t summer_of(const Readers& ops, int32_t value, int32_t params) {
+  const orr_op& like = ops.op(params);
+  for (int32_t j : ops.of(value))
+    if (const orr_op& op = ops.op(j); is_kind(op, "reduce") && attr_text(op, "fn", "") == "sum" &&
+                                      attr_int(op, "begin", 0) == 0 && same_leaves(op, like) &&
+                                      same_type(op.out[0], like.out[0]) &&
+                                      ops.at(j).call == ops.at(params).call)
+      return j;
+  return -1;
+}
+
+// If op i is the gradient of a norm's input, the ops that can be one with it.
+inline std::optional<NormGrads> norm_grads_of(const Readers& ops, int32_t i) {
+  if (!is_kind(ops.op(i), "layernorm_grad") && !is_kind(ops.op(i), "rmsnorm_grad")) return {};
+  NormGrads found{i, norm_params_of(ops, i)};
+  if (found.params < 0) return {};
+  found.adder = adder_of(ops, i);
+  found.summer = summer_of(ops, ops.at(found.adder < 0 ? i : found.adder).out[0], found.params);
+  return found;
+}
+
+inline void take(const orr_claims& claims, const std::vector<int32_t>& ops) {
+  claims.take(claims.arg, ops.data(), int32_t(ops.size()));
+}
+
+// Claims the gradients of every norm. Such a kernel reads the rows once.
+inline void claim_norm_grads(const orr_group& program, const orr_claims& claims) {
+  const Readers ops(program);
+  for (int32_t i = 0; i < ops.size(); ++i)
+    if (const auto found = norm_grads_of(ops, i)) take(claims, found->all());
+}
+
+// -- sums -----------------------------------------------------------------------------------------
+
+// Whether the op sums all elements of a real tensor, which are no samples, to their dtype or f32.
+inline bool is_whole_sum(const orr_op& op) {
+  if (!is_kind(op, "reduce") || !attr_text(op, "fn", "").starts_with("sum") || attr(op, "leaf_n"))
+    return false;
+  const int32_t from = op.in[0].dtype, to = op.out[0].dtype;
+  return op.out[0].rank == 0 && from >= ORR_F32 && from <= ORR_F16 && (from == to || to == ORR_F32);
+}
+
+// The whole sums from op `first` on that it can be one op with, itself included: those of one kind
+// and dtype whose tensors are known where it is.
+inline std::vector<int32_t> whole_sums_of(const Readers& ops, int32_t first) {
+  const orr_op& like = ops.op(first);
+  std::vector<int32_t> found;
+  for (int32_t i = first; i < ops.size(); ++i)
+    if (const orr_op& op = ops.op(i); is_whole_sum(op) && op.in[0].dtype == like.in[0].dtype &&
+                                      op.out[0].dtype == like.out[0].dtype &&
+                                      attr_text(op, "fn", "") == attr_text(like, "fn", "") &&
+                                      ops.at(i).call == ops.at(first).call &&
+                                      ops.maker(ops.at(i).in[0]) < first)
+      found.push_back(i);
+  return found;
+}
+
+// Claims sums over whole tensors, such as the squares of all gradients, several at a time.
+inline void claim_sums(const orr_group& program, const orr_claims& claims) {
+  const Readers ops(program);
+  std::vector<char> named(size_t(ops.size()));
+  for (int32_t i = 0; i < ops.size(); ++i) {
+    if (named[size_t(i)] || !is_whole_sum(ops.op(i))) continue;
+    const std::vector<int32_t> sums = whole_sums_of(ops, i);
+    if (sums.size() < 2) continue;
+    take(claims, sums);
+    for (int32_t j : sums) named[size_t(j)] = true;
+  }
+}
+
+}  // namespace orr

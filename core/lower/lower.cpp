@@ -153,10 +153,9 @@ void fuse_ops(LocalProgram& local, const std::vector<std::string>& kernels) {
   cast_first(local);
   fuse_pointwise(local);
   fuse_products(local, kernels);
-  claim_groups(local, kernels, true);
   join_losses(local, kernels);
   recompute_cheap(local);
-  fuse_next(local, kernels);
+  claim_groups(local, kernels, true);
 }
 
 RankPlan lower(const LowerRequest& request) {

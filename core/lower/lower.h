@@ -62,9 +62,6 @@ void join_losses(LocalProgram& local, const std::vector<std::string>& kernels);
 // Drops values that pointwise ops store for others, where these can compute them from as little.
 // Not where microbatches run in a call each.
 void recompute_cheap(LocalProgram& local);
-// Joins each pointwise op with a norm that reads it, or a sum over its rows, where one of these
-// plugins takes both. Not where microbatches run in a call each.
-void fuse_next(LocalProgram& local, const std::vector<std::string>& kernels);
 // Gives every value a storage and a place in it, and makes a launch of every op.
 void place_values(RankPlan& plan);
 // Puts totals into buckets; `dealt` as in localize.

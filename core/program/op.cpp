@@ -19,7 +19,7 @@ extern const OpDef pointwise_op, matmul_op, matmul_pointwise_op, reduce_op, argm
     transpose_op, split_op, concat_op, batch_mean_op, total_op, stop_gradient_op, user_gradient_op,
     all_reduce_op, all_gather_op, reduce_scatter_op, broadcast_op, send_op, recv_op, all_to_all_op,
     permute_op, vary_op, coordinate_op, unshard_op, batch_sum_op, batch_gather_op, batch_slice_op,
-    sample_index_op, sample_exchange_op, windows_op, fold_op, microbatch_sum_op, pointwise_next_op;
+    sample_index_op, sample_exchange_op, windows_op, fold_op, microbatch_sum_op;
 
 const std::vector<const OpDef*>& all_op_defs() {
   // clang-format off
@@ -36,7 +36,7 @@ const std::vector<const OpDef*>& all_op_defs() {
       &recv_op,               &all_to_all_op,         &permute_op,            &vary_op,
       &coordinate_op,         &batch_sum_op,          &batch_gather_op,       &batch_slice_op,
       &sample_index_op,       &sample_exchange_op,    &windows_op,            &fold_op,
-      &microbatch_sum_op,     &pointwise_next_op,     &unshard_op};
+      &microbatch_sum_op,     &unshard_op};
   // clang-format on
   return defs;
 }

@@ -53,8 +53,11 @@ Cost cost(const OpArgs& args, const std::vector<Type>& out) {
   return sum;
 }
 
+// Inputs have the strides that they have: the kernel says which it takes.
 KernelForm form(const Op&, const std::vector<Strided>& in, const std::vector<Strided>& out) {
-  return contiguous_form(in, out);
+  KernelForm f = contiguous_form(in, out);
+  f.in = in, f.copy.clear();
+  return f;
 }
 
 }  // namespace

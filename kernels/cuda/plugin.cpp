@@ -57,7 +57,9 @@ int32_t probe(void*, char* reason, uint32_t bytes) {
 
 void supports(void*, const orr_op* op, orr_support* out) {
   try {
-    ask(JoinedOp(*op).get(), *out);
+    const JoinedOp one(*op);
+    ask(one.get(), *out);
+    one.answer(*out);
   } catch (const std::exception& e) {
     *out = orr_support{};
     out->size = sizeof *out;
@@ -110,9 +112,10 @@ orr_status* launch(orr_kernel* opaque, orr_stream* stream, const orr_buffer* in,
 // After the core's own fusions: what is added to a gradient is then one op.
 orr_status* claim(void*, const orr_group* program, const orr_claims* claims) {
   return orr::guard([&] {
-    if (!program->reserved) return;
+    if (!program->fused) return;
     claim_norm_grads(*program, *claims);
     claim_sums(*program, *claims);
+    claim_rows_next(*program, *claims);
   });
 }
 

@@ -53,9 +53,10 @@ uint64_t own_workspace(const orr_op& op) {
 
 orr_status* claim(void*, const orr_group* program, const orr_claims* claims) {
   return orr::guard([&] {
-    if (!program->reserved) return;
+    if (!program->fused) return;
     orr::claim_norm_grads(*program, *claims);
     orr::claim_sums(*program, *claims);
+    orr::claim_rows_next(*program, *claims);
   });
 }
 
@@ -75,7 +76,10 @@ void supports(void*, const orr_op* op, orr_support* out) {
     out->strided_in = f.strided_in;
     out->strided_out = f.strided_out;
     out->inplace = f.inplace ? f.inplace(one.get()) : 0;
+    one.answer(*out);
   } catch (const std::exception& e) {
+    *out = orr_support{};
+    out->size = sizeof(*out);
     orr::copy_text(out->reason, e.what());
   }
 }

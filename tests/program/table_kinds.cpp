@@ -89,33 +89,6 @@ void add_matmul_pointwise(std::vector<Entry>& rows) {
   }
 }
 
-// x * y of inputs 0 and 1, and the op `next` of it and of the inputs behind them.
-Build product_and(const std::string& next, Attrs attrs) {
-  attrs.set("next", next);
-  return [=](Program& p, const Ids& in) {
-    Op op;
-    op.kind = "pointwise_next", op.in = in, op.attrs = attrs;
-    const int32_t dtype = p.type(in[0]).dtype, x = op.expr.push(ORR_FN_INPUT, dtype, 0);
-    op.expr.outputs = {op.expr.push(ORR_FN_MUL, dtype, x, op.expr.push(ORR_FN_INPUT, dtype, 1))};
-    p.append(op);
-    return p.ops().back().out;
-  };
-}
-
-void add_pointwise_next(std::vector<Entry>& rows) {
-  const In x = real({6, 3, 4}), c = real({4});
-  const Type y = same({6, 3, 4}), r = same({6, 3});
-  const Attrs sum{{"fn", std::string("sum")}, {"begin", int64_t{0}}, {"end", int64_t{2}}};
-  rows.push_back(row("pointwise_next reduce", {x, c}, {y, same({4})}, product_and("reduce", sum)));
-  rows.push_back(row("pointwise_next layernorm", {x, x, c, c}, {y, y, r, r},
-                     product_and("layernorm", {{"eps", 1e-3}})));
-  for (size_t i = rows.size() - 2; i < rows.size(); ++i) {
-    rows[i].gradient = rows[i].sharding = rows[i].cpu = false;
-    rows[i].refuses = "pointwise_next has no derivative";
-    rows[i].bad = {{{f32({6, 4})}, op("pointwise_next"), "is made of two ops"}};
-  }
-}
-
 void add_reduce(std::vector<Entry>& rows) {
   struct Range {
     int64_t begin, end;
@@ -386,9 +359,9 @@ void add_batch(std::vector<Entry>& rows) {
 
 std::vector<Entry> kind_entries() {
   std::vector<Entry> rows;
-  for (auto add : {add_matmul, add_matmul_pointwise, add_pointwise_next, add_reduce, add_choice,
-                   add_norms, add_attention, add_attention_bias, add_cross_entropy, add_index,
-                   add_shape, add_windows, add_batch})
+  for (auto add :
+       {add_matmul, add_matmul_pointwise, add_reduce, add_choice, add_norms, add_attention,
+        add_attention_bias, add_cross_entropy, add_index, add_shape, add_windows, add_batch})
     add(rows);
   return rows;
 }

@@ -71,7 +71,7 @@ typedef struct orr_op {
   const orr_tensor* in;  /* n_in of them, in the order of ops.h */
   const orr_tensor* out; /* n_out */
   const orr_attr* attrs;
-  const orr_expr* expr;   /* pointwise, matmul_pointwise, pointwise_next; else NULL */
+  const orr_expr* expr;   /* pointwise, matmul_pointwise; else NULL */
   const char* where;      /* module path and Lua line, for messages */
   const orr_group* group; /* of the kind "group": what it stands for; else NULL */
 } orr_op;
@@ -93,18 +93,21 @@ struct orr_group {
   uint32_t size;
   int32_t n_ops, n_values;
   int32_t n_in, n_out;
-  int32_t reserved; /* 0 */
+  int32_t fused; /* of a program: 1 the second time that `claim` is shown it; else 0 */
   const orr_group_op* ops;
-  const int32_t* in;  /* the values that an op of the kind "group" has as inputs, in their order */
+  const int32_t* in;  /* the values that an op of the kind "group" has as inputs, in their order,
+                         where they may have strides; of a program those that no op makes */
   const int32_t* out; /* those that it has as outputs; other values exist in the kernel alone, which
-                         need not store them */
+                         need not store them; of a program those that others than ops read, such as
+                         states, results and sums over ranks */
 };
 
 /* What `claim` calls for each group that it names: `ops` are the places of its ops in the program,
  * rising. Returns 1 if the group becomes one op, else 0. It does if `supports` takes that op with a
  * score of at least that of each of its ops alone; if its ops have one number `call`, none is an
- * exchange or in an earlier group, and no other op between the first and the last of them reads
- * what they make. */
+ * exchange or in an earlier group, or reads a sum over the batch that another of them makes; and if
+ * the group can run in the place of one of its ops: what it reads is made before that, and what it
+ * makes is read behind. */
 typedef struct orr_claims {
   uint32_t size;
   void* arg;
@@ -171,7 +174,8 @@ typedef struct orr_kernel_api {
 
   /* Names groups of the program's ops that the plugin computes as one op each, with the bits that
    * they have alone, or with numerics of another name. Pure: the same groups for the same program.
-   * Is asked for each program of a rank, after it has been cut and before other ops are fused. May
+   * Is asked twice for each program of a rank, after it has been cut: before other ops are fused,
+   * and when pointwise ops have become one, and one with the product that they read (`fused`). May
    * be NULL. [main thread, and threads that plan] */
   orr_status* (*claim)(void* self, const orr_group* program, const orr_claims* claims);
 } orr_kernel_api;

@@ -62,14 +62,13 @@
  *                   rows [R,C] of its last dim. Text "next" says which: "reduce", which is "sum"
  *                   over the rows (C > 1; z is s[C]), "layernorm" or "rmsnorm". w... and z... are
  *                   its other inputs and its outputs, and like y... contiguous. Attributes and bits
- *                   are those of the two ops. If no kernel has as high a score for it as for each
- *                   of them, two ops are run.
+ *                   are those of the two ops. Several ops: the core asks for a group (kernel.h,
+ *                   claim), and orrery/sdk/joined.hpp makes this op of it.
  * reduce            x[O,K,I] -> y[O,I]; text "fn": "sum", "sumsq" (sum of x*x), "max",
  *                   "min". Leaves over K (sum, O = 1). I = 1: row sums, else column sums. NaN wins
  *                   in max and min. O = 1, I = 1, K in the tens of millions is common.
  * reduce_each       x[K], ... -> y, ...: the reduce of each input alone, over all its elements,
- *                   to a scalar; text "fn": "sum" or "sumsq". If no kernel has as high
- *                   a score for it as for reduce, reduces are run.
+ *                   to a scalar; text "fn": "sum" or "sumsq". Several ops: as pointwise_next.
  * argmax            x[R,C] -> i64 y[R]: the first of the largest.
  * topk              x[R,C] -> values[R,k], i64 indices[R,k]; int "k"; descending, ties by index.
  * softmax           x[R,C] -> y[R,C]: e = exp(x - max), y = e * (1 / row sum of e).
@@ -89,8 +88,7 @@
  *                   norm_param_grad of the same tensors at once, with their attributes and bits.
  *                   With r the first output is dx + r, where dx is rounded before. s is the reduce
  *                   "sum" of the first output over its rows. With int "rms" = 1 there is no mean
- *                   and no db, and the first op is rmsnorm_grad. If no kernel has as high a score
- *                   for it as for the ops that it stands for, these are run.
+ *                   and no db, and the first op is rmsnorm_grad. Several ops: as pointwise_next.
  * attention         q[B,H,T,D], k[B,H,S,D], v[B,H,S,D] -> o[B,H,T,D], f32 lse[B,H,T]; real "scale",
  *                   int "causal" (key s is seen by query t iff s - S <= t - T). Strides are free
  *                   but for the last, which is 1. T x S is never stored. lse = max + log(sum exp).

@@ -96,6 +96,9 @@ class Claims {
       if (ops[i] < 0 || ops[i] >= count || (i > 0 && ops[i] <= ops[i - 1])) return false;
       const Op& op = p_.ops()[at(ops[i])];
       if (group_[at(ops[i])] != kNone || names_axis(op.kind) || op.comm) return false;
+      for (ValueId v : op.in)
+        if (p_.value(v).batch() == Batch::partial && is_among(maker_[at(v)], ops))
+          return false;  // is a sum only after its exchange
       if (segments_[at(ops[i])] != segments_[at(ops[0])] ||
           op.stage != p_.ops()[at(ops[0])].stage || op.phase != p_.ops()[at(ops[0])].phase)
         return false;

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // pointwise: one scalar expression for every element, with broadcasting from the right.
-//
-// pointwise_next: a pointwise op and a norm of its output 0, or the sum over that one's rows; text
-// "next" is the kind of the latter, whose other inputs come last. Lowering makes it
-// (lower/kernels/fuse_next.cpp).
 #include <algorithm>
 #include <stdexcept>
 
@@ -325,52 +321,8 @@ std::vector<Way> options(const OnParts& s, const Op& op, const std::vector<Place
 
 constexpr PartsRule kParts{.options = options, .fit = fit_dims};
 
-// How many inputs an expression has.
-size_t inputs_of(const Expr& e) {
-  size_t n = 0;
-  for (const orr_instr& i : e.instrs)
-    if (i.fn == ORR_FN_INPUT) n = std::max(n, static_cast<size_t>(i.a) + 1);
-  return n;
-}
-
-std::vector<Type> infer_next(const OpArgs& args) {
-  const std::string next = attr_text(args.attrs, "next", "");
-  if (next.empty() || args.in.size() < inputs_of(args.expr))
-    throw std::invalid_argument("is made of two ops when a step is lowered");
-  const auto others = args.in.begin() + static_cast<long>(inputs_of(args.expr));
-  std::vector<Type> out = infer({args.kind, args.attrs, args.expr, {args.in.begin(), others}});
-  OpArgs second{next, args.attrs, args.expr, {out[0]}};
-  second.in.insert(second.in.end(), others, args.in.end());
-  for (const Type& t : op_def(next).infer(second)) out.push_back(t);
-  return out;
-}
-
-// Lowering has cut the tensors before.
-Sharding uncut(const OpArgs& args, const std::vector<Type>& out) {
-  return row_sharding(args, out, ORR_MAX_RANK + 1, 0);
-}
-
-// The dims of the rows stay as they are, so that every broadcasting can be said. All that the
-// second op reads or writes is contiguous.
-KernelForm form_next(const Op& op, const std::vector<Strided>& in,
-                     const std::vector<Strided>& out) {
-  const Dims& dims = out[0].dims;
-  const size_t n_in = inputs_of(op.expr), n_out = op.expr.outputs.size();
-  KernelForm f;
-  for (size_t i = 0; i < in.size(); ++i) {
-    f.in.push_back(i < n_in ? Strided{in[i].dtype, dims, strides_in(in[i], dims)} : in[i]);
-    if (i >= n_in && !in[i].is_contiguous()) f.copy.push_back(static_cast<int>(i));
-  }
-  for (size_t j = 0; j < out.size(); ++j) {
-    f.out.push_back(j < n_out ? out[j] : out[j].dims == dims ? as_rows(out[j]) : as_flat(out[j]));
-    f.out_ok = f.out_ok && out[j].is_contiguous();
-  }
-  return f;
-}
-
 }  // namespace
 
 extern const OpDef pointwise_op{"pointwise", infer, sharding, gradient, cost, form, &kParts};
-extern const OpDef pointwise_next_op{"pointwise_next", infer_next, uncut, nullptr, cost, form_next};
 
 }  // namespace orrery

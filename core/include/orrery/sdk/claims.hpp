@@ -41,10 +41,7 @@ class Readers {
   std::vector<int32_t> in(int32_t i) const { return {at(i).in, at(i).in + op(i).n_in}; }
   int32_t maker(int32_t value) const { return maker_[size_t(value)]; }  // -1: none of these ops
   const std::vector<int32_t>& of(int32_t value) const { return of_[size_t(value)]; }
-  // Whether only op i reads it.
-  bool is_only_for(int32_t value, int32_t i) const {
-    return !outside_[size_t(value)] && of(value).size() == 1 && of(value)[0] == i;
-  }
+  bool is_read_outside(int32_t value) const { return outside_[size_t(value)]; }
 
  private:
   orr_group ops_;
@@ -98,7 +95,7 @@ inline int32_t norm_params_of(const Readers& ops, int32_t i) {
 // The op that adds something to the result of op i, and does nothing else; or -1.
 inline int32_t adder_of(const Readers& ops, int32_t i) {
   const int32_t dx = ops.at(i).out[0];
-  if (ops.of(dx).empty() || !ops.is_only_for(dx, ops.of(dx)[0])) return -1;
+  if (ops.is_read_outside(dx) || ops.of(dx).size() != 1) return -1;
   const int32_t j = ops.of(dx)[0];
   const orr_op& op = ops.op(j);
   if (!is_kind(op, "pointwise") || op.n_in != 2 || op.n_out != 1 || op.expr->n_instrs != 3)
@@ -180,6 +177,51 @@ inline void claim_sums(const orr_group& program, const orr_claims& claims) {
     take(claims, sums);
     for (int32_t j : sums) named[size_t(j)] = true;
   }
+}
+
+// -- a pointwise op and what reads its rows -------------------------------------------------------
+
+// The places of the ops that pointwise_next (ops.h) stands for.
+struct RowsNext {
+  int32_t first, next;
+};
+
+// Whether the op is a norm, or the sum over all rows of more than one element.
+inline bool reads_rows(const orr_op& op) {
+  if (!is_kind(op, "reduce")) return is_kind(op, "layernorm") || is_kind(op, "rmsnorm");
+  const orr_tensor& x = op.in[0];
+  return attr_text(op, "fn", "") == "sum" && attr_int(op, "begin", 0) == 0 &&
+         attr_int(op, "end", 0) + 1 == x.rank && x.dims[x.rank - 1] > 1;
+}
+
+// If op `next` reads the rows that a pointwise op makes, and all else that it reads is known there,
+// the two.
+inline std::optional<RowsNext> rows_next_of(const Readers& ops, int32_t next) {
+  if (!reads_rows(ops.op(next))) return {};
+  const std::vector<int32_t> read = ops.in(next);
+  const int32_t first = ops.maker(read[0]);
+  if (first < 0 || !is_kind(ops.op(first), "pointwise") || ops.at(first).call != ops.at(next).call)
+    return {};
+  const bool known =
+      std::all_of(read.begin() + 1, read.end(), [&](int32_t v) { return ops.maker(v) < first; });
+  return known ? std::optional(RowsNext{first, next}) : std::nullopt;
+}
+
+// Whether something else than ops reads what op i makes, such as the next step a state.
+inline bool makes_results(const Readers& ops, int32_t i) {
+  const int32_t* made = ops.at(i).out;
+  return std::any_of(made, made + ops.op(i).n_out,
+                     [&](int32_t v) { return ops.is_read_outside(v); });
+}
+
+// Claims pointwise ops with what reads their rows, as a residual and its norm. Such a kernel does
+// not read again what it has just written. An op that makes states is left alone: it can replace
+// them where they are.
+inline void claim_rows_next(const orr_group& program, const orr_claims& claims) {
+  const Readers ops(program);
+  for (int32_t j = 0; j < ops.size(); ++j)
+    if (const auto found = rows_next_of(ops, j); found && !makes_results(ops, found->first))
+      take(claims, {found->first, found->next});
 }
 
 }  // namespace orr

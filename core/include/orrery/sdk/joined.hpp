@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For kernel plugins: a group of sdk/claims.hpp as the one op, in the form of ops.h, that its kernel
+// For kernel plugins: a group of sdk/claims.hpp as the one op, in the form of ops.h, that a kernel
 // computes, and where that one's tensors are among those of the group.
 #pragma once
 
@@ -10,7 +10,8 @@
 
 namespace orr {
 
-// What a kernel computes for an op: of the kind "group" norm_grad or reduce_each, else the op itself.
+// What a kernel computes for an op: of the kind "group" norm_grad, reduce_each or pointwise_next,
+// else the op itself.
 // Borrows from the op.
 class JoinedOp {
  public:
@@ -25,6 +26,8 @@ class JoinedOp {
     require(ops.size() > 0, "an empty group");
     if (is_whole_sum(ops.op(0)))
       join_sums(ops);
+    else if (is_kind(ops.op(0), "pointwise"))
+      join_rows_next(ops);
     else
       join_norm_grads(ops);
     finish();
@@ -34,11 +37,24 @@ class JoinedOp {
 
   const orr_op& get() const { return op_; }
 
+  // Makes of the answer for get() that for the op. Throws Unsupported if the kernel does not repeat
+  // elements that the group repeats.
+  void answer(orr_support& support) const {
+    if (places_.spare.empty()) return;
+    uint32_t refused = 0;
+    for (size_t i = 0; i < in_.size(); ++i) {
+      if (support.strided_in >> std::min(i, size_t{31}) & 1) continue;
+      require(!repeats(in_[i]), "no kernel repeats elements so");
+      refused |= 1u << std::min(places_.in[i], 31);
+    }
+    support.strided_in = ~refused, support.strided_out = 0, support.inplace = 0;
+  }
+
   // Where the kernel's tensors are at a launch.
   struct Places {
     std::vector<int32_t> in, out;  // by tensor: which of the launch's it is; -1: in `spare`
-    // Outputs that nothing reads are none of the launch's: they lie in the workspace, behind that of
-    // the kernel. By output: at which byte behind `begin` it begins.
+    // Outputs that nothing reads are none of the launch's: they lie in the workspace, behind that
+    // of the kernel. By output: at which byte behind `begin` it begins.
     std::vector<uint64_t> spare;
     uint64_t spare_bytes = 0;
 
@@ -100,6 +116,58 @@ class JoinedOp {
     if (found->summer >= 0) add_out(ops.at(found->summer).out[0], flat(params.out[0]));
   }
 
+  static bool repeats(const orr_tensor& t) {
+    for (int i = 0; i < t.rank; ++i)
+      if (t.dims[i] > 1 && t.strides[i] == 0) return true;
+    return false;
+  }
+
+  // Input `value` of the group with the dims of `like`: repeated where it has fewer or 1.
+  orr_tensor repeated(int32_t value, const orr_tensor& like) const {
+    const orr_group& group = *op_.group;
+    const auto at = std::find(group.in, group.in + group.n_in, value) - group.in;
+    require(at < group.n_in, "not this group");
+    const orr_tensor& x = op_.in[at];
+    orr_tensor t = like;
+    t.dtype = x.dtype;
+    for (int i = 0, shift = like.rank - x.rank; i < like.rank; ++i)
+      t.strides[i] = i < shift || x.dims[i - shift] == 1 ? 0 : x.strides[i - shift];
+    return t;
+  }
+
+  void join_rows_next(const Readers& ops) {
+    const auto found = ops.size() == 2 ? rows_next_of(ops, 1) : std::nullopt;
+    require(bool(found), "not this group");
+    op_.kind = "pointwise_next";
+    const orr_op &first = ops.op(0), &next = ops.op(1);
+    const orr_tensor& y = first.out[0];
+    for (int i = 0; i < first.n_in; ++i) add_in(ops.at(0).in[i], repeated(ops.at(0).in[i], y));
+    for (int i = 1; i < next.n_in; ++i) add_in(ops.at(1).in[i], next.in[i]);
+    outputs_.assign(first.expr->outputs, first.expr->outputs + first.n_out);
+    std::vector<int32_t> made(ops.at(0).out, ops.at(0).out + first.n_out);
+    const auto read = std::find(made.begin(), made.end(), ops.at(1).in[0]) - made.begin();
+    std::swap(made[0], made[size_t(read)]), std::swap(outputs_[0], outputs_[size_t(read)]);
+    for (size_t j = 0; j < made.size(); ++j)
+      add_out(made[j], first.out[j == 0 ? read : j == size_t(read) ? 0 : long(j)]);
+    for (int j = 0; j < next.n_out; ++j)
+      add_out(ops.at(1).out[j], same_dims(next.out[j], y) ? rows(next.out[j]) : flat(next.out[j]));
+    join_attributes(first, next);
+    expr_ = *first.expr, expr_.outputs = outputs_.data(), op_.expr = &expr_;
+  }
+
+  static bool same_dims(const orr_tensor& a, const orr_tensor& b) {
+    return a.rank == b.rank && std::equal(a.dims, a.dims + a.rank, b.dims);
+  }
+
+  void join_attributes(const orr_op& first, const orr_op& next) {
+    orr_attr kind{};
+    kind.name = "next", kind.type = ORR_ATTR_TEXT, kind.text = next.kind;
+    attrs_.assign(first.attrs, first.attrs + first.n_attrs);
+    attrs_.push_back(kind);
+    for (int i = 0; i < next.n_attrs; ++i)
+      if (!attr(first, next.attrs[i].name)) attrs_.push_back(next.attrs[i]);
+  }
+
   void join_sums(const Readers& ops) {
     require(int32_t(whole_sums_of(ops, 0).size()) == ops.size(), "not this group");
     op_.kind = "reduce_each";
@@ -126,6 +194,8 @@ class JoinedOp {
   orr_op op_;
   std::vector<orr_tensor> in_, out_;
   std::vector<orr_attr> attrs_;
+  orr_expr expr_{};
+  std::vector<int32_t> outputs_;  // of the expression
   Places places_;
 };
 

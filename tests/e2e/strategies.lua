@@ -5,9 +5,8 @@
 -- bytes than the strategies predicted, or copies others between memory tiers than planned.
 local orrery = require "orrery"
 local nn, optim, strategy = orrery.nn, orrery.optim, orrery.strategy
-local args = orrery.args { model = "gpt", optimizer = "adamw", steps = 10, batch = 12, microbatches = 8,
-  stop = 0, load = "", save = "", eval = true, half = 0, vocab = 96, tie = true, drop = 0.1, penalty = false,
-  numerics = "exact" }
+local args = orrery.args { model = "gpt", optimizer = "adamw", steps = 10, batch = 12, microbatches = 8, stop = 0,
+  load = "", save = "", eval = true, half = 0, vocab = 96, tie = true, drop = 0.1, penalty = false, numerics = "exact" }
 orrery.seed(3)
 
 local Block = nn.module("Block", function(m, dim)

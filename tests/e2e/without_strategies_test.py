@@ -20,7 +20,7 @@ PROGRAMS = [pathlib.Path(word).resolve() for word in sys.argv[2:]]
 ABOUT = ["*Precision*", "*Recompute*", "MicrobatchMean.HasItsGradient", "RandomSteps.*", "RankKinds.*",
          "ReadBySamples.*", "Schedule.*", "Stubs.*", "Terms.*", "Traffic.EveryOrderOfSharedMemoryIsNeeded",
          "Traffic.PiecesOfWeightsAreNeitherPackedNorCopied", "Traffic.WeightsInSharedMemoryStayWhereTheyAre",
-         "Help.KnowsTheLuaLibrary", "*/manual", "*/how_to", "*/half_precision", "*/half_statistics", "*/checked", "*/api_walk", "*/pytorch_names"]
+         "Help.KnowsTheLuaLibrary", "*/manual", "*/how_to", "*/half_*", "*/checked", "*/api_walk", "*/pytorch_names"]
 
 
 def installed(folder):

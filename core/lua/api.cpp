@@ -23,6 +23,18 @@ void push_literal(lua_State* L, const std::string& text) {
   lua_call(L, 0, 1);
 }
 
+// How the function is called, for who left an argument out.
+std::string form_of(const Api& row) {
+  std::vector<std::string> names;
+  for (const Arg& arg : row.args)
+    if (arg.name != "self") names.push_back(arg.name + (arg.fallback ? "?" : ""));
+  return fmt::format("; call it as {}({})", called(row), join(names, ", "));
+}
+
+bool is_position(const Arg& arg, const Api& row) {
+  return std::any_of(row.args.begin(), row.args.end(), [&](const Arg& a) { return &a == &arg; });
+}
+
 void check_value(lua_State* L, int index, const Arg& arg, const Api& row) {
   if (arg.type->is(L, index)) return;
   const std::string where = called(row);
@@ -33,9 +45,12 @@ void check_value(lua_State* L, int index, const Arg& arg, const Api& row) {
     fail(ORR_INVALID, "{}: called on {}; call it with a colon, x:{}(...)", where, found, row.name);
   const bool misplaced = std::any_of(row.options.begin(), row.options.end(),
                                      [&](const Arg& option) { return option.name == key; });
+  const std::string remedy =
+      misplaced ? fmt::format("; options come after it: x:{}(nil, {{ {} = ... }})", row.name, key)
+      : lua_isnoneornil(L, index) && is_position(arg, row) ? form_of(row)
+                                                           : "";
   fail(ORR_INVALID, "{}: {} is {}, expected {}{}", where, arg.name, found, arg.type->expected,
-       misplaced ? fmt::format("; options come after it: x:{}(nil, {{ {} = ... }})", row.name, key)
-                 : "");
+       remedy);
 }
 
 // Throws Error if the table at `index` has a key that is not in `known`.

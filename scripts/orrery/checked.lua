@@ -51,7 +51,15 @@ local function prepare(parameters)
   return parameters
 end
 
-local function check(where, parameter, value)
+-- How a function is called, for who left an argument out.
+local function form(where, entry)
+  local names = {}
+  for i, parameter in ipairs(entry.parameters) do names[i] = parameter.name .. (parameter.optional and "?" or "") end
+  return ("; call it as %s(%s)"):format(where, table.concat(names, ", "))
+end
+
+-- `entry`: of the function, if a position and not an option is checked.
+local function check(where, parameter, value, entry)
   local wanted = parameter.kinds
   local absent = value == nil and parameter.optional or value == false and parameter.fallback == "false"
   if not wanted or absent then return end
@@ -62,7 +70,8 @@ local function check(where, parameter, value)
   end
   local expected, shown = table.concat(words, " or "), engine.describe(value)
   if type(value) == "table" and expected:find "a list" then shown = fault(value) or shown end
-  orrery.fail(("%s: %s is %s, expected %s"):format(where, parameter.name, shown, expected))
+  local remedy = value == nil and entry and form(where, entry) or ""
+  orrery.fail(("%s: %s is %s, expected %s%s"):format(where, parameter.name, shown, expected, remedy))
 end
 
 local function check_call(where, entry, ...)
@@ -73,7 +82,7 @@ local function check_call(where, entry, ...)
   end
   for i, parameter in ipairs(entry.parameters) do
     local value = select(i, ...)
-    if parameter.name ~= "..." and parameter.name ~= "options" then check(where, parameter, (value)) end
+    if parameter.name ~= "..." and parameter.name ~= "options" then check(where, parameter, (value), entry) end
   end
   for i = last and last.name == "..." and last.kinds and most or given + 1, given do
     check(where, { name = "argument " .. i, kinds = last.kinds }, (select(i, ...)))

@@ -11,6 +11,7 @@ local hints = {
   { class = "StepResult", number = "take the loss by :mean(), other results by :get(name)" },
   { class = "State", number = "take its numbers by :read():item() or :read():tolist()" },
   { class = "Scalar", number = "its number is x.value" },
+  { class = "Dataset", number = "take samples by :batches { size = 1 }" },
   { class = "Field", number = "its values are a HostTensor with all methods by :read()" },
   { class = "Tensor", number = "a Tensor has no numbers while its function is traced: compute with its methods, and "
     .. "return what you want to see, from a loss as a second result {name = x} that result:get(name) reads" },

@@ -323,6 +323,8 @@ M.options = {
   num_heads = { "heads" }, num_layers = { "layers" }, parameters = { "params" }, save_top_k = { "keep" },
   num_workers = { "workers" },
   T_max = { "steps" }, total_steps = { "steps" }, unbiased = { "correction" }, val_data = { "eval" },
+  train_dataloaders = { "data" }, val_dataloaders = { "eval" }, validation = { "eval" },
+  val_check_interval = { "every" }, validation_freq = { "every" },
   validation_data = { "eval" }, warmup_steps = { "warmup" }, weight = { "class_weights", "weights" },
   weight_decay = { "decay" },
 }

@@ -69,6 +69,10 @@ file:write(io.read "a" or "") file:write "mine" file:close()""")
                     self.assertEqual(done.returncode, 1, done.stderr)
                     self.assertIn("the output could not be written: No space left on device", done.stderr)
 
+    def test_help_is_a_word_too(self):
+        self.assertEqual(orrery("help").stdout, orrery("--help").stdout)
+        self.assertIn("there is no subcommand 'help'", orrery("help", "run").stderr)
+
     def test_unknown_subcommand_offers_the_nearest(self):
         done = orrery("plugin")
         self.assertEqual(done.returncode, 2)

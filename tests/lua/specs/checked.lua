@@ -11,7 +11,8 @@ end
 
 refused("nn.gelu_exact: x is a table, expected a tensor", nn.gelu_exact, { 1 })
 refused("nn.linear: inputs is 1.5, expected an integer", nn.linear, 1.5, 2)
-refused("nn.linear: inputs is nil, expected an integer", nn.linear)
+refused("nn.linear: inputs is nil, expected an integer; call it as nn.linear(inputs, outputs, options?)", nn.linear)
+refused("nn.relu: x is nil, expected a tensor; call it as nn.relu(x)", nn.relu, nil)
 refused("nn.linear: bias is 0, expected true or false", nn.linear, 1, 2, { bias = 0 })
 refused("orrery.compile: clip is a boolean, expected a number", orrery.compile, nn.mse, { clip = false })
 refused("nn.linear: 4 arguments given, at most 3 expected", nn.linear, 1, 2, {}, "f64")

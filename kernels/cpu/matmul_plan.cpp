@@ -25,7 +25,6 @@ constexpr int64_t kWindowRows = 140;
 constexpr int64_t kTileCols = 1024;
 constexpr int64_t kGroupCols = 128;
 constexpr int64_t kVectorRows = 3;
-constexpr int64_t kTileK = 32;  // elements of K in one of AMX's tiles
 constexpr int64_t kFew = 64;  // rows or columns, for which packing the other operand takes too long
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -344,8 +343,8 @@ bool use_tiles(const orr_op& op) {
     return false;
   if (op.in[0].rank > 3 || op.in[1].rank > 3) return false;
   const MatmulShape s = shape_of(op);
-  return s.m > kVectorRows && s.n > kVectorRows && s.k >= kTileK &&
-         (s.leaf_n == 1 || s.k / s.leaf_n % kTileK == 0);
+  return s.m > kVectorRows && s.n > kVectorRows && s.k >= kAmxK &&
+         (s.leaf_n == 1 || s.k / s.leaf_n % kAmxK == 0);
 }
 
 }  // namespace orr_cpu

@@ -75,8 +75,9 @@ struct MicroTile {
   bool tiles = false;  // it is AMX's, for the products that use_tiles says
 };
 
-// AMX's: two by two tiles of 16 rows and 16 columns.
-inline constexpr MicroTile kAmxTile{32, 32, 16, true, true};
+// AMX's: two by two tiles of 16 rows and 16 columns, each of which adds kAmxK elements of K.
+constexpr int kAmxRows = 32, kAmxCols = 32, kAmxK = 32;
+constexpr MicroTile kAmxTile{kAmxRows, kAmxCols, 16, true, true};
 
 struct MatmulPlan {
   explicit MatmulPlan(const orr_op& op, MicroTile micro, int32_t slots);

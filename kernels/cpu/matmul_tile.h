@@ -27,9 +27,9 @@ struct Registers {};
 
 #ifdef __AVX512F__
 template <>
-constexpr int kRowsOf<Along::tiles> = kTileRows;
+constexpr int kRowsOf<Along::tiles> = kAmxRows;
 template <>
-constexpr int64_t kStrideOf<Along::tiles> = kTileStride;
+constexpr int64_t kStrideOf<Along::tiles> = kAmxStride;
 template <>
 struct Registers<Along::tiles> : TileRegisters {};
 #endif
@@ -42,7 +42,9 @@ struct MatmulSlot {
   enum { kMicro = kRows * kCols };
   static constexpr bool kTiles = kAlong == Along::tiles, kPairs = kAlong == Along::pairs;
   // Packed elements along K, of so many.
-  static int64_t depth(int64_t k) { return kTiles ? (k + 31) / 32 * 16 : kPairs ? (k + 1) / 2 : k; }
+  static int64_t depth(int64_t k) {
+    return kTiles ? (k + kAmxK - 1) / kAmxK * (kAmxK / 2) : kPairs ? (k + 1) / 2 : k;
+  }
 
   // A tile of the output: rows [m, m+rows), columns [n, n+cols) of matrix g.
   struct Tile {

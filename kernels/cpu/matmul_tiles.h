@@ -4,21 +4,20 @@
 // tdpbf16ps, adds the product of 16 x 32 and 32 x 16 elements to 16 x 16 sums of f32. Its sums have
 // another order than ops.h asks for, so it is used where "numerics" = "fast" allows any.
 //
-// Operands are packed in pairs along K (pack_pairs.h), in multiples of kTileK elements that zeros
-// complete: a in rows, kTileStride apart, b in panels of 32 columns, each pair of its rows 128
+// Operands are packed in pairs along K (pack_pairs.h), in multiples of kAmxK elements that zeros
+// complete: a in rows, kAmxStride apart, b in panels of 32 columns, each pair of its rows 128
 // bytes.
 #pragma once
 
 #include "matmul_micro.h"
+#include "matmul_plan.h"
 #include "pack_pairs.h"
 
 #ifdef __AVX512F__
 namespace orr_cpu::ORR_ISA {
 
-// Rows and columns that are computed at a time, by two by two tiles; elements of K of one tile; the
-// distance of packed rows of a in floats, an odd number of cache lines.
-constexpr int kTileRows = 32, kTileCols = 32, kTileK = 32;
-constexpr int64_t kTileStride = ORR_MATMUL_K / 2 + 16;
+// The distance of packed rows of a in floats, an odd number of cache lines.
+constexpr int64_t kAmxStride = ORR_MATMUL_K / 2 + 16;
 
 // Tiles for the lifetime of the object, in this thread, all of 16 rows of 64 bytes.
 struct TileRegisters {
@@ -46,7 +45,7 @@ struct TileRegisters {
   asm volatile("tdpbf16ps %%tmm" #y ", %%tmm" #x ", %%tmm" #to ::: "memory")
 
 // As micro_kernel, for whole tiles; those of rows from 16 on if kLow, and of columns from 16 on if
-// kRight. REQUIRES: args.kc is a multiple of kTileK / 2; TileRegisters are alive; C has whole
+// kRight. REQUIRES: args.kc is a multiple of kAmxK / 2; TileRegisters are alive; C has whole
 // tiles.
 template <bool kLow, bool kRight>
 __attribute__((noinline)) void multiply_tiles(const MicroArgs<float>& args) {
@@ -63,7 +62,7 @@ __attribute__((noinline)) void multiply_tiles(const MicroArgs<float>& args) {
     ORR_TILE_ZERO(2);
     ORR_TILE_ZERO(3);
   }
-  for (int64_t k = 0; k < args.kc; k += kTileK / 2) {
+  for (int64_t k = 0; k < args.kc; k += kAmxK / 2) {
     const float *a = args.a + k, *b = args.b + k * b_step;
     if (args.ahead) {
       args.ahead[0].next();
@@ -88,7 +87,7 @@ __attribute__((noinline)) void multiply_tiles(const MicroArgs<float>& args) {
   if (kLow && kRight) ORR_TILE_STORE(3, low + 16, c_step);
 }
 
-// REQUIRES: rows <= kTileRows, vectors <= 2, both at least 1.
+// REQUIRES: rows <= kAmxRows, vectors <= 2, both at least 1.
 inline void multiply_tiles(int rows, int vectors, const MicroArgs<float>& args) {
   if (rows > 16)
     vectors > 1 ? multiply_tiles<true, true>(args) : multiply_tiles<true, false>(args);
@@ -115,7 +114,7 @@ inline void pack_turned_rows(const bf16* src, int64_t k_step, int count, int64_t
       v16f column[4];
       load_columns(row, i, column);
       for (int j = 0; j < 4 && i + j < count; ++j)
-        store(to + (i + j) * kTileStride + k / 2, column[j]);
+        store(to + (i + j) * kAmxStride + k / 2, column[j]);
     }
   }
 }
@@ -125,27 +124,27 @@ inline void pack_tile_rows(const bf16* src, int64_t i_step, int64_t k_step, int6
                            int64_t kc, float* to) {
   if (i_step == 1 && k_step != 1) {
     for (int64_t i = 0; i < count; i += 16)
-      pack_turned_rows(src + i, k_step, int(smaller(16, count - i)), kc, to + i * kTileStride);
+      pack_turned_rows(src + i, k_step, int(smaller(16, count - i)), kc, to + i * kAmxStride);
     return;
   }
-  for (int64_t i = 0; i < count; ++i, src += i_step, to += kTileStride) {
+  for (int64_t i = 0; i < count; ++i, src += i_step, to += kAmxStride) {
     int64_t k = 0;
     if (k_step == 1)
       for (; k + 32 <= kc; k += 32) store_int(to + k / 2, load_int(src + k));
     for (; k < kc; k += 2)
       to[k / 2] = one_pair(src + k * k_step, k + 1 < kc ? src + (k + 1) * k_step : nullptr);
-    for (; k % kTileK; k += 2) to[k / 2] = 0;
+    for (; k % kAmxK; k += 2) to[k / 2] = 0;
   }
 }
 
 // Packs b as pack_pair_panels, and completes each panel by pairs of zeros.
 inline void pack_tile_panels(const bf16* src, int64_t i_step, int64_t k_step, int64_t count,
                              int64_t kc, float* to, int64_t panel) {
-  pack_pair_panels<kTileCols>(src, i_step, k_step, count, kc, to, panel);
-  const int64_t pairs = (kc + 1) / 2, whole = ceil_div(kc, kTileK) * (kTileK / 2);
+  pack_pair_panels<kAmxCols>(src, i_step, k_step, count, kc, to, panel);
+  const int64_t pairs = (kc + 1) / 2, whole = ceil_div(kc, kAmxK) * (kAmxK / 2);
   if (pairs == whole) return;
-  for (int64_t p = 0; p < count; p += kTileCols, to += panel)
-    for (int64_t i = pairs * kTileCols; i < whole * kTileCols; i += 16) store(to + i, splat(0.0f));
+  for (int64_t p = 0; p < count; p += kAmxCols, to += panel)
+    for (int64_t i = pairs * kAmxCols; i < whole * kAmxCols; i += 16) store(to + i, splat(0.0f));
 }
 
 }  // namespace orr_cpu::ORR_ISA

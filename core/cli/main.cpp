@@ -58,7 +58,7 @@ int run(int argc, char** argv) {
   add_check(app);
   add_doctor(app);
   add_stubs(app);
-  static char help[] = "--help";
+  static char help[] = "--help";  // what people type first is a word
   if (argc == 2 && std::string_view(argv[1]) == "help") argv[1] = help;
   if (argc > 1) check_subcommand(app, argv[1]);
   return parse(app, argc, argv, exit_code);

@@ -37,7 +37,7 @@ int32_t threads();
 bool pairs_are_fast();
 
 // Whether products of bf16 may use AMX's tiles. The process has then asked for them.
-bool tiles_work();
+bool amx_works();
 
 enum Isa { kAvx2, kAvx512 };
 

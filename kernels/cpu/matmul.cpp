@@ -23,9 +23,9 @@ bool takes_pairs() {
 #endif
 }
 
-bool takes_tiles([[maybe_unused]] const orr_op& op) {
+bool takes_amx([[maybe_unused]] const orr_op& op) {
 #ifdef __AVX512F__
-  return use_tiles(op) && tiles_work();
+  return use_amx(op) && amx_works();
 #else
   return false;
 #endif
@@ -37,9 +37,8 @@ struct Matmul : Kernel {
 
   explicit Matmul(const orr_op& op)
       : plan(op,
-             takes_tiles(op)
-                 ? kAmxTile
-                 : MicroTile{kMicroRows, Lanes<T>::cols, Lanes<T>::count, takes_pairs()},
+             takes_amx(op) ? kAmxTile
+                           : MicroTile{kMicroRows, Lanes<T>::cols, Lanes<T>::count, takes_pairs()},
              threads()) {}
 
   void launch(const orr_buffer* in, const orr_buffer* out, const orr_buffer* work) override {

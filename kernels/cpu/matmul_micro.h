@@ -76,7 +76,7 @@ struct Ahead {
 constexpr int64_t kRowStride = 256 + 16;
 
 // In which order elements of K are added (ops.h, matmul): bf16 in pairs, the second first, by one
-// instruction where the CPU has it. `tiles`: in AMX's order (matmul_tiles.h).
+// instruction where the CPU has it. `tiles`: in AMX's order (matmul_amx.h).
 enum class Along { k, swapped, pairs, tiles };
 
 // Both products of pairs of bf16, that of the high halves first (AVX512-BF16's vdpbf16ps; subnormal

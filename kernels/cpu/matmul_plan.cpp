@@ -284,7 +284,7 @@ MatmulPlan::MatmulPlan(const orr_op& op, MicroTile micro_tile, int32_t workers)
   pairs = tiles || (micro.pairs && s.dtype == ORR_BF16 && op.out[0].dtype == ORR_BF16 &&
                     (s.leaf_n == 1 || s.k / s.leaf_n % 2 == 0));
   panels = by_panels ? 1 : most_panels;
-  panel_a = tiles     ? micro.rows * (ORR_MATMUL_K / 2 + 16)
+  panel_a = tiles     ? micro.rows * kAmxStride
             : by_rows ? micro.rows * (ORR_MATMUL_K + 16)
                       : round_up(micro.rows * longest + micro.lanes, 32) + 16;
   slot_a = read_a ? 0 : round_up(panels * panel_a * (keep_a ? n_chunks : 1), 64);
@@ -322,9 +322,9 @@ void matmul_supports(const orr_op& op, orr_support& out) {
   if (!sums_into(dtype, op.out[0].dtype))
     return refuse(out, "no result of that type from such operands");
   const bool pairs = dtype == ORR_BF16 && op.out[0].dtype == ORR_BF16;
-  accept(out, use_tiles(op) && tiles_work() ? "matmul/amx"
-              : pairs                       ? "matmul/k256-pairs"
-                                            : "matmul/k256");
+  accept(out, use_amx(op) && amx_works() ? "matmul/amx"
+              : pairs                    ? "matmul/k256-pairs"
+                                         : "matmul/k256");
   out.strided_in = 3;
   out.strided_out = 1;
 }
@@ -334,11 +334,11 @@ uint64_t matmul_workspace(const orr_op& op) {
   MatmulPlan narrow(op, {6, lanes, lanes}, threads());
   MatmulPlan wide(op, {14, 2 * lanes, lanes}, threads());
   const uint64_t bytes = std::max(narrow.workspace(), wide.workspace());
-  return use_tiles(op) ? std::max(bytes, MatmulPlan(op, kAmxTile, threads()).workspace()) : bytes;
+  return use_amx(op) ? std::max(bytes, MatmulPlan(op, kAmxTile, threads()).workspace()) : bytes;
 }
 
 // Few rows or columns are read where they lie (MatmulPlan::vector); a leaf begins on a whole tile.
-bool use_tiles(const orr_op& op) {
+bool use_amx(const orr_op& op) {
   if (op.in[0].dtype != ORR_BF16 || std::strcmp(attr_text(op, "numerics", ""), "fast"))
     return false;
   if (op.in[0].rank > 3 || op.in[1].rank > 3) return false;

@@ -72,12 +72,14 @@ enum { kVectorCols = 512 };
 struct MicroTile {
   int64_t rows, cols, lanes;
   bool pairs = false;  // it multiplies pairs of bf16
-  bool tiles = false;  // it is AMX's, for the products that use_tiles says
+  bool tiles = false;  // it is AMX's, for the products that use_amx says
 };
 
 // AMX's: two by two tiles of 16 rows and 16 columns, each of which adds kAmxK elements of K.
 constexpr int kAmxRows = 32, kAmxCols = 32, kAmxK = 32;
 constexpr MicroTile kAmxTile{kAmxRows, kAmxCols, 16, true, true};
+// The distance of packed rows of a in floats, an odd number of cache lines.
+constexpr int64_t kAmxStride = ORR_MATMUL_K / 2 + 16;
 
 struct MatmulPlan {
   explicit MatmulPlan(const orr_op& op, MicroTile micro, int32_t slots);
@@ -97,7 +99,7 @@ struct MatmulPlan {
   bool by_rows;             // a is packed as rows (kRowStride)
   bool by_panels;           // a is packed panel by panel, each when it is multiplied
   bool pairs;               // bf16 is packed in pairs along K
-  bool tiles;               // and by AMX's tiles (matmul_tiles.h)
+  bool tiles;               // and by AMX's tiles (matmul_amx.h)
   bool streams;             // y is too large for the caches: stores bypass them
   int64_t panels, panel_a;  // panels of a in a tile, and elements of a panel for one chunk
   int64_t group;            // columns of b that are packed at a time
@@ -116,7 +118,7 @@ struct MatmulPlan {
 void matmul_supports(const orr_op& op, orr_support& out);
 uint64_t matmul_workspace(const orr_op& op);  // enough for every instruction set
 
-// Whether AMX's tiles compute this product, where the machine has them (tiles_work).
-bool use_tiles(const orr_op& op);
+// Whether AMX's tiles compute this product, where the machine has them (amx_works).
+bool use_amx(const orr_op& op);
 
 }  // namespace orr_cpu

@@ -4,35 +4,14 @@
 // slot's scratch.
 #pragma once
 
+#include "matmul_amx.h"
 #include "matmul_plan.h"
-#include "matmul_tiles.h"
 #include "pack.h"
 #include "pack_pairs.h"
 #include "pack_windows.h"
 #include "tasks.h"
 
 namespace orr_cpu::ORR_ISA {
-
-// How many rows the micro-kernel computes at a time.
-template <Along kAlong>
-constexpr int kRowsOf = kMicroRows;
-
-// The distance of packed rows of A (kRowStride), in numbers of T.
-template <Along kAlong>
-constexpr int64_t kStrideOf = kRowStride;
-
-// What a thread holds while it multiplies.
-template <Along kAlong>
-struct Registers {};
-
-#ifdef __AVX512F__
-template <>
-constexpr int kRowsOf<Along::tiles> = kAmxRows;
-template <>
-constexpr int64_t kStrideOf<Along::tiles> = kAmxStride;
-template <>
-struct Registers<Along::tiles> : TileRegisters {};
-#endif
 
 // Operands have the type S, the result Y. Packed operands are numbers of type T or pairs of bf16.
 template <class S, class Y, Along kAlong>

@@ -169,7 +169,7 @@ void check(const Case& c, int32_t dtype, Make make) {
   orr_op op{sizeof(orr_op), 2,      1,      int32_t(attrs.list.size()),
             "matmul",       in,     &out,   attrs.list.data(),
             nullptr,        "test", nullptr};
-  if (c.tiles && !orr_cpu::use_tiles(op)) return;
+  if (c.tiles && !orr_cpu::use_amx(op)) return;
   ASSERT_TRUE(run(make, op, orr_cpu::matmul_workspace(op), {&a, &b}, {&y}));
   const S *pa = static_cast<S*>(a.data()), *pb = static_cast<S*>(b.data());
   const S* py = static_cast<S*>(y.data());
@@ -348,7 +348,7 @@ TEST_P(CpuMatmul, ReadsWindowsWhereTheyOverlap) {
 }
 
 TEST_P(CpuMatmul, GivesTheBitsOfAmxsTilesWhereAnyOrderIsAllowed) {
-  if (GetParam() == orr_cpu::avx2::make_matmul || !orr_cpu::tiles_work())
+  if (GetParam() == orr_cpu::avx2::make_matmul || !orr_cpu::amx_works())
     GTEST_SKIP() << "needs AMX with bf16";
   for (int t : {1, 2, 5}) {
     thread_count = t;

@@ -13,11 +13,21 @@
 #include "matmul_plan.h"
 #include "pack_pairs.h"
 
-#ifdef __AVX512F__
 namespace orr_cpu::ORR_ISA {
 
-// The distance of packed rows of a in floats, an odd number of cache lines.
-constexpr int64_t kAmxStride = ORR_MATMUL_K / 2 + 16;
+// How many rows the micro-kernel computes at a time.
+template <Along kAlong>
+constexpr int kRowsOf = kMicroRows;
+
+// The distance of packed rows of A (kRowStride), in numbers of T.
+template <Along kAlong>
+constexpr int64_t kStrideOf = kRowStride;
+
+// What a thread holds while it multiplies.
+template <Along kAlong>
+struct Registers {};
+
+#ifdef __AVX512F__
 
 // Tiles for the lifetime of the object, in this thread, all of 16 rows of 64 bytes.
 struct TileRegisters {
@@ -35,6 +45,13 @@ struct TileRegisters {
   TileRegisters(const TileRegisters&) = delete;
   TileRegisters& operator=(const TileRegisters&) = delete;
 };
+
+template <>
+constexpr int kRowsOf<Along::tiles> = kAmxRows;
+template <>
+constexpr int64_t kStrideOf<Along::tiles> = kAmxStride;
+template <>
+struct Registers<Along::tiles> : TileRegisters {};
 
 #define ORR_TILE_ZERO(tile) asm volatile("tilezero %%tmm" #tile ::: "memory")
 #define ORR_TILE_LOAD(tile, at, step) \
@@ -147,5 +164,6 @@ inline void pack_tile_panels(const bf16* src, int64_t i_step, int64_t k_step, in
     for (int64_t i = pairs * kAmxCols; i < whole * kAmxCols; i += 16) store(to + i, splat(0.0f));
 }
 
-}  // namespace orr_cpu::ORR_ISA
 #endif
+
+}  // namespace orr_cpu::ORR_ISA

@@ -8,11 +8,6 @@
 
 #include "kernel.h"
 
-// The tests build a plugin that never uses them.
-#ifndef ORR_CPU_TILES
-#define ORR_CPU_TILES true
-#endif
-
 namespace orr_cpu {
 namespace {
 
@@ -27,10 +22,10 @@ bool cpu_has_tiles() {
 
 }  // namespace
 
-bool tiles_work() {
-  static const bool work =
-      ORR_CPU_TILES && cpu_has_tiles() && ::syscall(SYS_arch_prctl, kRequestState, kTileData) == 0;
-  return work;
+bool amx_works() {
+  static const bool works =
+      cpu_has_tiles() && ::syscall(SYS_arch_prctl, kRequestState, kTileData) == 0;
+  return works;
 }
 
 }  // namespace orr_cpu

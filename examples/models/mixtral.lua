@@ -1,22 +1,17 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
 -- Mixtral, and where its tensors are in files of Hugging Face's transformers.
-local orrery = require "orrery"
 local mixture = require "models.mixture"
 
 -- c: vocab, dim, hidden, heads, kv_heads, layers, experts (how many) and top.
 local function model(c)
-  return mixture {
+  return mixture.model {
     vocab = c.vocab, dim = c.dim, heads = c.heads, kv_heads = c.kv_heads, layers = c.layers, eps = 1e-5, base = 1e6,
     experts = { experts = c.experts, top = c.top, hidden = c.hidden, gated = true, capacity = false, balance_over = "all" },
   }
 end
 
-local from_transformers = orrery.weight_map {
-  { "model.embed_tokens", "tok" }, { "model.norm", "norm" }, { "lm_head", "head" },
-  { "model.layers.*.input_layernorm", "blocks.*.norm1" }, { "model.layers.*.post_attention_layernorm", "blocks.*.norm2" },
-  { "model.layers.*.self_attn.q_proj", "blocks.*.q" }, { "model.layers.*.self_attn.k_proj", "blocks.*.k" },
-  { "model.layers.*.self_attn.v_proj", "blocks.*.v" }, { "model.layers.*.self_attn.o_proj", "blocks.*.o" },
+local from_transformers = mixture.weight_map {
   { "model.layers.*.block_sparse_moe.gate", "blocks.*.experts.router" },
   { "model.layers.*.block_sparse_moe.experts.*.w1.weight", "blocks.*.experts.gate.*", transpose = true },
   { "model.layers.*.block_sparse_moe.experts.*.w3.weight", "blocks.*.experts.up.*", transpose = true },

@@ -31,7 +31,7 @@ local Block = nn.module("Block", function(m, c)
   end
 end)
 
-return nn.module("Mixture", function(m, c)
+local model = nn.module("Mixture", function(m, c)
   m.tok, m.blocks = nn.embedding(c.vocab, c.dim), {}
   for i = 1, c.layers do m.blocks[i] = Block(c) end
   m.norm, m.head = nn.rmsnorm(c.dim, { eps = c.eps }), linear(c.dim, c.vocab)
@@ -45,3 +45,17 @@ return nn.module("Mixture", function(m, c)
     return m.head(m.norm(x)), loss, dropped
   end
 end)
+
+-- A map of Hugging Face's names: those that all such models have, and the rules of one.
+local function weight_map(rules)
+  local all = {
+    { "model.embed_tokens", "tok" }, { "model.norm", "norm" }, { "lm_head", "head" },
+    { "model.layers.*.input_layernorm", "blocks.*.norm1" },
+    { "model.layers.*.post_attention_layernorm", "blocks.*.norm2" },
+    { "model.layers.*.self_attn.q_proj", "blocks.*.q" }, { "model.layers.*.self_attn.k_proj", "blocks.*.k" },
+    { "model.layers.*.self_attn.v_proj", "blocks.*.v" }, { "model.layers.*.self_attn.o_proj", "blocks.*.o" },
+  }
+  return orrery.weight_map(table.move(rules, 1, #rules, #all + 1, all))
+end
+
+return { model = model, weight_map = weight_map }

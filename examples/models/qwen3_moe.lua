@@ -1,23 +1,18 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
 -- Qwen3-MoE, and where its tensors are in files of Hugging Face's transformers.
-local orrery = require "orrery"
 local mixture = require "models.mixture"
 
 -- c: vocab, dim, depth (of a head), hidden, heads, kv_heads, layers, experts (how many) and top.
 local function model(c)
-  return mixture {
+  return mixture.model {
     vocab = c.vocab, dim = c.dim, depth = c.depth, heads = c.heads, kv_heads = c.kv_heads, layers = c.layers,
     qk_norm = true, eps = 1e-6, base = 1e6,
     experts = { experts = c.experts, top = c.top, hidden = c.hidden, gated = true, capacity = false, balance_over = "all" },
   }
 end
 
-local from_transformers = orrery.weight_map {
-  { "model.embed_tokens", "tok" }, { "model.norm", "norm" }, { "lm_head", "head" },
-  { "model.layers.*.input_layernorm", "blocks.*.norm1" }, { "model.layers.*.post_attention_layernorm", "blocks.*.norm2" },
-  { "model.layers.*.self_attn.q_proj", "blocks.*.q" }, { "model.layers.*.self_attn.k_proj", "blocks.*.k" },
-  { "model.layers.*.self_attn.v_proj", "blocks.*.v" }, { "model.layers.*.self_attn.o_proj", "blocks.*.o" },
+local from_transformers = mixture.weight_map {
   { "model.layers.*.self_attn.q_norm", "blocks.*.q_norm" }, { "model.layers.*.self_attn.k_norm", "blocks.*.k_norm" },
   { "model.layers.*.mlp.gate", "blocks.*.experts.router" },
   { "model.layers.*.mlp.experts.*.gate_proj.weight", "blocks.*.experts.gate.*", transpose = true },

@@ -28,22 +28,23 @@ struct Square {
   int64_t operator()(int64_t x) const { return int64_t(uint64_t(x) * uint64_t(x)); }
 };
 
-// y[O,I] = the sums of term(x[O,length,I]), whose outer stride is `outer`.
+// y[O,I] = the sums of term(x[O,length,I]), where x has these strides.
 template <class Term, class T, class Y>
-void sum(const T* x, int64_t o, int64_t length, int64_t inner, int64_t outer, Y* y) {
+void sum(const T* x, int64_t o, int64_t length, int64_t inner, const int64_t* strides, Y* y) {
   using A = Acc<T>;
+  const int64_t outer = strides[0], row = strides[1], column = strides[2];
   if (inner == 1)
     return orr::parallel_for(o, [=](int64_t i) {
-      const T* row = x + i * outer;
-      put(y[i], row_sum<A>(length, [=](int64_t k) { return Term()(get(row[k])); }));
+      const T* from = x + i * outer;
+      put(y[i], row_sum<A>(length, [=](int64_t k) { return Term()(get(from[k * row])); }));
     });
   int64_t tiles = (inner + kColumns - 1) / kColumns;
   orr::parallel_for(o * tiles, [=](int64_t task) {
     int64_t c0 = task % tiles * kColumns, n = std::min<int64_t>(kColumns, inner - c0);
-    const T* from = x + task / tiles * outer + c0;
+    const T* from = x + task / tiles * outer + c0 * column;
     A total[kColumns];
     column_sum(0, length, n, total,
-               [=](int64_t k, int64_t c) { return Term()(get(from[k * inner + c])); });
+               [=](int64_t k, int64_t c) { return Term()(get(from[k * row + c * column])); });
     for (int64_t c = 0; c < n; ++c) put(y[task / tiles * inner + c0 + c], total[c]);
   });
 }
@@ -52,14 +53,14 @@ void sum(const T* x, int64_t o, int64_t length, int64_t inner, int64_t outer, Y*
 template <class T>
 void extreme(const Call& call, bool largest) {
   const orr_tensor& t = call.op.in[0];
-  int64_t length = t.dims[1], inner = t.dims[2];
+  int64_t length = t.dims[1], inner = t.dims[2], row = t.strides[1];
   const T* x = call.input<T>(0);
   T* y = call.output<T>(0);
-  orr::parallel_for(t.dims[0] * inner, [=](int64_t i) {
-    const T* from = x + i / inner * length * inner + i % inner;
+  orr::parallel_for(t.dims[0] * inner, [=, &t](int64_t i) {
+    const T* from = x + i / inner * t.strides[0] + i % inner * t.strides[2];
     Acc<T> best = get(from[0]);
     for (int64_t k = 1; k < length && best == best; ++k) {
-      Acc<T> v = get(from[k * inner]);
+      Acc<T> v = get(from[k * row]);
       if (v != v || (largest ? v > best : v < best)) best = v;
     }
     put(y[i], best);
@@ -72,8 +73,8 @@ void sums(const Call& call) {
   int64_t length = t.dims[1] / Leaves(call.op).n, inner = t.dims[2];
   const T* x = call.input<T>(0);
   sum_leaves(call.op, call.output<Y>(0), t.dims[0] * inner, reinterpret_cast<Y*>(call.workspace),
-             [=](int64_t leaf, Y* y) {
-               sum<Term>(x + leaf * length * inner, t.dims[0], length, inner, t.dims[1] * inner, y);
+             [=, &t](int64_t leaf, Y* y) {
+               sum<Term>(x + leaf * length * t.strides[1], t.dims[0], length, inner, t.strides, y);
              });
 }
 
@@ -88,7 +89,7 @@ void run(const Call& call) {
 
 }  // namespace
 
-const Family reduce_family = {"reduce", "reference.reduce.1", require_reduce, run, workspace, 0, 0,
+const Family reduce_family = {"reduce", "reference.reduce.1", require_reduce, run, workspace, 1, 0,
                               nullptr};
 
 }  // namespace reference

@@ -19,7 +19,7 @@ void run_argmax(const Call& call) {
   int64_t rows = call.op.in[0].dims[0], n = call.op.in[0].dims[1];
   with_any(call.op.in[0].dtype, [&]<class T>(Type<T>) {
     orr::parallel_for(rows, [&](int64_t r) {
-      const T* x = call.input<T>(0) + r * n;
+      const T* x = call.input<T>(0) + r * call.op.in[0].strides[0];
       int64_t best = 0;
       for (int64_t c = 1; c < n; ++c)
         if (above(get(x[c]), get(x[best]))) best = c;
@@ -34,7 +34,7 @@ void run_topk(const Call& call) {
           k = orr::attr_int(call.op, "k", 1);
   with_any(call.op.in[0].dtype, [&]<class T>(Type<T>) {
     orr::parallel_for(rows, [&](int64_t r) {
-      const T* x = call.input<T>(0) + r * n;
+      const T* x = call.input<T>(0) + r * call.op.in[0].strides[0];
       T* value = call.output<T>(0) + r * k;
       int64_t* index = call.output<int64_t>(1) + r * k;
       for (int64_t c = 0; c < n; ++c) {
@@ -74,8 +74,8 @@ void run_categorical(const Call& call) {
 }  // namespace
 
 const Family argmax_family = {
-    "argmax", "reference.argmax.1", require_argmax, run_argmax, nullptr, 0, 0, nullptr};
-const Family topk_family = {"topk", "reference.topk.1", require_topk, run_topk, nullptr, 0, 0,
+    "argmax", "reference.argmax.1", require_argmax, run_argmax, nullptr, 1, 0, nullptr};
+const Family topk_family = {"topk", "reference.topk.1", require_topk, run_topk, nullptr, 1, 0,
                             nullptr};
 const Family categorical_family = {
     "categorical", "reference.categorical.1", require_categorical, run_categorical, nullptr, 0, 0,

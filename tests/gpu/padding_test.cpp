@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <deque>
 #include <functional>
 #include <limits>
 
@@ -36,24 +37,29 @@ struct Result {
   std::vector<float> a;    // as it is afterwards
 };
 
-// y of a product whose memory ends with its last row.
-Result multiply(const Case& c, const std::vector<float>& a, const std::vector<float>& b,
-                int64_t elements) {
+// y of a product of these inputs, whose memory ends with its last row.
+Result multiply(const Case& c, const std::vector<std::vector<float>>& in, int64_t elements) {
   const auto bytes = [](size_t n) { return 4 * static_cast<uint64_t>(n); };
   const auto size = static_cast<size_t>(elements);
-  Memory ha(ORR_TIER_PINNED, bytes(a.size())), hb(ORR_TIER_PINNED, bytes(b.size())),
-      hy(ORR_TIER_PINNED, bytes(size)), da(ORR_TIER_DEVICE, bytes(a.size())),
-      db(ORR_TIER_DEVICE, bytes(b.size())), dy(ORR_TIER_DEVICE, bytes(size));
-  std::copy(a.begin(), a.end(), ha.floats()), std::copy(b.begin(), b.end(), hb.floats());
   const Kernel kernel(c);
   const Stream stream;
-  stream.copy(da, ha), stream.copy(db, hb);
+  std::deque<Memory> host, there;
+  std::vector<orr_buffer> whole;
+  for (const std::vector<float>& x : in) {
+    host.emplace_back(ORR_TIER_PINNED, bytes(x.size()));
+    there.emplace_back(ORR_TIER_DEVICE, bytes(x.size()));
+    std::copy(x.begin(), x.end(), host.back().floats());
+    stream.copy(there.back(), host.back());
+    whole.push_back(there.back().whole);
+  }
+  Memory hy(ORR_TIER_PINNED, bytes(size)), dy(ORR_TIER_DEVICE, bytes(size));
   const auto before = calls({"product with an odd extent"});
-  kernel.launch(stream, {da.whole, db.whole}, dy);
+  kernel.launch(stream, whole, dy);
   const auto odd = calls({"product with an odd extent"}) - before;
-  stream.copy(hy, dy), stream.copy(ha, da);
+  stream.copy(hy, dy), stream.copy(host[0], there[0]);
   stream.finish();
-  return {{hy.floats(), hy.floats() + elements}, odd, {ha.floats(), ha.floats() + a.size()}};
+  const float* const a = host[0].floats();
+  return {{hy.floats(), hy.floats() + elements}, odd, {a, a + in[0].size()}};
 }
 
 Case product(orr_tensor a, orr_tensor b, orr_tensor y, int64_t padded) {
@@ -91,7 +97,7 @@ TEST(OddClasses, Logits) {
     return multiply(product(tensor(ORR_F32, {1, samples, channels}),
                             strided(ORR_F32, {1, channels, classes}, {0, 1, channels}),
                             strided(ORR_F32, {1, samples, classes}, {0, row, 1}), padded),
-                    x, w, samples * row);
+                    {x, w}, samples * row);
   };
   expect_sums(with_padding(run, 4), samples, classes, row, channels,
               [](int64_t i, int64_t j, int64_t k) {
@@ -104,11 +110,35 @@ TEST(OddClasses, GradientOfTheInput) {
     return multiply(product(strided(ORR_F32, {1, samples, classes}, {0, row, 1}),
                             tensor(ORR_F32, {1, classes, channels}),
                             tensor(ORR_F32, {1, samples, channels}), padded),
-                    dlogits, w, samples * channels);
+                    {dlogits, w}, samples * channels);
   };
   expect_sums(with_padding(run, 1), samples, channels, channels, classes,
               [](int64_t i, int64_t j, int64_t k) {
                 return at(dlogits, i * row + k) * at(w, k * channels + j);
+              });
+}
+
+// The library adds the bias, of which it reads as many numbers as there are columns with padding.
+TEST(OddClasses, LogitsWithABias) {
+  std::vector<float> bias = rows_of(1, classes, classes, 4);
+  const auto run = [&](int64_t padded) {
+    Case c = product(tensor(ORR_F32, {1, samples, channels}),
+                     strided(ORR_F32, {1, channels, classes}, {0, 1, channels}),
+                     strided(ORR_F32, {1, samples, classes}, {0, row, 1}), padded);
+    c.kind = "matmul_pointwise";
+    c.in.push_back(strided(ORR_F32, {1, samples, classes}, {0, 0, 1}));
+    c.instrs = {{ORR_FN_INPUT, ORR_F32, 0, 0, 0, 0, 0},
+                {ORR_FN_INPUT, ORR_F32, 1, 0, 0, 0, 0},
+                {ORR_FN_ADD, ORR_F32, 0, 1, 0, 0, 0}};
+    c.stored = {2};
+    const auto before = calls({"epilogue bias"});
+    const Result r = multiply(c, {x, w, bias}, samples * row);
+    EXPECT_EQ(calls({"epilogue bias"}) > before, padded != 0);
+    return r;
+  };
+  expect_sums(with_padding(run, 4), samples, classes, row, channels,
+              [&](int64_t i, int64_t j, int64_t k) {
+                return at(x, i * channels + k) * at(w, j * channels + k) + (k ? 0 : at(bias, j));
               });
 }
 
@@ -120,7 +150,7 @@ TEST(OddClasses, GradientOfTheWeight) {
                      tensor(ORR_F32, {1, classes, channels}), padded);
     for (auto [name, value] : {std::pair{"leaf_lo", 0}, {"leaf_n", 2}, {"leaf_total", 2}})
       c.attrs.push_back(integer(name, value));
-    return multiply(c, dlogits, x, classes * channels);
+    return multiply(c, {dlogits, x}, classes * channels);
   };
   expect_sums(with_padding(run, 1), classes, channels, channels, samples,
               [](int64_t i, int64_t j, int64_t k) {
@@ -135,7 +165,7 @@ TEST(OddClasses, PaddingDoesNotDependOnTheNumberOfSamples) {
     return multiply(
         product(strided(ORR_F32, {1, count, classes}, {0, row, 1}),
                 tensor(ORR_F32, {1, classes, channels}), tensor(ORR_F32, {1, count, channels}), 1),
-        some, w, count * channels);
+        {some, w}, count * channels);
   };
   std::vector<float> most = run(samples).y;
   most.resize(3 * channels);
@@ -150,7 +180,7 @@ TEST(OddClasses, WhatIsNoPaddingIsLeftAlone) {
   const Result r = multiply(
       product(strided(ORR_F32, {1, samples, classes}, {0, row, 1}),
               tensor(ORR_F32, {1, classes, channels}), tensor(ORR_F32, {1, samples, channels}), 2),
-      both, w, samples * channels);
+      {both, w}, samples * channels);
   EXPECT_GT(r.odd, 0u);
   EXPECT_EQ(r.a, both);
 }

@@ -129,13 +129,19 @@ class OnAFakeGpu(unittest.TestCase):
 CLASSIFIER = """
 local orrery = require "orrery"
 local nn, optim = orrery.nn, orrery.optim
-local args = orrery.args { rows = 1 }
-local model = nn.linear(8, 301, { bias = false })
+local args = orrery.args { rows = 1, bias = 0, numerics = "exact", compute = "f32" }
+local model = nn.linear(8, 301, { bias = args.bias == 1 })
 local function classify(x, y)
   local logits = model(x)
   return nn.cross_entropy(logits, y), logits
 end
-local run = orrery.compile(function(b) return (classify(b.x, b.y)) end, { params = model, optimizer = optim.sgd { lr = 0.1 } })
+local run = orrery.compile(function(b)
+  local loss, logits = classify(b.x, b.y)
+  return loss, { right = logits:argmax():eq(b.y):cast "f32":sum() }
+end, {
+  params = model, optimizer = optim.sgd { lr = 0.1 }, numerics = args.numerics,
+  strategy = args.compute ~= "f32" and orrery.strategy.precision { compute = args.compute } or nil,
+})
 local x, y = {}, {}
 for i = 1, args.rows do x[i], y[i] = { 1, 2, 3, 4, 5, 6, 7, 8 + i }, i end
 x, y = orrery.tensor(x, "f32"), orrery.tensor(y, "i32")
@@ -181,11 +187,26 @@ class OddVocabulary(unittest.TestCase):
                 logits = [strides for kind, _, dims, strides in found if kind == "matmul" and sorted(dims) == [1, rows, 301]]
                 self.assertEqual([max(strides[1:]) for strides in logits], [320, 320])
 
+    def test_logits_stay_apart_where_a_bias_is_added_and_the_best_is_asked_for(self):
+        for numerics in ("exact", "fast"):
+            for compute in ("f32", "bf16"):
+                with self.subTest(numerics=numerics, compute=compute), tempfile.TemporaryDirectory() as folder:
+                    script = pathlib.Path(folder, "classifier.lua")
+                    script.write_text(CLASSIFIER)
+                    found = self.planned(301, script, "rows=5", "bias=1", f"numerics={numerics}", f"compute={compute}")
+                    logits = [(kind, strides) for kind, dtype, dims, strides in found if dims[-2:] == [5, 301]
+                              and (dtype == self.BF16) == (compute == "bf16") and strides[-2] > 0]
+                    self.assertEqual({strides[-2] for _, strides in logits}, {320}, logits)
+                    readers = {"cross_entropy", "reduce"} | ({"argmax"} if compute == "f32" else set())
+                    self.assertLessEqual(readers, {kind for kind, _ in logits})
+
     def test_results_have_no_padding(self):
         with tempfile.TemporaryDirectory() as folder:
             script = pathlib.Path(folder, "classifier.lua")
             script.write_text(CLASSIFIER)
-            self.assertEqual(*(lines(train(kernels, script, "rows=5")) for kernels in ("cuda", "reference")))
+            for bias in (0, 1):
+                words = (script, "rows=5", f"bias={bias}")
+                self.assertEqual(*(lines(train(kernels, *words)) for kernels in ("cuda", "reference")))
 
     def lines(self, kernels, stack, ranks):
         with tempfile.TemporaryDirectory() as folder:

@@ -225,17 +225,17 @@ void Launcher::add_widened(const Op& op, std::vector<Place> in, const std::vecto
 
 // Tells a product which of its tensors have padding (ops.h, matmul).
 void Launcher::note_padding(Launch& launch) const {
+  if (launch.out_at.size() > 1) return;
   int64_t padded = 0, bit = 1;
-  for (const auto* places : {&launch.in_at, &launch.out_at})
-    for (const Place& x : *places) {
-      if (plan_.storage(x.storage).padded) padded |= bit;
-      bit *= 2;
-    }
+  for (const Place* x : {&launch.in_at[0], &launch.in_at[1], &launch.out_at[0]}) {
+    if (plan_.storage(x->storage).padded) padded |= bit;
+    bit *= 2;
+  }
   if (padded) launch.op.attrs.set("padded", padded);
 }
 
 void Launcher::finish(Launch launch) {
-  if (launch.op.kind == "matmul") note_padding(launch);
+  if (launch.op.kind == "matmul" || launch.op.kind == "matmul_pointwise") note_padding(launch);
   const uint64_t workspace = kernels_.workspace_of(launch);
   if (workspace) launch.workspace = new_storage(workspace, "workspace");
   OpArgs args{launch.op.kind, launch.op.attrs, launch.op.expr, {}, launch.op.group.get()};

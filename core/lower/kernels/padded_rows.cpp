@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include <orrery/sdk/path.hpp>
+
 #include "lower/kernels/joined_ops.h"
 #include "program/strided.h"
 
@@ -21,6 +23,14 @@ Strided padded(const Type& type) {
 
 bool is_loss(const Op& op) { return op.kind == "cross_entropy" || op.kind == "cross_entropy_grad"; }
 
+bool in_no_module(const Op& op) { return orr::path::inside(op.site.region.str()).empty(); }
+
+// Whether a pipeline has these ops in one stage however it cuts the model into modules.
+bool stay_together(const Op& maker, const Op& reader) {
+  return maker.phase != Phase::forward || in_no_module(reader) ||
+         reader.site.region == maker.site.region;
+}
+
 }  // namespace
 
 PaddedRows::PaddedRows(const RankPlan& plan, const std::vector<std::vector<size_t>>& readers)
@@ -36,7 +46,7 @@ Strided PaddedRows::layout_of(ValueId v, const Op& maker) const {
   if (!pay_for(type)) return Strided::contiguous(type);
   const Strided x = padded(type);
   bool in_loss = is_loss(maker);
-  const bool taken = takes(maker, v, x) && readers_take(v, x, in_loss);
+  const bool taken = takes(maker, {v}, x) && readers_take(v, x, maker, in_loss);
   return taken && in_loss ? x : Strided::contiguous(type);
 }
 
@@ -46,35 +56,43 @@ bool PaddedRows::pay_for(const Type& type) const {
   return columns > kLongRow && static_cast<uint64_t>(bytes) % plan_.row_alignment != 0;
 }
 
-// Whether the best kernel for an op takes v in this layout, all else being contiguous.
-bool PaddedRows::takes(const Op& op, ValueId v, const Strided& layout) const {
-  if (op.kind != "matmul" && !is_loss(op)) return false;
+// Whether the best kernel for an op takes these values in this layout, all else being contiguous.
+bool PaddedRows::takes(const Op& op, const std::vector<ValueId>& wide,
+                       const Strided& layout) const {
   const auto layouts = [&](const std::vector<ValueId>& values) {
     std::vector<Strided> all;
     for (ValueId x : values)
-      all.push_back(x == v ? layout : Strided::contiguous(plan_.local.program.type(x)));
+      all.push_back(std::count(wide.begin(), wide.end(), x)
+                        ? layout
+                        : Strided::contiguous(plan_.local.program.type(x)));
     return all;
   };
   Launch asked;
   return score_as_it_is(kernels_, op, layouts(op.in), layouts(op.out), asked) > 0;
 }
 
-bool PaddedRows::readers_take(ValueId v, const Strided& layout, bool& in_loss) const {
-  const Program& p = plan_.local.program;
+bool PaddedRows::readers_take(ValueId v, const Strided& layout, const Op& maker,
+                              bool& in_loss) const {
   if (dense_.count(v)) return false;
   for (size_t i : readers_[static_cast<size_t>(v)]) {
-    const Op& op = p.ops()[i];
-    Strided view;
-    if (op.kind == "reshape") {
-      if (!reshaped(layout, p.type(op.out[0]).dims, view) ||
-          !readers_take(op.out[0], view, in_loss))
-        return false;
-    } else if (!takes(op, v, layout)) {
-      return false;
-    }
-    in_loss = in_loss || is_loss(op);
+    const Op& op = plan_.local.program.ops()[i];
+    if (!stay_together(maker, op) || !reader_takes(op, v, layout, in_loss)) return false;
   }
   return true;
+}
+
+bool PaddedRows::reader_takes(const Op& op, ValueId v, const Strided& layout, bool& in_loss) const {
+  const Program& p = plan_.local.program;
+  const ValueId y = op.out[0];
+  if (op.kind == "reshape") {
+    Strided view;
+    return reshaped(layout, p.type(y).dims, view) && readers_take(y, view, op, in_loss);
+  }
+  in_loss = in_loss || is_loss(op);
+  // What is added to logits makes logits, which lie as those do.
+  const bool goes_on = op.kind == "pointwise" && op.out.size() == 1 && p.type(y) == p.type(v);
+  if (!goes_on) return takes(op, {v}, layout);
+  return takes(op, {v, y}, layout) && readers_take(y, layout, op, in_loss);
 }
 
 uint64_t bytes_of(const Strided& x) {

@@ -5,8 +5,9 @@
 // products would load element by element. The padding belongs to the tensor, and nobody reads it: a
 // product may write there (ops.h, matmul).
 //
-// Only these values: a loss lies in the stage that makes its logits, so they have the same layout
-// on any ranks, and with it products the same algorithm and bits.
+// Only these values, and what a product has made before a bias was added: a loss lies in the stage
+// that makes its logits, and a module in one stage, so they have the same layout on any ranks, and
+// with it products the same algorithm and bits.
 #pragma once
 
 #include <set>
@@ -28,8 +29,9 @@ class PaddedRows {
 
  private:
   bool pay_for(const Type& type) const;
-  bool takes(const Op& op, ValueId v, const Strided& layout) const;
-  bool readers_take(ValueId v, const Strided& layout, bool& in_loss) const;
+  bool takes(const Op& op, const std::vector<ValueId>& wide, const Strided& layout) const;
+  bool readers_take(ValueId v, const Strided& layout, const Op& maker, bool& in_loss) const;
+  bool reader_takes(const Op& op, ValueId v, const Strided& layout, bool& in_loss) const;
 
   const RankPlan& plan_;
   const std::vector<std::vector<size_t>>& readers_;

@@ -239,8 +239,9 @@ class Placer {
 
   // The layout of what an op makes where nothing else says how it lies.
   Strided free_layout(ValueId v, const Op& op) {
-    if (op.kind != "pointwise") return padded_.layout_of(v, op);
-    if (nodes_.count(v) || uses_.is_result(v)) return Strided::contiguous(p_.type(v));
+    const Strided rows = padded_.layout_of(v, op);
+    if (op.kind != "pointwise" || !rows.is_contiguous()) return rows;
+    if (nodes_.count(v) || uses_.is_result(v)) return rows;
     std::vector<Strided> in;
     for (ValueId x : op.in) in.push_back(place(x).layout);
     return layout_like(op.expr, in, p_.type(v));

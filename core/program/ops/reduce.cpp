@@ -45,13 +45,18 @@ Sharding sharding(const OpArgs& args, const std::vector<Type>&) {
   return s;
 }
 
+// x as [O,K,I], with the strides that it has where its dims can be joined to these.
 KernelForm form(const Op& op, const std::vector<Strided>& in, const std::vector<Strided>& out) {
   KernelForm f = contiguous_form(in, out, "ff");
   auto [begin, end] = range(op.attrs);
-  Strided x = Strided::contiguous({in[0].dtype, in[0].dims});
-  f.in.resize(1);
-  regroup(x, {{0, begin}, {begin, end}, {end, x.dims.size()}}, f.in[0]);
-  f.in[0] = Strided::contiguous({in[0].dtype, f.in[0].dims});
+  const auto joined = [&, begin = begin, end = end](const Strided& x) {
+    return regroup(x, {{0, begin}, {begin, end}, {end, x.dims.size()}}, f.in[0]);
+  };
+  f.in.resize(1), f.copy.clear();
+  if (!joined(in[0])) {
+    f.copy = {0};
+    joined(Strided::contiguous({in[0].dtype, in[0].dims}));
+  }
   f.out = {Strided::contiguous({out[0].dtype, {f.in[0].dims[0], f.in[0].dims[2]}})};
   return f;
 }

@@ -44,8 +44,8 @@ Sharding whole(const OpArgs&, const std::vector<Type>& out) {
 // Rows are numbered by the random numbers, so the batch may be cut but scalars may not.
 KernelForm form(const Op& op, const std::vector<Strided>& in, const std::vector<Strided>& out) {
   if (op.kind == "iota") return contiguous_form(in, out, "f");
-  if (op.kind == "topk") return contiguous_form(in, out, "rrr");
-  KernelForm f = contiguous_form(in, out, op.kind == "categorical" ? "rffff" : "rf");
+  if (op.kind == "topk") return contiguous_form(in, out, "Rrr");
+  KernelForm f = contiguous_form(in, out, op.kind == "categorical" ? "rffff" : "Rf");
   for (size_t i = 1; i < in.size(); ++i) f.in[i] = {in[i].dtype, {}, {}};
   return f;
 }

@@ -64,16 +64,21 @@ __device__ void begin_stage(const Team& team, T* to, const T* from, int n) {
   if (tail + team.rank < n) to[tail + team.rank] = from[tail + team.rank];
 }
 
-// Copies the team's row of x and returns the copy, or the row itself if rows are not staged. The
-// caller must call team.sync() before it reads the copy.
+// Copies a row and returns the copy, or the row itself if rows are not staged. The caller must call
+// team.sync() before it reads the copy.
 template <class T>
-__device__ const T* stage(const Team& team, const Rows& r, int slot, const void* x) {
-  const T* const from = static_cast<const T*>(x) + team.row * r.columns;
+__device__ const T* stage_row(const Team& team, const Rows& r, int slot, const T* from) {
   if (r.slot_bytes == 0) return from;
   T* const to = place_of(r, team.index, slot, from);
   begin_stage(team, to, from, r.columns);
   wait_copies();
   return to;
+}
+
+// The same of the team's row of x, whose rows are neighbours.
+template <class T>
+__device__ const T* stage(const Team& team, const Rows& r, int slot, const void* x) {
+  return stage_row(team, r, slot, static_cast<const T*>(x) + team.row * r.columns);
 }
 
 __device__ inline int blocks_of(int n) { return (n + ORR_SUM_BLOCK - 1) / ORR_SUM_BLOCK; }

@@ -65,7 +65,7 @@ __device__ void topk(const BestArgs& a) {
   const Team team(a.rows);
   if (team.row >= a.rows.rows) return;
   const int n = a.rows.columns;
-  const T* x = stage<T>(team, a.rows, 0, a.x);
+  const T* x = stage_row(team, a.rows, 0, static_cast<const T*>(a.x) + team.row * a.step);
   team.sync();
   Best<Acc<T>> last = {Acc<T>(0), -1};
   for (int j = 0; j < a.k; ++j) {

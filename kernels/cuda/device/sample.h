@@ -11,6 +11,7 @@ struct BestArgs {
   const void* x;
   void* value;
   int64_t* index;
+  int64_t step;  // of x, from row to row, in elements
   int32_t k;
 };
 

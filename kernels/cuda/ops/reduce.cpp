@@ -30,6 +30,9 @@ void supports(const orr_op& op, orr_support& out) {
   require(stored == summed || stored == accumulator(summed),
           "the dtype of y must be that of x, or of a sum its accumulator");
   orr::copy_text(out.numerics, "cuda.reduce.1: sums as in ops.h");
+  // The generated kernel reads rows that are apart.
+  const orr_tensor& x = op.in[0];
+  if (x.dims[2] > 1 && x.strides[2] == 1 && x.strides[1] >= x.dims[2]) out.strided_in = 1;
 }
 
 uint64_t measure(const orr_op& op) { return plan_of(op).workspace(); }

@@ -15,6 +15,7 @@ template <auto require_op>
 void supports_best(const orr_op& op, orr_support& out) {
   require_op(op);
   require_rows(op.in[0]);
+  out.strided_in = 1;
   orr::copy_text(out.numerics, "exact");
 }
 
@@ -22,7 +23,7 @@ struct Best : Prepared {
   explicit Best(const orr_op& op)
       : rows_(std::string("topk_") + number_name(op.in[0].dtype), op.in[0], 1),
         values_(op.n_out == 2) {
-    args_.k = int32_t(orr::attr_int(op, "k", 1));
+    args_.k = int32_t(orr::attr_int(op, "k", 1)), args_.step = op.in[0].strides[0];
   }
 
   void launch(CUstream stream, const Buffers& b) override {

@@ -110,6 +110,16 @@ Case topk(int32_t dtype, int64_t rows, int64_t n, int64_t k) {
   return c;
 }
 
+// With gaps between the rows of x.
+Case apart(Case c) {
+  orr_tensor& x = c.in[0];
+  const int32_t last = x.rank - 1;
+  int64_t step = x.dims[last] + 7;
+  for (int32_t d = last; d-- > 0; step *= x.dims[d]) x.strides[d] = step;
+  c.note += "_apart";
+  return c;
+}
+
 void add_sums(int32_t dtype, std::vector<Case>& cases) {
   for (int64_t k : {0, 1, 15, 16, 17, 1023, 1024, 1025, 2049, 3073})
     cases.push_back(reduce(dtype, "sum", 2, k, 1));
@@ -120,7 +130,7 @@ void add_sums(int32_t dtype, std::vector<Case>& cases) {
   Case leaves = reduce(dtype, "sum", 1, 70, 35), scalar = reduce(dtype, "sum", 1, 1030, 1);
   leaves.leaf_in = scalar.leaf_in = {1};
   leaves.note += "leaves", scalar.note += "leaves";
-  for (const Case& sums : {rows, columns, leaves, scalar}) {
+  for (const Case& sums : {rows, columns, leaves, scalar, apart(columns), apart(leaves)}) {
     cases.push_back(sums);
     for (const Case& c : stored_otherwise(sums, dtype)) cases.push_back(c);
   }
@@ -145,6 +155,8 @@ std::vector<Case> reduce_cases() {
       cases.push_back(topk(dtype, rows, 33, 5));
       cases.push_back(topk(dtype, rows, 4, 4));
       cases.push_back(topk(dtype, rows, 300, 70));
+      cases.push_back(apart(topk(dtype, rows, 300, 5)));
+      cases.push_back(apart(argmax(dtype, rows, 17)));
     }
   }
   for (int32_t dtype : kReals)

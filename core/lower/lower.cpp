@@ -150,7 +150,9 @@ std::shared_ptr<const Program> rank_program(const LowerRequest& request, bool id
 }
 
 void fuse_ops(LocalProgram& local, const std::vector<std::string>& kernels) {
+  share_equal(local);
   cast_first(local);
+  sum_as_stored(local);
   fuse_pointwise(local);
   fuse_products(local, kernels);
   join_losses(local, kernels);

@@ -49,8 +49,12 @@ void write_in_known_ops(LocalProgram& local, const std::vector<std::string>& ker
 void claim_groups(LocalProgram& local, const std::vector<std::string>& kernels, bool fused);
 // Runs the passes below, and claim_groups of what they made.
 void fuse_ops(LocalProgram& local, const std::vector<std::string>& kernels);
+// Computes small values that several ops compute alike once.
+void share_equal(LocalProgram& local);
 // Puts the casts of states before all other ops.
 void cast_first(LocalProgram& local);
+// Sums 16-bit tensors as they are stored where their casts to f32 are summed.
+void sum_as_stored(LocalProgram& local);
 // Joins chains of pointwise ops into single ones (docs/design.md, "A program"). Bits do not change:
 // every instruction keeps its own rounding.
 void fuse_pointwise(LocalProgram& local);

@@ -49,6 +49,11 @@ const Family& checked_family(const orr_op& op) {
   return family;
 }
 
+// Sums do not write the terms that nothing else reads.
+bool skips_unread(const orr_op& op) {
+  return is_kind(op, "pointwise_next") && orr::attr_text(op, "next", "") == "reduce";
+}
+
 int32_t probe(void*, char* reason, uint32_t bytes) {
   const std::string why = why_not_here();
   snprintf(reason, bytes, "%s", why.c_str());
@@ -57,7 +62,7 @@ int32_t probe(void*, char* reason, uint32_t bytes) {
 
 void supports(void*, const orr_op* op, orr_support* out) {
   try {
-    const JoinedOp one(*op);
+    const JoinedOp one(*op, skips_unread);
     ask(one.get(), *out);
     one.answer(*out);
   } catch (const std::exception& e) {
@@ -74,14 +79,14 @@ uint64_t own_workspace(const orr_op& op) {
 
 orr_status* measure(void*, const orr_op* op, orr_kernel_size* out) {
   return orr::guard([&] {
-    const JoinedOp one(*op);
+    const JoinedOp one(*op, skips_unread);
     *out = {sizeof *out, one.places().workspace(own_workspace(one.get()))};
   });
 }
 
 orr_status* prepare(void*, const orr_op* op, orr_kernel** out) {
   return orr::guard([&] {
-    const JoinedOp one(*op);
+    const JoinedOp one(*op, skips_unread);
     const Family& family = checked_family(one.get());
     enter();
     using Addresses = std::vector<CUdeviceptr>;
@@ -101,8 +106,9 @@ orr_status* launch(orr_kernel* opaque, orr_stream* stream, const orr_buffer* in,
     const CUdeviceptr work = workspace ? address(*workspace) : 0;
     for (size_t i = 0; i < kernel.in.size(); ++i) kernel.in[i] = address(in[at.in[i]]);
     for (size_t i = 0; i < kernel.out.size(); ++i)
-      kernel.out[i] =
-          at.out[i] >= 0 ? address(out[at.out[i]]) : work + at.begin(kernel.own) + at.spare[i];
+      kernel.out[i] = at.out[i] >= 0               ? address(out[at.out[i]])
+                      : at.spare[i] == at.kNowhere ? 0
+                                                   : work + at.begin(kernel.own) + at.spare[i];
     enter();
     kernel.prepared->launch(reinterpret_cast<CUstream>(stream),
                             {kernel.in.data(), kernel.out.data(), work});

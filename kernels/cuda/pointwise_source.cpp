@@ -46,7 +46,7 @@ std::string address(const Walk& walk, const std::string& type, size_t tensor,
 // What a piece does with its outputs: stores them, and folds the first `summed` into sums by a
 // function of the prelude.
 struct Outputs {
-  bool stored = true;
+  uint64_t stored = ~uint64_t{0};  // a bit for each
   int summed = 0;
   const char* fold = "add";
 };
@@ -83,7 +83,8 @@ std::string piece(const orr_op& op, const Walk& walk, const Outputs& outputs) {
   for (int j = 0; j < outputs.summed; ++j)
     text += "  ORR_EACH " + sum(j) + "[v] = " + outputs.fold + "(" + sum(j) + "[v], r" +
             number(op.expr->outputs[j]) + "[v]);\n";
-  for (int j = 0; outputs.stored && j < op.n_out; ++j) {
+  for (int j = 0; j < op.n_out; ++j) {
+    if (!(outputs.stored >> std::min(j, 63) & 1)) continue;
     const std::string name = "q" + number(j);
     text += address(walk, memory_type(op.out[j].dtype), static_cast<size_t>(op.n_in + j), name);
     text += "  store(" + name + ", r" + number(op.expr->outputs[j]) + ");\n";
@@ -164,7 +165,7 @@ std::string pointwise_table_source(const orr_op& op, const Walk& walk) {
 }
 
 std::string sums_source(const orr_op& op, const Walk& walk, const ColumnSumsText& sums) {
-  std::string text = common(op, walk, {sums.stores, sums.summed, fold_name(sums.fn)});
+  std::string text = common(op, walk, {sums.stored, sums.summed, fold_name(sums.fn)});
   std::string declared, given, put;
   for (int j = 0; j < sums.summed; ++j) {
     declared += std::string("  ") + register_type(op.out[j].dtype) + " " + sum(j) +
@@ -176,7 +177,7 @@ std::string sums_source(const orr_op& op, const Walk& walk, const ColumnSumsText
   text += "constexpr u64 columns = " + number(sums.columns) + ", rows = " + number(ORR_SUM_ROWS) +
           ", threads = " + number(pointwise_block) + ";\n" + sums_text + declared +
           "  index_t e = (index_t)((segment * s.length + first) * columns + column);\n" +
-          (sums.stores ? "" : "  _Pragma(\"unroll 8\")\n") +
+          (sums.stored ? "" : "  _Pragma(\"unroll 8\")\n") +
           "  for (unsigned left = (unsigned)(end - first); left > 0; --left, e += columns)\n" +
           "    piece<V>(a, e" + given + ");\n" + put + "}\n";
   const auto entry_of = [](const char* name, int vector) {

@@ -26,13 +26,13 @@ std::string pointwise_source(const orr_op& op, const Walk& walk);
 std::string pointwise_table_source(const orr_op& op, const Walk& walk);
 
 // Folds over the rows of a pointwise op's first `summed` outputs, whose last dim has `columns`, by
-// the function `fn` of device/fold.h. `dtype` is that of rounded results. The outputs are stored as
-// well if `stores`.
+// the function `fn` of device/fold.h. `dtype` is that of rounded results. An output is stored as
+// well if `stored` has its bit.
 struct ColumnSumsText {
   int64_t columns;
   int summed;
   int32_t dtype, fn;
-  bool stores;
+  uint64_t stored;
 };
 // The source of sums_vector and sums_single, which fold each block of ORR_SUM_ROWS rows (ops.h).
 // Their parameters are Args and SumRows.

@@ -26,15 +26,17 @@ int inputs_of(const orr_op& op) {
   return n;
 }
 
-// Rows as the second op has them: [1,R,C] of a reduce, else [R,C].
-orr_tensor rows_of(const orr_tensor& y, bool reduce) {
+// Rows as the second op has them: [R,C], or of a reduce [O,R/O,C], in `parts` that are summed apart.
+orr_tensor rows_of(const orr_tensor& y, bool reduce, int64_t parts) {
   require(y.rank >= 1, "rows are needed");
   const int64_t columns = y.dims[y.rank - 1];
   int64_t rows = 1;
   for (int d = 0; d + 1 < y.rank; ++d) rows *= y.dims[d];
+  require(parts > 0 && rows % parts == 0, "no equal parts of rows");
+  rows /= parts;
   orr_tensor t{};
   t.dtype = y.dtype, t.rank = reduce ? 3 : 2;
-  t.dims[0] = 1, t.strides[0] = rows * columns;
+  t.dims[0] = parts, t.strides[0] = rows * columns;
   t.dims[t.rank - 2] = rows, t.strides[t.rank - 2] = columns;
   t.dims[t.rank - 1] = columns, t.strides[t.rank - 1] = 1;
   return t;
@@ -51,7 +53,8 @@ struct Parts {
         pointwise(op),
         next(op) {
     const bool reduce = &second == &reduce_family;
-    in.insert(in.begin(), rows_of(op.out[0], reduce));
+    const bool apart = reduce && out[0].rank == 2 && !orr::attr(op, "leaf_n");
+    in.insert(in.begin(), rows_of(op.out[0], reduce, apart ? out[0].dims[0] : 1));
     if (reduce && out[0].rank == 1)
       out[0].rank = 2, out[0].dims[1] = out[0].dims[0], out[0].dims[0] = 1;
     pointwise.n_in = n_in, pointwise.n_out = n_out;

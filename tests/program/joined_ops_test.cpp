@@ -4,45 +4,16 @@
 // changes.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <random>
-
-#include "machine.h"
+#include "launched_kinds.h"
 #include "program/build.h"
 #include "program/op_group.h"
 #include "program/state.h"
-#include "run/run.h"
 
 namespace program_test {
 namespace {
 
 using namespace orrery;
-using Kinds = std::vector<std::string>;
 using Ids = std::vector<ValueId>;
-
-Kinds kinds(const Program& p, const Kinds& kernels = {"reference"},
-            const Microbatches& microbatches = {}) {
-  Kinds found;
-  Machine machine(p, kernels, microbatches);
-  for (const Step& s : machine.plan().schedule)
-    found.push_back(shown_kind(machine.plan().launches[static_cast<size_t>(s.index)].op));
-  return found;
-}
-
-int64_t count(const Kinds& all, const std::string& kind) {
-  return std::count(all.begin(), all.end(), kind);
-}
-
-void expect_equal_bits(const Program& p, const Microbatches& microbatches = {}) {
-  Named inputs;
-  std::mt19937 random(1);
-  std::normal_distribution<float> normal;
-  for (const Value& v : p.values())
-    if (v.producer == kNone && is_real(v.type.dtype))
-      for (int64_t n = v.type.elements(); n > 0; --n) inputs[v.name].push_back(normal(random));
-  EXPECT_EQ(Machine(p, {"reference"}, microbatches, true).run(inputs),
-            Machine(p, {"reference"}, microbatches, false).run(inputs));
-}
 
 // The gradients of a norm: of samples, or of rows that are no samples.
 struct Norm {
@@ -178,11 +149,11 @@ TEST(JoinedNext, OfSamplesKeepTheirLeaves) {
   expect_equal_bits(residual.p, three);
 }
 
-// A sum over some dims of the rows, of all elements, or of rows of one element, is another kernel
-// form.
-TEST(JoinedNext, AreSumsOverAllRowsAlone) {
+// A sum within rows, over a dim between others, of all elements, or of rows of one element, is
+// another kernel form.
+TEST(JoinedNext, AreSumsOverRowsAlone) {
   const std::vector<std::pair<Dims, Dims>> sums = {
-      {{4, 6, 5}, {1}}, {{4, 6, 5}, {2}}, {{4, 6, 5}, {0, 1, 2}}, {{24, 1}, {0}}};
+      {{4, 6, 5}, {2}}, {{4, 6, 5, 2}, {1}}, {{4, 6, 5}, {0, 1, 2}}, {{24, 1}, {0}}};
   for (const auto& [dims, over] : sums) {
     Program p;
     const ValueId x = p.input("x", {ORR_F32, dims});
@@ -194,6 +165,15 @@ TEST(JoinedNext, AreSumsOverAllRowsAlone) {
 }
 
 // The norm's weight is known only after the sum: it would be read before it is made.
+// As the statistics of a batch normalization.
+TEST(JoinedNext, AreSumsOverTheRowsOfEachSample) {
+  Program p;
+  const ValueId x = p.input("x", {ORR_F32, {4, 67, 5}});
+  give(p, "y", build::reduce(p, "sum", p.pointwise(ORR_FN_MUL, {x, x}), {1}, false));
+  EXPECT_EQ(kinds(p), (Kinds{"mul + sum", "pointwise"}));
+  expect_equal_bits(p);
+}
+
 TEST(JoinedNext, StayApartWhereTheNormReadsWhatIsMadeLater) {
   Program p;
   const ValueId x = p.input("x", {ORR_F32, {24, 20}}), b = p.input("b", {ORR_F32, {20}});

@@ -41,7 +41,7 @@ TEST(KernelChoice, KnowsNoAnswerToAnotherQuestion) {
     Launch other = sum_of_rows();
     if (what == 0) other.op.attrs.set("fn", "odd");
     if (what == 1) other.in[0].dims[0] = 2;
-    if (what == 2) other.in[0].strides[1] = 100;
+    if (what == 2) other.out[0].strides[1] = 100;
     if (what == 3) other.in[0].dtype = ORR_BOOL;
     if (what == 4) other.op.kind = "none";
     expect_own_answer(sum_of_rows(), other);

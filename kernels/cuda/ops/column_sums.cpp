@@ -32,16 +32,17 @@ orr_tensor accumulators(orr_tensor x) {
 }
 
 ColumnSums::ColumnSums(const orr_op& op, const FoldPlan& plan, int32_t dtype, int32_t fn,
-                       bool rounded, bool stores)
+                       bool rounded, const Results& results)
     : walk_(op, plan.columns),
       plan_(plan),
       fold_(plan, dtype, fn, rounded),
       inputs_(size_t(op.n_in)),
-      stored_(stores ? size_t(op.n_out) : 0),
+      stored_(results.given ? size_t(op.n_out) : 0),
       addresses_(walk_.strides.size()) {
   if (plan.segments * plan.columns == 0) return;
+  const uint64_t stored = results.given ? ~results.unread : 0;
   const CUmodule module =
-      module_of(sums_source(op, walk_, {plan.columns, plan.arrays, dtype, fn, stores}));
+      module_of(sums_source(op, walk_, {plan.columns, plan.arrays, dtype, fn, stored}));
   single_ = function_of(module, "sums_single");
   if (walk_.vector > 1) vector_ = function_of(module, "sums_vector");
 }

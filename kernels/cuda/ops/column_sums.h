@@ -39,11 +39,15 @@ orr_tensor accumulators(orr_tensor x);
 
 class ColumnSums : public Prepared {
  public:
-  // Folds the outputs of a pointwise op, which are stored too if `stores`, and come before the
-  // results then. The results have `dtype` if they are rounded, else that of accumulators.
-  // REQUIRES: the device is open; entries of the plan are blocks of ORR_SUM_ROWS.
+  // The outputs of the pointwise op that are stored.
+  struct Results {
+    bool given = false;   // among the launch's buffers, before the sums
+    uint64_t unread = 0;  // of these, a bit for each that is not stored all the same
+  };
+  // Folds the outputs of a pointwise op. The sums have `dtype` if they are rounded, else that of
+  // accumulators. REQUIRES: the device is open; entries of the plan are blocks of ORR_SUM_ROWS.
   ColumnSums(const orr_op& op, const FoldPlan& plan, int32_t dtype, int32_t fn, bool rounded,
-             bool stores);
+             const Results& results);
   void launch(CUstream stream, const Buffers& b) override;
 
  private:

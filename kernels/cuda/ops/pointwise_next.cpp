@@ -31,9 +31,16 @@ orr_op pointwise_of(const orr_op& op) {
   return first;
 }
 
+// Into how many equal parts the rows fall that are summed apart.
+int64_t parts_of(const orr_op& op) {
+  const orr_tensor& sum = op.out[op.expr->n_outputs];
+  return sum.rank == 2 && !orr::attr(op, "leaf_n") ? sum.dims[0] : 1;
+}
+
 FoldPlan plan_of(const orr_op& op) {
-  const int64_t columns = op.out[0].dims[op.out[0].rank - 1];
-  return FoldPlan(op, 1, orr::elements(op.out[0]) / columns, columns, 1, ORR_SUM_ROWS);
+  const int64_t columns = op.out[0].dims[op.out[0].rank - 1], parts = parts_of(op);
+  const int64_t rows = orr::elements(op.out[0]) / columns;
+  return FoldPlan(op, parts, parts ? rows / parts : 0, columns, 1, ORR_SUM_ROWS);
 }
 
 void supports_sum(const orr_op& op, orr_support& out) {
@@ -47,7 +54,13 @@ void supports_sum(const orr_op& op, orr_support& out) {
   require_leaves(op, orr::elements(y) / y.dims[y.rank - 1]);
   require(sum.dtype == y.dtype || sum.dtype == wide_dtype(y.dtype),
           "the dtype of the sum must be that of y or of its accumulator");
-  require_nodes(op, sum, {y.dims[y.rank - 1]}, "the sum");
+  const int64_t columns = y.dims[y.rank - 1], parts = parts_of(op);
+  if (sum.rank == 2 && !orr::attr(op, "leaf_n")) {
+    require_shape(sum, {parts, columns}, "the sum");
+    require(parts > 0 && orr::elements(y) / columns % parts == 0, "no equal parts of rows");
+  } else {
+    require_nodes(op, sum, {columns}, "the sum");
+  }
   out.strided_out = (1u << std::min(first.n_out, 31)) - 1;
   out.inplace = 0;
   orr::copy_text(out.numerics, "cuda.pointwise/2+reduce.1: sums as in ops.h");
@@ -142,8 +155,9 @@ std::unique_ptr<Prepared> prepare(const orr_op& op) {
   if (!is_sum(op)) return std::make_unique<AddAndNorm>(op);
   const orr_op first = pointwise_of(op);
   const int32_t dtype = op.out[0].dtype;
+  const ColumnSums::Results results{true, uint64_t(orr::attr_int(op, "unread", 0))};
   return std::make_unique<ColumnSums>(first, plan_of(op), dtype, kFoldSum,
-                                      op.out[first.n_out].dtype == dtype, true);
+                                      op.out[first.n_out].dtype == dtype, results);
 }
 
 }  // namespace

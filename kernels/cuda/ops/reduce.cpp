@@ -67,7 +67,7 @@ std::unique_ptr<Prepared> prepare(const orr_op& op) {
   const int32_t fn = fold_of(op);
   if (fn == kFoldSumOfSquares) term = terms.push(ORR_FN_MUL, term, term);
   return std::make_unique<ColumnSums>(terms.op({term}), plan_of(op), x.dtype, fn,
-                                      op.out[0].dtype == x.dtype, false);
+                                      op.out[0].dtype == x.dtype, ColumnSums::Results{});
 }
 
 int64_t entries_of(const orr_tensor& x) {

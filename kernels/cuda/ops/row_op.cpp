@@ -104,7 +104,7 @@ std::unique_ptr<Prepared> prepare_param(const orr_op& op) {
       terms.push(ORR_FN_MUL, terms.push(ORR_FN_MUL, dy, x), terms.input(in.back()))};
   if (!is_rms(op)) sums.push_back(dy);
   return std::make_unique<ColumnSums>(terms.op(sums), plan_of(op, op.n_out), in[0].dtype, kFoldSum,
-                                      true, false);
+                                      true, ColumnSums::Results{});
 }
 
 // The inputs of norm_grad; one more may follow, which is added to the input gradient.

@@ -48,6 +48,13 @@ struct Rows {
     if (stored_as != dtype) c.note += std::string("_in_") + dtype_name(stored_as);
     return c;
   }
+  // For each index of the first dim alone.
+  Case sums_apart() {
+    c.attrs = {text("next", "reduce"), text("fn", "sum")};
+    c.note += "apart";
+    c.out.push_back(tensor(dtype, {dims[0], dims[2]}));
+    return c;
+  }
   Case norm(bool rms) {
     c.attrs = {text("next", rms ? "rmsnorm" : "layernorm"), real("eps", 1e-2)};
     c.note += rms ? "rms" : "layer";
@@ -95,6 +102,8 @@ void add_sums(int32_t dtype, std::vector<Case>& cases) {
       cases.push_back(product(dtype, {1, rows, columns}).sum(dtype));
   cases.push_back(slope(dtype, {5, 130, 72}).sum(dtype));
   cases.push_back(slope(dtype, {0, 3, 8}).sum(dtype));
+  cases.push_back(slope(dtype, {5, 130, 72}).sums_apart());
+  cases.push_back(product(dtype, {3, 65, 35}).sums_apart());
   if (dtype == ORR_BF16 || dtype == ORR_F16)
     cases.push_back(slope(dtype, {2, 70, 40}).sum(wide(dtype)));
 }
@@ -134,9 +143,10 @@ Case next_of(const Case& both) {
   c.in.erase(c.in.begin(), c.in.begin() + long(first.in.size()));
   c.out.erase(c.out.begin(), c.out.begin() + long(first.out.size()));
   const bool sum = c.kind == "reduce";
-  c.in.insert(c.in.begin(),
-              sum ? tensor(y.dtype, {1, rows, columns}) : tensor(y.dtype, {rows, columns}));
-  if (sum) c.out[0] = tensor(c.out[0].dtype, {1, columns});
+  const int64_t parts = sum && c.out[0].rank == 2 ? c.out[0].dims[0] : 1;
+  c.in.insert(c.in.begin(), sum ? tensor(y.dtype, {parts, rows / parts, columns})
+                                : tensor(y.dtype, {rows, columns}));
+  if (sum) c.out[0] = tensor(c.out[0].dtype, {parts, columns});
   c.oracle = sum ? reduce_oracle : norm_oracle;
   return c;
 }

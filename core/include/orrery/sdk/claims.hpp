@@ -186,12 +186,13 @@ struct RowsNext {
   int32_t first, next;
 };
 
-// Whether the op is a norm, or the sum over all rows of more than one element.
+// Whether the op is a norm, or the sum over all rows of more than one element, or over those of
+// each sample.
 inline bool reads_rows(const orr_op& op) {
   if (!is_kind(op, "reduce")) return is_kind(op, "layernorm") || is_kind(op, "rmsnorm");
   const orr_tensor& x = op.in[0];
-  return attr_text(op, "fn", "") == "sum" && attr_int(op, "begin", 0) == 0 &&
-         attr_int(op, "end", 0) + 1 == x.rank && x.dims[x.rank - 1] > 1;
+  return attr_text(op, "fn", "") == "sum" && attr_int(op, "end", 0) + 1 == x.rank &&
+         x.dims[x.rank - 1] > 1;
 }
 
 // If op `next` reads the rows that a pointwise op makes, and all else that it reads is known there,

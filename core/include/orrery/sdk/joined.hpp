@@ -15,8 +15,10 @@ namespace orr {
 // Borrows from the op.
 class JoinedOp {
  public:
-  // Throws Unsupported if the op is another group.
-  explicit JoinedOp(const orr_op& op) : op_(op) {
+  // `skips`: whether the plugin's kernel of the joined op does not write what nothing reads of the
+  // results of its expression; null: no kernel. The op then has an int "unread", with a bit for
+  // each such result, which has no memory. Throws Unsupported if the op is another group.
+  explicit JoinedOp(const orr_op& op, bool (*skips)(const orr_op& joined) = nullptr) : op_(op) {
     if (!op.group) {
       for (int32_t i = 0; i < op.n_in; ++i) places_.in.push_back(i);
       for (int32_t i = 0; i < op.n_out; ++i) places_.out.push_back(i);
@@ -30,7 +32,7 @@ class JoinedOp {
       join_rows_next(ops);
     else
       join_norm_grads(ops);
-    finish();
+    finish(skips);
   }
   JoinedOp(const JoinedOp&) = delete;
   JoinedOp& operator=(const JoinedOp&) = delete;
@@ -55,8 +57,9 @@ class JoinedOp {
     std::vector<int32_t> in, out;  // by tensor: which of the launch's it is; -1: in `spare`
     // Outputs that nothing reads are none of the launch's: they lie in the workspace, behind that
     // of the kernel. By output: at which byte behind `begin` it begins.
-    std::vector<uint64_t> spare;
+    std::vector<uint64_t> spare;  // kNowhere: it has no memory
     uint64_t spare_bytes = 0;
+    static constexpr uint64_t kNowhere = ~uint64_t{0};
 
     // `own`: bytes of the kernel's workspace.
     static uint64_t begin(uint64_t own) { return (own + 255) / 256 * 256; }
@@ -149,8 +152,10 @@ class JoinedOp {
     std::swap(made[0], made[size_t(read)]), std::swap(outputs_[0], outputs_[size_t(read)]);
     for (size_t j = 0; j < made.size(); ++j)
       add_out(made[j], first.out[j == 0 ? read : j == size_t(read) ? 0 : long(j)]);
+    const bool parts = is_kind(next, "reduce") && attr_int(next, "begin", 0) > 0;
     for (int j = 0; j < next.n_out; ++j)
-      add_out(ops.at(1).out[j], same_dims(next.out[j], y) ? rows(next.out[j]) : flat(next.out[j]));
+      add_out(ops.at(1).out[j],
+              parts || same_dims(next.out[j], y) ? rows(next.out[j]) : flat(next.out[j]));
     join_attributes(first, next);
     expr_ = *first.expr, expr_.outputs = outputs_.data(), op_.expr = &expr_;
   }
@@ -178,17 +183,36 @@ class JoinedOp {
     }
   }
 
-  void finish() {
+  void finish(bool (*skips)(const orr_op&)) {
     op_.group = nullptr;
     op_.n_in = int32_t(in_.size()), op_.in = in_.data();
     op_.n_out = int32_t(out_.size()), op_.out = out_.data();
     op_.n_attrs = int32_t(attrs_.size()), op_.attrs = attrs_.data();
+    const int64_t unread = skips && skips(op_) ? unread_results() : 0;
+    if (unread) {
+      orr_attr named{};
+      named.name = "unread", named.type = ORR_ATTR_INT, named.i = unread;
+      attrs_.push_back(named);
+      op_.n_attrs = int32_t(attrs_.size()), op_.attrs = attrs_.data();
+    }
     for (size_t j = 0; j < out_.size(); ++j) {
       places_.spare.push_back(places_.spare_bytes);
       if (places_.out[j] >= 0) continue;
+      if (j < 63 && (unread >> j & 1)) {
+        places_.spare.back() = Places::kNowhere;
+        continue;
+      }
       const int64_t n = elements(out_[j]) * Leaves(op_).nodes();
       places_.spare_bytes += Places::begin(uint64_t(n * orr_dtype_bytes(out_[j].dtype)));
     }
+  }
+
+  // A bit for each of the expression's results that nothing reads.
+  int64_t unread_results() const {
+    int64_t bits = 0;
+    for (size_t j = 0; j < std::min(outputs_.size(), size_t{63}); ++j)
+      if (places_.out[j] < 0) bits |= int64_t{1} << j;
+    return bits;
   }
 
   orr_op op_;

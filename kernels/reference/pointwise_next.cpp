@@ -26,7 +26,8 @@ int inputs_of(const orr_op& op) {
   return n;
 }
 
-// Rows as the second op has them: [R,C], or of a reduce [O,R/O,C], in `parts` that are summed apart.
+// Rows as the second op has them: [R,C], or of a reduce [O,R/O,C], in O `parts` that are summed
+// apart.
 orr_tensor rows_of(const orr_tensor& y, bool reduce, int64_t parts) {
   require(y.rank >= 1, "rows are needed");
   const int64_t columns = y.dims[y.rank - 1];

@@ -7,7 +7,9 @@ local engine = orrery.engine
 
 local M = {}
 
-local function is_address(path) return type(path) == "string" and path:find "^https?://" ~= nil end
+local schemes = { http = true, https = true, s3 = true, hf = true }
+
+local function is_address(path) return type(path) == "string" and schemes[path:match "^(%w+)://" or ""] or false end
 
 -- A path as it is, an address as the path of the copy.
 function M.path(path)

@@ -80,7 +80,9 @@ def give(body, etag='"1"', ranges=True, until=None, modified=None, careless=Fals
     return answer
 
 
-class Http(unittest.TestCase):
+class ServerTest(unittest.TestCase):
+    """A server and scripts that read of it."""
+
     def setUp(self):
         if not (BUILD / "plugins/orrery-data-http.so").exists():
             self.skipTest("the plugin http is not built: there is no libcurl4-openssl-dev")
@@ -104,7 +106,8 @@ class Http(unittest.TestCase):
     def run_script(self, body, *words, **env):
         script = self.folder / "script.lua"
         script.write_text('local orrery = require "orrery"\nlocal data = orrery.data\n' + body)
-        return orrery("run", "--no-dir", *words, script, XDG_CACHE_HOME=str(self.folder / "cache"), no_proxy="*", **env)
+        env = {"XDG_CACHE_HOME": str(self.folder / "cache"), "no_proxy": "*"} | env
+        return orrery("run", "--no-dir", *words, script, **env)
 
     def text(self, url=None, **env):
         """The text that a script reads of an address."""
@@ -124,6 +127,8 @@ class Http(unittest.TestCase):
     def copies(self):
         return [path for path in (self.folder / "cache").rglob("*") if path.is_file() and path.suffix != ".lock"]
 
+
+class Http(ServerTest):
     def test_readers(self):
         """What each reads of a server is what it reads of the file, packed or not."""
         names = {"/squares.npy": FILES / "squares.npy", "/i.gz": FILES / "images.idx.gz", "/l.gz": FILES / "labels.idx.gz",

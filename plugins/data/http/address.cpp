@@ -46,6 +46,7 @@ std::string plain(std::string name) {
 }  // namespace
 
 std::string shown(const std::string& url) {
+  if (url.starts_with("s3://") || url.starts_with("hf://")) return url;  // have no password
   const Url parts = parsed(url);
   if (!parts) return url.substr(0, url.find_first_of("@?"));
   const std::string port = part_of(parts, CURLUPART_PORT);
@@ -57,7 +58,9 @@ AddressNames names_of(const std::string& url) {
   const Url parts = parsed(url);
   const std::string scheme = parts ? part_of(parts, CURLUPART_SCHEME) : "";
   if (scheme != "http" && scheme != "https")
-    refuse(shown(url), ": no address of a file on a server; write https://HOST/PATH");
+    refuse(shown(url),
+           ": no address of a file on a server; write https://HOST/PATH, s3://BUCKET/KEY or "
+           "hf://ORG/NAME/PATH");
   const std::string path = part_of(parts, CURLUPART_PATH);
   return {plain(part_of(parts, CURLUPART_HOST)), plain(path.substr(path.rfind('/') + 1))};
 }

@@ -13,7 +13,7 @@ std::string shown(const std::string& url);
 struct AddressNames {
   std::string host, file;  // of letters, digits, points, dashes and underscores
 };
-// Throws Error for what is no address of http:// or https://.
+// Of a request. Throws Error for what is no address of http:// or https://.
 AddressNames names_of(const std::string& url);
 
 }  // namespace data

@@ -37,11 +37,11 @@ std::string hex(XXH128_hash_t hash) {
 }
 std::string digest(const std::string& text) { return hex(XXH3_128bits(text.data(), text.size())); }
 
-fs::path folder_of(const std::string& url) {
+fs::path folder_of(const std::string& address, const std::string& url) {
   const char* cache = std::getenv("XDG_CACHE_HOME");
   const char* home = std::getenv("HOME");
   if ((!cache || !*cache) && (!home || !*home))
-    refuse(shown(url), ": there is no folder for its copy; set XDG_CACHE_HOME");
+    refuse(shown(address), ": there is no folder for its copy; set XDG_CACHE_HOME");
   const fs::path root = cache && *cache ? fs::path(cache) : fs::path(home) / ".cache";
   return root / "orrery" / "http" / names_of(url).host;
 }
@@ -88,12 +88,13 @@ class Copy {
  public:
   explicit Copy(const std::string& url)
       : url_(url),
-        folder_(folder_of(url)),
-        name_(names_of(url).file),
+        access_(access_of(url)),
+        folder_(folder_of(url, access_.url)),
+        name_(names_of(access_.url).file),
         made_(made(folder_)),
-        lock_(folder_ / (digest(url) + ".lock")) {
+        lock_(folder_ / (digest(access_.url) + ".lock")) {
     lock_.lock();
-    part_path_ = folder_ / (digest(url) + ".part");
+    part_path_ = folder_ / (digest(access_.url) + ".part");
     XXH3_128bits_reset(&hash_);
   }
 
@@ -132,7 +133,7 @@ class Copy {
   }
 
   Outcome attempt(const Descriptor& part) {
-    const Request request{url_, strong_.empty() ? 0 : size_, strong_};
+    const Request request{access_, strong_.empty() ? 0 : size_, strong_};
     const auto begin = [&](const Reply& reply) {
       if (reply.length < 0 && !reply.chunked)
         refused("the server does not say how long it is, so that a part would pass for all", 1);
@@ -169,7 +170,7 @@ class Copy {
   }
   bool is_all(const Reply& reply) const { return reply.length < 0 || reply.length == size_; }
   fs::path place(const std::string& state) const {
-    return folder_ / digest(url_ + "\n" + state) / name_;
+    return folder_ / digest(access_.url + "\n" + state) / name_;
   }
   // Where the server does not tell states of the file apart, its contents do.
   void keep(const Descriptor& part) {
@@ -190,6 +191,7 @@ class Copy {
   }
 
   const std::string url_;
+  const Access access_;
   const fs::path folder_;
   const std::string name_;
   const bool made_;  // the folder

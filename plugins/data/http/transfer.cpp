@@ -15,6 +15,10 @@ namespace data {
 namespace {
 
 constexpr long kConnectSeconds = 30, kSilentSeconds = 60, kMostRedirections = 10;
+constexpr size_t kMostOfPage = 4096;
+// SHA-256 of a request's body that is empty. S3 wants the header; libcurl sends it from 8.0 on.
+constexpr const char* kHashOfNothing =
+    "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
 std::string lower(std::string text) {
   for (char& c : text)
@@ -69,12 +73,14 @@ class Transfer {
     if (code != CURLE_OK) fail(ORR_FAILED, "libcurl: ", curl_easy_strerror(code));
   }
   void set_up() {
-    set(CURLOPT_URL, request_.url.c_str());
+    const std::string& url = request_.access.url;
+    set(CURLOPT_URL, url.c_str());
+    set(CURLOPT_NOSIGNAL, 1L);
     set(CURLOPT_USERAGENT, "orrery");
     set(CURLOPT_PROTOCOLS_STR, "http,https");
-    set(CURLOPT_REDIR_PROTOCOLS_STR, request_.url.starts_with("https") ? "https" : "http,https");
-    set(CURLOPT_FOLLOWLOCATION, 1L);
+    set(CURLOPT_REDIR_PROTOCOLS_STR, url.starts_with("https") ? "https" : "http,https");
     set(CURLOPT_MAXREDIRS, kMostRedirections);
+    say_who();
     set(CURLOPT_CONNECTTIMEOUT, kConnectSeconds);
     set(CURLOPT_LOW_SPEED_LIMIT, 1L);
     set(CURLOPT_LOW_SPEED_TIME, kSilentSeconds);
@@ -94,8 +100,23 @@ class Transfer {
     if (request_.from > 0) {
       add_header("Range: bytes=" + std::to_string(request_.from) + "-");
       add_header("If-Range: " + request_.if_unchanged);
-      set(CURLOPT_HTTPHEADER, headers_.get());
     }
+    set(CURLOPT_HTTPHEADER, headers_.get());
+  }
+  // A signature is for one host; a token is not sent to others by the library.
+  void say_who() {
+    const Access& who = request_.access;
+    set(CURLOPT_FOLLOWLOCATION, who.key.empty() ? 1L : 0L);
+    if (!who.bearer.empty()) {
+      set(CURLOPT_HTTPAUTH, CURLAUTH_BEARER);
+      set(CURLOPT_XOAUTH2_BEARER, who.bearer.c_str());
+    }
+    if (who.key.empty()) return;
+    set(CURLOPT_AWS_SIGV4, ("aws:amz:" + who.region + ":s3").c_str());
+    set(CURLOPT_USERNAME, who.key.c_str());
+    set(CURLOPT_PASSWORD, who.secret.c_str());
+    add_header(std::string("x-amz-content-sha256: ") + kHashOfNothing);
+    if (!who.session.empty()) add_header("x-amz-security-token: " + who.session);
   }
   void add_header(const std::string& line) {
     curl_slist* all = curl_slist_append(headers_.get(), line.c_str());
@@ -106,7 +127,7 @@ class Transfer {
   // -- what comes
   void hear(const std::string& line) {
     if (line.starts_with("HTTP/")) {  // of the first reply, or one after a redirection
-      reply_ = {};
+      reply_ = {}, page_.clear();
       const size_t status = line.find(' ');
       reply_.status = status == line.npos ? 0 : std::atol(line.c_str() + status);
       phrase_ = status == line.npos ? "" : trimmed(line.substr(status));
@@ -141,7 +162,10 @@ class Transfer {
     }
   }
   bool receive(const char* bytes, size_t count) {
-    if (!is_file()) return true;  // a page that says what is wrong
+    if (!is_file()) {  // a page that says what is wrong
+      page_.append(bytes, std::min(count, kMostOfPage - page_.size()));
+      return true;
+    }
     if (!has_begun_) call_begin();
     if (unwanted_ || thrown_) return false;
     try {
@@ -160,11 +184,19 @@ class Transfer {
     }
     static constexpr long kPassing[] = {408, 425, 429, 500, 502, 503, 504};
     outcome_.may_pass = std::ranges::count(kPassing, reply_.status) > 0;
-    outcome_.fault = "the server says " + phrase_;
-    if (reply_.status == 401 || reply_.status == 403)
-      outcome_.fault += "; it may want a name and password, https://NAME:PASSWORD@HOST/PATH";
+    outcome_.fault = "the server says " + phrase_ + code_of_page();
+    const bool denied = reply_.status == 401 || reply_.status == 403;
+    if (denied || (reply_.status / 100 == 3 && !request_.access.key.empty()))
+      outcome_.fault += "; " + request_.access.if_denied;
     else if (!outcome_.may_pass)
       outcome_.fault += "; check the address";
+  }
+  // " (AccessDenied)", of a page of S3.
+  std::string code_of_page() const {
+    const std::string begin = "<Code>", end = "</Code>";
+    const size_t from = page_.find(begin), to = page_.find(end);
+    if (from == page_.npos || to == page_.npos || to < from) return "";
+    return " (" + page_.substr(from + begin.size(), to - from - begin.size()) + ")";
   }
   void judge(CURLcode code) {
     static constexpr CURLcode kPassing[] = {CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_CONNECT,
@@ -186,6 +218,7 @@ class Transfer {
                                                                        curl_slist_free_all};
   Reply reply_;
   std::string phrase_;  // "404 Not Found"
+  std::string page_;    // the beginning of what comes with it
   Outcome outcome_;
   bool has_begun_ = false, unwanted_ = false;
   std::exception_ptr thrown_;

@@ -7,6 +7,8 @@
 #include <functional>
 #include <string>
 
+#include "access.h"
+
 namespace data {
 
 // What a server says of a file before it sends it.
@@ -32,7 +34,7 @@ struct Outcome {
 };
 
 struct Request {
-  std::string url;
+  Access access;
   int64_t from = 0;          // the first byte that is wanted
   std::string if_unchanged;  // from there if this is still strong(), else all
 };

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What an address stands for: where the file is asked for, and as whom. Besides http:// and
+// https:// there are files of S3 and of its likes, s3://BUCKET/KEY, and of the Hugging Face Hub,
+// hf://ORG/NAME/PATH and hf://datasets/ORG/NAME/PATH, with @REVISION behind NAME. Names of
+// variables and files are those of the AWS command line and of huggingface_hub.
+#pragma once
+
+#include <string>
+
+namespace data {
+
+struct Access {
+  std::string url;              // of the request
+  std::string bearer;           // a token for the host of `url` alone; "": none
+  std::string key, secret;      // for S3's signature, version 4; "": not signed
+  std::string session, region;  // of that signature; no session: ""
+  std::string if_denied;        // what may help where the server refuses
+};
+
+// Throws Error for an address of another form, and for a key without its secret.
+Access access_of(const std::string& address);
+
+}  // namespace data

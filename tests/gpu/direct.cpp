@@ -8,6 +8,7 @@
 #include "emulator/block.h"
 #include "late.h"
 #include "op.h"
+#include "ops/window_product.h"
 
 // clang-format off
 #define ORR_EMULATED(X)                                                                           \
@@ -24,6 +25,7 @@ using namespace kernel_suite;
 using orr_cuda::Family;
 
 const Family* find(const std::string& kind) {
+  if (kind == "matmul") return &orr_cuda::window_product_family;
 #define ORR_ADDRESS(kind) &orr_cuda::kind##_family,
   for (const Family* f : {ORR_EMULATED(ORR_ADDRESS)})
     if (kind == f->kind) return f;

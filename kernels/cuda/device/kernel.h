@@ -15,13 +15,16 @@
 
 // Defines extern "C" name(Args) with at most `threads` threads in a block; the last argument is the
 // template that does the work. For large blocks ptxas would spill registers so that more blocks
-// fit; a minimum of 1 block prevents that. For small blocks ptxas decides (0).
+// fit; a minimum of 1 block prevents that. For small blocks ptxas decides (0), or ORR_KERNEL_BLOCKS
+// says how many blocks are to fit.
 #ifndef ORR_KERNEL
 #define ORR_BLOCKS(threads) ((threads) >= 512 ? 1 : 0)
-#define ORR_KERNEL(name, threads, Args, ...)                                 \
-  extern "C" __global__ void __launch_bounds__(threads, ORR_BLOCKS(threads)) \
-      name(const __grid_constant__ Args args) {                              \
-    __VA_ARGS__(args);                                                       \
+#define ORR_KERNEL(name, threads, Args, ...) \
+  ORR_KERNEL_BLOCKS(name, threads, ORR_BLOCKS(threads), Args, __VA_ARGS__)
+#define ORR_KERNEL_BLOCKS(name, threads, blocks, Args, ...)     \
+  extern "C" __global__ void __launch_bounds__(threads, blocks) \
+      name(const __grid_constant__ Args args) {                 \
+    __VA_ARGS__(args);                                          \
   }
 namespace orr_cuda {
 // The block's dynamic shared memory, aligned to 16 bytes.

@@ -60,12 +60,34 @@ __device__ inline void multiply<F16>(Result& c, const OperandA& a, const Operand
 }
 #undef ORR_MULTIPLY
 
+// Of f32, as TF32: 16x8 by 8x8, with one element in a word.
+__device__ inline uint32_t as_tf32(uint32_t x) {
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(x) : "f"(__uint_as_float(x)));
+  return x;
+}
+template <>
+__device__ inline void multiply<float>(Result& c, const OperandA& a, const OperandB& b) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+      "{%0,%1,%2,%3};"
+      : "+f"(c.x[0]), "+f"(c.x[1]), "+f"(c.x[2]), "+f"(c.x[3])
+      : "r"(as_tf32(a.x[0])), "r"(as_tf32(a.x[1])), "r"(as_tf32(a.x[2])), "r"(as_tf32(a.x[3])),
+        "r"(as_tf32(b.x[0])), "r"(as_tf32(b.x[1])));
+}
+
 // Copies 16 bytes from global to shared memory, or zeros. REQUIRES: both are aligned to 16 bytes.
 __device__ inline void copy_async(void* to, const void* from, bool present) {
   const unsigned at = unsigned(__cvta_generic_to_shared(to));
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(from),
                "r"(present ? 16 : 0)
                : "memory");
+}
+// Ends a batch of this thread's copies.
+__device__ inline void end_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+// Waits for all batches of this thread but the last `others`.
+template <int others>
+__device__ void wait_copies_but() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(others) : "memory");
 }
 // Waits for the copies of this thread.
 __device__ inline void wait_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // matmul_pointwise by an epilogue of cuBLASLt. If the library has no algorithm with that epilogue
-// for this shape, or addresses are not aligned enough, a launch runs the two ops instead.
+// for this shape, or addresses are not aligned enough, or a is windows, a launch runs the two ops
+// instead.
 #include <algorithm>
 #include <optional>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "../op.h"
 #include "../padding.h"
 #include "../product.h"
+#include "../window_layout.h"
 
 namespace orr_cuda {
 namespace {
@@ -72,6 +74,7 @@ class PaddedEpilogue {
 uint64_t measure(const orr_op& op) {
   const Epilogue epilogue(op);
   const orr_op matmul = epilogue.take_apart(op).matmul;
+  if (reads_windows(matmul)) return matmul_family.measure(matmul);
   MatmulShape shape(matmul);
   const auto padded = PaddedEpilogue::of(matmul, epilogue, shape);
   return std::max(matmul_family.measure(matmul), padded ? padded->workspace() : 0);
@@ -82,6 +85,7 @@ class MatmulPointwise : public Prepared {
   explicit MatmulPointwise(const orr_op& op) : epilogue_(op), rest_in_(size_t(op.n_in) - 1) {
     const Epilogue::Apart apart = epilogue_.take_apart(op);
     matmul_ = matmul_family.prepare(apart.matmul), rest_ = pointwise_family.prepare(apart.rest);
+    if (reads_windows(apart.matmul)) return;
     MatmulShape shape(apart.matmul);
     if (shape.g * shape.m * shape.n * shape.k == 0) return;
     padded_ = PaddedEpilogue::of(apart.matmul, epilogue_, shape);

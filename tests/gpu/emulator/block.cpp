@@ -40,7 +40,7 @@ struct Thread : Fiber {
   ucontext_t start{};
   jmp_buf place{};
   bool started = false, ended = false;
-  std::vector<Copy> copies;
+  std::deque<std::vector<Copy>> copies{1};  // in batches; the last has not ended
 };
 
 // The lanes of one mask on their way to the same collective. Two rounds of values: a lane may be
@@ -180,7 +180,7 @@ void begin_block(size_t threads) {
     t.lane = int(i % 32);
     t.warp = int(i / 32);
     t.ended = false;
-    t.copies.clear();
+    t.copies.assign(1, {});
     all.push_back(&t);
   }
   m.alive = threads;
@@ -276,17 +276,20 @@ void copy_async(void* to, const void* from, int bytes) {
   Thread& me = *machine().current;
   if (reinterpret_cast<uintptr_t>(to) % 16 || (bytes && reinterpret_cast<uintptr_t>(from) % 16))
     fail(place_of(me) + " copies what is not aligned to 16 bytes");
-  me.copies.push_back({to, from, bytes});
-  if (machine().seed && machine().random() % 2) {
-    land(me.copies.back());
-    me.copies.pop_back();
-  }
+  const Copy copy{to, from, bytes};
+  if (machine().seed && machine().random() % 2)
+    land(copy);
+  else
+    me.copies.back().push_back(copy);
 }
 
-void wait_copies() {
-  Thread& me = *machine().current;
-  for (const Copy& c : me.copies) land(c);
-  me.copies.clear();
+void end_copies() { machine().current->copies.emplace_back(); }
+
+void wait_copies(int others) {
+  auto& batches = machine().current->copies;
+  if (others < 0) end_copies();
+  for (; batches.size() > size_t(std::max(others, 0)) + 1; batches.pop_front())
+    for (const Copy& c : batches.front()) land(c);
 }
 
 Kernel::Kernel(const char* name, int threads, size_t argument_bytes, Body body)

@@ -44,8 +44,10 @@ const void* exchange(unsigned mask, const void* value, size_t bytes, int source 
 
 // An asynchronous copy of 16 bytes, of which the first `bytes` are from `from` and the rest zeros.
 void copy_async(void* to, const void* from, int bytes);
-// Lands the copies of this thread.
-void wait_copies();
+// Ends a batch of this thread's copies.
+void end_copies();
+// Lands the copies of this thread but those of the last `others` batches; -1: all.
+void wait_copies(int others = -1);
 
 using Body = void (*)(void** arguments);
 

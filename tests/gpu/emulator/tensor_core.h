@@ -70,6 +70,29 @@ void multiply(Result& c, const OperandA& a, const OperandB& b) {
   }
 }
 
+// TF32: 10 bits of fraction, to nearest, ties away from 0. Column k of the left operand is with lane
+// k % 4 of a row's, row k of the right one with lane k % 4 of a column's.
+inline float as_tf32(uint32_t bits) { return __uint_as_float((bits + 0x1000) & ~0x1fffu); }
+template <>
+inline void multiply<float>(Result& c, const OperandA& a, const OperandB& b) {
+  struct Shown {
+    float left[4], right[2];
+  };
+  Shown mine;
+  for (int i = 0; i < 4; ++i) mine.left[i] = as_tf32(a.x[i]);
+  for (int i = 0; i < 2; ++i) mine.right[i] = as_tf32(b.x[i]);
+  const int lane = ::emulator::self().lane;
+  const auto* all =
+      static_cast<const char*>(::emulator::exchange(0xffffffffu, &mine, sizeof mine, 0));
+  const auto shown_by = [&](int of) {
+    return reinterpret_cast<const Shown*>(all + of * ::emulator::kShown);
+  };
+  for (int i = 0; i < 4; ++i)
+    for (int k = 0; k < 8; ++k)
+      c.x[i] += shown_by(lane / 4 * 4 + k % 4)->left[i / 2 + k / 4 * 2] *
+                shown_by((lane % 4 * 2 + i % 2) * 4 + k % 4)->right[k / 4];
+}
+
 // Warpgroups (kernels/cuda/device/warpgroup.h).
 inline const bool& kWarpgroups = ::emulator::has_warpgroups;
 
@@ -173,6 +196,11 @@ struct Warpgroup {
 
 inline void copy_async(void* to, const void* from, bool present) {
   ::emulator::copy_async(to, from, present ? 16 : 0);
+}
+inline void end_copies() { ::emulator::end_copies(); }
+template <int others>
+void wait_copies_but() {
+  ::emulator::wait_copies(others);
 }
 inline void wait_copies() { ::emulator::wait_copies(); }
 

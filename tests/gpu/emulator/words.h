@@ -38,6 +38,8 @@
   const ::emulator::Kernel emulated_##name(#name, threads, sizeof(Args), [](void** p) { \
     __VA_ARGS__(*static_cast<const Args*>(p[0]));                                       \
   });
+#define ORR_KERNEL_BLOCKS(name, threads, blocks, Args, ...) \
+  ORR_KERNEL(name, threads, Args, __VA_ARGS__)
 
 namespace orr_cuda {
 inline char* dynamic_shared() { return ::emulator::dynamic_shared; }

@@ -1,0 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "window_product_tensor.h"
+
+ORR_WINDOW_PRODUCTS(bf16, Bf16)

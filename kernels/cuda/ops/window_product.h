@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "../op.h"
+
+namespace orr_cuda {
+
+// The kind matmul where an operand has more than three dims (window_layout.h).
+extern const Family window_product_family;
+
+}  // namespace orr_cuda

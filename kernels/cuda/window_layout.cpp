@@ -12,12 +12,20 @@ namespace {
 constexpr int64_t kMost = int64_t{1} << 31;  // elements, and indices
 // So many blocks keep a card busy. A number of this machine's card would make bits depend on it.
 constexpr int64_t kBlocks = 256;
+constexpr int64_t kFew = 64, kLong = 16384;
 constexpr int64_t kLeastDepth = 512;  // of a part: less is not worth a sum of its own
 
 Divisor divisor(int64_t by) {
   const int shift = std::bit_width(uint64_t(by) - 1);
   const uint64_t factor = (((uint64_t{1} << shift) - uint64_t(by)) << 32) / uint64_t(by) + 1;
   return {uint32_t(by), uint32_t(factor), uint32_t(shift)};
+}
+
+// Elements from the first one to the last.
+int64_t reach_of(const orr_tensor& t) {
+  int64_t reach = 1;
+  for (int d = 0; d < t.rank; ++d) reach += (t.dims[d] - 1) * t.strides[d];
+  return reach;
 }
 
 // Dims [first, last) of t as one.
@@ -53,9 +61,7 @@ bool in_packets(const WindowOperand& x, int32_t dtype) {
 
 // An operand of [1, rows, columns], of which columns are `columns` elements; `k_last`: they are K.
 WindowOperand operand(const orr_tensor& t, int64_t columns, bool k_last) {
-  int64_t reach = 1;
-  for (int d = 0; d < t.rank; ++d) reach += (t.dims[d] - 1) * t.strides[d];
-  require(reach < kMost, "2^31 elements, or more");
+  require(reach_of(t) < kMost, "2^31 elements, or more");
   const int first = first_of_last(t, columns);
   const JoinedIndex row = joined(t, 1, first), column = joined(t, first, t.rank);
   const bool straight = t.strides[t.rank - 1] == 1 || t.dims[t.rank - 1] == 1;
@@ -70,8 +76,16 @@ WindowOperand operand(const orr_tensor& t, int64_t columns, bool k_last) {
 
 }  // namespace
 
-bool reads_windows(const orr_op& op) {
-  return op.n_in >= 2 && (op.in[0].rank > 3 || op.in[1].rank > 3);
+bool is_window_product(const orr_op& op) {
+  if (op.n_in < 2 || op.n_out < 1) return false;
+  const orr_tensor &a = op.in[0], &b = op.in[1];
+  if (a.rank > 3 || b.rank > 3) return true;
+  if (a.rank < 3 || b.rank < 3 || a.dims[0] != 1 || a.dtype == ORR_F64) return false;
+  if (reach_of(a) >= kMost || reach_of(b) >= kMost) return false;
+  const int64_t k = a.dims[2], bytes = orr_dtype_bytes(a.dtype);
+  const bool summed = a.strides[1] == 1 && a.strides[2] != 1 && b.strides[2] == 1;
+  const bool odd = a.strides[2] * bytes % 16 != 0 || b.strides[1] * bytes % 16 != 0;
+  return summed && odd && std::min(a.dims[1], b.dims[2]) <= kFew && k >= kLong * Leaves(op).n;
 }
 
 WindowShape::WindowShape(const orr_op& op) {

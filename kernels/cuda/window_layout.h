@@ -17,8 +17,11 @@ struct WindowOperand {
   bool k_along, packets;
 };
 
-// Whether an operand of the matmul is such a view. Then the product is computed where it lies.
-bool reads_windows(const orr_op& op);
+// Whether a matmul is a product of the plugin's own: an operand is such a view; or K is the batch
+// and long, there are few rows or columns, and rows are no multiple of 16 bytes. (For [64, 262144]'
+// times [262144, 27] cuBLASLt chose an algorithm that took 45 ms on an H100.) By the shape of a
+// leaf alone.
+bool is_window_product(const orr_op& op);
 
 // y[m,n] = sum over k of a[m,k] * b[k,n].
 struct WindowShape {

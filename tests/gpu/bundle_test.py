@@ -43,11 +43,18 @@ class Kernels(unittest.TestCase):
     def test_products_by_their_shapes(self):
         self.assertEqual(kernels.product("matmul bf16 [1,64,768] [1,768,50257]'  by cuda (100)"), "bf16:64:50264:768:b")
         self.assertEqual(kernels.product("matmul_pointwise [1,64,768] [1,768,50257] [64]  by cuda (100)"), "f32:64:50257:768:n")
+        self.assertEqual(kernels.product("matmul bf16 [1,8,4,4,3,24] [1,72,16]'  by cuda (100)"), "bf16:128:16:72:b")
+        self.assertEqual(kernels.product("matmul bf16 [1,16,128]' [1,8,4,4,3,9]  by cuda (100)"), "bf16:16:32:128:a")
         self.assertEqual(kernels.product("pointwise [64] 1 in"), "")
 
     def test_every_op_of_a_real_profile_is_read(self):
-        done = subprocess.run([BUILD / "orrery", "run", "-n", "1", "--profile", SOURCE / "tests/gpu/gpt2.lua", "batch=2",
-                               "ctx=16", "vocab=64", "dim=32", "heads=2", "layers=2", "steps=3"], text=True,
+        for script, words in (("gpt2.lua", ("ctx=16", "vocab=64", "dim=32", "heads=2", "layers=2")),
+                              ("resnet.lua", ("width=8", "blocks=1"))):
+            with self.subTest(script=script):
+                self.read_all(script, *words, "batch=2", "steps=3")
+
+    def read_all(self, script, *words):
+        done = subprocess.run([BUILD / "orrery", "run", "-n", "1", "--profile", SOURCE / "tests/gpu" / script, *words], text=True,
                               capture_output=True, env=os.environ | {"ORRERY_LUA_PATH": str(SOURCE / "tests")})
         self.assertEqual(done.returncode, 0, done.stderr)
         lines = done.stdout.partition("  op\n")[2].splitlines()

@@ -5,6 +5,8 @@
 // reference's.
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 #include "conformance/kernel/cases.h"
 #include "conformance/kernel/compare.h"
 #include "fake_step.h"
@@ -51,6 +53,29 @@ TEST(FakeNext, SumsOfLeavesAndOfSeveralStages) {
     expect_reference(sums(dtype, 6 * 67, 24, 3, 6, 13));
     expect_reference(sums(dtype, 130, 24, 0, 1, 1), {.misalign = 1});
   }
+}
+
+// The sums of x * y over the middle dims, y being one number for each sample and channel.
+TEST(FakeNext, SumsOfWhatIsNotStored) {
+  device();
+  for (int32_t dtype : {ORR_F32, ORR_BF16})
+    for (const auto& [images, rows, columns] : {std::tuple{3, 130, 24}, {2, 64, 5}, {1, 9000, 8}}) {
+      Case both = sums(dtype, images * rows, columns, 0, 1, 1);
+      both.kind = "pointwise_sum", both.out = {tensor(ORR_F32, {images, columns})};
+      both.attrs = {integer("outer", images), integer("columns", columns)};
+      both.in = {tensor(dtype, {images, rows, columns}),
+                 strided(dtype, {images, rows, columns}, {columns, 0, 1})};
+      Case terms = both, sum = both;
+      terms.kind = "pointwise", terms.out = {both.in[0]}, terms.attrs = {};
+      sum.kind = "reduce", sum.in = {both.in[0]}, sum.attrs = {text("fn", "sum")};
+      sum.instrs = {}, sum.stored = {};
+      const auto inputs = kernel_suite::make_inputs(both, false, 4);
+      const auto apart = kernel_suite::run("reference", terms, inputs);
+      const auto got = kernel_suite::run("cuda", both, inputs);
+      ASSERT_EQ(got.unsupported, "") << both.note;
+      EXPECT_EQ(kernel_suite::trouble(got), "") << both.note;
+      EXPECT_EQ(got.bits, kernel_suite::run("reference", sum, apart.values).bits) << both.note;
+    }
 }
 
 // The gradients of a norm's parameters: of all rows, or of the leaves [3, 9) of 13.

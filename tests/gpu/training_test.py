@@ -229,6 +229,36 @@ class OddVocabulary(unittest.TestCase):
             self.assertEqual(self.lines("cuda", "{ strategy.precision{} }", 1), once)
 
 
+class Convolutions(unittest.TestCase):
+    """Products read windows where they lie; what statistics of images sum is not stored."""
+
+    def lines(self, kernels, stack, ranks=1):
+        with tempfile.TemporaryDirectory() as folder:
+            script = pathlib.Path(folder) / "convolution.lua"
+            script.write_text((SOURCE / "tests/e2e/convolution.lua").read_text().replace("= STACK", "= " + stack))
+            return lines(train(kernels, script, ranks=ranks))
+
+    def test_losses_of_the_reference_and_bits_of_one_process(self):
+        for stack, tolerance in (("{}", 1e-5), ("{ strategy.precision{} }", 1e-2)):
+            with self.subTest(stack=stack):
+                once, reference = (self.lines(kernels, stack) for kernels in ("cuda", "reference"))
+                self.assertEqual(self.lines("cuda", stack.replace("{", "{ strategy.data{},", 1), ranks=2), once)
+                for mine, wanted in zip(once[:5], reference[:5], strict=True):
+                    found, near = (float(re.search(r"(?:loss|eval) (\S+)", line)[1]) for line in (mine, wanted))
+                    self.assertAlmostEqual(found, near, delta=tolerance * near)
+
+    def test_a_step_of_resnet_copies_no_windows(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder, "ops.json")
+            lines(orrery("plan", "--kernels", "cuda", "--ops", file, "tests/gpu/resnet.lua", "batch=8", fake=False,
+                         ORRERY_LUA_PATH=SOURCE / "tests"))
+            ops = json.loads(file.read_text())
+        self.assertTrue(any(op["kind"] == "matmul" and len(op["in"][0]["dims"]) > 3 for op in ops))
+        self.assertTrue(any(op["kind"] == "matmul" and len(op["in"][1]["dims"]) > 3 for op in ops))
+        copies = [op for op in ops if op["kind"] == "pointwise" and any(len(t["dims"]) > 4 for t in op["in"])]
+        self.assertEqual([op["in"][0]["dims"] for op in copies], [[8, 32, 32, 3, 9]])  # of the images, which are f32
+
+
 class Races(unittest.TestCase):
     """The algorithm of a product is the fastest of those that are allowed, and is kept on disk for the next run."""
 

@@ -140,6 +140,17 @@ TEST(EmulatedWindows, LongSums) {
   }
 }
 
+// A first layer whose windows were copied, for the whole card; rows of 54 bytes.
+TEST(EmulatedWindows, FewColumnsOfALongBatch) {
+  for (int32_t dtype : {ORR_BF16, ORR_F32}) {
+    const int64_t k = 20000;
+    expect_reference(
+        product(strided(dtype, {1, 64, k}, {64 * k, 1, 64}), tensor(dtype, {1, k, 27}), 64, 27, k));
+    expect_reference(
+        product(strided(dtype, {1, 9, k}, {9 * k, 1, 9}), tensor(dtype, {1, k, 80}), 9, 80, k));
+  }
+}
+
 // As many images or one: other tiles of the result, the same bits.
 TEST(EmulatedWindows, NumberOfImagesChangesNoBit) {
   Windows all{40, 6, 6, 24, 3, 1, 1};

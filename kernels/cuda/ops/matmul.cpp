@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// matmul by cuBLASLt, but for windows (window_product.cpp). A pointwise kernel adds leaves in the order of the tree, and rounds each node
+// matmul by cuBLASLt, but for those of window_product.cpp. A pointwise kernel adds leaves in the order of the tree, and rounds each node
 // to the output's type.
 #include <algorithm>
 #include <bit>
@@ -39,7 +39,7 @@ std::string numerics_of(const MatmulShape& shape) {
 }
 
 void supports(const orr_op& op, orr_support& out) {
-  if (reads_windows(op)) return window_product_family.supports(op, out);
+  if (is_window_product(op)) return window_product_family.supports(op, out);
   const MatmulShape shape(op);
   orr::copy_text(out.numerics, numerics_of(shape));
   out.strided_in = (shape.a ? 1u : 0u) | (shape.b ? 2u : 0u);
@@ -52,7 +52,7 @@ uint64_t nodes_end(const orr_op& op, const MatmulShape& shape, const MatmulShape
 }
 
 uint64_t measure(const orr_op& op) {
-  if (reads_windows(op)) return window_product_family.measure(op);
+  if (is_window_product(op)) return window_product_family.measure(op);
   const MatmulShape shape(op);
   MatmulShape grown = shape;
   const auto padding = Padding::of(op, grown);
@@ -146,7 +146,7 @@ class Matmul : public Prepared {
 };
 
 std::unique_ptr<Prepared> prepare(const orr_op& op) {
-  if (reads_windows(op)) return window_product_family.prepare(op);
+  if (is_window_product(op)) return window_product_family.prepare(op);
   return std::make_unique<Matmul>(op);
 }
 

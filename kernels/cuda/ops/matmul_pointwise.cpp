@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // matmul_pointwise by an epilogue of cuBLASLt. If the library has no algorithm with that epilogue
-// for this shape, or addresses are not aligned enough, or a is windows, a launch runs the two ops
+// for this shape, or addresses are not aligned enough, or the product is the plugin's own, a launch runs the two ops
 // instead.
 #include <algorithm>
 #include <optional>
@@ -74,7 +74,7 @@ class PaddedEpilogue {
 uint64_t measure(const orr_op& op) {
   const Epilogue epilogue(op);
   const orr_op matmul = epilogue.take_apart(op).matmul;
-  if (reads_windows(matmul)) return matmul_family.measure(matmul);
+  if (is_window_product(matmul)) return matmul_family.measure(matmul);
   MatmulShape shape(matmul);
   const auto padded = PaddedEpilogue::of(matmul, epilogue, shape);
   return std::max(matmul_family.measure(matmul), padded ? padded->workspace() : 0);
@@ -85,7 +85,7 @@ class MatmulPointwise : public Prepared {
   explicit MatmulPointwise(const orr_op& op) : epilogue_(op), rest_in_(size_t(op.n_in) - 1) {
     const Epilogue::Apart apart = epilogue_.take_apart(op);
     matmul_ = matmul_family.prepare(apart.matmul), rest_ = pointwise_family.prepare(apart.rest);
-    if (reads_windows(apart.matmul)) return;
+    if (is_window_product(apart.matmul)) return;
     MatmulShape shape(apart.matmul);
     if (shape.g * shape.m * shape.n * shape.k == 0) return;
     padded_ = PaddedEpilogue::of(apart.matmul, epilogue_, shape);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// matmul of windows where they lie: one launch, and where K is the batch, or there are leaves, one
+// matmul by the plugin's own kernels: one launch, and where K is the batch, or there are leaves, one
 // more that adds the parts.
 #include "window_product.h"
 

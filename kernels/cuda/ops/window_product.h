@@ -5,7 +5,7 @@
 
 namespace orr_cuda {
 
-// The kind matmul where an operand has more than three dims (window_layout.h).
+// The kind matmul where window_layout.h takes it.
 extern const Family window_product_family;
 
 }  // namespace orr_cuda

@@ -10,8 +10,10 @@
 
 namespace orr {
 
-// What a kernel computes for an op: of the kind "group" norm_grad, reduce_each or pointwise_next,
-// else the op itself.
+// What a kernel computes for an op: of the kind "group" norm_grad, reduce_each, pointwise_next or
+// pointwise_sum, else the op itself. The last one is x... -> s[O,I]: the reduce of the expression's
+// only output, seen as [O,K,I], which is not stored; x... have the dims that it has, up to stride 0,
+// and ints "outer" and "columns" are O and I.
 // Borrows from the op.
 class JoinedOp {
  public:
@@ -28,6 +30,8 @@ class JoinedOp {
     require(ops.size() > 0, "an empty group");
     if (is_whole_sum(ops.op(0)))
       join_sums(ops);
+    else if (ops.size() == 2 && summed_between(ops, 1) == 0)
+      join_sum_between(ops);
     else if (is_kind(ops.op(0), "pointwise"))
       join_rows_next(ops);
     else
@@ -158,6 +162,26 @@ class JoinedOp {
               parts || same_dims(next.out[j], y) ? rows(next.out[j]) : flat(next.out[j]));
     join_attributes(first, next);
     expr_ = *first.expr, expr_.outputs = outputs_.data(), op_.expr = &expr_;
+  }
+
+  void join_sum_between(const Readers& ops) {
+    op_.kind = "pointwise_sum";
+    const orr_op &first = ops.op(0), &next = ops.op(1);
+    const orr_tensor& y = first.out[0];
+    for (int i = 0; i < first.n_in; ++i) add_in(ops.at(0).in[i], repeated(ops.at(0).in[i], y));
+    int64_t outer = 1, columns = 1;
+    for (int64_t d = 0; d < y.rank; ++d) {
+      if (d < attr_int(next, "begin", 0)) outer *= y.dims[d];
+      if (d >= attr_int(next, "end", 0)) columns *= y.dims[d];
+    }
+    add_out(ops.at(1).out[0], contiguous(next.out[0].dtype, {outer, columns}));
+    attrs_.assign(first.attrs, first.attrs + first.n_attrs);
+    for (const auto& [name, value] : {std::pair{"outer", outer}, {"columns", columns}}) {
+      orr_attr size{};
+      size.name = name, size.type = ORR_ATTR_INT, size.i = value;
+      attrs_.push_back(size);
+    }
+    expr_ = *first.expr, op_.expr = &expr_;
   }
 
   static bool same_dims(const orr_tensor& a, const orr_tensor& b) {

@@ -5,8 +5,6 @@
 // reference's.
 #include <gtest/gtest.h>
 
-#include <tuple>
-
 #include "conformance/kernel/cases.h"
 #include "conformance/kernel/compare.h"
 #include "fake_step.h"
@@ -55,27 +53,48 @@ TEST(FakeNext, SumsOfLeavesAndOfSeveralStages) {
   }
 }
 
-// The sums of x * y over the middle dims, y being one number for each sample and channel.
+// The sums of x * y over the rows of each image, y being one number for each image and column; of
+// one image perhaps those of the leaves [3, 9) of 13.
+void expect_sums(int32_t dtype, int64_t images, int64_t rows, int64_t columns, bool leaves) {
+  Case both = leaves ? sums(dtype, rows, columns, 3, 6, 13) : sums(dtype, rows, columns, 0, 1, 1);
+  both.kind = "pointwise_sum";
+  both.in = {tensor(dtype, {images, rows, columns}),
+             strided(dtype, {images, rows, columns}, {columns, 0, 1})};
+  both.out = {tensor(ORR_F32, {leaves ? orr_tree_nodes(3, 9, 13) : images, columns})};
+  both.attrs.push_back(integer("outer", images)), both.attrs.push_back(integer("columns", columns));
+  if (!leaves) std::erase_if(both.attrs, [](const auto& a) { return a.name.starts_with("leaf"); });
+  Case terms = both, sum = both;
+  terms.kind = "pointwise", terms.out = {both.in[0]}, terms.attrs = {};
+  sum.kind = "reduce", sum.in = {both.in[0]}, sum.instrs = {}, sum.stored = {};
+  const auto inputs = kernel_suite::make_inputs(both, false, 4);
+  const auto apart = kernel_suite::run("reference", terms, inputs);
+  const auto got = kernel_suite::run("cuda", both, inputs);
+  ASSERT_EQ(got.unsupported, "") << both.note;
+  EXPECT_EQ(kernel_suite::trouble(got), "") << both.note;
+  EXPECT_EQ(got.bits, kernel_suite::run("reference", sum, apart.values).bits) << both.note;
+}
+
 TEST(FakeNext, SumsOfWhatIsNotStored) {
   device();
-  for (int32_t dtype : {ORR_F32, ORR_BF16})
-    for (const auto& [images, rows, columns] : {std::tuple{3, 130, 24}, {2, 64, 5}, {1, 9000, 8}}) {
-      Case both = sums(dtype, images * rows, columns, 0, 1, 1);
-      both.kind = "pointwise_sum", both.out = {tensor(ORR_F32, {images, columns})};
-      both.attrs = {integer("outer", images), integer("columns", columns)};
-      both.in = {tensor(dtype, {images, rows, columns}),
-                 strided(dtype, {images, rows, columns}, {columns, 0, 1})};
-      Case terms = both, sum = both;
-      terms.kind = "pointwise", terms.out = {both.in[0]}, terms.attrs = {};
-      sum.kind = "reduce", sum.in = {both.in[0]}, sum.attrs = {text("fn", "sum")};
-      sum.instrs = {}, sum.stored = {};
-      const auto inputs = kernel_suite::make_inputs(both, false, 4);
-      const auto apart = kernel_suite::run("reference", terms, inputs);
-      const auto got = kernel_suite::run("cuda", both, inputs);
-      ASSERT_EQ(got.unsupported, "") << both.note;
-      EXPECT_EQ(kernel_suite::trouble(got), "") << both.note;
-      EXPECT_EQ(got.bits, kernel_suite::run("reference", sum, apart.values).bits) << both.note;
-    }
+  for (int32_t dtype : {ORR_F32, ORR_BF16}) {
+    expect_sums(dtype, 3, 130, 24, false);
+    expect_sums(dtype, 2, 64, 5, false);
+    expect_sums(dtype, 1, 9000, 8, false);
+    expect_sums(dtype, 1, 6 * 67, 24, true);
+  }
+}
+
+// Nothing is written where nothing is read: output 0 stays as it was.
+TEST(FakeNext, SumsOfWhatIsNotRead) {
+  device();
+  Case c = sums(ORR_BF16, 130, 24, 0, 1, 1);
+  const auto inputs = kernel_suite::make_inputs(c, false, 4);
+  const auto wanted = kernel_suite::run("reference", c, inputs);
+  c.attrs.push_back(integer("unread", 1));
+  const auto got = kernel_suite::run("cuda", c, inputs);
+  EXPECT_EQ(kernel_suite::trouble(got), "");
+  EXPECT_EQ(got.bits[1], wanted.bits[1]);
+  EXPECT_EQ(got.bits[0], std::vector<uint8_t>(130 * 24 * 2, 0xff));
 }
 
 // The gradients of a norm's parameters: of all rows, or of the leaves [3, 9) of 13.

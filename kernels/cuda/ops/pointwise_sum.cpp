@@ -26,8 +26,15 @@ struct Summed {
 FoldPlan plan_of(const orr_op& op) {
   const int64_t outer = attr_int(op, "outer", 0), columns = attr_int(op, "columns", 0);
   require(outer > 0 && columns > 1, "nothing is summed over rows");
-  require_shape(op.out[0], {outer, columns}, "the sum");
-  return FoldPlan(op, outer, elements(op.in[0]) / (outer * columns), columns, 1, ORR_SUM_ROWS);
+  const int64_t rows = elements(op.in[0]) / (outer * columns);
+  if (outer == 1) {
+    require_leaves(op, rows);
+    require_nodes(op, op.out[0], {columns}, "the sum");
+  } else {
+    require(!attr(op, "leaf_n"), "leaves need one sum for all samples");
+    require_shape(op.out[0], {outer, columns}, "the sum");
+  }
+  return FoldPlan(op, outer, rows, columns, 1, ORR_SUM_ROWS);
 }
 
 void supports(const orr_op& op, orr_support& out) {
@@ -48,7 +55,7 @@ std::unique_ptr<Prepared> prepare(const orr_op& op) {
   const Summed first(op);
   const int32_t dtype = first.made.dtype;
   return std::make_unique<ColumnSums>(first.op, plan_of(op), dtype, kFoldSum,
-                                      op.out[0].dtype == dtype, false);
+                                      op.out[0].dtype == dtype, ColumnSums::Results{});
 }
 
 }  // namespace

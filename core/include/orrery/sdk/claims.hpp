@@ -225,23 +225,22 @@ inline void claim_rows_next(const orr_group& program, const orr_claims& claims) 
       take(claims, {found->first, found->next});
 }
 
-// -- a pointwise op and the sums of its elements in each sample -----------------------------------
+// -- a pointwise op and sums of its elements that are not stored ----------------------------------
 
-// Whether the op sums neighbouring dims between others, such as those of an image for each sample
-// and channel.
-inline bool sums_between(const orr_op& op) {
-  if (!is_kind(op, "reduce") || attr_text(op, "fn", "") != "sum" || attr(op, "leaf_n"))
-    return false;
+// Whether the op sums neighbouring dims before others: those of an image for each sample and
+// channel, or all samples and places for each element of a window and channel.
+inline bool sums_before(const orr_op& op) {
+  if (!is_kind(op, "reduce") || attr_text(op, "fn", "") != "sum" || reads_rows(op)) return false;
   const orr_tensor& x = op.in[0];
   const int64_t begin = attr_int(op, "begin", 0), end = attr_int(op, "end", 0);
   int64_t columns = 1;
   for (int64_t d = end; d < x.rank; ++d) columns *= x.dims[d];
-  return begin > 0 && begin < end && columns > 1;
+  return begin < end && columns > 1 && (begin == 0 || !attr(op, "leaf_n"));
 }
 
 // The pointwise op whose only result op `next` sums so, and nothing else reads; or -1.
-inline int32_t summed_between(const Readers& ops, int32_t next) {
-  if (!sums_between(ops.op(next))) return -1;
+inline int32_t summed_before(const Readers& ops, int32_t next) {
+  if (!sums_before(ops.op(next))) return -1;
   const int32_t value = ops.in(next)[0], first = ops.maker(value);
   const bool alone = first >= 0 && is_kind(ops.op(first), "pointwise") &&
                      ops.op(first).n_out == 1 && ops.of(value).size() == 1 &&
@@ -249,11 +248,11 @@ inline int32_t summed_between(const Readers& ops, int32_t next) {
   return alone ? first : -1;
 }
 
-// Claims such sums, as of statistics of images: what is summed need not be stored.
-inline void claim_sums_between(const orr_group& program, const orr_claims& claims) {
+// Claims such sums, as of statistics of images, or the gradient of weights of single channels.
+inline void claim_sums_before(const orr_group& program, const orr_claims& claims) {
   const Readers ops(program);
   for (int32_t j = 0; j < ops.size(); ++j)
-    if (const int32_t first = summed_between(ops, j); first >= 0) take(claims, {first, j});
+    if (const int32_t first = summed_before(ops, j); first >= 0) take(claims, {first, j});
 }
 
 }  // namespace orr

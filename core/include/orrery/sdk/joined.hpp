@@ -11,10 +11,9 @@
 namespace orr {
 
 // What a kernel computes for an op: of the kind "group" norm_grad, reduce_each, pointwise_next or
-// pointwise_sum, else the op itself. The last one is x... -> s[O,I]: the reduce of the expression's
-// only output, seen as [O,K,I], which is not stored; x... have the dims that it has, up to stride 0,
-// and ints "outer" and "columns" are O and I.
-// Borrows from the op.
+// pointwise_sum, else the op itself. The last one is x... -> s[O,I], leaves over K: the reduce of the
+// expression's only output, seen as [O,K,I], which is not stored; x... have the dims that it has, up
+// to stride 0, and ints "outer" and "columns" are O and I. Borrows from the op.
 class JoinedOp {
  public:
   // `skips`: whether the plugin's kernel of the joined op does not write what nothing reads of the
@@ -30,8 +29,8 @@ class JoinedOp {
     require(ops.size() > 0, "an empty group");
     if (is_whole_sum(ops.op(0)))
       join_sums(ops);
-    else if (ops.size() == 2 && summed_between(ops, 1) == 0)
-      join_sum_between(ops);
+    else if (ops.size() == 2 && summed_before(ops, 1) == 0)
+      join_sum_before(ops);
     else if (is_kind(ops.op(0), "pointwise"))
       join_rows_next(ops);
     else
@@ -164,7 +163,7 @@ class JoinedOp {
     expr_ = *first.expr, expr_.outputs = outputs_.data(), op_.expr = &expr_;
   }
 
-  void join_sum_between(const Readers& ops) {
+  void join_sum_before(const Readers& ops) {
     op_.kind = "pointwise_sum";
     const orr_op &first = ops.op(0), &next = ops.op(1);
     const orr_tensor& y = first.out[0];
@@ -175,12 +174,8 @@ class JoinedOp {
       if (d >= attr_int(next, "end", 0)) columns *= y.dims[d];
     }
     add_out(ops.at(1).out[0], contiguous(next.out[0].dtype, {outer, columns}));
-    attrs_.assign(first.attrs, first.attrs + first.n_attrs);
-    for (const auto& [name, value] : {std::pair{"outer", outer}, {"columns", columns}}) {
-      orr_attr size{};
-      size.name = name, size.type = ORR_ATTR_INT, size.i = value;
-      attrs_.push_back(size);
-    }
+    add_attributes(first, next);
+    add_attribute("outer", outer), add_attribute("columns", columns);
     expr_ = *first.expr, op_.expr = &expr_;
   }
 
@@ -188,11 +183,21 @@ class JoinedOp {
     return a.rank == b.rank && std::equal(a.dims, a.dims + a.rank, b.dims);
   }
 
+  void add_attribute(const char* name, int64_t value) {
+    orr_attr added{};
+    added.name = name, added.type = ORR_ATTR_INT, added.i = value;
+    attrs_.push_back(added);
+  }
+
   void join_attributes(const orr_op& first, const orr_op& next) {
     orr_attr kind{};
     kind.name = "next", kind.type = ORR_ATTR_TEXT, kind.text = next.kind;
+    add_attributes(first, next);
+    attrs_.insert(attrs_.begin() + first.n_attrs, kind);
+  }
+
+  void add_attributes(const orr_op& first, const orr_op& next) {
     attrs_.assign(first.attrs, first.attrs + first.n_attrs);
-    attrs_.push_back(kind);
     for (int i = 0; i < next.n_attrs; ++i)
       if (!attr(first, next.attrs[i].name)) attrs_.push_back(next.attrs[i]);
   }
@@ -214,9 +219,7 @@ class JoinedOp {
     op_.n_attrs = int32_t(attrs_.size()), op_.attrs = attrs_.data();
     const int64_t unread = skips && skips(op_) ? unread_results() : 0;
     if (unread) {
-      orr_attr named{};
-      named.name = "unread", named.type = ORR_ATTR_INT, named.i = unread;
-      attrs_.push_back(named);
+      add_attribute("unread", unread);
       op_.n_attrs = int32_t(attrs_.size()), op_.attrs = attrs_.data();
     }
     for (size_t j = 0; j < out_.size(); ++j) {

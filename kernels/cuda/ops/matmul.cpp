@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// matmul by cuBLASLt, but for those of window_product.cpp. A pointwise kernel adds leaves in the order of the tree, and rounds each node
-// to the output's type.
+// matmul by cuBLASLt, but for those of window_product.cpp. A pointwise kernel adds leaves in the
+// order of the tree, and rounds each node to the output's type.
 #include <algorithm>
 #include <bit>
 #include <numeric>

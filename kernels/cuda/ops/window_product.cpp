@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// matmul by the plugin's own kernels: one launch, and where K is the batch, or there are leaves, one
-// more that adds the parts.
+// matmul by the plugin's own kernels: one launch, and where K is the batch, or there are leaves,
+// one more that adds the parts.
 #include "window_product.h"
 
 #include "../function.h"

@@ -70,8 +70,8 @@ void multiply(Result& c, const OperandA& a, const OperandB& b) {
   }
 }
 
-// TF32: 10 bits of fraction, to nearest, ties away from 0. Column k of the left operand is with lane
-// k % 4 of a row's, row k of the right one with lane k % 4 of a column's.
+// TF32: 10 bits of fraction, to nearest, ties away from 0. Column k of the left operand is with
+// lane k % 4 of a row's, row k of the right one with lane k % 4 of a column's.
 inline float as_tf32(uint32_t bits) { return __uint_as_float((bits + 0x1000) & ~0x1fffu); }
 template <>
 inline void multiply<float>(Result& c, const OperandA& a, const OperandB& b) {

@@ -11,9 +11,9 @@
 namespace orr {
 
 // What a kernel computes for an op: of the kind "group" norm_grad, reduce_each, pointwise_next or
-// pointwise_sum, else the op itself. The last one is x... -> s[O,I], leaves over K: the reduce of the
-// expression's only output, seen as [O,K,I], which is not stored; x... have the dims that it has, up
-// to stride 0, and ints "outer" and "columns" are O and I. Borrows from the op.
+// pointwise_sum, else the op itself. The last one is x... -> s[O,I], leaves over K: the reduce of
+// the expression's only output, seen as [O,K,I], which is not stored; x... have the dims that it
+// has, up to stride 0, and ints "outer" and "columns" are O and I. Borrows from the op.
 class JoinedOp {
  public:
   // `skips`: whether the plugin's kernel of the joined op does not write what nothing reads of the

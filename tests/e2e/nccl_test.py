@@ -105,6 +105,23 @@ class OverTheFake(unittest.TestCase):
                 self.assertEqual(digest(run(ranks, *GPT, comm="local")), expected)
                 self.assertEqual(digest(run(ranks, *GPT, **fake())), expected)
 
+    def test_ranks_may_share_a_gpu(self):
+        expected = digest(run(3, *GPT, comm="local"))
+        shared = fake(FAKE_NCCL_GPUS="1", ORRERY_NCCL_SHARE_GPU="1")
+        self.assertEqual(digest(run(3, *GPT, **shared)), expected)
+        named = {"NCCL_HOSTID": "this", "NCCL_SOCKET_IFNAME": "eth0", "NCCL_IB_DISABLE": "0"}
+        for name, reason in zip(named, ("Duplicate GPU detected", "no socket interface but lo", "ibv_modify_qp failed")):
+            with self.subTest(name=name):  # what a user has set stays
+                done = run(2, *GPT, **shared, **{name: named[name]})
+                self.assertEqual(done.code, 1, done.err)
+                self.assertIn(reason, done.err)
+
+    def test_sharing_is_on_or_off(self):
+        self.assertEqual(run(2, *GPT, **fake(FAKE_NCCL_GPUS="1", ORRERY_NCCL_SHARE_GPU="0")).code, 69)
+        done = run(2, *GPT, **fake(ORRERY_NCCL_SHARE_GPU="yes"))
+        self.assertEqual(done.code, 1, done.err)
+        self.assertIn("ORRERY_NCCL_SHARE_GPU is 'yes': 1 lets ranks share a GPU, for tests; 0 does not", done.err)
+
     def test_same_digest_in_stages(self):
         for schedule in ("1f1b", "zb1"):
             with self.subTest(schedule=schedule):

@@ -8,6 +8,7 @@
 //
 //   library.cpp     the two libraries;  device.cpp  the GPU, its memory
 //   family.cpp      the end of the world, and what ranks tell each other past NCCL
+//   sharing.cpp     whether ranks may share a GPU
 //   comm.cpp        forming, splitting, parting, the one wait, whom to blame
 //   collective.cpp  agreement; host buffers through NCCL's reductions or, in tree order,
 //   shared/reduce enqueue.cpp     device buffers pair.cpp        messages of host buffers

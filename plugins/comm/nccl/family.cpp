@@ -10,6 +10,7 @@
 #include <orrery/sdk/plugin.hpp>
 
 #include "../shared/blame.h"
+#include "sharing.h"
 
 namespace nccl {
 namespace {
@@ -31,7 +32,7 @@ Family::Family(const orr_comm_boot& boot)
       device_(boot.local_rank) {
   say({});
   put(key("device", rank()), device_.identity().data(), device_.identity().size());
-  refuse_shared_devices();
+  if (!share_gpus(boot)) refuse_shared_devices();
 }
 
 std::string Family::key(const char* name, int rank) const {

@@ -30,7 +30,8 @@ struct Awaited {
 
 class Family : public shared::Ending {
  public:
-  // Opens the GPU and sees that no two ranks share one. Collective. Throws orr::Error.
+  // Opens the GPU and sees that no two ranks share one, unless they may. Collective. Throws
+  // orr::Error.
   explicit Family(const orr_comm_boot& boot);
 
   const orr_comm_boot& boot() const { return boot_; }

@@ -13,6 +13,7 @@
 #include <map>
 
 #include "misuse.h"
+#include "place.h"
 
 namespace fake {
 namespace {
@@ -37,6 +38,7 @@ struct Member {
   std::atomic<int32_t> come, left;
   std::atomic<int32_t> blocked_on;  // 1 + the rank for which a message outside of a group waits
   int32_t device;
+  uint64_t host;
   std::atomic<uint64_t> position;
   Card cards[card_places];
 };
@@ -84,6 +86,7 @@ Clique::Clique(const std::string& name, int rank, int ranks, int device,
   close(fd);
   Member& me = segment_->members[rank];
   me.device = device;
+  me.host = place().host;
   if (me.come.exchange(1)) misuse("two ranks of one number", "rank " + std::to_string(rank));
   for (int r = 0, turns = 0; r < ranks; ++r)
     while (!segment_->members[r].come)
@@ -98,12 +101,19 @@ Clique::~Clique() {
 }
 
 std::string Clique::shared_device() const {
-  std::map<int, int> first;
-  for (int r = 0; r < ranks_; ++r)
-    if (auto [at, fresh] = first.emplace(segment_->members[r].device, r); !fresh)
+  std::map<std::pair<uint64_t, int>, int> first;
+  for (int r = 0; r < ranks_; ++r) {
+    const Member& m = segment_->members[r];
+    if (auto [at, fresh] = first.emplace(std::pair(m.host, m.device), r); !fresh)
       return "Duplicate GPU detected : rank " + std::to_string(at->second) + " and rank " +
-             std::to_string(r) + " both on CUDA device " + std::to_string(at->first);
+             std::to_string(r) + " both on CUDA device " + std::to_string(m.device);
+  }
   return "";
+}
+
+bool Clique::spans_hosts() const {
+  return std::any_of(segment_->members, segment_->members + ranks_,
+                     [&](const Member& m) { return m.host != segment_->members[0].host; });
 }
 
 Ring& Clique::ring(int from, int to) const { return segment_->rings[from * max_ranks + to]; }

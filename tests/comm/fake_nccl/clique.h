@@ -45,8 +45,9 @@ class Clique {
   Clique(const Clique&) = delete;
 
   bool complete() const { return complete_; }
-  // Two ranks on one device, or "".
+  // Two ranks on one device of one host, or "".
   std::string shared_device() const;
+  bool spans_hosts() const;
   int rank() const { return rank_; }
   int ranks() const { return ranks_; }
 

@@ -4,7 +4,9 @@
 // program ends it by name, and the same program without the misuse passes.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <cstring>
+#include <map>
 #include <thread>
 
 #include "planted.h"
@@ -302,17 +304,36 @@ TEST(FakeNccl, DestroyedWithoutBeingFinalized) {
   });
 }
 
-TEST(FakeNccl, TwoRanksOnOneDeviceAreRefused) {
+// What forming a communicator of two ranks on the first device comes to; each has a host of its own
+// by that name, if one is given, and sets `more`.
+using Variables = std::map<const char*, const char*>;
+void expect_on_one_device(ncclResult_t wanted, const char* error, const char* host = nullptr,
+                          const Variables& more = {}) {
   EXCEPT_UNDER_THREAD_SANITIZER;
-  const planted::Outcome outcome = planted::run(2, [](int rank, ncclUniqueId id) {
+  const planted::Outcome outcome = planted::run(2, [&](int rank, ncclUniqueId id) {
+    if (host) setenv("NCCL_HOSTID", (host + std::to_string(rank)).c_str(), 1);
+    for (const auto& [name, value] : more) setenv(name, value, 1);
     Rank r(0, 0, id);
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;
     ncclCommInitRankConfig(&r.comm, 2, id, rank, &config);
-    return r.settle() == ncclInvalidUsage &&
-           std::strstr(ncclGetLastError(nullptr), "Duplicate GPU detected");
+    return r.settle() == wanted && std::strstr(ncclGetLastError(nullptr), error);
   });
   EXPECT_EQ(outcome.failed, 0) << outcome.output;
+}
+
+TEST(FakeNccl, TwoRanksOnOneDeviceAreRefused) {
+  expect_on_one_device(ncclInvalidUsage, "Duplicate GPU detected");
+  expect_on_one_device(ncclInvalidUsage, "Duplicate GPU detected", nullptr,
+                       {{"NCCL_HOSTID", "one"}});
+}
+
+TEST(FakeNccl, OtherHostsAreReachedByLoopbackAlone) {
+  const Variables sockets = {{"NCCL_SOCKET_IFNAME", "lo"}}, no_ib = {{"NCCL_IB_DISABLE", "1"}};
+  expect_on_one_device(ncclSystemError, "no socket interface", "h", no_ib);
+  expect_on_one_device(ncclSystemError, "ibv_modify_qp", "h", sockets);
+  expect_on_one_device(ncclSuccess, "", "h",
+                       {{"NCCL_SOCKET_IFNAME", "lo"}, {"NCCL_IB_DISABLE", "1"}});
 }
 
 }  // namespace

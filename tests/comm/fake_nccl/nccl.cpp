@@ -13,6 +13,7 @@
 #include "group.h"
 #include "memory.h"
 #include "misuse.h"
+#include "place.h"
 
 namespace fake {
 namespace {
@@ -122,6 +123,10 @@ ncclResult_t form(ncclComm* comm) {
       set_last_error(twice);
       return ncclInvalidUsage;
     }
+    if (comm->clique->spans_hosts() && !place().unreachable.empty()) {
+      set_last_error(place().unreachable);
+      return ncclSystemError;
+    }
     comm->state = ncclComm::usable;
     return ncclSuccess;
   });
@@ -156,6 +161,7 @@ ncclResult_t ncclGetVersion(int* version) {
 }
 
 ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
+  place();
   std::random_device random;
   for (char& byte : id->internal) byte = static_cast<char>(random());
   return ncclSuccess;
@@ -178,6 +184,7 @@ const char* ncclGetLastError(ncclComm_t) { return last_error().c_str(); }
 ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank,
                                     ncclConfig_t* config) {
   if (config->magic != 0xcafebeef || config->size != sizeof *config) return ncclInvalidArgument;
+  place();
   say_seed(rank);
   *comm = new ncclComm(hex(id.internal, 32), rank, ranks, config->blocking != 0);
   return form(*comm);

@@ -20,6 +20,8 @@ SOURCE = pathlib.Path(__file__).resolve().parents[2]
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(SOURCE / "tests/gpu"))
 import kernels  # noqa: E402
+import nccl  # noqa: E402
+import runs  # noqa: E402
 
 PROFILE = """\
        ms     %   calls   us/call  GFLOP/s     GB/s  op
@@ -61,6 +63,32 @@ class Kernels(unittest.TestCase):
         rows = list(kernels.parse(done.stdout))
         self.assertEqual(len(rows), len(lines), done.stdout)
         self.assertTrue(any(op.startswith("matmul bf16") and flops > 0 for op, _, _, flops, _ in rows), rows)
+
+
+class Nccl(unittest.TestCase):
+    """Rows of a stack over NCCL beside the same over local."""
+    LOCAL = ([5.5, 5.25], "aa")
+
+    def row(self, losses, digest, code=0, same=True):
+        done = subprocess.CompletedProcess((), code, "", "error: why")
+        return nccl.compared(nccl.Case("data", 4, same=same), "cuda", self.LOCAL, (losses, digest), done)
+
+    def test_digests_are_those_of_local(self):
+        self.assertEqual(self.row([5.5, 5.25], "aa")["verdict"], "passed")
+        self.assertEqual(self.row([5.5, 5.25], "bb"), {"name": "data on 4 ranks, device buffers", "verdict": "failed",
+                                                       "text": "digest bb, with local aa"})
+        self.assertIn("exit 75: error: why", self.row([], "", 75)["text"])
+
+    def test_losses_are_near_where_nccl_adds_in_its_order(self):
+        self.assertEqual(self.row([5.5, 5.25001], "bb", same=False)["verdict"], "passed")
+        self.assertEqual(self.row([5.5, 5.2502], "bb", same=False)["verdict"], "failed")
+
+    def test_a_job_that_hangs_takes_its_own_time_alone(self):
+        began = time.monotonic()
+        jobs = [("sleep", 60)] + [("sleep", 0.1)] * 6
+        codes = [done.returncode for done in runs.at_once(2, [lambda j=job: runs.run(*j, timeout=2) for job in jobs])]
+        self.assertEqual(codes, [0] * 6 + [124])
+        self.assertLess(time.monotonic() - began, 30)
 
 
 def setUpModule():
@@ -160,6 +188,22 @@ class OnAFakeGpu(unittest.TestCase):
         code, rows = self.judge("--stage", "0", "--budget", "0=120", FAKE_CUDA_FAULT="cublasLtMatmul:1")
         self.assertEqual(code, 1)
         self.assertIn("cublasLtMatmul", row_named(rows, "the first kernels")["text"])
+
+    def test_nccl_on_one_card(self):
+        stacks = BUNDLE / "tests/gpu/stacks.lua"
+        whole = stacks.read_text()
+        stacks.write_text(whole.replace("ctx = 32, vocab = 256, dim = 64", "ctx = 16, vocab = 64, dim = 16"))
+        try:
+            code, rows = self.judge("--stage", "6", "--budget", "6=600", FAKE_NCCL_GPUS=1, ORRERY_DEADLINE=120)
+            broken, failed = self.judge("--stage", "6", "--budget", "6=40", FAKE_NCCL_GPUS=1, FAKE_NCCL_FAIL="1:3")
+        finally:
+            stacks.write_text(whole)
+        found = [row for row in rows if row["stage"] == 6]
+        self.assertEqual([row for row in found if row["verdict"] != "passed"], [])
+        self.assertEqual(code, 0)
+        self.assertEqual(len(found), 2 * len(nccl.STACKS) + len(nccl.MORE) + len(nccl.JUDGED) + len(nccl.lost_ranks))
+        self.assertEqual(broken, 1)
+        self.assertIn("the fake was told to fail", row_named(failed, "data on 4 ranks, device buffers")["text"])
 
     def test_a_stage_ends_with_its_budget(self):
         began = time.monotonic()

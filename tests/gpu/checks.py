@@ -7,10 +7,9 @@ import json
 import math
 import re
 import shutil
-from concurrent.futures import ThreadPoolExecutor, as_completed
 
 from machine_facts import has_gpu
-from runs import OutOfTime, last_line, row, run, verdict_of, without_gpu
+from runs import OutOfTime, at_once, last_line, row, run, verdict_of, without_gpu
 
 STEPS = 20
 LOSS_TOLERANCE = 1e-4  # relative, after 20 steps in f32
@@ -47,18 +46,15 @@ def ops(root, facts, only=""):
     listed = run("orrery", "check", plugin_file(root), "--list")
     names = [name for name in listed.stdout.split() if name.startswith(only)]
     passed = skipped = 0
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        judged = {pool.submit(run, "orrery", "check", plugin_file(root), "--json", "--only", name): name for name in names}
-        try:
-            for future in as_completed(judged):
-                found = verdicts(judged[future], future.result())
-                yield from (r for r in found if r["verdict"] == "failed")
-                passed += sum(r["verdict"] == "passed" for r in found)
-                skipped += sum(r["verdict"] == "skipped" for r in found)
-        except OutOfTime:
-            pool.shutdown(cancel_futures=True)
-            yield row(f"tests of the judge: {only or 'all'}", "late", f"{passed} of {len(names)} passed so far")
-            raise
+    tasks = [lambda n=name: verdicts(n, run("orrery", "check", plugin_file(root), "--json", "--only", n)) for name in names]
+    try:
+        for found in at_once(AT_ONCE, tasks):
+            yield from (r for r in found if r["verdict"] == "failed")
+            passed += sum(r["verdict"] == "passed" for r in found)
+            skipped += sum(r["verdict"] == "skipped" for r in found)
+    except OutOfTime:
+        yield row(f"tests of the judge: {only or 'all'}", "late", f"{passed} of {len(names)} passed so far")
+        raise
     good = passed > 0 and passed + skipped == len(names)
     yield verdict_of(f"tests of the judge: {only or 'all'}", good, listed, f"{passed} of {len(names)} passed, {skipped} skipped")
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Judges Orrery on the GPU of this machine, in stages; lies in the folder that scripts/gpu-bundle makes.
 
-  tests/gpu/run [--stage 0,1,2,3,4,5] [--budget STAGE=SECONDS,...] [--out DIR]
+  tests/gpu/run [--stage 0,1,2,3,4,5,6] [--budget STAGE=SECONDS,...] [--out DIR]
 
 Needs no network and nothing installed but the NVIDIA driver, cuBLASLt and NVRTC, which are looked for where
 machines have them; the race wants a PyTorch. Each row is printed, and written to result.jsonl, as soon as it
@@ -20,6 +20,7 @@ import checks
 import first
 import kernels
 import libraries
+import nccl
 import races
 import speed
 from runs import Budget, OutOfTime, row, run
@@ -33,6 +34,7 @@ STAGES = {
     3: (120, (kernels.beside_the_floor,)),
     4: (240, (races.gpt2,)),
     5: (7200, (checks.ops, checks.same_bits, checks.sanitizer, races.against_autotune)),
+    6: (120, (nccl.on_one_card,)),
 }
 
 

@@ -3,8 +3,11 @@
 
 A row is {name, verdict, text}; a verdict is passed, failed, skipped, measured or late.
 """
+import os
+import signal
 import subprocess
 import time
+from concurrent.futures import ThreadPoolExecutor, as_completed
 
 LEAST = 0.5  # seconds: with less left nothing is started
 
@@ -38,19 +41,45 @@ def text_of(output):
     return output.decode(errors="replace") if isinstance(output, bytes) else output or ""
 
 
-def run(*words, timeout=600):
-    """What a program did; code 124 if it took longer than `timeout`. OutOfTime if the stage has no more."""
+def run(*words, timeout=600, **variables):
+    """What a program did, with these variables beside its environment's; code 124 if it took longer than `timeout`. OutOfTime if the stage has no more."""
     left = Budget.left()
     if left < LEAST:
         raise OutOfTime
     try:
-        return subprocess.run(list(map(str, words)), capture_output=True, text=True, timeout=min(timeout, left))
+        started = subprocess.Popen(list(map(str, words)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace",
+                                   env=os.environ | variables, start_new_session=True)
+    except OSError as fault:
+        return subprocess.CompletedProcess(words, 127, "", str(fault))
+    try:
+        out, err = started.communicate(timeout=min(timeout, left))
+        return subprocess.CompletedProcess(words, started.returncode, out, err)
     except subprocess.TimeoutExpired as late:
         if Budget.left() < LEAST:
             raise OutOfTime(last_line_of(text_of(late.stdout))) from late
         return subprocess.CompletedProcess(words, 124, text_of(late.stdout), f"no end within {late.timeout:.0f} s")
-    except OSError as fault:
-        return subprocess.CompletedProcess(words, 127, "", str(fault))
+    finally:
+        end_group(started)
+
+
+def end_group(started):
+    """Ends what a program has started in its session, too, which may hold the GPU."""
+    if started.poll() is None:
+        os.killpg(started.pid, signal.SIGKILL)
+        started.wait()
+    started.stdout.close()
+    started.stderr.close()
+
+
+def at_once(how_many, tasks):
+    """What each of the tasks returns, as it comes, with so many under way. OutOfTime ends those that have not begun."""
+    with ThreadPoolExecutor(how_many) as pool:
+        futures = [pool.submit(task) for task in tasks]
+        try:
+            for future in as_completed(futures):
+                yield future.result()
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 def last_line_of(text):

@@ -98,10 +98,12 @@ def parameters(model):
 
 
 def initialise(model, generator):
-    """Small normal weights; norms near 1; biases that are not 0, so that none is untested."""
+    """Small normal weights; norms near 1; biases that are not 0, so that none is untested. Three dims are experts'
+    matrices, inputs before outputs."""
     with torch.no_grad():
         for name, p in parameters(model):
-            deviation = 0.02 if p.dim() == 1 or isinstance(model, GPT) else p[0].numel() ** -0.5
+            inputs = p.shape[1] if p.dim() == 3 else p[0].numel()
+            deviation = 0.02 if p.dim() == 1 or isinstance(model, GPT) else inputs ** -0.5
             centre = 1.0 if name.endswith("weight") and p.dim() == 1 else 0.0
             p.copy_(torch.randn(p.shape, generator=generator) * deviation + centre)
 
@@ -118,5 +120,7 @@ def groups(model, decay):
 
 
 def loss_of(model, x, y):
-    logits = model(x)
-    return F.cross_entropy(logits.flatten(0, -2), y.flatten().long())
+    """Some models give a loss of their own beside the logits."""
+    made = model(x)
+    logits, more = made if isinstance(made, tuple) else (made, 0)
+    return F.cross_entropy(logits.flatten(0, -2), y.flatten().long()) + more

@@ -20,6 +20,7 @@ from workloads import B1, B2, DECAY, EPS, RATE, STEPS
 HERE = pathlib.Path(__file__).resolve().parent
 ALL_CPUS = sorted(os.sched_getaffinity(0))
 CPUS = ALL_CPUS[:2]
+LUA_PATH = f"{HERE.parents[1]}:{HERE.parents[2] / 'examples'}"
 FIRST_ANSWER_S = 900  # loading, compiling and the first steps
 
 
@@ -45,6 +46,7 @@ class Contestant:
         self.processes = []
         self.shares = []
         self.times = []  # one list of milliseconds for each turn
+        self.first_answer_s = 0  # from where it was asked for losses
 
     def open_pipe(self, name):
         os.mkfifo(self.pipes / name)
@@ -70,7 +72,9 @@ class Contestant:
 
     def check_losses(self, wanted):
         tolerance = self.work.tolerance
+        began = time.monotonic()
         losses = self.ask("losses", 0, STEPS)[:self.work.compared]
+        self.first_answer_s = time.monotonic() - began
         for step, (x, y) in enumerate(zip(losses, wanted), 1):
             if not abs(x - y) <= tolerance * abs(y):
                 raise Failed(f"{self.name} on {self.work.name}: the loss of step {step} is {x:.6g}, "
@@ -118,6 +122,13 @@ def torch_contestant(name, work, kind, ranks=1):
     return made
 
 
+def worker_words(work, pipes, microbatches=1, stack="data", schedule="", cpu=1):
+    """worker.lua and its arguments."""
+    return [HERE / "worker.lua", f"dir={work.directory}", f"pipes={pipes}", f"steps={STEPS}", f"microbatches={microbatches}",
+            f"stack={stack}", f"schedule={schedule}", f"lr={RATE}", f"decay={DECAY}", f"b1={B1}", f"b2={B2}", f"eps={EPS}",
+            f"cpu={cpu}", *work.script_arguments()]
+
+
 def orrery_contestant(name, work, build, ranks=1, microbatches=1, stack="data", link=0, schedule="",
                       cpu=1, compute=None, numerics=None):
     made = Contestant(name, work, ranks)
@@ -128,9 +139,7 @@ def orrery_contestant(name, work, build, ranks=1, microbatches=1, stack="data", 
         words += ["-n", ranks]
     if link:
         words += ["--link-speed", link]
-    words += [HERE / "worker.lua", f"dir={work.directory}", f"pipes={made.pipes}", f"steps={STEPS}",
-              f"microbatches={microbatches}", f"stack={stack}", f"schedule={schedule}", f"lr={RATE}", f"decay={DECAY}", f"b1={B1}", f"b2={B2}",
-              f"eps={EPS}", f"cpu={cpu}", *work.script_arguments()]
+    words += worker_words(work, made.pipes, microbatches, stack, schedule, cpu)
     words += [f"{key}={value}" for key, value in (("compute", compute), ("numerics", numerics)) if value]
-    made.start(words, cpus_for(work), {"ORRERY_LUA_PATH": str(HERE.parents[1])})
+    made.start(words, cpus_for(work), {"ORRERY_LUA_PATH": LUA_PATH})
     return made

@@ -73,4 +73,69 @@ M.bert = nn.module("Bert", function(m, c)
   end
 end)
 
+local Bottleneck = nn.module("Bottleneck", function(m, inputs, width, stride)
+  local outputs = 4 * width
+  m.conv1, m.norm1 = conv(inputs, width, 1, 1), nn.batchnorm(width)
+  m.conv2, m.norm2 = conv(width, width, 3, stride), nn.batchnorm(width)
+  m.conv3, m.norm3 = conv(width, outputs, 1, 1), nn.batchnorm(outputs)
+  local shortcut
+  if inputs ~= outputs then
+    shortcut = nn.sequential { conv(inputs, outputs, 1, stride), nn.batchnorm(outputs) }
+    m.shortcut = shortcut
+  end
+  return function(x)
+    local y = nn.relu(m.norm2(m.conv2(nn.relu(m.norm1(m.conv1(x))))))
+    return nn.relu(m.norm3(m.conv3(y)) + (shortcut and shortcut(x) or x))
+  end
+end)
+
+-- c: width, classes. ResNet-50 has 64 and 1,000.
+function M.resnet50(c)
+  local parts = { conv(3, c.width, 7, 2), nn.batchnorm(c.width), nn.relu, nn.max_pool2d(3, { stride = 2, padding = 1 }) }
+  local inputs = c.width
+  for stage, blocks in ipairs { 3, 4, 6, 3 } do
+    for block = 1, blocks do
+      local width = c.width << (stage - 1)
+      parts[#parts + 1] = Bottleneck(inputs, width, stage > 1 and block == 1 and 2 or 1)
+      inputs = 4 * width
+    end
+  end
+  for _, part in ipairs { nn.adaptive_avg_pool2d(1), nn.flatten, nn.linear(inputs, c.classes) } do
+    parts[#parts + 1] = part
+  end
+  return nn.sequential(parts)
+end
+
+-- c: vocab, dim, heads, kv_heads, hidden, layers.
+function M.llama(c) return require "models.llama"(c) end
+
+local SwitchBlock = nn.module("SwitchBlock", function(m, c)
+  m.ln1, m.ln2 = nn.layernorm(c.dim), nn.layernorm(c.dim)
+  m.qkv, m.proj = nn.linear(c.dim, { c.dim, c.dim, c.dim }), nn.linear(c.dim, c.dim)
+  m.mlp = nn.switch(c.dim, { experts = c.experts })
+  return function(x)
+    local q, k, v = m.qkv(m.ln1(x))
+    x = x + m.proj(nn.attention(q, k, v, { heads = c.heads, causal = true }))
+    local y, aux = m.mlp(m.ln2(x))
+    return x + y, aux.loss
+  end
+end)
+
+-- c: vocab, positions, dim, heads, layers, experts. Gives logits, and the loss of its routers.
+M.switch = nn.module("SwitchGPT", function(m, c)
+  m.tok, m.pos, m.blocks = nn.embedding(c.vocab, c.dim), nn.embedding(c.positions, c.dim), {}
+  for i = 1, c.layers do m.blocks[i] = SwitchBlock(c) end
+  m.norm = nn.layernorm(c.dim)
+  m.head = nn.linear(c.dim, c.vocab, { bias = false, tie = m.tok.weight })
+  return function(ids)
+    local x, loss = m.tok(ids) + m.pos(orrery.iota(ids.shape[-1])), 0
+    for _, block in ipairs(m.blocks) do
+      local more
+      x, more = block(x)
+      loss = more + loss
+    end
+    return m.head(m.norm(x)), loss
+  end
+end)
+
 return M

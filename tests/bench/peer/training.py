@@ -15,9 +15,10 @@ import larger  # noqa: E402
 
 
 def make_model(work):
-    if work.larger:
-        return larger.MAKERS[work.larger[0]](**work.larger[1])
-    return models.MLP(list(work.widths)) if work.widths else models.GPT(**work.gpt)
+    with torch.device(work.device):  # where filling a billion parameters takes no time
+        if work.larger:
+            return larger.MAKERS[work.larger[0]](**work.larger[1])
+        return models.MLP(list(work.widths)) if work.widths else models.GPT(**work.gpt)
 
 
 def load(work, model):

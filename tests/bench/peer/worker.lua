@@ -3,25 +3,16 @@
 -- Orrery as a contestant; speaks the protocol of contestants.py.
 local orrery = require "orrery"
 local models = require "golden.models"
-local larger = require "bench.peer.larger"
 local nn, optim, strategy, world = orrery.nn, orrery.optim, orrery.strategy, orrery.world
 local args = orrery.args {
   dir = "", pipes = "", steps = 20, batch = 1, microbatches = 1, widths = "",
   model = "", vocab = 0, positions = 0, dim = 0, heads = 0, layers = 0, width = 0, hidden = 0, blocks = 0, classes = 0,
+  kv_heads = 0, experts = 0,
   stack = "data", schedule = "", compute = "f32", lr = 1e-3, decay = 0.0, b1 = 0.9, b2 = 0.999, eps = 1e-8,
   cpu = 1.0, numerics = "exact",
 }
 
-local model
-if args.widths ~= "" then
-  local widths = {}
-  for width in args.widths:gmatch "%d+" do widths[#widths + 1] = tonumber(width) end
-  model = models.mlp(widths)
-elseif args.model ~= "" then
-  model = larger[args.model](args)
-else
-  model = models.gpt(args)
-end
+local model = require "bench.peer.model"(args)
 for _, parameter in ipairs(orrery.parameters(model)) do
   parameter:write(orrery.load(("%s/%s.npy"):format(args.dir, parameter.name)))
 end
@@ -37,12 +28,31 @@ local stacks = {
 local stack = assert(stacks[args.stack])()
 if args.compute ~= "f32" then stack[#stack + 1] = strategy.precision { compute = args.compute } end
 
-local run = orrery.compile(function(batch) return nn.cross_entropy(model(batch.x), batch.y) end, {
+-- Of the patterns of what is not decayed, those that a parameter of this model matches.
+local undecayed = {}
+for _, glob in ipairs(models.undecayed) do
+  local pattern = "^" .. glob:gsub("%.", "%%."):gsub("%*", ".*") .. "$"
+  for _, parameter in ipairs(orrery.parameters(model)) do
+    if parameter.name:match(pattern) then
+      undecayed[#undecayed + 1] = glob
+      break
+    end
+  end
+end
+
+-- Some models give a loss of their own, too.
+local function loss_of(batch)
+  local logits, more = model(batch.x)
+  local loss = nn.cross_entropy(logits, batch.y)
+  return more and loss + more or loss
+end
+
+local run = orrery.compile(loss_of, {
   params = model, microbatches = args.microbatches, numerics = args.numerics,
   strategy = stack,
   optimizer = optim.adamw {
     lr = args.lr, decay = args.decay, b1 = args.b1, b2 = args.b2, eps = args.eps,
-    groups = { { match = models.undecayed, decay = 0 } },
+    groups = { { match = undecayed, decay = 0 } },
   },
 })
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 STEPS = 20  # compared losses; also the number of different batches
 RATE, DECAY, B1, B2, EPS = 3e-4, 0.1, 0.9, 0.95, 1e-8
 
+LLAMA = dict(vocab=32000, positions=8192, dim=2048, heads=32, kv_heads=8, hidden=8192, layers=16)
+
 
 @dataclass(frozen=True)
 class Workload:
@@ -27,6 +29,12 @@ class Workload:
     @property
     def tolerance(self):
         return 2e-2 if self.half else 1e-3 if self.device != "cpu" else self.rounding
+
+    @property
+    def tokens(self):
+        """Of a batch; 0 of one without text."""
+        shape = self.larger[2] if self.larger else ()
+        return self.batch * (shape[0] if len(shape) == 1 else self.ctx)
 
     @property
     def directory(self):
@@ -81,6 +89,22 @@ WORKLOADS = {w.name: w for w in (
              half=True, gpt=dict(vocab=50257, positions=1024, dim=1600, heads=25, layers=48)),
     Workload("cuda-char-gpt", "char-GPT 4L/4h/128, batch 12 x 64", 12, (20, 200), 10, ctx=64, device="cuda",
              gpt=dict(vocab=65, positions=64, dim=128, heads=4, layers=4)),
+    Workload("cuda-llama-4096", "LLaMA 1.1B in bf16, batch 4 x 4096", 4, (1, 4), 5, device="cuda", half=True, compared=3,
+             larger=("llama", LLAMA, (4096,), LLAMA["vocab"])),
+    Workload("cuda-llama-1024", "LLaMA 1.1B in bf16, batch 16 x 1024", 16, (1, 4), 5, device="cuda", half=True, compared=3,
+             larger=("llama", LLAMA, (1024,), LLAMA["vocab"])),
+    Workload("cuda-bert", "BERT base in bf16, batch 64 x 128", 64, (2, 10), 8, device="cuda", half=True, compared=3,
+             larger=("bert", dict(vocab=30522, positions=512, dim=768, heads=12, layers=12), (128,), 30522)),
+    Workload("cuda-resnet18", "ResNet-18 for 32 x 32 in bf16, batch 256", 256, (2, 10), 8, device="cuda", half=True, compared=3,
+             larger=("resnet", dict(width=64, blocks=2, classes=10), (3, 32, 32), 10)),
+    # Rounding grows through its 53 batchnorms: two layouts of PyTorch's are 6e-4 apart in step 2, in f32.
+    Workload("cuda-resnet50", "ResNet-50 for 224 x 224 in bf16, batch 128", 128, (1, 4), 8, device="cuda", half=True, compared=2,
+             larger=("resnet50", dict(width=64, classes=1000), (3, 224, 224), 1000)),
+    Workload("cuda-lstm", "LSTM 256-512, 64 steps in bf16, batch 256", 256, (5, 40), 8, device="cuda", half=True, compared=3,
+             larger=("lstm", dict(vocab=256, width=256, hidden=512, layers=1), (64,), 256)),
+    Workload("cuda-switch", "GPT 6L/12h/768 of 8 experts in bf16, batch 32 x 1024", 32, (1, 4), 8, device="cuda", half=True,
+             compared=3, larger=("switch", dict(vocab=32000, positions=1024, dim=768, heads=12, layers=6, experts=8),
+                                 (1024,), 32000)),
     Workload("cuda-mlp", "MLP 784-512-512-10, batch 128", 128, (20, 500), 10, device="cuda",
              widths=(784, 512, 512, 10)),
 )}

@@ -3,17 +3,15 @@
 
 #include <nvrtc.h>
 
-#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
 
 #include <orrery/sdk/plugin.hpp>
 
-#include "device.h"
 #include "disk_cache.h"
-#include "driver.h"
 #include "library.h"
+#include "start_cost.h"
 
 namespace orr_cuda {
 namespace {
@@ -54,8 +52,9 @@ std::vector<std::string> options_for(int arch, bool ptx) {
           "--std=c++17", "--fmad=false"};
 }
 
-// The newest architecture that this compiler knows and that is not newer than the device.
-int known_arch(int device) {
+}  // namespace
+
+int newest_known(int device) {
   int count = 0;
   ORR_NVRTC(nvrtcGetNumSupportedArchs, &count);
   std::vector<int> known(static_cast<size_t>(count));
@@ -69,8 +68,6 @@ int known_arch(int device) {
                                           ": install an older CUDA toolkit");
   return best;
 }
-
-}  // namespace
 
 Compiled compile(const std::string& source, int arch, bool ptx) {
   const Library& lib = library();
@@ -110,26 +107,12 @@ std::string image_key(const std::string& source, int arch, bool ptx) {
 
 std::string image_of(const std::string& source, int arch, bool ptx) {
   const std::string key = image_key(source, arch, ptx);
+  const DiskLock lock(key);
   if (std::optional<std::string> kept = kept_on_disk(key)) return *std::move(kept);
   std::string image = compile(source, arch, ptx).image;
+  start_cost().compiled();
   keep_on_disk(key, image);
   return image;
-}
-
-CUmodule module_of(const std::string& source) {
-  static std::map<std::string, CUmodule> kept;
-  CUmodule& module = kept[source];
-  if (module) return module;
-  const int arch = known_arch(opened().arch);
-  const std::string image = image_of(source, arch, arch != opened().arch);
-  ORR_DRIVER(cuModuleLoadData, &module, image.data());
-  return module;
-}
-
-CUfunction function_of(CUmodule module, const char* name) {
-  CUfunction found = nullptr;
-  ORR_DRIVER(cuModuleGetFunction, &found, module, name);
-  return found;
 }
 
 }  // namespace orr_cuda

@@ -4,8 +4,6 @@
 // libnvrtc.so of CUDA 13 or 12.
 #pragma once
 
-#include <cuda.h>
-
 #include <string>
 
 namespace orr_cuda {
@@ -16,16 +14,15 @@ struct Compiled {
 };
 
 // Compiles CUDA C++ for sm_<arch> or, with `ptx`, to PTX for compute_<arch>, without contraction.
-// Throws orr::Error with the compiler's log. [main thread]
+// Throws orr::Error with the compiler's log. [any thread]
 Compiled compile(const std::string& source, int arch, bool ptx);
 
-// The same image from the disk (disk_cache.h) if a run has compiled it before, under this key.
+// The newest architecture that the compiler knows and that is not newer than the device.
+int newest_known(int device);
+
+// The same image from the disk (disk_cache.h) if a run has compiled it before, under this key. What
+// another process of this host is compiling is waited for. [any thread]
 std::string image_of(const std::string& source, int arch, bool ptx);
 std::string image_key(const std::string& source, int arch, bool ptx);
-
-// The module of this source on the open device. It is made at the first call, and kept. [main
-// thread]
-CUmodule module_of(const std::string& source);
-CUfunction function_of(CUmodule module, const char* name);
 
 }  // namespace orr_cuda

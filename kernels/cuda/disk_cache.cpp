@@ -2,16 +2,20 @@
 #include "disk_cache.h"
 
 #define XXH_INLINE_ALL
+#include <fcntl.h>
 #include <unistd.h>
 #include <xxhash.h>
 
+#include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <thread>
 
 #include <orrery/sdk/plugin.hpp>
 
@@ -20,7 +24,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t digits = 32;  // of a hash
+using std::chrono::steady_clock;
+
+constexpr size_t digits = 32;                                    // of a hash
+constexpr std::chrono::milliseconds patience{60'000}, pause{2};  // of a lock
 
 std::string hash_of(const std::string& text) {
   const XXH128_hash_t h = XXH3_128bits(text.data(), text.size());
@@ -60,6 +67,27 @@ bool replace(const fs::path& path, const std::string& text) {
 
 }  // namespace
 
+// A byte of one file beside the folder stands for each key.
+DiskLock::DiskLock(const std::string& key) : file_(-1) {
+  const fs::path path = folder();
+  if (path.empty()) return;
+  std::error_code failed;
+  fs::create_directories(path.parent_path(), failed);
+  file_ = open((path.string() + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (file_ < 0) return;
+  struct flock byte {};
+  byte.l_type = F_WRLCK, byte.l_whence = SEEK_SET, byte.l_len = 1;
+  byte.l_start = static_cast<off_t>(XXH3_64bits(key.data(), key.size()) >> 2);
+  const auto end = steady_clock::now() + patience;
+  while (fcntl(file_, F_OFD_SETLK, &byte) != 0 && (errno == EAGAIN || errno == EACCES) &&
+         steady_clock::now() < end)
+    std::this_thread::sleep_for(pause);
+}
+
+DiskLock::~DiskLock() {
+  if (file_ >= 0) close(file_);
+}
+
 std::optional<std::string> kept_on_disk(const std::string& key) {
   const fs::path path = folder() / hash_of(key);
   std::ifstream file(path, std::ios::binary);
@@ -72,10 +100,10 @@ std::optional<std::string> kept_on_disk(const std::string& key) {
 }
 
 void keep_on_disk(const std::string& key, const std::string& value) {
-  static bool told = false;
+  static std::atomic<bool> told = false;
   const fs::path path = folder();
-  if (path.empty() || replace(path / hash_of(key), whole(key, value)) || told) return;
-  told = true;
+  if (path.empty() || replace(path / hash_of(key), whole(key, value)) || told.exchange(true))
+    return;
   warn(path.string() + ": " + std::strerror(errno) +
        "; the next run compiles and measures again: "
        "name a folder that can be written with XDG_CACHE_HOME");

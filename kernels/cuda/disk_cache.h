@@ -11,6 +11,19 @@
 
 namespace orr_cuda {
 
+// While it lives, no other thread or process of this user makes the value of this key: ranks that
+// want the same wait for the first one, and find it kept. Nobody waits for longer than a minute,
+// nor where the folder cannot be written. [any thread]
+class DiskLock {
+ public:
+  explicit DiskLock(const std::string& key);
+  ~DiskLock();
+  DiskLock(const DiskLock&) = delete;
+
+ private:
+  int file_;
+};
+
 // The value that was kept; empty if there is none. A damaged file counts as none, and is logged.
 std::optional<std::string> kept_on_disk(const std::string& key);
 

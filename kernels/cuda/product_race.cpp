@@ -15,11 +15,12 @@
 #include <orrery/sdk/plugin.hpp>
 
 #include "blas.h"
-#include "compiler.h"
 #include "device.h"
 #include "disk_cache.h"
 #include "function.h"
 #include "memory.h"
+#include "modules.h"
+#include "start_cost.h"
 #include "stream.h"
 
 namespace orr_cuda {
@@ -165,11 +166,14 @@ cublasLtMatmulAlgo_t find_fastest(const std::vector<cublasLtMatmulAlgo_t>& candi
                                   const std::string& shape, const RaceTrack& track,
                                   const RaceLaunch& launch) {
   const std::string key = "fastest algorithm: " + machine() + ": " + shape;
+  const DiskLock lock(key);  // of ranks that want the same, one measures
   const std::string kept = kept_on_disk(key).value_or("");
   for (const cublasLtMatmulAlgo_t& c : candidates)
     if (kept.size() == sizeof c && std::memcmp(kept.data(), &c, sizeof c) == 0) return c;
   try {
+    const Clock::time_point began = Clock::now();
     const cublasLtMatmulAlgo_t won = candidates[Race(track, launch).winner(candidates)];
+    start_cost().measured(since(began));
     keep_on_disk(key, std::string(reinterpret_cast<const char*>(&won), sizeof won));
     return won;
   } catch (const orr::Error& e) {  // no memory for it, say

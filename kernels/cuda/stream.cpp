@@ -9,6 +9,7 @@
 #include "device.h"
 #include "late.h"
 #include "merge.h"
+#include "modules.h"
 
 namespace orr_cuda {
 namespace {
@@ -104,6 +105,7 @@ orr_status* event_sync(void*, orr_event* event, int64_t deadline_ns) {
 // Other threads (a comm backend's) go on as they like meanwhile.
 orr_status* capture_begin(void*, orr_stream* stream) {
   return on_device([&] {
+    load_requested();
     ORR_DRIVER(cuStreamBeginCapture, of(stream), CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
     recordings().insert_or_assign(of(stream), Merge(of(stream)));  // one may have been given up
   });

@@ -4,11 +4,11 @@
 // memory is the host's, and a launch is done when it returns.
 #include <stdexcept>
 
-#include "compiler.h"
 #include "direct.h"
 #include "emulator/block.h"
 #include "function.h"
 #include "late.h"
+#include "modules.h"
 
 namespace orr_cuda {
 
@@ -27,7 +27,8 @@ Function find_function(const std::string& name) {
 
 void allow_shared(Function, unsigned) {}
 
-CUmodule module_of(const std::string&) { throw std::runtime_error("no generated kernels here"); }
+void request_module(const std::string&) { throw std::runtime_error("no generated kernels here"); }
+CUmodule module_of(const std::string&) { return nullptr; }
 CUfunction function_of(CUmodule, const char*) { return nullptr; }
 
 void enqueue_packed(CUstream, Function function, Extent grid, Extent block, unsigned shared_bytes,

@@ -55,7 +55,8 @@ def lines(done):
     """What a run prints, without times and what the progress bar writes."""
     if done.returncode:
         raise AssertionError(f"exit code {done.returncode}:\n{done.stdout}{done.stderr}")
-    return [re.sub(r"  [\d.]+ ms$", "", x) for x in done.stdout.splitlines() if " info step " not in x]
+    timed = re.compile(" info step | info cuda: ")
+    return [re.sub(r"  [\d.]+ ms$", "", x) for x in done.stdout.splitlines() if not timed.search(x)]
 
 
 def losses(done):
@@ -310,6 +311,44 @@ class Races(unittest.TestCase):
         done = self.run_mlp("exact", "cache")
         self.assertEqual(lines(done), lines(self.run_mlp("exact", "another")))
         self.assertEqual(done.stderr.count("name a folder that can be written with XDG_CACHE_HOME"), 1, done.stderr)
+
+
+class Start(unittest.TestCase):
+    """What a program's first step compiles and measures: beside each other, and each once for all ranks of a host."""
+
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+
+    def start(self, ranks, threads):
+        """Compilations by source, [(begin, end)], and what the run printed."""
+        log = self.folder / "log"
+        log.write_text("")
+        done = orrery("run", "-n", ranks, "--threads", threads, "--kernels", "cuda", *GPT, FAKE_NVRTC_LOG=log,
+                      FAKE_NVRTC_FOLDER=self.folder / f"compiled{ranks}", XDG_CACHE_HOME=self.folder / f"cache{ranks}")
+        found = collections.defaultdict(list)
+        for source, *times in (line.split() for line in log.read_text().splitlines()):
+            found[source].append(tuple(map(int, times)))
+        return found, lines(done), done.stdout + done.stderr
+
+    @unittest.skipIf(len(os.sched_getaffinity(0)) < 2, "one CPU compiles one source after another")
+    def test_compilations_overlap(self):
+        found, printed, said = self.start(1, 2)
+        spans = sorted(span for times in found.values() for span in times)
+        self.assertGreater(len(spans), 4)
+        # Of two threads: the next one begins before the last one has ended, but the one before that has.
+        overlapping = sum(later[0] < earlier[1] for earlier, later in zip(spans, spans[1:]))
+        self.assertGreater(overlapping, len(spans) // 2)
+        self.assertTrue(all(third[0] >= min(first[1], second[1]) for first, second, third in zip(spans, spans[1:], spans[2:])))
+        told = re.findall(r"cuda: (\d+) expressions compiled in [\d.]+ s, (\d+) products measured in", said)
+        self.assertEqual(sum(int(compiled) for compiled, _ in told), len(spans), said)
+        self.assertGreater(sum(int(measured) for _, measured in told), 0)
+
+    def test_ranks_of_a_host_compile_each_source_once(self):
+        alone, printed, _ = self.start(1, 1)
+        found, again, _ = self.start(3, 1)
+        self.assertEqual(again, printed)
+        self.assertGreaterEqual(set(found), set(alone))
+        self.assertEqual({len(times) for times in found.values()}, {1})
 
 
 class BesideNccl(unittest.TestCase):

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "../compiler.h"
+#include "../modules.h"
 
 namespace orr_cuda {
 
@@ -41,14 +41,19 @@ ColumnSums::ColumnSums(const orr_op& op, const FoldPlan& plan, int32_t dtype, in
       addresses_(walk_.strides.size()) {
   if (plan.segments * plan.columns == 0) return;
   const uint64_t stored = results.given ? ~results.unread : 0;
-  const CUmodule module =
-      module_of(sums_source(op, walk_, {plan.columns, plan.arrays, dtype, fn, stored}));
+  source_ = sums_source(op, walk_, {plan.columns, plan.arrays, dtype, fn, stored});
+  request_module(source_);
+}
+
+void ColumnSums::find() {
+  const CUmodule module = module_of(source_);
   single_ = function_of(module, "sums_single");
   if (walk_.vector > 1) vector_ = function_of(module, "sums_vector");
 }
 
 void ColumnSums::launch(CUstream stream, const Buffers& b) {
-  if (!single_) return;
+  if (source_.empty()) return;
+  if (!single_) find();
   std::copy_n(b.in, inputs_, addresses_.begin());
   std::copy_n(b.out, stored_, addresses_.begin() + long(inputs_));
   const Buffers sums{b.in, b.out + stored_, b.workspace};

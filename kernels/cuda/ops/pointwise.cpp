@@ -5,9 +5,9 @@
 #include <map>
 #include <vector>
 
-#include "../compiler.h"
 #include "../function.h"
 #include "../merge.h"
+#include "../modules.h"
 #include "../op.h"
 #include "../pointwise_source.h"
 
@@ -25,22 +25,30 @@ void supports(const orr_op& op, orr_support& out) {
       out.inplace = i + 1;
 }
 
-// What ops of one source share.
+// What ops of one source share. Their modules are made while other ops are prepared.
 struct Functions {
-  Function single = nullptr, vector = nullptr;
-  Function many = nullptr;  // once there were several such ops at a time: they might be merged
+  std::string source, table;  // the latter once there were several such ops at a time: they might
+                              // be merged
+  bool has_vector = false;
   int ops = 0;
+  Function single = nullptr, vector = nullptr, many = nullptr;
+
+  // Before the first launch. [main thread]
+  void find() {
+    if (!single) single = function_of(module_of(source), "pointwise_single");
+    if (has_vector && !vector) vector = function_of(module_of(source), "pointwise_vector");
+    if (!table.empty() && !many) many = function_of(module_of(table), "pointwise_many");
+  }
 };
 
-// Kept as their modules are.
 Functions& functions_of(const orr_op& op, const Walk& walk) {
-  static std::map<CUmodule, Functions> kept;
-  const CUmodule module = module_of(pointwise_source(op, walk));
-  Functions& f = kept[module];
-  if (!f.single) f.single = function_of(module, "pointwise_single");
-  if (!f.vector && walk.vector > 1) f.vector = function_of(module, "pointwise_vector");
-  if (!f.many && walk.is_flat() && f.ops > 0)
-    f.many = function_of(module_of(pointwise_table_source(op, walk)), "pointwise_many");
+  static std::map<std::string, Functions> kept;
+  const std::string source = pointwise_source(op, walk);
+  Functions& f = kept[source];
+  if (f.source.empty()) request_module(f.source = source);
+  f.has_vector |= walk.vector > 1;
+  if (f.table.empty() && walk.is_flat() && f.ops > 0)
+    request_module(f.table = pointwise_table_source(op, walk));
   return f;
 }
 
@@ -64,6 +72,7 @@ class Pointwise : public Prepared {
 
   void launch(CUstream stream, const Buffers& buffers) override {
     if (walk_.elements == 0) return;
+    functions_->find();
     const auto outputs = std::copy_n(buffers.in, now_.inputs, now_.addresses.begin());
     std::copy_n(buffers.out, now_.addresses.end() - outputs, outputs);
     const bool vector = functions_->vector && walk_.aligned(now_.addresses);

@@ -4,6 +4,7 @@
 #include <nvrtc.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -59,6 +60,27 @@ std::string read(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
+// FAKE_NVRTC_LOG names a file that gets a line "SOURCE BEGIN END" for each compilation of each
+// process: a hash, and nanoseconds of the machine's clock.
+class Logged {
+ public:
+  explicit Logged(const std::string& source)
+      : source_(std::hash<std::string>()(source)), began_(now()) {}
+  ~Logged() {
+    const char* path = std::getenv("FAKE_NVRTC_LOG");
+    if (!path) return;
+    const std::string line =
+        std::to_string(source_) + ' ' + std::to_string(began_) + ' ' + std::to_string(now()) + '\n';
+    std::ofstream(path, std::ios::app) << line << std::flush;
+  }
+  Logged(const Logged&) = delete;
+
+ private:
+  static int64_t now() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
+  size_t source_;
+  int64_t began_;
+};
+
 }  // namespace
 
 extern "C" {
@@ -87,6 +109,7 @@ nvrtcResult nvrtcDestroyProgram(nvrtcProgram* program) {
 // FAKE_NVRTC_REFUSES: every program, for callers that should need none.
 nvrtcResult nvrtcCompileProgram(nvrtcProgram program, int, const char* const*) {
   if (std::getenv("FAKE_NVRTC_REFUSES")) return NVRTC_ERROR_COMPILATION;
+  const Logged logged(program->source);
   const std::string text = with_kernels(program->source);
   const std::string stem =
       (folder() / std::to_string(std::hash<std::string>()(text + read(FAKE_WORDS)))).string();

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "modules.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <deque>
+#include <future>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include <orrery/sdk/plugin.hpp>
+
+#include "compiler.h"
+#include "device.h"
+#include "driver.h"
+#include "start_cost.h"
+
+namespace orr_cuda {
+namespace {
+
+using Task = std::packaged_task<std::string()>;
+
+// The CPUs of this process: the thread that asks for modules may later keep to one of them.
+const cpu_set_t cpus_at_load = [] {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  sched_getaffinity(0, sizeof set, &set);
+  return set;
+}();
+
+// Threads that are there while there is something to compile.
+class Compilers {
+ public:
+  ~Compilers() {
+    {
+      const std::lock_guard lock(mutex_);
+      waiting_.clear();
+    }
+    join();
+  }
+
+  // `urgent`: before all that wait.
+  std::shared_future<std::string> add(Task task, bool urgent) {
+    std::shared_future<std::string> image = task.get_future();
+    const std::lock_guard lock(mutex_);
+    waiting_.insert(urgent ? waiting_.begin() : waiting_.end(), std::move(task));
+    if (running_ == 0) {
+      join();  // they have nothing left to do
+      began_ = Clock::now();
+    }
+    if (running_ < std::max(1, orr::host->threads())) {
+      ++running_;
+      threads_.emplace_back([this] { work(); });
+    }
+    return image;
+  }
+
+ private:
+  void work() {
+    sched_setaffinity(0, sizeof cpus_at_load, &cpus_at_load);
+    while (std::optional<Task> task = next()) (*task)();
+  }
+
+  std::optional<Task> next() {
+    const std::lock_guard lock(mutex_);
+    if (waiting_.empty()) {
+      if (--running_ == 0) start_cost().compiling(since(began_));
+      return std::nullopt;
+    }
+    Task task = std::move(waiting_.front());
+    waiting_.pop_front();
+    return task;
+  }
+
+  void join() {
+    for (std::thread& thread : threads_) thread.join();
+    threads_.clear();
+  }
+
+  std::mutex mutex_;
+  std::deque<Task> waiting_;
+  std::vector<std::thread> threads_;
+  int running_ = 0;
+  Clock::time_point began_;
+};
+
+struct Wanted {
+  std::shared_future<std::string> image;
+  CUmodule module = nullptr;
+};
+
+std::map<std::string, Wanted>& all_wanted() {
+  static std::map<std::string, Wanted> all;
+  return all;
+}
+
+Wanted& wanted(const std::string& source, bool urgent) {
+  const auto [at, fresh] = all_wanted().try_emplace(source);
+  if (!fresh) return at->second;
+  const int device = opened().arch, arch = newest_known(device);  // opens the library, too
+  static Compilers compilers;
+  Task task([=] { return image_of(source, arch, arch != device); });
+  at->second.image = compilers.add(std::move(task), urgent);
+  return at->second;
+}
+
+CUmodule loaded(Wanted& w) {
+  if (w.module) return w.module;
+  const std::string& image = w.image.get();
+  ORR_DRIVER(cuModuleLoadData, &w.module, image.data());
+  return w.module;
+}
+
+}  // namespace
+
+void request_module(const std::string& source) { wanted(source, false); }
+
+CUmodule module_of(const std::string& source) { return loaded(wanted(source, true)); }
+
+void load_requested() {
+  for (auto& [source, w] : all_wanted()) loaded(w);
+  start_cost().tell();
+}
+
+CUfunction function_of(CUmodule module, const char* name) {
+  CUfunction found = nullptr;
+  ORR_DRIVER(cuModuleGetFunction, &found, module, name);
+  return found;
+}
+
+}  // namespace orr_cuda

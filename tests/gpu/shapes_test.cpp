@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Emulated: shapes that take other ways through the device code than the small cases of the suite:
-// rows that do not fit into shared memory, sums of several stages, deep heads, leaves, bad data.
+// rows that do not fit into shared memory, sums of several stages, leaves, bad data.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -130,50 +130,6 @@ TEST(EmulatedShapes, SumsOfManyTensors) {
           c.out.push_back(tensor(ORR_F32, {}));
     expect_reference(c, true);
   }
-}
-
-std::vector<Values> attention_inputs(const Case& forward, const Case& grad) {
-  std::vector<Values> all = make_inputs(grad, false, 9);
-  const RunResult f = kernel_suite::run("reference", forward, {all[1], all[2], all[3]});
-  all[4] = f.values[0];
-  all[5] = f.values[1];
-  return all;
-}
-
-// Heads cut out of one fused projection, as models make them, and their gradients.
-void expect_attention(int32_t dtype, int64_t t, int64_t s, int64_t d, bool causal,
-                      double factor = 1) {
-  const int64_t h = 2, row = 3 * h * d;
-  const orr_tensor q = strided(dtype, {1, h, t, d}, {t * row, d, row, 1});
-  const orr_tensor k = strided(dtype, {1, h, s, d}, {s * row, d, row, 1});
-  const orr_tensor o = tensor(dtype, {1, h, t, d}), lse = tensor(wide(dtype), {1, h, t});
-  Case forward = make("attention", {q, k, k}, {o, lse},
-                      {real("scale", factor / std::sqrt(double(d))), integer("causal", causal)});
-  forward.note = shape_note({t, s, d}) + (causal ? "causal" : "full");
-  forward.depth = double(s + d);
-  Case grad = make("attention_grad", {o, q, k, k, o, lse}, {q, k, k}, forward.attrs);
-  grad.note = forward.note;
-  grad.depth = forward.depth;
-  const std::vector<Values> inputs = attention_inputs(forward, grad);
-  expect_reference(forward, {inputs[1], inputs[2], inputs[3]}, false);
-  expect_reference(grad, inputs, false);
-}
-
-TEST(EmulatedShapes, DeepHeadsAndManyTiles) {
-  for (int32_t dtype : {ORR_BF16, ORR_F16})
-    for (bool causal : {false, true}) {
-      for (int64_t d : {32, 64, 72, 128}) expect_attention(dtype, 130, 130, d, causal);
-      expect_attention(dtype, 65, 200, 64, causal);
-      expect_attention(dtype, 100, 30, 64, causal);
-    }
-  expect_attention(ORR_BF16, 40, 40, 160, true);
-  expect_attention(ORR_F32, 70, 70, 128, true);
-  expect_attention(ORR_BF16, 40, 40, 64, true, -1);
-}
-
-// Scores that exceed those of earlier tiles by far.
-TEST(EmulatedShapes, LargeScores) {
-  for (int32_t dtype : {ORR_BF16, ORR_F16}) expect_attention(dtype, 130, 330, 64, true, 12);
 }
 
 TEST(EmulatedShapes, TokensOfOneRow) {

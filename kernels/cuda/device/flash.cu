@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // attention on tensor cores. A warp keeps the sums of 16 queries in registers, and goes over keys
-// and values 64 at a time, while the next ones are loaded. Probabilities are rounded to the element
+// and values some at a time, while the next ones are loaded. Probabilities are rounded to the element
 // type for their product with the values; their sum is not rounded.
-#include "flash_tile.h"
+#include "flash_bias.h"
 
 namespace orr_cuda {
 namespace {
 
 constexpr float kLn2 = 0.693147181f;
-constexpr int kKeys = kFlashKeys;
+
+// Keys that go by at a time.
+template <int width>
+constexpr int kStep = flash_keys(width);
 
 // By how much scores in base 2 may exceed the base that they are taken relative to. Sums that need
 // no other base need no rescaling.
@@ -23,14 +26,14 @@ struct Running {
 
 // Scores to exp2(scale * score - base), and the sums so far to a new base, the maximum, if a score
 // needs one. Scores that are NaN make the sums NaN.
-template <int width>
-__device__ void soften(Running& run, float scale, Result* s, Result* o) {
+template <int columns, int width>
+__device__ void soften(Running& run, float scale, Result (&s)[columns], Result (&o)[width]) {
   float factor[2];
 #pragma unroll
   for (int h = 0; h < 2; ++h) {
     float top = fmaxf(s[0].x[2 * h], s[0].x[2 * h + 1]);
 #pragma unroll
-    for (int n = 1; n < kKeys / 8; ++n) top = fmaxf(top, fmaxf(s[n].x[2 * h], s[n].x[2 * h + 1]));
+    for (int n = 1; n < columns; ++n) top = fmaxf(top, fmaxf(s[n].x[2 * h], s[n].x[2 * h + 1]));
     top = fold_row(top, [](float x, float y) { return fmaxf(x, y); }) * scale;
     const float base = top > run.base[h] + kSlack ? top : run.base[h];
     const float minus = base == -HUGE_VALF ? 0.0f : -base;
@@ -38,14 +41,14 @@ __device__ void soften(Running& run, float scale, Result* s, Result* o) {
     run.base[h] = base;
     run.sum[h] *= factor[h];
 #pragma unroll
-    for (int n = 0; n < kKeys / 8; ++n)
+    for (int n = 0; n < columns; ++n)
 #pragma unroll
       for (int i = 2 * h; i < 2 * h + 2; ++i)
         run.sum[h] += s[n].x[i] = exp2_fast(fmaf(s[n].x[i], scale, minus));
   }
   if (factor[0] == 1.0f && factor[1] == 1.0f) return;
 #pragma unroll
-  for (int n = 0; n < width / 8; ++n)
+  for (int n = 0; n < width; ++n)
 #pragma unroll
     for (int i = 0; i < 4; ++i) o[n].x[i] *= factor[i / 2];
 }
@@ -61,40 +64,50 @@ __device__ void finish_rows(const AttentionArgs& a, const Running& run, int t, f
   }
 }
 
-template <class T, int width>
+template <class T, int width, bool biased>
 __device__ void flash(const AttentionArgs& a) {
+  constexpr int step = kStep<width>;
   using Queries = Tile<T, kFlashRows, width>;
-  using Keys = Tile<T, kKeys, width>;
+  using Keys = Tile<T, step, width>;
   T* shared = reinterpret_cast<T*>(tile_memory());
   const Queries q{shared};
   const auto buffer = [&](int i) { return Keys{shared + Queries::elements + i * Keys::elements}; };
   const int t0 = int(gridDim.x - 1 - blockIdx.x) * kFlashRows;  // the longest rows first
   const int r = int(threadIdx.x) / 32 * 16, t = t0 + r + int(threadIdx.x) % 32 / 4;
   const int last = t0 + kFlashRows < a.queries ? t0 + kFlashRows : a.queries;
-  const int tiles = (seen(a, last - 1) + kKeys - 1) / kKeys;
-  const int whole = seen(a, t0 + r) / kKeys;  // tiles of which this warp sees everything
-  Loader<T, kKeys, width, 2> loader(a, {a.k, a.v}, 0, a.keys);
-  const auto load = [&](int i) { loader.load({buffer(i % 2), buffer(2 + i % 2)}); };
+  const int tiles = (seen(a, last - 1) + step - 1) / step;
+  const int whole = seen(a, t0 + r) / step;  // tiles of which this warp sees everything
+  Bias<T, biased, false, step> bias(a, t0, 0, tiles, buffer(4).at);
+  Loader<T, step, width, 2> loader(a, {a.k, a.v}, 0, a.keys);
+  const auto load = [&](int i, int skipped, int turn) {
+    loader.skip(skipped);
+    loader.load({buffer(turn), buffer(2 + turn)});
+    bias.load(i, turn);
+  };
   Loader<T, kFlashRows, width, 1>(a, {a.q}, t0, a.queries).load({q});
-  load(0);
+  int i = bias.next(0);
+  if (!biased || i < tiles) load(i, i, 0);
   const float scale = float(a.scale) * kLog2E;
   Running run;
-  Result o[width / 8] = {}, s[kKeys / 8];
-  for (int i = 0; i < tiles; ++i) {
+  Result o[width / 8] = {}, s[step / 8];
+  for (int turn = 0; i < tiles; turn ^= 1) {
     await_tile();
-    const uint32_t left = a.seed ? left_out<false, kKeys / 8>(a, t, i * kKeys) : 0;
+    const uint32_t left = a.seed ? left_out<false, step / 8>(a, t, i * step) : 0;
     begin_products();
-    product_of_rows(q, buffer(i % 2), s);
+    product_of_rows(q, buffer(turn), s);
     end_batch();
-    if (i + 1 < tiles) load(i + 1);
+    const int next = bias.next(i + 1);
+    if (next < tiles) load(next, next - i - 1, turn ^ 1);
     await_products<0>(s);
-    if (i >= whole) mask_keys(a, i * kKeys, t, s);
-    soften<width>(run, scale, s, o);
+    bias.add(turn, scale, s);
+    if (i >= whole) mask_keys(a, i * step, t, s);
+    soften(run, biased ? 1.0f : scale, s, o);
     if (a.seed) leave_out(left, 1.0f, s);
     const auto weights = as_operands<T>(s);
     begin_products();
-    add_product(weights, buffer(2 + i % 2), o);
+    add_product(weights, buffer(2 + turn), o);
     end_products(o);
+    i = next;
   }
   wait_copies();
   float inverse[2];
@@ -107,5 +120,6 @@ __device__ void flash(const AttentionArgs& a) {
 
 ORR_FLASH(flash, 64)
 ORR_FLASH(flash, 128)
+ORR_FLASH(flash, 256)
 
 }  // namespace orr_cuda

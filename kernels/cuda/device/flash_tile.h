@@ -13,10 +13,15 @@ namespace orr_cuda {
 
 constexpr float kLog2E = 1.44269504f;
 
-// Defines name_<width>_bf16 and so on for a template of element and width.
-#define ORR_FLASH(name, width)                                                       \
-  ORR_KERNEL(name##_##width##_bf16, kFlashThreads, AttentionArgs, name<Bf16, width>) \
-  ORR_KERNEL(name##_##width##_f16, kFlashThreads, AttentionArgs, name<F16, width>)
+// Defines name_<width>_bf16 and so on, and name_bias_<width>_bf16, for a template of element, width
+// and whether there is a bias.
+#define ORR_FLASH_OF(name, biased, width, ...)                    \
+  ORR_KERNEL(name##_##width##_bf16, kFlashThreads, AttentionArgs, \
+             __VA_ARGS__<Bf16, width, biased>)                    \
+  ORR_KERNEL(name##_##width##_f16, kFlashThreads, AttentionArgs, __VA_ARGS__<F16, width, biased>)
+#define ORR_FLASH(name, width)           \
+  ORR_FLASH_OF(name, false, width, name) \
+  ORR_FLASH_OF(name##_bias, true, width, name)
 
 #ifndef ORR_TENSOR_CORE
 // The block's dynamic shared memory.
@@ -74,6 +79,19 @@ struct Tile {
     load_transposed(x.x, beside(packet(r + lane % 16, lane / 16 * 8), c));
     return x;
   }
+  // The columns [c, c + 16) as rows of the left operand, whose columns are the rows [r, r + 16).
+  __device__ OperandA left_columns(int r, int c) const {
+    const int lane = int(threadIdx.x) % 32;
+    OperandA x;
+    load_transposed(x.x, packet(r + lane % 8 + lane / 16 * 8, c + lane / 8 % 2 * 8));
+    return x;
+  }
+
+  // The columns from c on, a multiple of 64.
+  template <int columns>
+  __device__ Tile<T, rows, columns> from_column(int c) const {
+    return {at + c / 64 * block};
+  }
 
   // For a warpgroup: all rows with 16 columns from c on, and 16 rows from r on with all columns.
   __device__ uint64_t some_columns(int c) const {
@@ -99,6 +117,12 @@ class Loader {
     }
   }
 
+  // Leaves out so many tiles.
+  __device__ void skip(int tiles) {
+#pragma unroll
+    for (int i = 0; i < n; ++i) from_[i] += uint64_t(tiles) * uint64_t(rows / apart * step_[i]);
+    left_ -= tiles * rows;
+  }
   // Starts to load the next rows; zeros where there are none.
   __device__ void load(const Tile<T, rows, width> (&to)[n]) {
     if (packets_) {
@@ -125,7 +149,8 @@ class Loader {
   static __device__ int row() { return int(threadIdx.x) / packets; }
   static __device__ int column() { return int(threadIdx.x) % packets * 8; }
   static __device__ T* at(const Tile<T, rows, width>& tile, int j) {
-    return tile.packet(row(), column()) + j * apart * 64;
+    const auto first = uintptr_t(tile.packet(row(), column()));  // permuted by row(), below apart
+    return reinterpret_cast<T*>(first ^ unsigned(j * apart % 8 * 16)) + j * apart * 64;
   }
 
   __device__ const T* row_of(int i, int j) const {
@@ -177,7 +202,11 @@ __device__ Operands<columns / 2> as_operands(const Result (&p)[columns]) {
 template <int n, class T, int width>
 __device__ void add_product(const Operands<n>& p, const Tile<T, 16 * n, width>& b,
                             Result (&to)[width / 8]) {
-  if ORR_CONSTEXPR (kWarpgroups) {
+  if constexpr (width > 128) {  // more than one instruction sums
+    add_product(p, b.template from_column<128>(0), reinterpret_cast<Result(&)[16]>(to[0]));
+    add_product(p, b.template from_column<width - 128>(128),
+                reinterpret_cast<Result(&)[width / 8 - 16]>(to[16]));
+  } else if ORR_CONSTEXPR (kWarpgroups) {
 #pragma unroll
     for (int j = 0; j < n; ++j) Warpgroup<T>::add(to, p.x[j], b.some_rows(j * 16));
   } else {
@@ -197,11 +226,12 @@ __device__ inline void await_tile() {
 }
 
 // Stores this warp's 16 rows of results, scaled by `low` and `high` for the two rows of this lane.
-// They pass through the warp's rows of a tile that nobody reads any more.
+// They pass through the warp's rows of a tile that nobody reads any more, whose first column is
+// number `from` of the head.
 template <class T, int width>
 __device__ void store_rows(const AttentionArgs& a, const Heads& to, int first, int all,
                            const Tile<T, 64, width>& tile, const Result (&x)[width / 8], float low,
-                           float high) {
+                           float high, int from = 0) {
   const int lane = int(threadIdx.x) % 32, r = int(threadIdx.x) / 32 * 16;
 #pragma unroll
   for (int n = 0; n < width / 8; ++n)
@@ -214,15 +244,15 @@ __device__ void store_rows(const AttentionArgs& a, const Heads& to, int first, i
   __syncwarp();
   constexpr int packets = width / 8;
   const int c = lane % packets * 8;
-  T* const head = head_row<T>(a, to, first) + c;
+  T* const head = head_row<T>(a, to, first) + from + c;
   for (int row = r + lane / packets; row < r + 16; row += 32 / packets) {
-    if (first + row >= all || c >= a.depth) break;
+    if (first + row >= all || from + c >= a.depth) break;
     T* place = head + row * to.row;
-    const T* from = tile.packet(row, c);
+    const T* packet = tile.packet(row, c);
     if (a.packets)
-      *reinterpret_cast<uint4*>(place) = *reinterpret_cast<const uint4*>(from);
+      *reinterpret_cast<uint4*>(place) = *reinterpret_cast<const uint4*>(packet);
     else
-      for (int j = 0; j < 8 && c + j < a.depth; ++j) place[j] = from[j];
+      for (int j = 0; j < 8 && from + c + j < a.depth; ++j) place[j] = packet[j];
   }
 }
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// attention and its gradient: on tensor cores for 16-bit heads of up to 128 elements without a
-// bias, plainly for all others.
+// attention and its gradient: on tensor cores for 16-bit heads of up to 256 elements, plainly for
+// all others.
 #include "../device/attention.h"
 
 #include <initializer_list>
+#include <optional>
 #include <orrery/sdk/attention_checks.hpp>
 #include <string>
 #include <string_view>
@@ -16,7 +17,7 @@
 namespace orr_cuda {
 namespace {
 
-constexpr int64_t kFlashDepth = 128;
+constexpr int64_t kFlashDepth = 256;
 
 bool is_grad(const orr_op& op) { return std::string_view(op.kind) != "attention"; }
 
@@ -35,23 +36,23 @@ struct Shape {
   }
 
   // The largest score is found before it is scaled, which a negative scale would turn around.
-  bool flash() const {
-    return orr_dtype_bytes(dtype) == 2 && depth <= kFlashDepth && scale > 0 && !biased;
-  }
+  bool flash() const { return orr_dtype_bytes(dtype) == 2 && depth <= kFlashDepth && scale > 0; }
   int dropout() const { return bias + biased; }  // the first input that dropout would have
   int64_t bytes() const { return dtype == ORR_F64 ? 8 : 4; }
   // Rows of a block: of plain kernels as many as six tiles of fit.
   int64_t tile() const { return flash() ? kFlashRows : depth * bytes() <= 512 ? 32 : 16; }
-  int width() const { return depth <= 64 ? 64 : 128; }
+  int width() const { return depth <= 64 ? 64 : depth <= 128 ? 128 : 256; }
   // The shared memory of a block. Of plain kernels: `tiles` tiles of rows, and one of scores, or
   // two in the gradient. Of others: q, and do in the gradient, four buffers of the rows that go by,
-  // and what the gradient keeps of these.
+  // two of the bias, and what the gradient keeps of these.
   int64_t shared(int tiles) const {
     const int64_t rows = tile(), squares = grad ? 2 : 1;
     if (!flash()) return (tiles * rows * (depth + 1) + squares * rows * (rows + 1)) * bytes();
-    const int64_t step = grad ? flash_step(width()) : int64_t{kFlashKeys};
-    return (squares * rows + 4 * step) * width() * 2 + 4 * step * int64_t{sizeof(float)};
+    const int64_t step = grad ? flash_step(width()) : flash_keys(width());
+    return (squares * rows + 4 * step) * width() * 2 + (biased ? 2 * kFlashRows * 64 * 2 : 0) +
+           4 * step * int64_t{sizeof(float)};
   }
+  int64_t delta_bytes() const { return grad ? round_up(heads * queries * bytes(), 16) : 0; }
 
   bool grad;
   int64_t heads, queries, keys, depth;
@@ -74,17 +75,36 @@ void supports(const orr_op& op, orr_support& out) {
                                          : "cuda.attention.plain.2: tiles by depth, no fma");
 }
 
-// delta
-uint64_t measure_grad(const orr_op& op) {
+// What a bias lets be seen by tiles, for kernels on tensor cores.
+struct Seen {
+  Seen(const Shape& s, const orr_tensor& bias) {
+    const auto own = [&](int d) { return bias.strides[d] == 0 ? int64_t{1} : bias.dims[d]; };
+    batch = own(0), heads = own(1), queries = own(2), keys = s.keys;
+    down = divide_up(queries, int64_t{kSeenRows}), across = divide_up(keys, int64_t{kSeenRows});
+  }
+  int64_t bytes() const { return batch * heads * down * across; }
+  // Where the byte of each tile lies.
+  Heads place(CUdeviceptr at) const {
+    const int64_t head = down * across;
+    return {pointer(at), batch > 1 ? heads * head : 0, heads > 1 ? head : 0, down > 1 ? across : 0};
+  }
+
+  int64_t batch, heads, queries, keys;  // 1 where it is one for all
+  int64_t down, across;                 // tiles
+};
+
+// delta in the gradient, then what a bias lets be seen.
+uint64_t measure(const orr_op& op) {
   const Shape s(op);
-  return uint64_t(s.heads * s.queries * s.bytes());
+  const bool looks = s.biased && s.flash();
+  return uint64_t(s.delta_bytes() + (looks ? Seen(s, op.in[s.bias]).bytes() : 0));
 }
 
 // A device function with its launch, over the tiles of `length` rows of each head.
 struct Step {
-  Step(const std::string& name, const Shape& s, int64_t length, int tiles)
+  Step(const std::string& name, const Shape& s, int64_t length, int tiles, unsigned parts = 1)
       : function(find_function(name)),
-        grid{unsigned(divide_up(length, s.tile())), unsigned(s.heads)},
+        grid{unsigned(divide_up(length, s.tile())), unsigned(s.heads), parts},
         shared(unsigned(s.shared(tiles))) {
     // Heads of several depths share a plain function.
     if (shared > 48 << 10) allow_shared(function, s.flash() ? shared : unsigned(kMostShared));
@@ -95,6 +115,22 @@ struct Step {
 };
 static_assert(int(kFlashThreads) == int(kPlainThreads));
 
+// The launch that finds what a bias lets be seen.
+struct Look {
+  Look(const Shape& s, const orr_tensor& bias)
+      : seen(s, bias), function(find_function(std::string("flash_seen_") + dtype_name(s.dtype))) {}
+  void launch(CUstream stream, const AttentionArgs& a) const {
+    const SeenArgs args{a.bias, static_cast<unsigned char*>(a.seen.data), int32_t(seen.heads),
+                        int32_t(seen.queries), int32_t(seen.keys)};
+    const int64_t blocks = divide_up(seen.down * seen.across, int64_t{kSeenTiles});
+    enqueue(stream, function, {unsigned(blocks), unsigned(seen.batch * seen.heads)}, {kSeenThreads},
+            0, args);
+  }
+
+  Seen seen;
+  Function function;
+};
+
 struct Attention : Prepared {
   explicit Attention(const orr_op& op)
       : shape_(op), in_(op.in, op.in + op.n_in), out_(op.out, op.out + op.n_out) {
@@ -103,11 +139,16 @@ struct Attention : Prepared {
     const std::string suffix = "_" + std::to_string(flash ? shape_.width() : shape_.tile()) + "_" +
                                dtype_name(shape_.dtype);
     const std::string name = flash ? "flash" : "attention";
+    const std::string end = (flash && shape_.biased ? "_bias" : "") + suffix;
+    if (flash && shape_.biased) look_.emplace(shape_, in_[size_t(shape_.bias)]);
     if (shape_.grad) {
-      steps_.emplace_back(name + "_grad_q" + suffix, shape_, shape_.queries, 5);
-      steps_.emplace_back(name + "_grad_kv" + suffix, shape_, shape_.keys, 6);
+      const auto parts = [&](bool of_keys) {
+        return flash ? unsigned(flash_parts(shape_.width(), shape_.biased, of_keys)) : 1;
+      };
+      steps_.emplace_back(name + "_grad_q" + end, shape_, shape_.queries, 5, parts(false));
+      steps_.emplace_back(name + "_grad_kv" + end, shape_, shape_.keys, 6, parts(true));
     } else {
-      steps_.emplace_back(name + suffix, shape_, shape_.queries, 4);
+      steps_.emplace_back(name + end, shape_, shape_.queries, 4);
     }
   }
 
@@ -122,13 +163,14 @@ struct Attention : Prepared {
       point(args, {&A::q, &A::k, &A::v}, in_.data(), b.in);
       point(args, {&A::o}, out_.data(), b.out);
     }
-    if (shape_.biased) point(args, {&A::bias}, &in_[size_t(shape_.bias)], b.in + shape_.bias);
+    if (shape_.biased) point_bias(args, b);
     if (drops_) {
       const auto scalar = [&](int i) { return pointer<int64_t>(b.in[shape_.dropout() + i]); };
       args.seed = scalar(0), args.step = scalar(1), args.base = scalar(2);
     }
     args.lse = pointer(shape_.grad ? b.in[5] : b.out[1]);
     args.delta = pointer(b.workspace);
+    if (look_) look_->launch(stream, args);
     for (const Step& s : steps_)
       enqueue(stream, s.function, s.grid, {kFlashThreads}, s.shared, args);
   }
@@ -152,6 +194,17 @@ struct Attention : Prepared {
     args_.wide_lse = (shape_.grad ? op.in[5] : op.out[1]).dtype == ORR_F64;
   }
 
+  void point_bias(AttentionArgs& args, const Buffers& b) const {
+    const orr_tensor& bias = in_[size_t(shape_.bias)];
+    const CUdeviceptr at = b.in[shape_.bias];
+    const int64_t* s = bias.strides;
+    args.bias = {pointer(at), s[0], s[1], s[2]};
+    args.bias_packets =
+        shape_.keys % 8 == 0 && (int64_t(at) | s[0] * 2 | s[1] * 2 | s[2] * 2) % 16 == 0;
+    if (look_) args.seen = look_->seen.place(b.workspace + CUdeviceptr(shape_.delta_bytes()));
+    if (out_.size() == 4) args.bias_words = shape_.keys % 2 == 0 && b.out[3] % 4 == 0;
+  }
+
   // Tells the arguments where tensors lie, one after another.
   static void point(AttentionArgs& args, std::initializer_list<Heads AttentionArgs::*> to,
                     const orr_tensor* tensor, const CUdeviceptr* at) {
@@ -167,13 +220,13 @@ struct Attention : Prepared {
   std::vector<orr_tensor> in_, out_;
   bool drops_;
   AttentionArgs args_{};
+  std::optional<Look> look_;
   std::vector<Step> steps_;
 };
 
 }  // namespace
 
-const Family attention_family = {"attention", supports, nullptr, prepare_as<Attention>};
-const Family attention_grad_family = {"attention_grad", supports, measure_grad,
-                                      prepare_as<Attention>};
+const Family attention_family = {"attention", supports, measure, prepare_as<Attention>};
+const Family attention_grad_family = {"attention_grad", supports, measure, prepare_as<Attention>};
 
 }  // namespace orr_cuda

@@ -82,6 +82,20 @@ T __shfl_xor_sync(unsigned mask, T v, int by, int width = 32) {
   return emulator::shuffle(mask, v, width, [=](int lane) { return lane ^ by; });
 }
 
+// REQUIRES: all lanes take part.
+inline unsigned __ballot_sync(unsigned mask, int predicate) {
+  const auto* all =
+      static_cast<const char*>(emulator::exchange(mask, &predicate, sizeof predicate));
+  unsigned lanes = 0;
+  for (int lane = 0; lane < 32; ++lane) {
+    int of_lane;
+    std::memcpy(&of_lane, all + lane * emulator::kShown, sizeof of_lane);
+    lanes |= unsigned(of_lane != 0) << lane;
+  }
+  return lanes;
+}
+inline int __ffs(int bits) { return __builtin_ffs(bits); }
+
 // Fibers change only where they wait: whatever stands between is atomic.
 template <class T>
 T atomicAdd(T* at, T by) {

@@ -74,9 +74,11 @@ struct Attention : Kernel {
     pack_panels<kQueries>(from + t * q.row, q.row, 1, count, shape.depth, s.query, 0);
     v16f top[kMicroVectors], total[kMicroVectors];
     for (int j = 0; j < kMicroVectors; ++j) top[j] = -infinity(), total[j] = splat(0.0f);
-    int64_t end = shape.seen(t + count - 1);
-    for (int64_t first = 0; first == 0 || first < end; first += kKeys) {
+    const int64_t end = shape.seen(t + count - 1);
+    bool begun = false;
+    for (int64_t first = 0; first < end; first += kKeys) {
       int64_t n = smaller(kKeys, end - first);
+      if (shape.biased && hides(added + t * bias.row + first, bias.row, count, n)) continue;
       for (int64_t i = 0; i < n; i += kMicroRows)
         multiply_micro<float, Along::k, true>(
             int(smaller(kMicroRows, n - i)), vectors,
@@ -86,21 +88,24 @@ struct Attention : Kernel {
         add_bias(added + t * bias.row + first, bias.row, count, n, shape.scale, s.bias, s.score,
                  kQueries);
       for (int j = 0; j < vectors; ++j) {
-        weigh(t + 16 * j, first, n, s.score + 16 * j, s.sum + 16 * j, top[j], total[j]);
+        weigh(t + 16 * j, first, n, begun, s.score + 16 * j, s.sum + 16 * j, top[j], total[j]);
         if (dropout.on())
           leave_out(Draws(drops, row + t + 16 * j, shape.keys, first), n, s.score + 16 * j);
       }
       for (int64_t d = 0; d < shape.depth; d += kMicroRows)
         multiply_micro<float>(int(smaller(kMicroRows, shape.depth - d)), vectors,
                               {n, s.values + first * kRowStride + d, kRowStride, s.score, kQueries,
-                               s.sum + d * kQueries, kQueries, first > 0, nullptr});
+                               s.sum + d * kQueries, kQueries, begun, nullptr});
+      begun = true;
     }
+    for (int64_t i = 0; i < shape.depth * kQueries && !begun; i += 16)
+      store(s.sum + i, splat(0.0f));
     finish(count, vectors, s, top, total, to + t * o.row, to_lse);
   }
 
   // Sixteen queries from t, n keys from `first`: scores become weights, and what was summed before
-  // is scaled to the new maximum.
-  void weigh(int64_t t, int64_t first, int64_t n, float* score, float* sum, v16f& top,
+  // is scaled to the new maximum, if anything was.
+  void weigh(int64_t t, int64_t first, int64_t n, bool begun, float* score, float* sum, v16f& top,
              v16f& total) const {
     int64_t whole = shape.causal ? larger(0, smaller(n, shape.seen(t) - first)) : n;
     v16f scale = splat(shape.last_scale()), best = top;
@@ -122,7 +127,7 @@ struct Attention : Kernel {
     v16f shrink = exp_negative(top - base);
     total = fma(total, shrink, block);
     top = best;
-    if (first == 0 || !bits(shrink != splat(1.0f))) return;
+    if (!begun || !bits(shrink != splat(1.0f))) return;
     for (int64_t d = 0; d < shape.depth; ++d)
       store(sum + d * kQueries, load(sum + d * kQueries) * shrink);
   }

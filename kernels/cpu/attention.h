@@ -111,4 +111,19 @@ inline void add_bias(const S* bias, int64_t bias_step, int queries, int64_t keys
       store(score + j, fma(load(score + j), splat(scale), load(panel + j)));
 }
 
+// Whether the bias is -infinity for all of these keys and queries. A block of which that is so has
+// weights of 0, and adds nothing to any sum.
+template <class S>
+inline bool hides(const S* bias, int64_t bias_step, int64_t queries, int64_t keys) {
+  if (bias_step == 0) queries = smaller(1, queries);
+  for (int64_t t = 0; t < queries; ++t, bias += bias_step) {
+    int64_t i = 0;
+    for (; i + 16 <= keys; i += 16)
+      if (bits(load(bias + i, Full{}) != -infinity())) return false;
+    for (; i < keys; ++i)
+      if (!(load_one(bias + i) == -HUGE_VALF)) return false;
+  }
+  return true;
+}
+
 }  // namespace orr_cpu::ORR_ISA

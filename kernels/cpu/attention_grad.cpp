@@ -152,30 +152,49 @@ struct AttentionGrad : Kernel {
     int64_t depth = shape.depth;
     alignas(64) float ones[kQueries];
     for (float& one : ones) one = 1.0f;
+    int64_t some = count,
+            all = 0;  // the queries [some, all) are those of panels that see something
     for (int64_t i = 0; i < count; i += kQueries) {
       int queries = int(smaller(kQueries, count - i)), vectors = (queries + 15) / 16;
       int64_t last = shape.seen(t + smaller(i + kQueries, count) - 1) - first;
       int64_t keys = smaller(n, ceil_div(larger(0, last), kMicroRows) * kMicroRows);
-      panel(t + i, i, queries, first, keys, s, drops, row, added);
-      if (added.grad)
+      const bool hidden =
+          added.from && hides(added.from + (t + i) * bias.row + first, bias.row, queries, keys);
+      if (hidden) {
+        clear_panel(i, keys, s);
+      } else {
+        some = smaller(some, i), all = i + queries;
+        panel(t + i, i, queries, first, keys, s, drops, row, added);
+      }
+      if (added.grad && !hidden)
         write_transposed(s.slope + i, kRowStride, keys, queries, ones,
                          added.grad + (t + i) * shape.keys + first, shape.keys);
       for (int64_t d = 0; d < depth; d += kMicroRows)
-        if (keys > 0 || first == 0)
+        if ((keys > 0 && !hidden) || first == 0)
           multiply_micro<float>(
               int(smaller(kMicroRows, depth - d)), vectors,
-              {keys, s.keys + first * kRowStride + d, kRowStride, s.slope + i, kRowStride,
-               s.query_grad + d * kRowStride + i, kRowStride, first > 0, nullptr});
+              {hidden ? 0 : keys, s.keys + first * kRowStride + d, kRowStride, s.slope + i,
+               kRowStride, s.query_grad + d * kRowStride + i, kRowStride, first > 0, nullptr});
     }
     for (int64_t i = 0; i < n; i += kMicroRows) {
       int rows = int(smaller(kMicroRows, n - i));
       int64_t from = 0;  // the first panel that sees one of these keys
       while (shape.seen(t + smaller(from + kQueries, count) - 1) <= first + i) from += kQueries;
-      sum_over_queries(s.weight + i * kRowStride + from, rows, s.grad, t + from, count - from,
+      from = larger(from, some);
+      if (from >= all) continue;
+      sum_over_queries(s.weight + i * kRowStride + from, rows, s.grad, t + from, all - from,
                        s.value_grad, first + i);
-      sum_over_queries(s.slope + i * kRowStride + from, rows, s.query, t + from, count - from,
+      sum_over_queries(s.slope + i * kRowStride + from, rows, s.query, t + from, all - from,
                        s.key_grad, first + i);
     }
+  }
+
+  // The weights and slopes of a panel of queries that sees none of these keys.
+  void clear_panel(int64_t at, int64_t keys, const Scratch& s) const {
+    for (int64_t i = 0; i < keys; ++i)
+      for (int64_t j = at; j < at + kQueries; j += 16)
+        store(s.weight + i * kRowStride + j, splat(0.0f)),
+            store(s.slope + i * kRowStride + j, splat(0.0f));
   }
 
   // Softmax weights and their gradient for one panel of queries, at column `at` of the span.

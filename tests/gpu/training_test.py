@@ -107,12 +107,58 @@ for _ = 1, 3 do print("loss " .. run:step(data:batch(1, { size = 1 })):mean()) e
 """
 
 
+# Padding, a window with a trained bias and dropout, in 16 bits: of 130 keys whole tiles of 64 are hidden.
+MASKED = """
+local orrery = require "orrery"
+local nn, optim, strategy = orrery.nn, orrery.optim, orrery.strategy
+orrery.seed(1)
+local samples, time, heads, depth = 2, 130, 2, 64
+local width = heads * depth
+local model = {
+  into = nn.linear(16, 3 * width),
+  bias = orrery.parameter({ 1, heads, time, time }, { init = nn.init.normal(0.5) }),
+}
+local function bf16(x) return x:cast "bf16" end
+local run = orrery.compile(function(batch)
+  local q, k, v = bf16(model.into(batch.x)):split(-1, 3)
+  local mask = batch.seen:ne(0):reshape(-1, 1, 1, time)
+  local padded = nn.attention(q, k, v, { heads = heads, mask = mask, dropout = 0.1 })
+  local near = nn.attention(padded, k, v, { heads = heads, window = 20, bias = bf16(model.bias) })
+  local far = nn.attention(near, k, v, { heads = heads / 2, causal = true, mask = mask })
+  return (far:cast "f32" ^ 2):mean()
+end, { params = model, optimizer = optim.sgd { lr = 2 }, strategy = strategy.data {} })
+local x, seen = {}, {}
+for b = 1, samples do
+  x[b], seen[b] = {}, {}
+  for t = 1, time do
+    x[b][t], seen[b][t] = {}, t <= 60 * b - 9 and 1 or 0
+    for c = 1, 16 do x[b][t][c] = math.sin(b * 17 + t * 31 + c * 7) end
+  end
+end
+local data = orrery.data.arrays { x = orrery.tensor(x), seen = orrery.tensor(seen, "i32") }
+for _ = 1, 3 do print("loss " .. run:step(data:batch(1, { size = samples })):mean()) end
+orrery.log("digest %s", orrery.digest(model))
+"""
+
+
 class OnAFakeGpu(unittest.TestCase):
     def test_heads_of_two_depths(self):
         with tempfile.TemporaryDirectory() as folder:
             script = pathlib.Path(folder) / "depths.lua"
             script.write_text(DEPTHS)
             near_the_reference(self, script)
+
+    def test_masks_and_biases(self):
+        with tempfile.TemporaryDirectory() as folder:
+            script = pathlib.Path(folder) / "masked.lua"
+            script.write_text(MASKED)
+            near_the_reference(self, script)
+            once = lines(train("cuda", script))
+            self.assertEqual(lines(train("cuda", script, ranks=2)), once)
+            file = pathlib.Path(folder, "ops.json")
+            lines(orrery("plan", "--kernels", "cuda", "--ops", file, script, fake=False))
+            numerics = {op["numerics"] for op in json.loads(file.read_text()) if op["kind"].startswith("attention")}
+            self.assertEqual({x.split(":")[0] for x in numerics}, {"cuda.attention.flash.3"}, numerics)
 
     def test_mlp(self):
         near_the_reference(self, *MLP)

@@ -78,29 +78,34 @@ struct Heads {
         gq(c, c.queries, 0),
         gk(c, c.keys, 0),
         gv(c, c.keys, 0),
-        lse(uint64_t(c.batch * c.heads * c.queries) * 4) {}
+        lse(uint64_t(c.batch * c.heads * c.queries) * 4),
+        mask(uint64_t(c.queries * c.keys) * 4) {}
 
-  bool go(Make forward, Make backward) {
+  // With a mask: it is added to the scores, for all samples and heads.
+  bool go(Make forward, Make backward, bool masked = false) {
     orr_tensor l = tensor(ORR_F32, {c.batch, c.heads, c.queries});
+    orr_tensor m = tensor(ORR_F32, {c.batch, c.heads, c.queries, c.keys}, {0, 0, c.keys, 1});
     Attributes attrs;
     attrs.add_real("scale", 1 / std::sqrt(double(c.depth))).add("causal", c.causal);
-    orr_tensor in[] = {q.shape, k.shape, v.shape}, out[] = {o.shape, l};
-    orr_op op{sizeof op,         3,       2,      2,      "attention", in, out,
-              attrs.list.data(), nullptr, "test", nullptr};
-    bool good = run(forward, op, orr_cpu::attention_workspace(op), {&q.bytes, &k.bytes, &v.bytes},
-                    {&o.bytes, &lse});
-    orr_tensor in2[] = {grad.shape, q.shape, k.shape, v.shape, o.shape, l};
+    orr_tensor in[] = {q.shape, k.shape, v.shape, m}, out[] = {o.shape, l};
+    std::vector<Bytes*> from = {&q.bytes, &k.bytes, &v.bytes};
+    if (masked) from.push_back(&mask);
+    orr_op op{sizeof op, int32_t(from.size()), 2,       2,      "attention", in,
+              out,       attrs.list.data(),    nullptr, "test", nullptr};
+    bool good = run(forward, op, orr_cpu::attention_workspace(op), from, {&o.bytes, &lse});
+    orr_tensor in2[] = {grad.shape, q.shape, k.shape, v.shape, o.shape, l, m};
+    from = {&grad.bytes, &q.bytes, &k.bytes, &v.bytes, &o.bytes, &lse};
+    if (masked) from.push_back(&mask);
     orr_tensor out2[] = {gq.shape, gk.shape, gv.shape};
-    orr_op op2{sizeof op2,        6,       3,      2,      "attention_grad", in2, out2,
-               attrs.list.data(), nullptr, "test", nullptr};
-    return good && run(backward, op2, orr_cpu::attention_grad_workspace(op2),
-                       {&grad.bytes, &q.bytes, &k.bytes, &v.bytes, &o.bytes, &lse},
+    orr_op op2{sizeof op2, int32_t(from.size()), 3,       2,      "attention_grad", in2,
+               out2,       attrs.list.data(),    nullptr, "test", nullptr};
+    return good && run(backward, op2, orr_cpu::attention_grad_workspace(op2), from,
                        {&gq.bytes, &gk.bytes, &gv.bytes});
   }
 
   Case c;
   Operand q, k, v, grad, o, gq, gk, gv;
-  Bytes lse;
+  Bytes lse, mask;
 };
 
 // One head in double precision; the gradients follow from o and lse as they are defined.
@@ -209,6 +214,40 @@ TEST(CpuAttention, CausalRowsKeepTheirBitsInALongerSequence) {
     shorter.go(isa.forward, isa.backward);
     longer.go(isa.forward, isa.backward);
     ASSERT_EQ(0, std::memcmp(shorter.o.bytes.data(), longer.o.bytes.data(), 150 * 32 * 4));
+  }
+}
+
+// Two of five blocks of keys are hidden. Nothing reads them, and without them all other bits are the
+// same.
+TEST(CpuAttention, HiddenBlocksLeaveNoTrace) {
+  use_serial_host();
+  const int64_t block = 128, row = 2 * 40;  // of keys; elements
+  const auto seen = [=](int64_t key) { return key / block != 0 && key / block != 3; };
+  for (Isa isa : {narrow, has_avx512() ? wide : narrow}) {
+    Heads whole({1, 2, 70, 5 * block, 40, false}), fewer({1, 2, 70, 3 * block, 40, false});
+    const auto floats = [](Bytes& b) { return static_cast<float*>(b.data()); };
+    for (int64_t key = 0, at = 0; key < 5 * block; ++key) {
+      for (int64_t t = 0; t < 70; ++t)
+        floats(whole.mask)[t * 5 * block + key] = seen(key) ? 0.0f : -HUGE_VALF;
+      for (auto [from, to] : {std::pair{&whole.k, &fewer.k}, std::pair{&whole.v, &fewer.v}})
+        for (int64_t i = 0; i < row; ++i)
+          if (seen(key))
+            floats(to->bytes)[at * row + i] = floats(from->bytes)[key * row + i];
+          else
+            floats(from->bytes)[key * row + i] = NAN;
+      at += seen(key);
+    }
+    std::fill_n(floats(fewer.mask), 70 * 3 * block, 0.0f);
+    ASSERT_TRUE(whole.go(isa.forward, isa.backward, true));
+    ASSERT_TRUE(fewer.go(isa.forward, isa.backward, true));
+    for (auto [x, y] : {std::pair{&whole.o, &fewer.o}, std::pair{&whole.gq, &fewer.gq}})
+      ASSERT_EQ(0, std::memcmp(x->bytes.data(), y->bytes.data(), 70 * row * 4));
+    ASSERT_EQ(0, std::memcmp(whole.lse.data(), fewer.lse.data(), 2 * 70 * 4));
+    for (auto [x, y] : {std::pair{&whole.gk, &fewer.gk}, std::pair{&whole.gv, &fewer.gv}})
+      for (int64_t key = 0, at = 0; key < 5 * block; at += seen(key), ++key)
+        for (int64_t i = 0; i < row; ++i)
+          ASSERT_EQ(floats(x->bytes)[key * row + i],
+                    seen(key) ? floats(y->bytes)[at * row + i] : 0.0f);
   }
 }
 

@@ -122,8 +122,18 @@ Values hidden(const orr_tensor& bias) {
 
 void fit_bias(const Case& c, std::vector<Values>& x) { x[3] = hidden(c.in[3]); }
 
+// The bias of a window: each query sees the keys near to it, so that whole blocks are hidden.
+Values window(const orr_tensor& bias) {
+  Values v;
+  for (int64_t e = 0, n = elements(bias), keys = bias.dims[3]; e < n; ++e)
+    v.push_back(std::abs(e / keys % bias.dims[2] - e % keys) < 20 ? 0 : -HUGE_VAL);
+  return v;
+}
+
+void fit_window(const Case& c, std::vector<Values>& x) { x[3] = window(c.in[3]); }
+
 void fit_outputs(const Case& c, std::vector<Values>& x) {
-  if (has_bias(c, 6)) x[6] = hidden(c.in[6]);
+  if (has_bias(c, 6)) x[6] = c.note.ends_with("window") ? window(c.in[6]) : hidden(c.in[6]);
   auto o = forward(c, Sizes(c.in[1], c.in[2]), x, 1, 6);
   x[4] = o[0];
   x[5] = o[1];
@@ -163,6 +173,14 @@ Case with_bias(Case c, std::array<bool, 4> own) {
     strides[d] = own[d] ? step : 0, step *= own[d] ? dims[d] : 1;
   c.in.insert(c.in.begin() + 3, strided(q.dtype, dims, strides));
   c.derive = fit_bias;
+  return c;
+}
+
+// The same where queries see the keys near to them.
+Case with_window(Case c) {
+  c = with_bias(std::move(c), {0, 0, 1, 1});
+  c.note += "window";
+  c.derive = fit_window;
   return c;
 }
 
@@ -224,6 +242,8 @@ std::vector<Case> attention_cases() {
       dropped.fills.insert(dropped.fills.begin(), normal());
       forward.push_back(dropped);
     }
+    forward.push_back(with_window(attention(dtype, 1, 2, 70, 290, 8, false, true)));
+    forward.push_back(with_window(attention(dtype, 1, 1, 290, 70, 8, false, false)));
     forward.push_back(attention(dtype, 256, 1, 9, 9, 4, true, true));
     forward.push_back(attention(dtype, 1, 256, 6, 9, 4, true, false));
   }

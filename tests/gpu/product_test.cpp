@@ -89,6 +89,32 @@ TEST_F(Products, WithoutTheNominalAlgorithmTheFirstOneForTheShapeServes) {
   }
 }
 
+// How the sum of K rows of a' and b, of m and n columns, is named.
+std::string numerics_of(int64_t m, int64_t n, int64_t k, int64_t leaves = 1) {
+  Case c;
+  c.kind = "matmul";
+  c.in = {kernel_suite::strided(ORR_BF16, {1, m, k}, {m * k, 1, m}), tensor(ORR_BF16, {1, k, n})};
+  c.out = {tensor(ORR_BF16, {leaves == 1 ? 1 : orr_tree_nodes(0, leaves, leaves), m, n})};
+  c.attrs = {kernel_suite::integer("leaf_lo", 0), kernel_suite::integer("leaf_n", leaves),
+             kernel_suite::integer("leaf_total", leaves)};
+  const orr_kernel_api& api = orrery::Registry::get().kernel("cuda");
+  orr_support support{};
+  support.size = sizeof support;
+  const AbiOp op(c);
+  api.supports(api.self, &op.op, &support);
+  return support.numerics;
+}
+
+// The library is left a gradient with many columns, with whole packets in its rows, or with few
+// rows to sum in each leaf.
+TEST_F(Products, LongSumsOfFewOddColumnsAreThePluginsOwn) {
+  EXPECT_EQ(numerics_of(64, 27, 262144), "cuda.windows.bf16.parts/1");
+  EXPECT_EQ(numerics_of(512, 27, 65536, 4), "cuda.windows.bf16.parts/1");
+  EXPECT_EQ(numerics_of(512, 27, 65536, 8), "cublaslt.bf16.own/1");
+  EXPECT_EQ(numerics_of(65, 99, 262144), "cublaslt.bf16.own/1");
+  EXPECT_EQ(numerics_of(64, 24, 262144), "cublaslt.bf16.own/1");
+}
+
 TEST_F(Products, ARaceFreesItsMemory) {
   const auto held = [] { return calls({"cuMemAlloc"}) - calls({"cuMemFree"}); };
   const auto before = held(), allocated = calls({"cuMemAlloc"});

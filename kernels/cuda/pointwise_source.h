@@ -22,7 +22,7 @@ std::string pointwise_source(const orr_op& op, const Walk& walk);
 
 // The source of pointwise_many, which does the work of several launches of pointwise_vector. Each
 // launch is a row of 64-bit words (the addresses, the number of elements, the number of its first
-// block) in a table on the device. REQUIRES: the walk is flat.
+// block) in a table on the device.
 std::string pointwise_table_source(const orr_op& op, const Walk& walk);
 
 // Folds over the rows of a pointwise op's first `summed` outputs, whose last dim has `columns`, by

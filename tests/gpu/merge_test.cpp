@@ -145,6 +145,25 @@ TEST(FakeMerge, KernelsOfOneOpEachStayApart) {
             2u);
 }
 
+// The columns of a matrix as tensors of their own, as the taps of a weight that is turned.
+TEST(FakeMerge, PartsOfATensorAreOneLaunch) {
+  constexpr int64_t n = 24, parts = 5;
+  const Tensors t({n * n * parts, n * n, n * n, n * n, n * n, n * n});
+  Case c = line();
+  c.in = {kernel_suite::strided(ORR_F32, {n, n}, {n * parts, 1})},
+  c.out = {tensor(ORR_F32, {n, n})};
+  std::vector<std::unique_ptr<Kernel>> copies;
+  for (int64_t i = 0; i < parts; ++i) copies.push_back(std::make_unique<Kernel>(c));
+  EXPECT_EQ(t.recorded([&] {
+    for (size_t i = 0; i < copies.size(); ++i) {
+      orr_buffer part = t.in(0);
+      part.offset += 4 * n * i, part.bytes = 4 * (n * n * parts - n * i);
+      copies[i]->launch(t.main, {part}, t.out(i + 1));
+    }
+  }),
+            1u);
+}
+
 // A product's tensors are not known to the launches around it.
 TEST(FakeMerge, NothingPassesAProduct) {
   const Tensors t({rows * inner, inner * cols, rows * cols, rows * cols, rows * cols});

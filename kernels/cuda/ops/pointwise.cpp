@@ -25,6 +25,10 @@ void supports(const orr_op& op, orr_support& out) {
       out.inplace = i + 1;
 }
 
+// Ops that are no rows of neighbours are merged up to so many elements, such as the taps of a turned
+// weight: what a larger one takes hides its launch, and a table is one more kernel to compile.
+constexpr int64_t kSmall = 1 << 20;
+
 // What ops of one source share. Their modules are made while other ops are prepared.
 struct Functions {
   std::string source, table;  // the latter once there were several such ops at a time: they might
@@ -47,7 +51,7 @@ Functions& functions_of(const orr_op& op, const Walk& walk) {
   Functions& f = kept[source];
   if (f.source.empty()) request_module(f.source = source);
   f.has_vector |= walk.vector > 1;
-  if (f.table.empty() && walk.is_flat() && f.ops > 0)
+  if (f.table.empty() && f.ops > 0 && (walk.is_flat() || walk.elements <= kSmall))
     request_module(f.table = pointwise_table_source(op, walk));
   return f;
 }

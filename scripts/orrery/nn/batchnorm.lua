@@ -16,16 +16,12 @@ local nn = orrery.nn
 local in_single = require "orrery.in_single"
 local spatial = require "orrery.nn.spatial"
 
--- Of x [batch, dims..., channels] the mean for each sample's use, its mean over the microbatches, and of how many
--- samples it is.
+-- Of x [batch, dims..., channels] the mean for each sample's use, [batch, 1..., channels], or without the batch where
+-- it is of all samples; and of how many it is.
 local function mean_of(x, n, sync)
-  local rows = n > 0 and x:mean(spatial.range(2, n + 1)) or x
-  if sync then
-    local mean = rows:mean(1)
-    return mean, mean, x.shape[1]
-  end
-  local mean, samples = rows:microbatch_mean()
-  return mean:reshape(spatial.join(x.shape[1], spatial.filled(n, 1), x.shape[-1])), mean, samples
+  local rows = n > 0 and x:mean(spatial.range(2, n + 1), { keep = true }) or x
+  if sync then return rows:mean(1), x.shape[1] end
+  return rows:microbatch_mean()
 end
 
 return nn.module("batchnorm", function(m, channels, options)
@@ -41,19 +37,19 @@ return nn.module("batchnorm", function(m, channels, options)
 
   -- A layer that is called several times in a step counts each call.
   local function keep(running, rows)
-    local statistic = o.sync and rows or rows:mean(1)
+    local statistic = (o.sync and rows or rows:mean(1)):reshape(channels)
     running:update((running:updated() * (1 - o.momentum) + statistic * o.momentum):cast(o.dtype))
   end
 
   -- x less its mean, and its variance; what is kept of both has no gradient.
   local function measured(x, n)
-    local mean, kept_mean = mean_of(x, n, o.sync)
+    local mean = mean_of(x, n, o.sync)
     local centred = x - mean
-    local variance, kept, samples = mean_of(centred * centred, n, o.sync)
+    local variance, samples = mean_of(centred * centred, n, o.sync)
     local count = samples * spatial.product(spatial.lengths(x, n))
     local unbiased = type(count) == "number" and count / math.max(count - 1, 1) or count / (count - 1):maximum(1)
-    keep(m.running_mean, kept_mean:stop_gradient())
-    keep(m.running_var, (kept * unbiased):stop_gradient())
+    keep(m.running_mean, mean:stop_gradient())
+    keep(m.running_var, (variance * unbiased):stop_gradient())
     return centred, variance
   end
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Emulated: attention and its gradient beside the reference, with whatever hides keys: random
-// shapes and masks, biases, windows and dropout, on warps and on warpgroups; and that tiles of which
-// nothing is seen are left out without a trace in any bit.
+// shapes and masks, biases, windows and dropout, on warps and on warpgroups; and that tiles of
+// which nothing is seen are left out without a trace in any bit.
 #include <gtest/gtest.h>
 
 #include <cmath>

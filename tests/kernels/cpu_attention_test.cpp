@@ -217,8 +217,8 @@ TEST(CpuAttention, CausalRowsKeepTheirBitsInALongerSequence) {
   }
 }
 
-// Two of five blocks of keys are hidden. Nothing reads them, and without them all other bits are the
-// same.
+// Two of five blocks of keys are hidden. Nothing reads them, and without them all other bits are
+// the same.
 TEST(CpuAttention, HiddenBlocksLeaveNoTrace) {
   use_serial_host();
   const int64_t block = 128, row = 2 * 40;  // of keys; elements

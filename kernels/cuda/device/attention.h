@@ -32,8 +32,8 @@ struct AttentionArgs {
   bool bias_packets, bias_words;
 };
 
-// flash_seen: what a bias [B,H,T,S] lets be seen, for each tile of it a byte. Dims that the bias has
-// one of for all are 1 here.
+// flash_seen: what a bias [B,H,T,S] lets be seen, a byte for each tile of it. Dims that the bias
+// has one of for all are 1 here.
 struct SeenArgs {
   Heads bias;
   unsigned char* to;  // [B,H,tiles of queries, tiles of keys]

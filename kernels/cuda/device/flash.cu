@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // attention on tensor cores. A warp keeps the sums of 16 queries in registers, and goes over keys
-// and values some at a time, while the next ones are loaded. Probabilities are rounded to the element
-// type for their product with the values; their sum is not rounded.
+// and values some at a time, while the next ones are loaded. Probabilities are rounded to the
+// element type for their product with the values; their sum is not rounded.
 #include "flash_bias.h"
 
 namespace orr_cuda {

@@ -166,8 +166,8 @@ __device__ void flash_grad_q(const AttentionArgs& a) {
              float(a.scale), column);
 }
 
-// The statistics of the queries of two tiles, by turns, in shared memory. A thread reads those of one
-// query, and writes them when it has computed something else meanwhile.
+// The statistics of the queries of two tiles, by turns, in shared memory. A thread reads those of
+// one query, and writes them when it has computed something else meanwhile.
 template <int step>
 struct Statistics {
   float* at;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a bias lets be seen: whether a tile of 64 queries and 64 keys is -infinity, or 0, throughout.
-// A warp looks at one tile, until it knows that it is neither.
+// What a bias lets be seen: whether a tile of 64 queries and 64 keys is -infinity, or 0,
+// throughout. A warp looks at one tile, until it knows that it is neither.
 #include "attention.h"
 #include "kernel.h"
 

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <orrery/sdk/plugin.hpp>
@@ -43,11 +44,10 @@ class Compilers {
     join();
   }
 
-  // `urgent`: before all that wait.
-  std::shared_future<std::string> add(Task task, bool urgent) {
+  std::shared_future<std::string> add(Task task) {
     std::shared_future<std::string> image = task.get_future();
     const std::lock_guard lock(mutex_);
-    waiting_.insert(urgent ? waiting_.begin() : waiting_.end(), std::move(task));
+    waiting_.push_back(std::move(task));
     if (running_ == 0) {
       join();  // they have nothing left to do
       began_ = Clock::now();
@@ -98,31 +98,48 @@ std::map<std::string, Wanted>& all_wanted() {
   return all;
 }
 
-Wanted& wanted(const std::string& source, bool urgent) {
+// Sources that were expected or requested, and not begun or loaded since.
+std::vector<std::string>& expected() {
+  static std::vector<std::string> all;
+  return all;
+}
+std::vector<std::string>& requested() {
+  static std::vector<std::string> all;
+  return all;
+}
+
+Wanted& begun(const std::string& source) {
   const auto [at, fresh] = all_wanted().try_emplace(source);
   if (!fresh) return at->second;
   const int device = opened().arch, arch = newest_known(device);  // opens the library, too
   static Compilers compilers;
   Task task([=] { return image_of(source, arch, arch != device); });
-  at->second.image = compilers.add(std::move(task), urgent);
+  at->second.image = compilers.add(std::move(task));
   return at->second;
 }
 
-CUmodule loaded(Wanted& w) {
+}  // namespace
+
+void expect_module(const std::string& source) {
+  if (!all_wanted().count(source)) expected().push_back(source);
+}
+
+CUmodule module_of(const std::string& source) {
+  Wanted& w = begun(source);
+  for (const std::string& other : std::exchange(expected(), {})) begun(other);
   if (w.module) return w.module;
   const std::string& image = w.image.get();
   ORR_DRIVER(cuModuleLoadData, &w.module, image.data());
   return w.module;
 }
 
-}  // namespace
-
-void request_module(const std::string& source) { wanted(source, false); }
-
-CUmodule module_of(const std::string& source) { return loaded(wanted(source, true)); }
+void request_module(const std::string& source) {
+  begun(source);
+  requested().push_back(source);
+}
 
 void load_requested() {
-  for (auto& [source, w] : all_wanted()) loaded(w);
+  for (const std::string& source : std::exchange(requested(), {})) module_of(source);
   start_cost().tell();
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Modules of generated sources on the open device, each made once and kept. Compiling one takes a
-// tenth of a second or more, and a program has dozens: they are asked for when ops are prepared,
-// compiled by other threads meanwhile (as many as the host gives us), and loaded when they are
-// first launched.
+// tenth of a second or more, and a program has dozens, which are prepared one after another. So all
+// those that the plugin was asked about begin to be compiled when the first one is needed, by as
+// many threads as the host gives us.
 #pragma once
 
 #include <cuda.h>
@@ -12,13 +12,15 @@
 
 namespace orr_cuda {
 
-// Begins to make the module of this source, unless that was done before. [main thread]
-void request_module(const std::string& source);
+// A program may soon need the module of this source; needs no device. [main thread]
+void expect_module(const std::string& source);
 
 // The module, once it is compiled and loaded. Throws what compiling threw. [main thread]
 CUmodule module_of(const std::string& source);
 
-// Loads all that were requested: a recording must not load any. [main thread]
+// Begins to compile what only recordings need. [main thread]
+void request_module(const std::string& source);
+// Loads what was requested: a recording must not load any. [main thread]
 void load_requested();
 
 CUfunction function_of(CUmodule module, const char* name);

@@ -41,19 +41,14 @@ ColumnSums::ColumnSums(const orr_op& op, const FoldPlan& plan, int32_t dtype, in
       addresses_(walk_.strides.size()) {
   if (plan.segments * plan.columns == 0) return;
   const uint64_t stored = results.given ? ~results.unread : 0;
-  source_ = sums_source(op, walk_, {plan.columns, plan.arrays, dtype, fn, stored});
-  request_module(source_);
-}
-
-void ColumnSums::find() {
-  const CUmodule module = module_of(source_);
+  const CUmodule module =
+      module_of(sums_source(op, walk_, {plan.columns, plan.arrays, dtype, fn, stored}));
   single_ = function_of(module, "sums_single");
   if (walk_.vector > 1) vector_ = function_of(module, "sums_vector");
 }
 
 void ColumnSums::launch(CUstream stream, const Buffers& b) {
-  if (source_.empty()) return;
-  if (!single_) find();
+  if (!single_) return;
   std::copy_n(b.in, inputs_, addresses_.begin());
   std::copy_n(b.out, stored_, addresses_.begin() + long(inputs_));
   const Buffers sums{b.in, b.out + stored_, b.workspace};

@@ -51,13 +51,10 @@ class ColumnSums : public Prepared {
   void launch(CUstream stream, const Buffers& b) override;
 
  private:
-  void find();  // the functions, before the first launch
-
   Walk walk_;
   FoldPlan plan_;
   FoldLaunch fold_;
   size_t inputs_, stored_;
-  std::string source_;  // empty: nothing to launch
   Function single_ = nullptr, vector_ = nullptr;
   std::vector<CUdeviceptr> addresses_;
 };

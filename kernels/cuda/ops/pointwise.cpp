@@ -16,7 +16,7 @@ namespace {
 
 void supports(const orr_op& op, orr_support& out) {
   const Walk walk(op);
-  pointwise_source(op, walk);
+  expect_module(pointwise_source(op, walk));
   orr::copy_text(out.numerics, "cuda.pointwise/2");
   out.strided_in = out.strided_out = ~0u;
   for (int i = op.n_in - 1; i >= 0; --i)
@@ -29,28 +29,28 @@ void supports(const orr_op& op, orr_support& out) {
 // weight: what a larger one takes hides its launch, and a table is one more kernel to compile.
 constexpr int64_t kSmall = 1 << 20;
 
-// What ops of one source share. Their modules are made while other ops are prepared.
+// What ops of one source share.
 struct Functions {
-  std::string source, table;  // the latter once there were several such ops at a time: they might
-                              // be merged
-  bool has_vector = false;
+  Function single = nullptr, vector = nullptr;
+  std::string table;  // the source of `many`, once there were several such ops at a time
+  Function many = nullptr;
   int ops = 0;
-  Function single = nullptr, vector = nullptr, many = nullptr;
 
-  // Before the first launch. [main thread]
-  void find() {
-    if (!single) single = function_of(module_of(source), "pointwise_single");
-    if (has_vector && !vector) vector = function_of(module_of(source), "pointwise_vector");
-    if (!table.empty() && !many) many = function_of(module_of(table), "pointwise_many");
+  // What launches that are recorded may become one with; null: they do not. It was compiled
+  // meanwhile.
+  Function merged() {
+    if (!many && !table.empty()) many = function_of(module_of(table), "pointwise_many");
+    return many;
   }
 };
 
+// Kept as their modules are.
 Functions& functions_of(const orr_op& op, const Walk& walk) {
-  static std::map<std::string, Functions> kept;
-  const std::string source = pointwise_source(op, walk);
-  Functions& f = kept[source];
-  if (f.source.empty()) request_module(f.source = source);
-  f.has_vector |= walk.vector > 1;
+  static std::map<CUmodule, Functions> kept;
+  const CUmodule module = module_of(pointwise_source(op, walk));
+  Functions& f = kept[module];
+  if (!f.single) f.single = function_of(module, "pointwise_single");
+  if (!f.vector && walk.vector > 1) f.vector = function_of(module, "pointwise_vector");
   if (f.table.empty() && f.ops > 0 && (walk.is_flat() || walk.elements <= kSmall))
     request_module(f.table = pointwise_table_source(op, walk));
   return f;
@@ -76,7 +76,6 @@ class Pointwise : public Prepared {
 
   void launch(CUstream stream, const Buffers& buffers) override {
     if (walk_.elements == 0) return;
-    functions_->find();
     const auto outputs = std::copy_n(buffers.in, now_.inputs, now_.addresses.begin());
     std::copy_n(buffers.out, now_.addresses.end() - outputs, outputs);
     const bool vector = functions_->vector && walk_.aligned(now_.addresses);
@@ -89,7 +88,7 @@ class Pointwise : public Prepared {
     };
     const auto recording = recordings().find(stream);
     if (recording == recordings().end()) return alone();
-    now_.many = vector || !functions_->vector ? functions_->many : nullptr;
+    now_.many = vector || !functions_->vector ? functions_->merged() : nullptr;
     recording->second.add(now_, alone);
   }
 

@@ -9,7 +9,8 @@
 namespace orr_cuda {
 namespace {
 
-constexpr int64_t kMost = int64_t{1} << 31;  // elements, and indices
+// Elements of an operand, and indices: 32 bits hold a tile more.
+constexpr int64_t kMost = (int64_t{1} << 31) - 4096;
 // So many blocks keep a card busy. A number of this machine's card would make bits depend on it.
 constexpr int64_t kBlocks = 256;
 constexpr int64_t kFew = 64, kLong = 16384;
@@ -85,7 +86,8 @@ bool is_window_product(const orr_op& op) {
   const int64_t k = a.dims[2], bytes = orr_dtype_bytes(a.dtype);
   const bool summed = a.strides[1] == 1 && a.strides[2] != 1 && b.strides[2] == 1;
   const bool odd = a.strides[2] * bytes % 16 != 0 || b.strides[1] * bytes % 16 != 0;
-  return summed && odd && std::min(a.dims[1], b.dims[2]) <= kFew && k >= kLong * Leaves(op).n;
+  const int64_t few = std::min(a.dims[1], b.dims[2]);
+  return summed && odd && few > 0 && few <= kFew && k >= kLong * Leaves(op).n;
 }
 
 WindowShape::WindowShape(const orr_op& op) {

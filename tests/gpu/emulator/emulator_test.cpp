@@ -47,10 +47,22 @@ void copied(const CopyArgs& a) {
   a.out[0] = shared[3];
 }
 
+// Two batches of a copy each, of which the first is waited for.
+void copied_in_batches(const CopyArgs& a) {
+  int* shared = reinterpret_cast<int*>(dynamic_shared());
+  copy_async(shared, a.from, true);
+  end_copies();
+  copy_async(shared + 4, a.from, true);
+  end_copies();
+  wait_copies_but<1>();
+  a.out[0] = shared[3], a.out[1] = shared[7];
+}
+
 ORR_KERNEL(reverse, 64, ReverseArgs, reverse)
 ORR_KERNEL(half_barrier, 64, ReverseArgs, half_barrier)
 ORR_KERNEL(foreign_mask, 64, ReverseArgs, foreign_mask)
 ORR_KERNEL(copied, 1, CopyArgs, copied)
+ORR_KERNEL(copied_in_batches, 1, CopyArgs, copied_in_batches)
 
 template <class Args>
 void launch(const char* name, unsigned threads, size_t shared, Args args) {
@@ -92,6 +104,15 @@ TEST(Emulator, LandsCopiesWhenTheyAreWaitedFor) {
   EXPECT_EQ(out, 4);
   launch("copied", 1, 16, CopyArgs{from, &out, false});
   EXPECT_EQ(out, -1) << "rubbish";
+}
+
+TEST(Emulator, LandsBatchesOfCopiesInTheirOrder) {
+  alignas(16) const int from[4] = {1, 2, 3, 4};
+  int out[2] = {};
+  emulator::set_order(0);
+  launch("copied_in_batches", 1, 32, CopyArgs{from, out, true});
+  EXPECT_EQ(out[0], 4);
+  EXPECT_EQ(out[1], -1) << "rubbish";
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -98,11 +99,28 @@ std::map<std::string, Wanted>& all_wanted() {
   return all;
 }
 
-// Sources that were expected or requested, and not begun or loaded since.
-std::vector<std::string>& expected() {
-  static std::vector<std::string> all;
+// Sources that may be needed, each once, however often plans ask about them. [any thread]
+class Expected {
+ public:
+  void add(const std::string& source) {
+    const std::lock_guard lock(mutex_);
+    sources_.insert(source);
+  }
+  std::set<std::string> take() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(sources_, {});
+  }
+
+ private:
+  std::mutex mutex_;
+  std::set<std::string> sources_;
+};
+Expected& expected() {
+  static Expected all;
   return all;
 }
+
+// Those of recordings that have not been loaded since.
 std::vector<std::string>& requested() {
   static std::vector<std::string> all;
   return all;
@@ -120,13 +138,11 @@ Wanted& begun(const std::string& source) {
 
 }  // namespace
 
-void expect_module(const std::string& source) {
-  if (!all_wanted().count(source)) expected().push_back(source);
-}
+void expect_module(const std::string& source) { expected().add(source); }
 
 CUmodule module_of(const std::string& source) {
   Wanted& w = begun(source);
-  for (const std::string& other : std::exchange(expected(), {})) begun(other);
+  for (const std::string& other : expected().take()) begun(other);
   if (w.module) return w.module;
   const std::string& image = w.image.get();
   ORR_DRIVER(cuModuleLoadData, &w.module, image.data());

@@ -12,7 +12,7 @@
 
 namespace orr_cuda {
 
-// A program may soon need the module of this source; needs no device. [main thread]
+// A program may soon need the module of this source; needs no device. [any thread]
 void expect_module(const std::string& source);
 
 // The module, once it is compiled and loaded. Throws what compiling threw. [main thread]

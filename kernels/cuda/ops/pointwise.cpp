@@ -25,8 +25,9 @@ void supports(const orr_op& op, orr_support& out) {
       out.inplace = i + 1;
 }
 
-// Ops that are no rows of neighbours are merged up to so many elements, such as the taps of a turned
-// weight: what a larger one takes hides its launch, and a table is one more kernel to compile.
+// Ops that are no rows of neighbours are merged up to so many elements, such as the taps of a
+// turned weight: what a larger one takes hides its launch, and a table is one more kernel to
+// compile.
 constexpr int64_t kSmall = 1 << 20;
 
 // What ops of one source share.

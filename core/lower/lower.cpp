@@ -137,11 +137,21 @@ Share share_of(const LowerRequest& request) {
   return share;
 }
 
+// Whether microbatches run in a call each. Where no rank has more than one, a single call does, in
+// which gradients leave as they are made, and none is kept whole. Not under a schedule.
+static bool one_by_one(const Mesh& mesh, int64_t microbatches) {
+  if (!mesh.one_by_one || mesh.make_timetable || !mesh.pipe_axis.empty()) return mesh.one_by_one;
+  const std::vector<int64_t> first = deal_microbatches(microbatches, mesh);
+  const auto several = [](int64_t from, int64_t to) { return to - from > 1; };
+  return std::adjacent_find(first.begin(), first.end(), several) != first.end();
+}
+
 std::shared_ptr<const Program> rank_program(const LowerRequest& request, bool idle) {
   const Mesh& mesh = *request.mesh;
   Share share = share_of(request);
   if (!share.sharded.empty() && mesh.gradient_ranks() > 1) {
     Mesh cut = mesh;
+    cut.one_by_one = one_by_one(mesh, request.microbatches);
     cut.sharded = std::move(share.sharded);
     return own(shard(*share.program, cut, request.rank));
   }
@@ -172,13 +182,14 @@ RankPlan lower(const LowerRequest& request) {
   if (request.mesh->only) std::tie(mine.first, mine.last) = *request.mesh->only;
   int64_t batch = request.logical->batch_size();
   mine.rows = (batch + microbatches - 1) / microbatches;
-  mine.one_by_one = request.mesh->one_by_one;
+  mine.one_by_one = one_by_one(*request.mesh, microbatches);
   if (request.mesh->alone) mine = by_itself(mine);
 
   RankPlan plan;
   plan.kernel_names = request.kernels;
   ask_device(plan);
   plan.mesh = *request.mesh, plan.rank = request.rank;
+  plan.mesh.one_by_one = mine.one_by_one;
   if (plan.mesh.alone) plan.mesh.batch_axis.clear(), plan.mesh.shares = {};
   plan.local = localize(*rank_program(request, mine.idle()), mine, plan.mesh, first, request.rank);
   merge_groups(plan.local.program);

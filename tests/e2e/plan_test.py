@@ -265,6 +265,28 @@ orrery.compile(function(b) return nn.mse(net(b.x), b.x) end, {
         self.assertRegex(self.refusal("--fit", min(peak.values()) // 2, *words),
                          r"--fit .*: nothing fits; \d+ samples? a microbatch .* take .* too much: add ranks")
 
+    def test_one_microbatch_a_rank_keeps_no_whole_gradients(self):
+        """strategy.accumulate then has nothing to add up: what zero sheds is not kept until the end of the step."""
+        script = pathlib.Path(self.folder.name) / "deep.lua"
+        script.write_text("""
+            local orrery = require "orrery"
+            local nn, strategy = orrery.nn, orrery.strategy
+            local args = orrery.args { microbatches = 4, accumulates = 0 }
+            local layers, rows = {}, {}
+            for i = 1, 16 do layers[i], rows[i] = nn.linear(256, 256), {} end
+            for _, row in ipairs(rows) do for i = 1, 256 do row[i] = 1 end end
+            local model, x = nn.sequential(layers), orrery.tensor(rows, "f32")
+            local stack = { strategy.data {}, strategy.zero { stage = 3 } }
+            if args.accumulates == 1 then stack[3] = strategy.accumulate {} end
+            local run = orrery.compile(function(b) return nn.mse(model(b.x), b.x) end, {
+              params = model, microbatches = args.microbatches, strategy = stack, optimizer = orrery.optim.sgd { lr = 0.1 },
+            })
+            run:step { x = x }""")
+        def peak(*words):
+            return int(re.search(r"^  memory +(\d+) bytes", self.plan("-n", 4, script, *words), re.MULTILINE)[1])
+        self.assertEqual(peak("accumulates=1"), peak())
+        self.assertGreater(peak("accumulates=1", "microbatches=8"), 1.5 * peak())
+
     def test_options_that_do_not_belong_together(self):
         self.assertIn("--rank 0: give --diff or --layouts", self.refusal("--rank", 0, "examples/gpt.lua"))
         self.assertIn("--rank 2: there are ranks 0 to 1", self.refusal("-n", 2, "--diff", "--rank", 2, "examples/gpt.lua"))

@@ -158,17 +158,46 @@ std::string launch(const orr_kernel_api& api, const orr_op& op, const std::vecto
 
 }  // namespace
 
-RunResult run(const std::string& plugin, const Case& c, const std::vector<Values>& inputs,
+namespace {
+
+bool is_contiguous(const orr_tensor& t) {
+  int64_t step = 1;
+  for (int d = t.rank; d-- > 0; step *= t.dims[d])
+    if (t.dims[d] != 1 && t.strides[d] != step) return false;
+  return true;
+}
+
+// As the core asks: an input whose strides the kernel does not take is copied without gaps.
+Case packed(Case c, const orr_support& support) {
+  for (size_t i = 0; i < c.in.size(); ++i)
+    if (orr_tensor& t = c.in[i];
+        !is_contiguous(t) && !(support.strided_in >> std::min(i, size_t{31}) & 1))
+      t = tensor(t.dtype, {t.dims, t.dims + t.rank});
+  return c;
+}
+
+orr_support ask(const orr_kernel_api& api, const Case& c) {
+  const AbiOp op(c);
+  orr_support support{};
+  support.size = sizeof support;
+  api.supports(api.self, &op.op, &support);
+  return support;
+}
+
+}  // namespace
+
+RunResult run(const std::string& plugin, const Case& as_it_is, const std::vector<Values>& inputs,
               const RunOptions& options) {
   const orr_kernel_api& api = orrery::Registry::get().kernel(plugin);
-  AbiOp op(c);
   RunResult result;
-  result.support.size = sizeof result.support;
-  api.supports(api.self, &op.op, &result.support);
+  result.support = ask(api, as_it_is);
+  const Case c = packed(as_it_is, result.support);
+  if (result.support.score > 0) result.support = ask(api, c);
   if (result.support.score == 0) {
     result.unsupported = result.support.reason[0] ? result.support.reason : "no reason given";
     return result;
   }
+  const AbiOp op(c);
   const Device& device = Device::of(api);
   Buffers in, out;
   for (size_t i = 0; i < c.in.size(); ++i) {

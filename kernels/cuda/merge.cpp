@@ -6,13 +6,21 @@
 namespace orr_cuda {
 namespace {
 
+// Whether two tensors may share a byte. Two borders of one tensor do not, though each lies between
+// the rows of the other.
+bool share(CUdeviceptr a, const Reach& of_a, CUdeviceptr b, const Reach& of_b) {
+  if (a >= b + of_b.bytes || b >= a + of_a.bytes) return false;
+  const uint64_t period = of_a.period;
+  if (period == 0 || period != of_b.period) return true;
+  const uint64_t behind = b >= a ? (b - a) % period : (period - (a - b) % period) % period;
+  return behind < of_a.run || behind + of_b.run > period;
+}
+
 // Whether one of two launches writes a byte that the other one reads or writes.
 bool meet(const PointwiseLaunch& a, const PointwiseLaunch& b) {
   for (size_t i = 0; i < a.addresses.size(); ++i)
     for (size_t j = i < a.inputs ? b.inputs : 0; j < b.addresses.size(); ++j)
-      if (a.addresses[i] < b.addresses[j] + b.bytes[j] &&
-          b.addresses[j] < a.addresses[i] + a.bytes[i])
-        return true;
+      if (share(a.addresses[i], a.reaches[i], b.addresses[j], b.reaches[j])) return true;
   return false;
 }
 

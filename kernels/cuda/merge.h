@@ -19,6 +19,15 @@
 
 namespace orr_cuda {
 
+// Which bytes a tensor has behind its address.
+struct Reach {
+  uint64_t bytes;                // to the end of its last element
+  uint64_t run = 0, period = 0;  // of these so many at the beginning of each period; 0: all
+
+  explicit Reach(uint64_t bytes) : bytes(bytes) {}
+  Reach(uint64_t bytes, uint64_t run, uint64_t period) : bytes(bytes), run(run), period(period) {}
+};
+
 // One launch of a generated kernel.
 struct PointwiseLaunch {
   // The kernel's form that reads a table of launches (pointwise_source.h). Null: the launch cannot
@@ -28,7 +37,7 @@ struct PointwiseLaunch {
   uint64_t elements = 0;
   size_t inputs = 0;  // how many of the tensors the kernel reads; it writes the others
   std::vector<CUdeviceptr> addresses;  // of all tensors, first those that are read
-  std::vector<uint64_t> bytes;         // the size of each tensor
+  std::vector<Reach> reaches;          // of each tensor
 };
 
 class Merge {

@@ -77,8 +77,11 @@ struct Kernel {
   ~Kernel() { api.release(api.self, kernel); }
   Kernel(const Kernel&) = delete;
   void launch(const Stream& s, std::vector<orr_buffer> in, const Memory& out) const {
-    orrery::check(api.launch(kernel, s.stream, in.data(), &out.whole,
-                             workspace ? &workspace->whole : nullptr));
+    launch(s, std::move(in), out.whole);
+  }
+  void launch(const Stream& s, std::vector<orr_buffer> in, const orr_buffer& out) const {
+    orrery::check(
+        api.launch(kernel, s.stream, in.data(), &out, workspace ? &workspace->whole : nullptr));
   }
   const orr_kernel_api& api = orrery::Registry::get().kernel("cuda");
   AbiOp op;

@@ -164,6 +164,29 @@ TEST(FakeMerge, PartsOfATensorAreOneLaunch) {
             1u);
 }
 
+// Borders of one tensor, each of which lies between the rows of the other.
+TEST(FakeMerge, BordersOfATensorAreOneLaunch) {
+  constexpr int64_t n = 24, width = 4 * n;
+  const Tensors t({n * width, n * n});
+  Case c = line();
+  c.in = {tensor(ORR_F32, {n, n})}, c.out = {kernel_suite::strided(ORR_F32, {n, n}, {width, 1})};
+  const Kernel first(c), second(c);
+  const auto recorded = [&](uint64_t from, uint64_t to) {
+    return t.recorded([&] {
+      orr_buffer left = t.in(0), right = t.in(0);
+      left.offset += 4 * from, left.bytes -= 4 * from;
+      right.offset += 4 * to, right.bytes -= 4 * to;
+      first.launch(t.main, {t.in(1)}, left);
+      second.launch(t.main, {t.in(1)}, right);
+    });
+  };
+  EXPECT_EQ(recorded(0, width - n), 1u);
+  EXPECT_EQ(recorded(width - n, 0), 1u);
+  EXPECT_EQ(recorded(0, n), 1u);
+  EXPECT_EQ(recorded(0, n - 1), 2u);  // they share a column
+  EXPECT_EQ(recorded(n - 1, 0), 2u);
+}
+
 // A product's tensors are not known to the launches around it.
 TEST(FakeMerge, NothingPassesAProduct) {
   const Tensors t({rows * inner, inner * cols, rows * cols, rows * cols, rows * cols});

@@ -57,6 +57,14 @@ Functions& functions_of(const orr_op& op, const Walk& walk) {
   return f;
 }
 
+Reach reach_of(const Walk& walk, size_t tensor) {
+  const std::vector<int64_t>& strides = walk.strides[tensor];
+  const auto bytes = [&](int64_t n) { return static_cast<uint64_t>(n * walk.bytes[tensor]); };
+  const uint64_t all = bytes(walk.last(strides) + 1);
+  if (strides.size() != 2 || strides[1] != 1 || strides[0] < walk.dims[1]) return Reach(all);
+  return {all, bytes(walk.dims[1]), bytes(strides[0])};
+}
+
 class Pointwise : public Prepared {
  public:
   explicit Pointwise(const orr_op& op) : walk_(op) {
@@ -66,9 +74,7 @@ class Pointwise : public Prepared {
     now_.threads = pointwise_block, now_.elements = static_cast<uint64_t>(walk_.elements);
     now_.inputs = static_cast<size_t>(op.n_in);
     now_.addresses.resize(walk_.strides.size());
-    for (size_t t = 0; t < walk_.strides.size(); ++t)
-      now_.bytes.push_back(
-          static_cast<uint64_t>((walk_.last(walk_.strides[t]) + 1) * walk_.bytes[t]));
+    for (size_t t = 0; t < walk_.strides.size(); ++t) now_.reaches.push_back(reach_of(walk_, t));
   }
 
   ~Pointwise() override {

@@ -59,6 +59,20 @@ TEST(Fusion, CountsWhatAGroupReadsOnce) {
   }
 }
 
+// A group with other dims that reads a constant does not make it for those that are no group.
+TEST(Fusion, KeepsTheDimsOfAConstant) {
+  Program p;
+  const ValueId x = p.input("x", {ORR_F32, {3, 4}}), c = p.constant(2, ORR_F32, {1, 4});
+  give(p, "y", p.pointwise(ORR_FN_MUL, {x, c}));
+  give(p, "z", p.add1("softmax", {c}));
+  const Machine machine(p, {"reference"});
+  for (const Launch& launch : machine.plan().launches) {
+    if (launch.op.kind != "pointwise") continue;
+    const Dims dims = attr_ints(launch.op.attrs, "dims");
+    for (const Place& out : launch.out_at) EXPECT_EQ(out.layout.dims, dims);
+  }
+}
+
 TEST(Sums, OfAScalarsSquareAreItsSquare) {
   Program p;
   const ValueId x = p.input("x", {ORR_F32, {}});

@@ -68,22 +68,15 @@ class Fuser {
 
   // Joins op i to a group. A group has the index of its last member, in whose place it runs.
   void join(size_t i) {
-    size_t host = SIZE_MAX;  // the first group that it can join
-    bool all = true;
-    for (ValueId v : op(i).out) {
-      all = all && !pinned_[at(v)];
-      for (size_t user : users_[at(v)]) {
-        if (fits(i, user))
-          host = std::min(host, group_[user]);
-        else
-          all = false;
-      }
-    }
-    if (host == SIZE_MAX) return;
-    if (constant(op(i)) && all) {  // cheap to repeat: it is copied into every group that reads it
-      inlined_[i] = true;
+    if (constant(op(i)) && is_read_by_groups_alone(i)) {
+      inlined_[i] = true;  // cheap to repeat: it is copied into every group that reads it
       return;
     }
+    size_t host = SIZE_MAX;  // the first group that it can join
+    for (ValueId v : op(i).out)
+      for (size_t user : users_[at(v)])
+        if (fits(i, user)) host = std::min(host, group_[user]);
+    if (host == SIZE_MAX) return;
     for (ValueId v : op(i).out)
       for (size_t user : users_[at(v)])
         if (group_[user] != host && group_[user] <= host) return;
@@ -94,10 +87,26 @@ class Fuser {
     group_[i] = host;
   }
 
+  static bool are_pointwise(const Op& a, const Op& b) {
+    return b.kind == "pointwise" && per_sample(a) == per_sample(b);
+  }
+
+  bool is_read_by_groups_alone(size_t i) const {
+    bool read = false;
+    for (ValueId v : op(i).out) {
+      if (pinned_[at(v)]) return false;
+      for (size_t user : users_[at(v)]) {
+        if (!are_pointwise(op(i), op(user))) return false;
+        read = true;
+      }
+    }
+    return read;
+  }
+
+  // A constant that something else reads, too, has dims of its own.
   bool fits(size_t producer, size_t user) const {
-    const Op &a = op(producer), &b = op(user);
-    if (b.kind != "pointwise" || per_sample(a) != per_sample(b)) return false;
-    return constant(a) || (dims(producer) == dims(user) && run_together(producer, user));
+    return are_pointwise(op(producer), op(user)) && dims(producer) == dims(user) &&
+           run_together(producer, user);
   }
 
   // Whether two ops run in the same call: where microbatches run in a call each, segment and chunk

@@ -58,6 +58,7 @@ class Sharer {
  private:
   bool may_share(const Op& op) const {
     if (op.kind != "pointwise" && op.kind != "reduce" && op.kind != "reshape") return false;
+    if (op.in.empty()) return false;  // a constant: groups repeat it
     uint64_t bytes = 0;
     for (ValueId v : op.out) {
       if (pinned_[static_cast<size_t>(v)]) return false;

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The folder for GPU machines is whole: all of it that needs no GPU runs, by the folder alone.
 
-Arguments: the build tree, the folder of the fake libraries (fake_cuda).
+Arguments: the build tree, the folder of the fake libraries (fake_cuda), and "all" for every stack over NCCL and every
+race, of which a third is tried else; then tests, if not all are wanted.
 """
 import glob
 import json
@@ -15,6 +16,7 @@ import time
 import unittest
 
 BUILD, FAKE = (pathlib.Path(p).resolve() for p in sys.argv[1:3])
+EVERY = 1 if "all" in sys.argv else 3  # of the stacks over NCCL, and of the races
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 
 sys.dont_write_bytecode = True
@@ -193,27 +195,32 @@ class OnAFakeGpu(unittest.TestCase):
         self.assertIn("cublasLtMatmul", row_named(rows, "the first kernels")["text"])
 
     def test_nccl_on_one_card(self):
-        stacks = BUNDLE / "tests/gpu/stacks.lua"
-        whole = stacks.read_text()
-        stacks.write_text(whole.replace("ctx = 32, vocab = 256, dim = 64", "ctx = 16, vocab = 64, dim = 16"))
+        places = {BUNDLE / "tests/gpu" / name: (BUNDLE / "tests/gpu" / name).read_text() for name in ("stacks.lua", "nccl.py")}
+        for place, whole in places.items():
+            small = whole.replace("ctx = 32, vocab = 256, dim = 64", "ctx = 16, vocab = 64, dim = 16")
+            place.write_text(small + (f"STACKS, MORE, JUDGED = STACKS[::{EVERY}], MORE[::{EVERY}], JUDGED[::{EVERY}]\n"
+                                      if place.suffix == ".py" else ""))
         try:
             code, rows = self.judge("--stage", "6", "--budget", "6=600", FAKE_NCCL_GPUS=1, ORRERY_DEADLINE=120)
-            broken, failed = self.judge("--stage", "6", "--budget", "6=40", FAKE_NCCL_GPUS=1, FAKE_NCCL_FAIL="1:3")
+            broken, failed = self.judge("--stage", "6", "--budget", "6=20", FAKE_NCCL_GPUS=1, FAKE_NCCL_FAIL="1:3")
         finally:
-            stacks.write_text(whole)
+            for place, whole in places.items():
+                place.write_text(whole)
         found = [row for row in rows if row["stage"] == "6"]
         self.assertEqual([row for row in found if row["verdict"] != "passed"], [])
         self.assertEqual(code, 0)
-        self.assertEqual(len(found), 2 * len(nccl.STACKS) + len(nccl.MORE) + len(nccl.JUDGED) + len(nccl.lost_ranks))
+        stacks, more, judged = (len(all_of[::EVERY]) for all_of in (nccl.STACKS, nccl.MORE, nccl.JUDGED))
+        self.assertEqual(len(found), 2 * stacks + more + judged + len(nccl.lost_ranks))
         self.assertEqual(broken, 1)
         self.assertIn("the fake was told to fail", row_named(failed, "data on 4 ranks, device buffers")["text"])
 
     def test_one_race_of_each_family(self):
-        names = list(races.FAMILIES)
+        names = list(races.FAMILIES)[EVERY // 2::EVERY]
         with in_place_of_pytorch(BUNDLE, self.packages):
             code, rows = self.judge("--race", ",".join(names))
             other, off = self.judge("--race", "lstm", STAND_IN_OFF="1.5")
-        for name, (workload, _) in races.FAMILIES.items():
+        for name in names:
+            workload, _ = races.FAMILIES[name]
             peer = races.GOALS[workload].peers[0]
             found = row_named(rows, f"{workload}: exact")  # whoever was faster
             self.assertIn(f"ms, PyTorch ({peer})", found["text"])
@@ -239,4 +246,4 @@ class OnAFakeGpu(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
+    unittest.main(argv=[sys.argv[0], *(word for word in sys.argv[3:] if word != "all")])

@@ -45,10 +45,10 @@ class Compilers {
     join();
   }
 
-  std::shared_future<std::string> add(Task task) {
+  std::shared_future<std::string> add(const std::string& source, Task task) {
     std::shared_future<std::string> image = task.get_future();
     const std::lock_guard lock(mutex_);
-    waiting_.push_back(std::move(task));
+    waiting_.push_back({source, std::move(task)});
     if (running_ == 0) {
       join();  // they have nothing left to do
       began_ = Clock::now();
@@ -60,7 +60,19 @@ class Compilers {
     return image;
   }
 
+  // Somebody waits for it: it is the next one.
+  void hurry(const std::string& source) {
+    const std::lock_guard lock(mutex_);
+    const auto at = std::ranges::find(waiting_, source, &Waiting::source);
+    if (at != waiting_.end()) std::rotate(waiting_.begin(), at, at + 1);
+  }
+
  private:
+  struct Waiting {
+    std::string source;
+    Task task;
+  };
+
   void work() {
     sched_setaffinity(0, sizeof cpus_at_load, &cpus_at_load);
     while (std::optional<Task> task = next()) (*task)();
@@ -72,7 +84,7 @@ class Compilers {
       if (--running_ == 0) start_cost().compiling(since(began_));
       return std::nullopt;
     }
-    Task task = std::move(waiting_.front());
+    Task task = std::move(waiting_.front().task);
     waiting_.pop_front();
     return task;
   }
@@ -83,7 +95,7 @@ class Compilers {
   }
 
   std::mutex mutex_;
-  std::deque<Task> waiting_;
+  std::deque<Waiting> waiting_;
   std::vector<std::thread> threads_;
   int running_ = 0;
   Clock::time_point began_;
@@ -126,13 +138,17 @@ std::vector<std::string>& requested() {
   return all;
 }
 
+Compilers& compilers() {
+  static Compilers all;
+  return all;
+}
+
 Wanted& begun(const std::string& source) {
   const auto [at, fresh] = all_wanted().try_emplace(source);
   if (!fresh) return at->second;
   const int device = opened().arch, arch = newest_known(device);  // opens the library, too
-  static Compilers compilers;
   Task task([=] { return image_of(source, arch, arch != device); });
-  at->second.image = compilers.add(std::move(task));
+  at->second.image = compilers().add(source, std::move(task));
   return at->second;
 }
 
@@ -144,6 +160,7 @@ CUmodule module_of(const std::string& source) {
   Wanted& w = begun(source);
   for (const std::string& other : expected().take()) begun(other);
   if (w.module) return w.module;
+  compilers().hurry(source);  // plans may have asked about hundreds that stand before it
   const std::string& image = w.image.get();
   ORR_DRIVER(cuModuleLoadData, &w.module, image.data());
   return w.module;

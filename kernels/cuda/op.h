@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The op families of the plugin: each has its name in the list, and is defined in a file of ops/.
-// `supports` and `measure` are pure: they run without a driver. A prepared op keeps a copy of what
-// it needs of the op.
+// `supports` and `measure` are pure but for sources that are noted (modules.h): they run without a
+// driver. A prepared op keeps a copy of what it needs of the op.
 #pragma once
 
 #include <cuda.h>

@@ -223,7 +223,8 @@ void Launcher::add_widened(const Op& op, std::vector<Place> in, const std::vecto
   add(op, std::move(in), out);
 }
 
-// Tells a product which of its tensors have padding (ops.h, matmul).
+// Tells a product which of its tensors have padding (ops.h, matmul). Of one with an expression that
+// has several results the words would not say which is meant.
 void Launcher::note_padding(Launch& launch) const {
   if (launch.out_at.size() > 1) return;
   int64_t padded = 0, bit = 1;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "access.h"
 
+#include <cctype>
 #include <fstream>
 
 #include "../refuse.h"
 #include "address.h"
 #include "aws.h"
-#include "variable.h"
+#include "settings.h"
 
 namespace data {
 namespace {
@@ -72,10 +73,7 @@ std::string hub_token() {
   std::string path = variable("HF_TOKEN_PATH");
   if (const std::string home = variable("HF_HOME"); path.empty() && !home.empty())
     path = home + "/token";
-  if (path.empty()) {
-    const std::string cache = variable("XDG_CACHE_HOME");
-    path = (cache.empty() ? variable("HOME") + "/.cache" : cache) + "/huggingface/token";
-  }
+  if (path.empty()) path = cache_folder() + "/huggingface/token";
   std::ifstream file(path);
   std::string token;
   file >> token;

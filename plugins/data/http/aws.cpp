@@ -5,17 +5,12 @@
 #include <map>
 
 #include "../refuse.h"
-#include "variable.h"
+#include "settings.h"
 
 namespace data {
 namespace {
 
 using Values = std::map<std::string, std::string>;
-
-std::string trimmed(const std::string& text) {
-  const size_t first = text.find_first_not_of(" \t\r"), last = text.find_last_not_of(" \t\r");
-  return first == text.npos ? "" : text.substr(first, last - first + 1);
-}
 
 // The values of one section of a file of sections; `found` becomes true if it is there.
 Values section_of(const std::string& path, const std::string& section, bool& found) {
@@ -48,7 +43,7 @@ void take(std::string& to, const Values& values, const char* name) {
 AwsAccount aws_account() {
   AwsAccount account;
   account.key = variable("AWS_ACCESS_KEY_ID"), account.secret = variable("AWS_SECRET_ACCESS_KEY");
-  account.session = variable("AWS_SESSION_TOKEN");
+  if (!account.key.empty()) account.session = variable("AWS_SESSION_TOKEN");
   account.endpoint = variable("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL");
   std::string region = variable("AWS_REGION", "AWS_DEFAULT_REGION");
   const std::string named = variable("AWS_PROFILE"), profile = named.empty() ? "default" : named;

@@ -18,6 +18,7 @@
 
 #include "../refuse.h"
 #include "address.h"
+#include "settings.h"
 #include "transfer.h"
 
 namespace data {
@@ -38,12 +39,10 @@ std::string hex(XXH128_hash_t hash) {
 std::string digest(const std::string& text) { return hex(XXH3_128bits(text.data(), text.size())); }
 
 fs::path folder_of(const std::string& address, const std::string& url) {
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  const char* home = std::getenv("HOME");
-  if ((!cache || !*cache) && (!home || !*home))
+  const std::string cache = cache_folder();
+  if (cache.empty())
     refuse(shown(address), ": there is no folder for its copy; set XDG_CACHE_HOME");
-  const fs::path root = cache && *cache ? fs::path(cache) : fs::path(home) / ".cache";
-  return root / "orrery" / "http" / names_of(url).host;
+  return fs::path(cache) / "orrery" / "http" / names_of(url).host;
 }
 
 // An open file. Errors name its path.

@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "../refuse.h"
+#include "settings.h"
 
 namespace data {
 namespace {
@@ -24,11 +25,6 @@ std::string lower(std::string text) {
   for (char& c : text)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
   return text;
-}
-
-std::string trimmed(const std::string& text) {
-  const size_t first = text.find_first_not_of(" \t\r\n"), last = text.find_last_not_of(" \t\r\n");
-  return first == text.npos ? "" : text.substr(first, last - first + 1);
 }
 
 // -1 if it is none.

@@ -23,6 +23,14 @@ local Residual = nn.module("Residual", function(m, inputs, outputs, stride)
   end
 end)
 
+-- The layers, and behind them what tells classes apart by the mean over all places.
+local function classifier(parts, inputs, classes)
+  for _, part in ipairs { nn.adaptive_avg_pool2d(1), nn.flatten, nn.linear(inputs, classes) } do
+    parts[#parts + 1] = part
+  end
+  return nn.sequential(parts)
+end
+
 -- c: width, blocks, classes. ResNet-18 for images of 32 by 32 has 64, 2 and 10.
 function M.resnet(c)
   local parts, inputs = { conv(3, c.width, 3, 1), nn.batchnorm(c.width), nn.relu }, c.width
@@ -32,10 +40,7 @@ function M.resnet(c)
       inputs = c.width << stage
     end
   end
-  for _, part in ipairs { nn.adaptive_avg_pool2d(1), nn.flatten, nn.linear(inputs, c.classes) } do
-    parts[#parts + 1] = part
-  end
-  return nn.sequential(parts)
+  return classifier(parts, inputs, c.classes)
 end
 
 -- c: vocab, width, hidden, layers.
@@ -100,10 +105,7 @@ function M.resnet50(c)
       inputs = 4 * width
     end
   end
-  for _, part in ipairs { nn.adaptive_avg_pool2d(1), nn.flatten, nn.linear(inputs, c.classes) } do
-    parts[#parts + 1] = part
-  end
-  return nn.sequential(parts)
+  return classifier(parts, inputs, c.classes)
 end
 
 -- c: vocab, dim, heads, kv_heads, hidden, layers.

@@ -141,13 +141,15 @@ TEST(WorldComm, NamesWhoNeverComes) {
   for (const std::string who : {"0", "3"}) {
     const auto outcome = ranks::run(4, "absent", who, {"ORRERY_DEADLINE=2"});
     EXPECT_EQ(outcome.code, ORR_DEADLINE);
-    // Three ranks, by themselves or by what forming the world threw, and the launcher.
-    EXPECT_EQ(ranks::count(outcome.output, "rank " + who + " has not answered for 2 s"), 4)
+    // Three ranks, by themselves or by what forming the world threw. The launcher says it too,
+    // unless it ends the stopped rank before any of the others has failed.
+    EXPECT_GE(ranks::count(outcome.output, "rank " + who + " has not answered for 2 s"), 3)
         << outcome.output;
   }
 }
 
-// One rank is stopped; the others begin so late that the launcher ends it before they miss it.
+// One rank is stopped; the others begin so late that the launcher mostly ends it before they miss
+// it. Where they are first, the launcher passes on what the first of them said.
 const ranks::Body stopped_early("stopped_early", [](const std::string& who) {
   const World world = detect();
   const auto store = Store::open(world);
@@ -160,7 +162,7 @@ const ranks::Body stopped_early("stopped_early", [](const std::string& who) {
 TEST(WorldComm, NamesWhoWasStoppedBeforeOthersBegan) {
   const auto outcome = ranks::run(3, "stopped_early", "1", {"ORRERY_DEADLINE=2"});
   EXPECT_EQ(outcome.code, ORR_DEADLINE);
-  EXPECT_EQ(ranks::count(outcome.output, "rank 1 has not answered for 2 s"), 2) << outcome.output;
+  EXPECT_GE(ranks::count(outcome.output, "rank 1 has not answered for 2 s"), 2) << outcome.output;
 }
 
 // A library that waits forever for a rank that has frozen inside of it, on all ranks but one.

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "edit/asked.h"
 #include "edit/edit.h"
 #include "partition/mesh.h"
 #include "program/program.h"
@@ -16,8 +17,9 @@ namespace orrery {
 
 // Everything that is decided before memory is allocated; enough for `orrery plan`.
 struct Blueprint {
-  Program program;  // the logical program of the step; periodic programs are in `mesh`
+  Program program;  // the logical program of the step
   Mesh mesh;
+  Asked asked;  // with the programs that run between steps, or beside them
   int64_t microbatches = 1;
 };
 

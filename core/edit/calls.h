@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "edit/edit.h"
 
 namespace orrery {
@@ -21,10 +22,20 @@ orr_options options_of(const StrategyUse& use);
 // Throws Error for an option that the strategy does not know or that has the wrong type.
 void check_options(const StrategyUse& use, const orr_strategy_info& info);
 
-// Lets the mesh's driver edit the complete step and write the programs beside it. From then on each
+// Calls a hook; its errors get the Lua line of the strategy.
+template <class Call>
+void call_hook(const std::string& line, Call call) {
+  try {
+    call();
+  } catch (const Error& e) {
+    throw Error(e.code(), (line.empty() ? "" : line + ": ") + e.what());
+  }
+}
+
+// Lets the driver that was asked for edit the complete step and write the programs beside it. From then on each
 // rank runs the step by itself. Throws Error if another strategy needs steps that ranks take
 // together.
-void write_driven(Program& step, Mesh& mesh, int64_t microbatches,
+void write_driven(Program& step, const Mesh& mesh, Asked& asked, int64_t microbatches,
                   const std::map<std::string, ValueId>& gradients);
 
 namespace edit {

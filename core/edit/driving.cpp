@@ -18,16 +18,16 @@ namespace {
 
 // Throws Error if a strategy cuts the step, orders its microbatches or sums over ranks: a driver
 // needs one axis, on which each rank has the whole step.
-void check_nothing_together(const Mesh& mesh) {
-  const bool together = mesh.axes.size() > 1 || mesh.one_by_one || !mesh.sharded.empty() ||
-                        !mesh.reduced.empty() || !mesh.exchanges.empty() ||
-                        !mesh.periodic.empty() || !mesh.apart.empty() || !mesh.placed.empty();
-  const Driving& d = mesh.driving;
+void check_nothing_together(const Mesh& mesh, const Asked& asked) {
+  const bool together = mesh.axes.size() > 1 || mesh.schedule.one_by_one || !mesh.sharded.empty() ||
+                        !mesh.reduced.empty() || !asked.exchanges.empty() ||
+                        !asked.periodic.empty() || !mesh.apart.empty() || !mesh.placed.empty();
+  const Driving& d = asked.driving;
   if (together)
     fail(ORR_INVALID,
          "{}: strategy.{} without a common step runs whole microbatches on all ranks in one call: "
          "leave out the strategies that cut a step or sum over ranks, or {}",
-         d.line, d.origin, d.remedy());
+         d.line, d.origin, mesh.alone.remedy);
 }
 
 // Removes the states that the step was traced with and does not use any more.
@@ -50,21 +50,19 @@ void forget_unread(Program& p) {
 
 }  // namespace
 
-void write_driven(Program& step, Mesh& mesh, int64_t microbatches,
+void write_driven(Program& step, const Mesh& mesh, Asked& asked, int64_t microbatches,
                   const std::map<std::string, ValueId>& gradients) {
-  check_nothing_together(mesh);
-  for (auto& [name, gradient] : gradients) mesh.driving.gradients[name] = step.now(gradient);
+  check_nothing_together(mesh, asked);
+  Driving& driving = asked.driving;
+  for (auto& [name, gradient] : gradients) driving.gradients[name] = step.now(gradient);
   const Site site = step.site();
   step.set_phase(Phase::update);
-  mesh.driving.write(step, deal_microbatches(microbatches, mesh));
-  mesh.driving.write = nullptr;
+  driving.write(step, deal_microbatches(microbatches, mesh));
+  driving.write = nullptr;
   step.set_phase(Phase::forward);
   step.set_site(site);
   forget_unread(step);
-  mesh.alone = true;
 }
-
-std::string Driving::remedy() const { return driver->remedy ? driver->remedy : "leave it out"; }
 
 namespace edit {
 
@@ -73,15 +71,17 @@ orr_status* drive(orr_program* e, const orr_driver* given) {
     orr_driver all{};
     std::memcpy(&all, given, std::min<size_t>(given->size, sizeof all));
     const auto driver = kept(all);
-    Driving& d = e->mesh->driving;
+    Driving& d = e->asked->driving;
     if (d.on()) fail(ORR_INVALID, "the ranks are driven by strategy.{} already", d.origin);
     if (!all.write || !all.open || !all.step || !all.settle || !all.stop || !all.predicted)
       fail(ORR_INVALID, "a driver has all of write, open, step, settle, stop and predicted");
     d.origin = e->strategy, d.line = e->use->line, d.driver = driver;
-    d.write = [driver, use = *e->use, mesh = e->mesh, states = e->states](
-                  Program& step, const std::vector<int64_t>& leaf_first) {
+    e->mesh->alone = {e->strategy, driver->remedy ? driver->remedy : "leave it out"};
+    d.write = [driver, later = LaterEdits(e)](Program& step,
+                                              const std::vector<int64_t>& leaf_first) {
       std::deque<orr_program> others;
-      orr_program now{&step, mesh, use.name, &use, states};
+      const StrategyUse& use = later.use();
+      orr_program now = later.of(step);
       now.others = &others;
       const Inside inside({kept_text("strategy '" + use.name + "'"), "write"});
       check(caught([&] {
@@ -100,13 +100,14 @@ orr_status* program(orr_program* e, const char* name, int32_t rank, orr_program*
     if (!e->others) fail(ORR_INVALID, "programs beside a step are written by drivers");
     if (rank < 0 || rank >= e->mesh->world)
       fail(ORR_INVALID, "program '{}' is of rank {}, of {}", name, rank, e->mesh->world);
-    std::vector<Beside>& programs = e->mesh->driving.programs;
+    std::vector<Beside>& programs = e->asked->driving.programs;
     for (const Beside& other : programs)
       if (other.name == name) fail(ORR_INVALID, "there is a program '{}' already", name);
     programs.push_back({name, rank, std::make_shared<Program>()});
     Program& made = *programs.back().program;
     made.set_phase(Phase::update);
-    *out = &e->others->emplace_back(orr_program{&made, e->mesh, e->strategy, e->use, e->states});
+    *out = &e->others->emplace_back(
+        orr_program{&made, e->mesh, e->asked, e->strategy, e->use, e->states});
     (*out)->others = e->others;
   });
 }
@@ -129,7 +130,7 @@ orr_status* copy_part(orr_program* e, const orr_part* how, int32_t* out) {
 
 int32_t gradient(orr_program* e, int32_t parameter) {
   if (parameter < 0 || static_cast<size_t>(parameter) >= e->program->values().size()) return kNone;
-  const auto& all = e->mesh->driving.gradients;
+  const auto& all = e->asked->driving.gradients;
   auto found = all.find(e->program->value(parameter).name);
   return found == all.end() ? kNone : found->second;
 }

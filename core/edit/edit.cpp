@@ -97,7 +97,7 @@ orr_status* reduce(orr_program* e, int32_t value, const char* axis_name, int64_t
 }
 
 orr_status* diag(orr_program* e, const char* message) {
-  e->mesh->remarks.push_back(e->strategy + ": " + message);
+  e->asked->remarks.push_back(e->strategy + ": " + message);
   return nullptr;
 }
 
@@ -118,9 +118,9 @@ orr_status* life(orr_program* e, int32_t value, const char*, int32_t life) {
 orr_status* stage(orr_program* e, const char* axis_name, int32_t n, const int32_t* where,
                   const char* const* modules) {
   return guarded([&] {
-    if (!e->mesh->pipe_axis.empty())
+    if (!e->mesh->schedule.axis.empty())
       fail(ORR_INVALID, "the model is already dealt to stages by {}",
-           edit::find_axis(e, e->mesh->pipe_axis.c_str()).strategy);
+           edit::find_axis(e, e->mesh->schedule.axis.c_str()).strategy);
     int ranks = edit::find_axis(e, axis_name).size;
     std::vector<std::string> patterns;
     for (int32_t c = 0; c < n; ++c) {
@@ -129,12 +129,12 @@ orr_status* stage(orr_program* e, const char* axis_name, int32_t n, const int32_
              where[c], axis_name, ranks);
       if (modules) patterns.push_back(modules[c]);
     }
-    e->mesh->pipe_axis = axis_name, e->mesh->one_by_one = true;
-    e->mesh->slicer = e->strategy;
-    e->mesh->chunk_at.assign(where, where + n);
-    e->mesh->scheduler = e->strategy;
-    e->mesh->make_timetable =
-        [use = *e->use, at = e->mesh->chunk_at,
+    e->mesh->schedule.axis = axis_name, e->mesh->schedule.one_by_one = true;
+    e->mesh->schedule.slicer = e->strategy;
+    e->mesh->schedule.chunk_at.assign(where, where + n);
+    e->mesh->schedule.strategy = e->strategy;
+    e->mesh->schedule.timetable =
+        [use = *e->use, at = e->mesh->schedule.chunk_at,
          known = std::make_shared<std::map<int, std::shared_ptr<const Timetable>>>()](
             int microbatches) {
           if (auto found = known->find(microbatches); found != known->end()) return found->second;
@@ -151,7 +151,7 @@ orr_status* stage(orr_program* e, const char* axis_name, int32_t n, const int32_
 }
 
 orr_status* loop(orr_program* e) {
-  e->mesh->one_by_one = true, e->mesh->slicer = e->strategy;
+  e->mesh->schedule.one_by_one = true, e->mesh->schedule.slicer = e->strategy;
   return nullptr;
 }
 
@@ -160,14 +160,14 @@ orr_status* loop(orr_program* e) {
 std::string axis_named(const orr_program* e, const char* name) {
   if (std::string_view(name) != build::kBatch) return name;
   std::string axis = e->mesh->gradient_axis();
-  for (const GradientHook& hook : e->mesh->exchanges) axis = without_axis(axis, hook.axis);
+  for (const GradientHook& hook : e->asked->exchanges) axis = without_axis(axis, hook.axis);
   return axis;
 }
 
 // Says why axis "batch" has no ranks here, and what to do.
 [[noreturn]] void fail_no_shares(const orr_program* e) {
   std::string why;
-  for (const GradientHook& hook : e->mesh->exchanges)
+  for (const GradientHook& hook : e->asked->exchanges)
     why += fmt::format("strategy.{} exchanges the gradients of axis '{}' by a rule of its own; ",
                        hook.origin, hook.axis);
   if (!e->mesh->apart.empty())

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "edit/asked.h"
 #include "partition/mesh.h"
 #include "partition/stage.h"
 #include "program/program.h"
@@ -45,23 +46,23 @@ struct StrategyStates {
 
 // Lets every strategy edit the program before it is differentiated (`training`) or evaluated.
 // Throws and requires the same as apply_strategies.
-Asked apply_forward(Program& p, const std::vector<StrategyUse>& stack, StrategyStates& states,
-                    bool training);
+void apply_forward(Program& p, const std::vector<StrategyUse>& stack, StrategyStates& states,
+                   Asked& asked, bool training);
 
 // Lets every strategy edit the differentiated program for `world` ranks, before its update is
 // written. Checks options and conflicts, and that the mesh uses every rank. Throws Error with the
-// Lua line of the strategy at fault. REQUIRES: `states` and `mesh` keep their addresses until the
-// step is complete.
+// Lua line of the strategy at fault. REQUIRES: `states`, `mesh` and `asked` keep their addresses
+// until the step is complete.
 void apply_strategies(Program& p, const std::vector<StrategyUse>& stack, int world,
-                      StrategyStates& states, Mesh& mesh, bool training = true);
-// Is called once the update is written. Calls the strategies' hooks on the whole step, carries out
-// what the mesh asks of it, and lets strategies write their periodic programs and drivers theirs.
-// The hooks are gone afterwards.
-void complete_step(Program& p, Mesh& mesh, int64_t microbatches, bool training,
+                      StrategyStates& states, Mesh& mesh, Asked& asked, bool training = true);
+// Is called once the update is written. Calls the strategies' hooks on the whole step, checks what
+// they ask of the ranks, and lets strategies write their periodic programs and drivers theirs. The
+// hooks are gone afterwards.
+void complete_step(Program& p, Mesh& mesh, Asked& asked, int64_t microbatches, bool training,
                    const Measured& measured = {});
 // Whether a strategy decides whether the whole step counts. It then needs the norm of all
 // gradients.
-bool decides_over_step(const Mesh& mesh);
+bool decides_over_step(const Asked& asked);
 
 // The actions of every coordinate of a pipeline, whose coordinate chunk_at[c] holds chunk c, for so
 // many microbatches. The strategy orders them, or the script (StrategyUse::order).

@@ -16,6 +16,7 @@
 struct orr_program {
   orrery::Program* program;
   orrery::Mesh* mesh;
+  orrery::Asked* asked;
   std::string strategy;
   const orrery::StrategyUse* use;
   orrery::StrategyStates* states = nullptr;
@@ -40,6 +41,22 @@ struct orr_program {
 namespace orrery {
 
 extern const orr_edit edit_table;
+
+// What a strategy's hook needs to edit a program that is written after the strategy's own edits.
+class LaterEdits {
+ public:
+  explicit LaterEdits(const orr_program* now)
+      : use_(*now->use), mesh_(now->mesh), asked_(now->asked), states_(now->states) {}
+  const StrategyUse& use() const { return use_; }
+  // A handle on this program. REQUIRES: this outlives it.
+  orr_program of(Program& p) const { return {&p, mesh_, asked_, use_.name, &use_, states_}; }
+
+ private:
+  StrategyUse use_;
+  Mesh* mesh_;
+  Asked* asked_;
+  StrategyStates* states_;
+};
 
 // Is called after the edits of one strategy: puts ops in execution order, checks dtypes, and undoes
 // `beside`.

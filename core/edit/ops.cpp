@@ -145,21 +145,21 @@ orr_status* exchange(orr_program* e, const char* axis, const orr_gradient_hook* 
     if (!hook->exchange) fail(ORR_INVALID, "the hook's `exchange` is NULL");
     if (!has_axis(e->mesh->batch_axis, axis) || !*axis)
       fail(ORR_INVALID, "axis '{}' does not deal the batch: nothing is summed over it", axis);
-    for (const GradientHook& other : e->mesh->exchanges)
+    for (const GradientHook& other : e->asked->exchanges)
       if (has_axis(other.axis, axis))
         fail(ORR_INVALID, "gradients are exchanged over axis '{}' by strategy.{} already", axis,
              other.origin);
-    e->mesh->exchanges.push_back(
+    e->asked->exchanges.push_back(
         {axis, e->strategy, e->use->line,
-         [kept = mine, use = *e->use, mesh = e->mesh, states = e->states](
-             Program& p, const std::shared_ptr<State>& param, ValueId gradient) {
-           orr_program now{&p, mesh, use.name, &use, states};
+         [kept = mine, later = LaterEdits(e)](Program& p, const std::shared_ptr<State>& param,
+                                              ValueId gradient) {
+           orr_program now = later.of(p);
+           const std::string& name = later.use().name;
            int32_t out = kNone;
            check(kept->exchange(kept->arg, &now, &edit_table, p.state_value(param), gradient, &out),
-                 "strategy." + use.name + ": exchange");
+                 "strategy." + name + ": exchange");
            if (out == kNone)
-             fail(ORR_INVALID, "strategy.{}: exchange set no value for '{}'", use.name,
-                  param->name);
+             fail(ORR_INVALID, "strategy.{}: exchange set no value for '{}'", name, param->name);
            check_value(&now, out);
            settle(now);
            return out;
@@ -191,7 +191,7 @@ orr_status* average(orr_program* e, const char* axis, int32_t every, int32_t sta
           p.update(state, build::all_reduce(p, state, axis, "mean"));
         }
     };
-    e->mesh->periodic.push_back({e->strategy, e->use->line, every, write});
+    e->asked->periodic.push_back({e->strategy, e->use->line, every, write});
   });
 }
 
@@ -201,14 +201,14 @@ orr_status* every(orr_program* e, int32_t every, int32_t rounds, const orr_progr
     if (!hook->write) fail(ORR_INVALID, "the hook's `write` is NULL");
     if (every < 1) fail(ORR_INVALID, "every {} steps: give at least 1", every);
     if (rounds < 1) fail(ORR_INVALID, "{} rounds: give at least 1", rounds);
-    e->mesh->periodic.push_back(
-        {e->strategy, e->use->line, every,
-         [kept = mine, use = *e->use, mesh = e->mesh, states = e->states](Program& p, int round) {
-           orr_program now{&p, mesh, use.name, &use, states};
-           check(kept->write(kept->arg, &now, &edit_table, round), "strategy." + use.name);
-           settle(now);
-         },
-         rounds});
+    e->asked->periodic.push_back({e->strategy, e->use->line, every,
+                                  [kept = mine, later = LaterEdits(e)](Program& p, int round) {
+                                    orr_program now = later.of(p);
+                                    check(kept->write(kept->arg, &now, &edit_table, round),
+                                          "strategy." + later.use().name);
+                                    settle(now);
+                                  },
+                                  rounds});
   });
 }
 

@@ -137,7 +137,7 @@ std::vector<Type> shapes_of(const Call& call, const std::string& who) {
 std::vector<ValueId> forward(Program& p, const Call& call, const std::vector<ValueId>& in) {
   const std::string who = p.site().prefix() + "ops." + call.op.name;
   const std::vector<Type> want = shapes_of(call, who);
-  orr_program e{&p, nullptr, "", nullptr, nullptr, false};
+  orr_program e{&p, nullptr, nullptr, "", nullptr, nullptr, false};
   std::vector<ValueId> made(want.size(), kNone);
   check(call.api().forward(call.api().self, call.op.number, &call.abi, &e, &writer, in.data(),
                            made.data()),
@@ -155,7 +155,7 @@ std::vector<ValueId> forward(Program& p, const Call& call, const std::vector<Val
 // The cotangents of the inputs, of those of the results; kNone: 0.
 std::vector<ValueId> backward(Program& p, const Call& call, const std::vector<ValueId>& in,
                               const std::vector<ValueId>& y, const std::vector<ValueId>& dy) {
-  orr_program e{&p, nullptr, "", nullptr, nullptr, false};
+  orr_program e{&p, nullptr, nullptr, "", nullptr, nullptr, false};
   std::vector<ValueId> dx(in.size(), kNone);
   const orr_op_api& api = call.api();
   check(y.size() == 1 ? api.backward(api.self, call.op.number, &call.abi, &e, &writer, in.data(),

@@ -13,7 +13,7 @@ int32_t trains(orr_program* e) { return e->training ? 1 : 0; }
 orr_status* cotangent(orr_program* e, int32_t value) {
   return guarded([&] {
     check_value(e, value);
-    ValueId& asked = e->mesh->asked.cotangent;
+    ValueId& asked = e->asked->cotangent;
     if (!e->forward) fail(ORR_INVALID, "the program is differentiated already");
     if (asked != kNone)
       fail(ORR_INVALID, "the loss is differentiated times {} already", title(*e->program, asked));
@@ -42,15 +42,15 @@ orr_status* complete(orr_program* e, const orr_complete_hook* hook) {
     if (!hook->complete) fail(ORR_INVALID, "the hook's `complete` is NULL");
     if (hook->decides < ORR_COMPLETE_STEP || hook->decides > ORR_COMPLETE_LAST)
       fail(ORR_INVALID, "there is no time {} to call a hook of `complete`", hook->decides);
-    e->mesh->completing.push_back({e->strategy, e->use->line, hook->what ? hook->what : "decision",
-                                   static_cast<CompleteHook::When>(hook->decides),
-                                   [kept = kept(*hook), use = *e->use, mesh = e->mesh,
-                                    states = e->states](Program& p, ValueId loss, ValueId norm) {
-                                     orr_program now{&p, mesh, use.name, &use, states};
-                                     check(kept->complete(kept->arg, &now, &edit_table, loss, norm),
-                                           "strategy." + use.name);
-                                     settle(now);
-                                   }});
+    e->asked->completing.push_back(
+        {e->strategy, e->use->line, hook->what ? hook->what : "decision",
+         static_cast<CompleteHook::When>(hook->decides),
+         [kept = kept(*hook), later = LaterEdits(e)](Program& p, ValueId loss, ValueId norm) {
+           orr_program now = later.of(p);
+           check(kept->complete(kept->arg, &now, &edit_table, loss, norm),
+                 "strategy." + later.use().name);
+           settle(now);
+         }});
   });
 }
 

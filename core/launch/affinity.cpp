@@ -39,12 +39,12 @@ Pinning& pinning() {
   return chosen;
 }
 
-Share share_of(const std::vector<Core>& cores, int rank, int ranks) {
+CpuShare share_of(const std::vector<Core>& cores, int rank, int ranks) {
   const auto cut = [&](size_t n, int r) {
     return static_cast<size_t>(r) * n / static_cast<size_t>(ranks);
   };
   if (static_cast<size_t>(ranks) <= cores.size()) {
-    Share share;
+    CpuShare share;
     const size_t begin = cut(cores.size(), rank), end = cut(cores.size(), rank + 1);
     for (size_t i = begin; i < end; ++i)
       share.cpus.insert(share.cpus.end(), cores[i].begin(), cores[i].end());
@@ -66,7 +66,7 @@ Share share_of(const std::vector<Core>& cores, int rank, int ranks) {
 
 std::vector<int> cpu_share(const std::vector<int>& cpus, int rank, int ranks) {
   if (!pinning().on) return {};
-  const Share share = share_of(cores_of(cpus), rank, ranks);
+  const CpuShare share = share_of(cores_of(cpus), rank, ranks);
   if (share.cpus.empty() && pinning().asked)
     fail(ORR_INVALID,
          "--pin cores: {} ranks of this host cannot share {} CPUs evenly: use another number of "

@@ -21,12 +21,12 @@ struct Pinning {
 };
 Pinning& pinning();
 
-struct Share {
+struct CpuShare {
   std::vector<int> cpus;  // empty: not pinned
   int threads = 1;
 };
 // The share of one of `ranks` that divide these cores.
-Share share_of(const std::vector<Core>& cores, int rank, int ranks);
+CpuShare share_of(const std::vector<Core>& cores, int rank, int ranks);
 
 // The same for CPUs of this machine. Throws Error if pinning was asked for and is not possible.
 std::vector<int> cpu_share(const std::vector<int>& cpus, int rank, int ranks);

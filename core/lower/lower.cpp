@@ -66,11 +66,11 @@ namespace {
 void choose_actions(RankPlan& plan) {
   const Mesh& mesh = plan.mesh;
   int calls = static_cast<int>(plan.local.microbatches.calls());
-  plan.timetable = mesh.make_timetable ? mesh.make_timetable(calls)
-                                       : std::make_shared<const Timetable>(ActionTables{
-                                             one_after_another(plan.local.program, calls)});
+  plan.timetable = mesh.schedule.timetable ? mesh.schedule.timetable(calls)
+                                           : std::make_shared<const Timetable>(ActionTables{
+                                                 one_after_another(plan.local.program, calls)});
   plan.actions =
-      plan.timetable->actions[static_cast<size_t>(mesh.coordinate(mesh.pipe_axis, plan.rank))];
+      plan.timetable->actions[static_cast<size_t>(mesh.coordinate(mesh.schedule.axis, plan.rank))];
 }
 
 // The program of a rank that works alone and has no microbatches: states, but no op.
@@ -118,17 +118,17 @@ void check_enough(int64_t microbatches, const Mesh& mesh) {
 
 }  // namespace
 
-Share share_of(const LowerRequest& request) {
+ProgramShare share_of(const LowerRequest& request) {
   const Mesh& mesh = *request.mesh;
   const int rank = request.rank;
   const Program* given = request.cut ? request.cut : request.logical;
   ProgramPtr from(ProgramPtr(), given);  // without owning it
   if (!request.cut && !mesh.placed.empty())
     from = own(cut_program(*request.logical, mesh, rank).program);
-  if (mesh.pipe_axis.empty()) return {std::move(from), mesh.sharded};
+  if (mesh.schedule.axis.empty()) return {std::move(from), mesh.sharded};
   StageShare stage = request.stage_ranks ? split_stages(*from, mesh, *request.stage_ranks, rank)
                                          : split_stages(*from, mesh, StageRanks(*from, mesh), rank);
-  Share share{own(std::move(stage.program)), mesh.sharded};
+  ProgramShare share{own(std::move(stage.program)), mesh.sharded};
   // States that several stages hold stay whole, because their gradients are added across stages.
   // States that other stages hold are not cut here.
   for (const std::string& name : stage.held_twice) share.sharded.erase(name);
@@ -140,7 +140,9 @@ Share share_of(const LowerRequest& request) {
 // Whether microbatches run in a call each. Where no rank has more than one, a single call does, in
 // which gradients leave as they are made, and none is kept whole. Not under a schedule.
 static bool one_by_one(const Mesh& mesh, int64_t microbatches) {
-  if (!mesh.one_by_one || mesh.make_timetable || !mesh.pipe_axis.empty()) return mesh.one_by_one;
+  const Schedule& schedule = mesh.schedule;
+  if (!schedule.one_by_one || schedule.timetable || !schedule.axis.empty())
+    return schedule.one_by_one;
   const std::vector<int64_t> first = deal_microbatches(microbatches, mesh);
   const auto several = [](int64_t from, int64_t to) { return to - from > 1; };
   return std::adjacent_find(first.begin(), first.end(), several) != first.end();
@@ -148,14 +150,14 @@ static bool one_by_one(const Mesh& mesh, int64_t microbatches) {
 
 std::shared_ptr<const Program> rank_program(const LowerRequest& request, bool idle) {
   const Mesh& mesh = *request.mesh;
-  Share share = share_of(request);
+  ProgramShare share = share_of(request);
   if (!share.sharded.empty() && mesh.gradient_ranks() > 1) {
     Mesh cut = mesh;
-    cut.one_by_one = one_by_one(mesh, request.microbatches);
+    cut.schedule.one_by_one = one_by_one(mesh, request.microbatches);
     cut.sharded = std::move(share.sharded);
     return own(shard(*share.program, cut, request.rank));
   }
-  if (mesh.alone && idle) return own(states_alone(*share.program));
+  if (mesh.alone.on() && idle) return own(states_alone(*share.program));
   return share.program;
 }
 
@@ -183,14 +185,14 @@ RankPlan lower(const LowerRequest& request) {
   int64_t batch = request.logical->batch_size();
   mine.rows = (batch + microbatches - 1) / microbatches;
   mine.one_by_one = one_by_one(*request.mesh, microbatches);
-  if (request.mesh->alone) mine = by_itself(mine);
+  if (request.mesh->alone.on()) mine = by_itself(mine);
 
   RankPlan plan;
   plan.kernel_names = request.kernels;
   ask_device(plan);
   plan.mesh = *request.mesh, plan.rank = request.rank;
-  plan.mesh.one_by_one = mine.one_by_one;
-  if (plan.mesh.alone) plan.mesh.batch_axis.clear(), plan.mesh.shares = {};
+  plan.mesh.schedule.one_by_one = mine.one_by_one;
+  if (plan.mesh.alone.on()) plan.mesh.batch_axis.clear(), plan.mesh.shares = {};
   plan.local = localize(*rank_program(request, mine.idle()), mine, plan.mesh, first, request.rank);
   merge_groups(plan.local.program);
   gather_rows(plan.local, plan.mesh, request.rank);

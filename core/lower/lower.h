@@ -30,11 +30,11 @@ RankPlan lower(const LowerRequest& request);
 
 // The rank's share of the logical program by all axes that do not deal the batch, and which of its
 // parameters' training state is sharded over axes that do.
-struct Share {
+struct ProgramShare {
   std::shared_ptr<const Program> program;  // may be the caller's, which outlives this
   std::map<std::string, Sharded> sharded;  // as Mesh::sharded
 };
-Share share_of(const LowerRequest& request);
+ProgramShare share_of(const LowerRequest& request);
 
 // The rank's program by all axes, before its microbatches are counted: the batch is whole in its
 // types, and its values have their layouts. `idle`: the rank works alone and gets no microbatch.

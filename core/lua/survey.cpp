@@ -29,9 +29,9 @@ void set_cores(lua_State* L, int ranks) {
   set_field(L, "packages", machine.packages), set_field(L, "nodes", machine.nodes);
   set_field(L, "here", machine.here);
   set_field(L, "cores", uint64_t{cores.size()}), set_field(L, "threads", uint64_t{threads});
-  std::vector<Share> shares;
+  std::vector<CpuShare> shares;
   for (int r = 0; r < ranks; ++r) shares.push_back(share_of(cores, r, ranks));
-  push_list(L, shares, [](lua_State* state, const Share& share) {
+  push_list(L, shares, [](lua_State* state, const CpuShare& share) {
     lua_newtable(state);
     set_field(state, "cpus", cpu_list(share.cpus)), set_field(state, "threads", share.threads);
   });

@@ -68,7 +68,7 @@ struct FlatBuffer {
 };
 
 // The part of a state that a program works on, and the memory tier that it wants it in.
-struct Held {
+struct StatePart {
   std::shared_ptr<State> state;
   Part part;
   Tier tier = Tier::device;
@@ -77,7 +77,7 @@ struct Held {
 struct LocalProgram {
   Program program;
   std::vector<Total> totals;             // in the order in which the partials are complete
-  std::vector<Held> parts;               // one for each state that the program names
+  std::vector<StatePart> parts;          // one for each state that the program names
   std::vector<FlatBuffer> flat_buffers;  // disjoint
   Microbatches microbatches;
 };

@@ -109,7 +109,7 @@ std::vector<MeshAxis> axes_of(const Mesh& mesh) {
 }
 
 Mesh mesh_of_periodic(Mesh step) {
-  step.one_by_one = false, step.shares = {};
+  step.schedule.one_by_one = false, step.shares = {};
   for (Placing& placing : step.placed) placing.values.clear();  // these are values of the step
   return step;
 }

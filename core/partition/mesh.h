@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How a step is distributed: the mesh axes that strategies made, how the batch's microbatches are
-// dealt to ranks, and what else strategies ask of the ranks. The strategies' editing calls fill it
-// (edit/edit.h).
+// dealt to ranks and in which order they run, and how values are to lie. The strategies' editing
+// calls fill it (edit/edit.h).
 #pragma once
 
 #include <algorithm>
@@ -15,12 +15,10 @@
 #include <utility>
 #include <vector>
 
+#include "partition/layouts_asked.h"
 #include "partition/timetable.h"
 #include "program/axes.h"
 #include "program/program.h"
-#include "program/train.h"
-
-struct orr_driver;
 
 namespace orrery {
 
@@ -30,97 +28,10 @@ struct Axis {
   std::string strategy;  // who made it
 };
 
-// A gradient is to be summed over this axis.
-struct Reduction {
-  std::string axis;
-  int64_t bucket = 0;  // gradients of one bucket travel together
-  std::string origin;  // the strategy that asks for it
-};
-
-// How a parameter's training state is sharded over the ranks that share the batch
-// (partition/shard/units.h).
-struct Sharded {
-  std::string axis, origin;  // axis: the batch axis, or the inner part of it
-  int unit = 0;              // parameters of equal unit travel together
-  int owner = kNone;         // the coordinate that holds it whole; kNone: every rank has a piece
-  int what = 0;              // ORR_SHARD_STATE, _GRADIENT, _PARAM
-  bool each = false;         // gathered, and its gradients sent, for each microbatch (orr_shard)
-};
-
 // An axis that is also used as the product of two: `inner` varies fastest.
 struct SplitAxis {
   std::string axis, outer, inner;
   int inner_size = 1;
-};
-
-// A strategy asks that a value be cut along `dim`; `by` is its Lua line.
-struct PartsAsked {
-  int dim = 0;
-  std::string by = {};
-};
-
-// What strategies ask of the ranks of one axis that share the work on every sample.
-struct Placing {
-  std::string axis, origin;
-  std::map<std::string, PartsAsked> cuts;  // of parameters, by name
-  std::map<ValueId, PartsAsked> values;    // of batch fields and computed values
-  // The segments (Placement::segments) of a parameter's cut dim, as the step's program has them.
-  // Other programs over the same parameters need them where they do not show them.
-  std::map<std::string, Dims> segments = {};
-  int scatter = kNone;  // activations that are sums may be scattered over this dim
-  // How many chunks a sum over a cut dim is a binary tree of; 0: one chunk for each rank, added in
-  // rank order.
-  int chunks = 0;
-};
-
-// A program over the states of a step that runs after every `every` steps. There may be several
-// variants, `rounds`, that take turns; the hook `write` is called once for each.
-struct Periodic {
-  std::string origin, line;
-  int every = 1;
-  std::function<void(Program&, int round)> write;
-  int n_rounds = 1;
-  std::vector<std::shared_ptr<const Program>> rounds = {};
-};
-
-// A program that one rank runs beside the step, over states of the step and of its own.
-struct Beside {
-  std::string name;
-  int rank = 0;
-  std::shared_ptr<Program> program;
-};
-
-// A strategy's driver: it decides when a rank runs which program (orrery/driver.h).
-struct Driving {
-  std::string origin, line;                  // strategy, its Lua file:line
-  std::shared_ptr<const orr_driver> driver;  // null: the ranks take steps together
-  std::function<void(Program& step, const std::vector<int64_t>& leaf_first)> write;
-  std::map<std::string, ValueId> gradients;  // as the optimizer gets them, by parameter name
-  std::vector<Beside> programs;
-  bool on() const { return driver != nullptr; }
-  std::string remedy() const;  // for errors: what the user can do instead
-};
-
-// Parameters and states that are kept in another memory tier between uses (Value::tier).
-struct Offload {
-  bool used = false;
-  // Of the files of Tier::disk; "": the run's directory, or the system's for temporary files.
-  std::string directory;
-};
-
-// A strategy's hook that is called once the update is written. One that decides whether the whole
-// step counts is called after the others, and `what` names the number that it keeps for all ranks;
-// `last` ones are called when all edits are done.
-struct CompleteHook {
-  enum When : int8_t { step, decides, last };
-  std::string origin, line, what;
-  When when = step;
-  std::function<void(Program&, ValueId loss, ValueId squared_norm)> call;
-};
-
-// What strategies ask of the differentiation.
-struct Asked {
-  ValueId cotangent = kNone;  // the scalar with which backward begins; kNone: 1
 };
 
 // How many microbatches the ranks of an axis that deals the batch get, in proportion to each other;
@@ -131,9 +42,32 @@ struct Shares {
   bool leave_out() const { return std::find(of.begin(), of.end(), 0) != of.end(); }
 };
 
+// The order of a rank's microbatches, and of the chunks of the model among them.
+struct Schedule {
+  bool one_by_one = false;    // microbatches run one after another, not in one call
+  std::string slicer;         // the strategy that asked for it
+  std::string axis;           // the axis that deals the stages of a pipeline, "" if none
+  std::string strategy;       // deals the stages and orders the actions
+  std::vector<int> chunk_at;  // by chunk of the model: the coordinate that holds it
+  // The first call for a number of microbatches asks the strategy, or the script. [main thread]
+  std::function<std::shared_ptr<const Timetable>(int microbatches)> timetable;
+  // For periodic programs: the coordinates that hold each parameter and state of the step.
+  std::map<std::string, std::vector<int>> held_at;
+};
+
+// Each rank runs its microbatches as if there were no other ranks, when a strategy's driver says so
+// (edit/asked.h).
+struct Alone {
+  std::string strategy;  // "": ranks take steps together
+  std::string remedy;    // for errors: what the user can do instead
+  bool on() const { return !strategy.empty(); }
+};
+
 struct Mesh {
   int world = 1;
   std::vector<Axis> axes;  // outermost first: the last one varies fastest with the rank
+  std::vector<SplitAxis> split_axes;
+
   // The product of the axes that deal the batch: "outer*inner"; "" if there is none. Axes whose
   // coordinates train apart come first, so that each of these has consecutive samples.
   std::string batch_axis;
@@ -142,34 +76,22 @@ struct Mesh {
   // (partition/apart.h). "": there are none.
   std::string apart;
   Shares shares;
-  std::map<ValueId, Reduction> reduced;  // gradients that are summed over an axis
-  std::vector<SplitAxis> split_axes;
-  std::vector<GradientHook> exchanges;  // hooks that run in place of gradients' sums
-  std::vector<Periodic> periodic;
-  std::vector<CompleteHook> completing;
-  Driving driving;
-  bool alone = false;  // a rank runs its microbatches as if there were no other ranks
-  // Where `alone`: the rank has these microbatches, [first, second), not those dealt to it.
+  Alone alone;
+  // Where ranks are alone: this one has the microbatches [first, second), not those dealt to it.
   std::optional<std::pair<int64_t, int64_t>> only;
-  std::map<std::string, Sharded> sharded;  // by name of the parameter
   // Sums over the batch need not have the bits of one process (`reduce = "fast"` of compile): all
   // that a rank adds up is one leaf of their tree, however many microbatches it has.
   bool fast_sums = false;
-  bool one_by_one = false;    // microbatches run one after another, not in one call
-  std::string slicer;         // the strategy that asked for `one_by_one`
-  std::string pipe_axis;      // the axis that deals the stages, "" if none
-  std::vector<int> chunk_at;  // by chunk of the model: the coordinate that holds it
-  // For periodic programs: the coordinates that hold each parameter and state of the step.
-  std::map<std::string, std::vector<int>> held_at;
-  std::string scheduler;  // the strategy that deals the stages and orders the actions
-  // The first call for a number of microbatches asks the strategy, or the script. [main thread]
-  std::function<std::shared_ptr<const Timetable>(int microbatches)> make_timetable;
-  std::vector<Placing> placed;  // one for each axis, in the order in which they were asked for
-  Asked asked;
-  Offload offload;
+
+  Schedule schedule;
   // A rank's backend or device has one exchange in progress at a time (lower/channel.h).
   bool one_lane = false;
-  std::vector<std::string> remarks;
+
+  std::map<ValueId, Reduction> reduced;    // gradients that are summed over an axis
+  std::map<std::string, Sharded> sharded;  // by name of the parameter
+  std::vector<Placing> placed;  // one for each axis, in the order in which they were asked for
+  Offload offload;
+
   std::string placed_axis() const;  // the product of the axes of `placed`
   // The axes of `placed` that also deal the batch: a value that is cut over them holds the samples
   // of all their ranks.

@@ -44,7 +44,7 @@ class StageRanks {
   const Value& value(ValueId v) const { return from_.value(v); }
   bool all_scalars(const Op& op) const;
   size_t at(const Op& op) const {
-    return static_cast<size_t>(mesh_.chunk_at[static_cast<size_t>(op.stage)]);
+    return static_cast<size_t>(mesh_.schedule.chunk_at[static_cast<size_t>(op.stage)]);
   }
   Ranks only(size_t rank) const;
   const ValueId* partial_input(const Op& op) const;

@@ -134,7 +134,7 @@ std::string memory_text(const RankPlan& plan) {
 
 std::string states_text(const RankPlan& plan) {
   std::vector<std::string> lines;
-  for (const Held& held : plan.local.parts)
+  for (const StatePart& held : plan.local.parts)
     lines.push_back(fmt::format("{} {}{} dims {} flat {} {} in {}\n", held.state->name,
                                 held.state->type.dtype, held.state->type.dims, held.part.dims,
                                 held.part.begin, held.part.end, tier_name(held.tier)));
@@ -167,7 +167,7 @@ Json hashes(const RankPlan& plan) {
 // Of the programs that a rank runs after every so many steps.
 Json periodic_hashes(const PlanSource& source, const Blueprint& b, int rank) {
   Json all = Json::array();
-  for (const Periodic& one : b.mesh.periodic)
+  for (const Periodic& one : b.asked.periodic)
     for (const auto& round : one.rounds) {
       const Mesh mesh = mesh_of_periodic(b.mesh);
       all.push_back(hashes(lower({round.get(), &mesh, b.microbatches, rank, source.kernels})));

@@ -39,7 +39,8 @@ std::vector<TimePart> time_parts(const PlannedRanks& kind, const Mesh& mesh) {
   for (auto& [tier, seconds] : spent.offload_by) add("offload", tier, seconds);
   double waited = 0;
   for (auto& [axis, seconds] : spent.blocked_by) {
-    add(!mesh.pipe_axis.empty() && axis == mesh.pipe_axis ? "bubble" : "blocked", axis, seconds);
+    add(!mesh.schedule.axis.empty() && axis == mesh.schedule.axis ? "bubble" : "blocked", axis,
+        seconds);
     waited += seconds;
   }
   add("imbalance", "", std::max(spent.idle() - waited, 0.0));

@@ -15,11 +15,11 @@ namespace {
 
 // Whether the pipeline's schedule allows this number of microbatches.
 bool is_legal(int64_t n, const Mesh& mesh) {
-  if (!mesh.make_timetable) return true;
+  if (!mesh.schedule.timetable) return true;
   const std::vector<int64_t> first = deal_microbatches(n, mesh);
   try {
     for (size_t r = 0; r + 1 < first.size(); ++r)
-      mesh.make_timetable(static_cast<int>(first[r + 1] - first[r]));
+      mesh.schedule.timetable(static_cast<int>(first[r + 1] - first[r]));
     return true;
   } catch (const Error& e) {
     return false;
@@ -31,11 +31,11 @@ bool is_legal(int64_t n, const Mesh& mesh) {
 Json counts_json(const Blueprint& b) {
   const int64_t batch = b.program.batch_size(), ranks = b.mesh.workers();
   std::vector<int64_t> counts = {ranks};
-  for (int64_t rows = batch / ranks; b.mesh.one_by_one && rows > 0; --rows)
+  for (int64_t rows = batch / ranks; b.mesh.schedule.one_by_one && rows > 0; --rows)
     if (int64_t n = (batch + rows - 1) / rows; n > counts.back() && is_legal(n, b.mesh))
       counts.push_back(n);
   if (counts.size() > 1 && !is_legal(ranks, b.mesh)) counts.erase(counts.begin());
-  return {{"samples", batch}, {"one_by_one", b.mesh.one_by_one}, {"counts", counts}};
+  return {{"samples", batch}, {"one_by_one", b.mesh.schedule.one_by_one}, {"counts", counts}};
 }
 
 Json peak_json(const Blueprint& b, const std::vector<std::string>& kernels) {

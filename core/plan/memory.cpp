@@ -43,14 +43,14 @@ std::map<std::string, uint64_t> memory_parts(const RankPlan& plan) {
 std::map<std::string, uint64_t> parts_of_rounds(const Blueprint& b, const RankPlan& step,
                                                 const std::vector<std::string>& kernels) {
   std::set<const State*> known;
-  for (const Held& held : step.local.parts) known.insert(held.state.get());
+  for (const StatePart& held : step.local.parts) known.insert(held.state.get());
   std::map<std::string, uint64_t> parts;
   uint64_t arena = step.arena_bytes;
-  for (const Periodic& one : b.mesh.periodic)
+  for (const Periodic& one : b.asked.periodic)
     for (const auto& round : one.rounds) {
       const Mesh mesh = mesh_of_periodic(b.mesh);
       const RankPlan plan = lower({round.get(), &mesh, b.microbatches, step.rank, kernels});
-      for (const Held& held : plan.local.parts)
+      for (const StatePart& held : plan.local.parts)
         if (held.tier == Tier::device && known.insert(held.state.get()).second)
           parts["state"] += held.part.type(held.state->type).bytes();
       parts["buckets"] += plan.comm_bytes;
@@ -71,7 +71,7 @@ uint64_t checkpoint_bytes(const Blueprint& b) {
     }
   };
   add(b.program);
-  for (const Periodic& one : b.mesh.periodic)
+  for (const Periodic& one : b.asked.periodic)
     for (const auto& round : one.rounds) add(*round);
   return bytes;
 }

@@ -55,9 +55,9 @@ RankKinds::RankKinds(const Blueprint& b, Pieces pieces)
   for (const Program& cut : cuts_)
     alike_.push_back(
         known.emplace(join(shapes(cut), ""), static_cast<int>(alike_.size())).first->second);
-  for (size_t r = 0; b.mesh.make_timetable && r + 1 < first_.size();
+  for (size_t r = 0; b.mesh.schedule.timetable && r + 1 < first_.size();
        ++r)  // made here, on the main thread; plans may be made on others
-    b.mesh.make_timetable(static_cast<int>(first_[r + 1] - first_[r]));
+    b.mesh.schedule.timetable(static_cast<int>(first_[r + 1] - first_[r]));
   if (!b.mesh.sharded.empty() && b.mesh.gradient_ranks() > 1) find_shards();
   std::map<Kind, std::vector<int>> by_kind;
   for (int r = 0; r < b.mesh.world; ++r) by_kind[describe(r)].push_back(r);
@@ -71,14 +71,14 @@ RankKinds::RankKinds(const Blueprint& b, Pieces pieces)
 }
 
 const StageRanks* RankKinds::stage_ranks_of(const Program& p) {
-  if (b_.mesh.pipe_axis.empty()) return nullptr;
+  if (b_.mesh.schedule.axis.empty()) return nullptr;
   return &stage_ranks_.try_emplace(&p, p, b_.mesh).first->second;
 }
 
 std::pair<int, int> RankKinds::share_and_stage(int rank) const {
   const std::string placed = b_.mesh.placed_axis();
   return {placed.empty() ? 0 : alike_[static_cast<size_t>(b_.mesh.coordinate(placed, rank))],
-          b_.mesh.coordinate(b_.mesh.pipe_axis, rank)};
+          b_.mesh.coordinate(b_.mesh.schedule.axis, rank)};
 }
 
 void RankKinds::find_shards() {
@@ -86,13 +86,13 @@ void RankKinds::find_shards() {
   for (int r = b_.mesh.world; r-- > 0;) ranks[share_and_stage(r)] = r;
   for (auto& [which, rank] : ranks) {
     const Program* cut = cut_for(rank);
-    Share share = share_of({&b_.program,
-                            &b_.mesh,
-                            b_.microbatches,
-                            rank,
-                            {},
-                            cut,
-                            stage_ranks_of(cut ? *cut : b_.program)});
+    ProgramShare share = share_of({&b_.program,
+                                   &b_.mesh,
+                                   b_.microbatches,
+                                   rank,
+                                   {},
+                                   cut,
+                                   stage_ranks_of(cut ? *cut : b_.program)});
     Mesh mesh = b_.mesh;
     mesh.sharded = std::move(share.sharded);
     const std::vector<ShardShape> shapes = shard_shapes(*share.program, mesh);
@@ -142,7 +142,7 @@ std::string RankKinds::stage_text(size_t kind, const std::vector<std::string>& s
   const Program& p = program_of(kind);
   const StageRanks& stage_ranks = stage_ranks_.at(&p);
   const int first = members_[kind].front();
-  const size_t stage = static_cast<size_t>(b_.mesh.coordinate(b_.mesh.pipe_axis, first));
+  const size_t stage = static_cast<size_t>(b_.mesh.coordinate(b_.mesh.schedule.axis, first));
   std::string text;
   for (size_t i = 0; i < p.ops().size(); ++i) {
     const bool here = stage_ranks.run_at(i).test(stage);

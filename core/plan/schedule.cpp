@@ -18,7 +18,7 @@ Json schedule_json(const Blueprint& b) {
   const std::vector<int64_t> first = deal_microbatches(b.microbatches, b.mesh);
   int64_t most = 0;
   for (size_t r = 0; r + 1 < first.size(); ++r) most = std::max(most, first[r + 1] - first[r]);
-  const auto timetable = b.mesh.make_timetable(static_cast<int>(most));
+  const auto timetable = b.mesh.schedule.timetable(static_cast<int>(most));
   Json stages = Json::array();
   for (const std::vector<Action>& actions : timetable->actions) {
     Json stage = Json::array();

@@ -38,7 +38,7 @@ int64_t tokens(const Program& p) {
 // Periodic programs, which are not part of a step.
 Json periodic_json(const PlanSource& source, const Blueprint& b, const std::vector<int>& ranks) {
   Json all = Json::array();
-  for (const Periodic& one : b.mesh.periodic)
+  for (const Periodic& one : b.asked.periodic)
     for (size_t round = 0; round < one.rounds.size(); ++round) {
       const Mesh mesh = mesh_of_periodic(b.mesh);
       const RankPlan plan =
@@ -150,13 +150,13 @@ Json step_json(const PlanSource& source, const Blueprint& b, const Machine& mach
                {"microbatches", b.microbatches},
                {"machine", machine.name},
                {"checkpoint_bytes", checkpoint_bytes(b)},
-               {"remarks", b.mesh.remarks},
+               {"remarks", b.asked.remarks},
                {"kinds", Json::array()}});
   if (machine.memory_bytes) json["machine_memory_bytes"] = machine.memory_bytes;
   if (!machine.about.empty() || !machine.figures.empty())
     json["machine_says"] = machine_json(machine);
   if (const int64_t n = tokens(b.program)) json["tokens"] = n;
-  if (!b.mesh.pipe_axis.empty()) json["schedule"] = schedule_json(b);
+  if (!b.mesh.schedule.axis.empty()) json["schedule"] = schedule_json(b);
   if (Json order = order_json(source, b, step, figures, machine); !order.is_null())
     json["order"] = std::move(order);
   for (PlannedRanks& kind : step.kinds) json["kinds"].push_back(kind_json(kind, b.mesh));

@@ -87,7 +87,7 @@ Json traffic_json(const RankPlan& plan, const std::vector<int>& ranks,
   }
   json["operations"] = operations;
   if (!times.empty()) json["sends"] = sends_json(plan, times, ranks);
-  if (const Driving& own = plan.mesh.driving; own.on()) json["driven_by"] = own.origin;
+  if (const Alone& own = plan.mesh.alone; own.on()) json["driven_by"] = own.strategy;
   if (plan.bytes_sent()) json["predicted"] = predicted_json(plan, stack, ranks.front());
   return json;
 }

@@ -18,9 +18,9 @@ uint64_t program_digest(const Blueprint& b) {
   uint64_t h = 1469598103934665603ULL;
   std::string text = to_string(b.program) + std::to_string(b.microbatches);
   if (b.mesh.fast_sums) text += "fast sums";
-  for (const Periodic& one : b.mesh.periodic)
+  for (const Periodic& one : b.asked.periodic)
     for (const auto& program : one.rounds) text += std::to_string(one.every) + to_string(*program);
-  for (const Beside& one : b.mesh.driving.programs) text += one.name + to_string(*one.program);
+  for (const Beside& one : b.asked.driving.programs) text += one.name + to_string(*one.program);
   for (char c : text) h = (h ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
   return h;
 }

@@ -94,13 +94,13 @@ void refuse_undrivable(const Blueprint& b, const std::string& line) {
     fail(ORR_INVALID,
          "{}: --verify {}: strategy.{} lets each rank take its own steps, which cannot be taken "
          "twice; leave --verify out",
-         line, runtime_options().verify, b.mesh.driving.origin);
+         line, runtime_options().verify, b.asked.driving.origin);
   for (auto& [name, id] : b.program.outputs())
     if (!b.program.type(id).dims.empty())
       fail(ORR_INVALID,
            "{}: strategy.{} lets each rank take its own steps, whose results are only numbers: {} "
            "is {}; reduce it, or take it from run:eval",
-           line, b.mesh.driving.origin, title_of_result(name), to_string(b.program.type(id)));
+           line, b.asked.driving.origin, title_of_result(name), to_string(b.program.type(id)));
 }
 
 Driven::Driven(const Blueprint& step, std::vector<std::string> scalars, Runtime& runtime,
@@ -109,12 +109,12 @@ Driven::Driven(const Blueprint& step, std::vector<std::string> scalars, Runtime&
       told_as_(std::move(told_as)),
       rank_(runtime.world().rank),
       world_(runtime.world().size),
-      origin_(step.mesh.driving.origin),
-      line_(step.mesh.driving.line),
+      origin_(step.asked.driving.origin),
+      line_(step.asked.driving.line),
       plugin_(kept_text("strategy '" + origin_ + "'")),
       scalars_(std::move(scalars)),
       leaf_first_(deal_microbatches(step.microbatches, step.mesh)),
-      driver_(step.mesh.driving.driver) {
+      driver_(step.asked.driving.driver) {
   for (auto& [name, id] : step.program.outputs()) outputs_.push_back(name);
   for (auto& [state, next] : step.program.updates())
     updated_[step.program.value(state).state->name] = step.program.type(state);
@@ -131,10 +131,10 @@ Driven::Driven(const Blueprint& step, std::vector<std::string> scalars, Runtime&
 // Gives memory to states. Those of the step lie on all ranks; those that only programs of one rank
 // use lie on that rank.
 void Driven::hold_states(const Blueprint& step) {
-  HeldParts lasting, passing;
+  StateParts lasting, passing;
   const auto note = [&](const std::shared_ptr<State>& s, int rank) {
     const bool here = rank == kNone || rank == rank_;
-    HeldParts& all = s->passing ? passing : lasting;
+    StateParts& all = s->passing ? passing : lasting;
     auto known = std::find_if(all.begin(), all.end(), [&](auto& h) { return h.state == s; });
     if (known != all.end() || (s->passing && !here)) {
       if (known != all.end() && here) known->part = {};
@@ -147,14 +147,14 @@ void Driven::hold_states(const Blueprint& step) {
     if (!s->passing) lasting_.push_back(s);
   };
   for (auto& s : states_of(step.program)) note(s, kNone);
-  for (const orrery::Beside& one : step.mesh.driving.programs)
+  for (const orrery::Beside& one : step.asked.driving.programs)
     for (auto& s : states_of(*one.program)) note(s, one.rank);
   hold(lasting, {}, world_);
   hold(passing, {}, 1);
 }
 
 void Driven::compile_beside(const Blueprint& step) {
-  for (const orrery::Beside& one : step.mesh.driving.programs) {
+  for (const orrery::Beside& one : step.asked.driving.programs) {
     if (one.rank != rank_) continue;
     Blueprint b;
     b.program = *one.program, b.mesh.world = world_;

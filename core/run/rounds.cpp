@@ -22,12 +22,12 @@ std::set<const State*> made_one_by(const Program& p) {
 }  // namespace
 
 void Rounds::make(const Blueprint& step, const RunSpec& spec, int rank, RunStates& states) {
-  for (const Periodic& one : step.mesh.periodic) {
+  for (const Periodic& one : step.asked.periodic) {
     InTurns made{one.every, {}, made_one_by(*one.rounds.front())};
     for (const auto& program : one.rounds) {
       std::erase_if(made.made_one,
                     [&, one = made_one_by(*program)](const State* s) { return !one.count(s); });
-      const Blueprint b{*program, mesh_of_periodic(step.mesh), step.microbatches};
+      const Blueprint b{*program, mesh_of_periodic(step.mesh), {}, step.microbatches};
       for (auto& s : states_of(b.program)) states.remember(s);
       auto variant = std::make_unique<Variant>(b, rank, Runtime::get());
       if (b.mesh.world > 1) compare_kernels(variant->plan(), spec.line);

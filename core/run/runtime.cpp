@@ -135,15 +135,15 @@ std::pair<int, int> Runtime::channel(const Mesh& mesh, const Exchange& e) {
 
 // Makes a communicator of each pair of neighbours: its sender is rank 0, its receiver rank 1.
 void Runtime::form_channels(const Mesh& mesh) {
-  const int rank = world().rank, me = mesh.coordinate(mesh.pipe_axis, rank);
-  const auto all = message_channels(mesh.size_of(mesh.pipe_axis));
+  const int rank = world().rank, me = mesh.coordinate(mesh.schedule.axis, rank);
+  const auto all = message_channels(mesh.size_of(mesh.schedule.axis));
   for (size_t i = 0; i < all.size(); ++i) {
     auto [at, fresh] =
-        groups_.try_emplace({mesh.shape_of(mesh.pipe_axis, rank), static_cast<int>(i) + 1}, 0);
+        groups_.try_emplace({mesh.shape_of(mesh.schedule.axis, rank), static_cast<int>(i) + 1}, 0);
     if (!fresh) continue;
     const int sender = all[i].sender(me);
     const auto member = [&](int coordinate) {
-      return sender == kNone ? -1 : mesh.peer(mesh.pipe_axis, coordinate, rank);
+      return sender == kNone ? -1 : mesh.peer(mesh.schedule.axis, coordinate, rank);
     };
     at->second = comm().split(
         member(sender), me == sender ? 0 : 1, true,

@@ -174,7 +174,7 @@ bool must_move(const State& s, const Part& wanted, Tier tier, int world) {
 
 // Notes in every varying state which coordinate's value each rank of the mesh has. Returns those
 // that a checkpoint gave one value of several coordinates' before.
-States set_coordinates(const HeldParts& parts, const Mesh& mesh) {
+States set_coordinates(const StateParts& parts, const Mesh& mesh) {
   States loaded;
   for (auto& [s, part, tier] : parts) {
     if (mesh.size_of(s->varying) == 1) continue;  // another program's mesh has the coordinates
@@ -231,7 +231,7 @@ void materialize(const std::vector<std::shared_ptr<State>>& states) {
   for (auto& s : settle(states, {}, {}, "")) set_initial(s);
 }
 
-void hold(const HeldParts& parts, const std::vector<FlatBuffer>& flat_buffers, int world,
+void hold(const StateParts& parts, const std::vector<FlatBuffer>& flat_buffers, int world,
           const RowMemory& allocate, const std::string& directory, const Mesh* mesh) {
   States states, fresh, joining;
   for (const FlatBuffer& row : flat_buffers)

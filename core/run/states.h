@@ -13,10 +13,10 @@
 
 namespace orrery {
 
-struct Held;
+struct StatePart;
 struct Mesh;
 struct FlatBuffer;
-using HeldParts = std::vector<Held>;
+using StateParts = std::vector<StatePart>;
 
 // Allocates zeroed memory for a new flat buffer.
 using RowMemory = std::function<std::shared_ptr<const orr_memory>(const FlatBuffer&)>;
@@ -27,7 +27,7 @@ using RowMemory = std::function<std::shared_ptr<const orr_memory>(const FlatBuff
 // that the whole can be read. States of Tier::disk lie in a file in `directory`; "": the run's
 // directory, or the system's for temporary files. Varying states are told which coordinate of
 // `mesh` each rank is.
-void hold(const HeldParts& parts, const std::vector<FlatBuffer>& flat_buffers, int world,
+void hold(const StateParts& parts, const std::vector<FlatBuffer>& flat_buffers, int world,
           const RowMemory& allocate = {}, const std::string& directory = "",
           const Mesh* mesh = nullptr);
 

@@ -24,9 +24,9 @@ void allow_fast_products(Program& p) {
     if (op.kind == "matmul") op.attrs.set("numerics", std::string("fast"));
 }
 
-void allow_fast_sums(Mesh& mesh) {
-  mesh.fast_sums = true;
-  mesh.remarks.push_back(
+void allow_fast_sums(Blueprint& b) {
+  b.mesh.fast_sums = true;
+  b.asked.remarks.push_back(
       "reduce  fast: a rank adds up its microbatches in place, sums of 16 bits in f32, ranks as "
       "the backend does; the bits depend on how many ranks there are");
 }
@@ -54,7 +54,7 @@ std::string unread_text(const std::vector<std::string>& names) {
 // and makes the bits depend on it; "": they do not, or the strategies let them differ anyway.
 std::string microbatches_text(const Mesh& mesh, const std::vector<StrategyUse>& stack) {
   const int n = mesh.workers();
-  if (n < 2 || mesh.fast_sums || mesh.apart != "" || mesh.driving.on()) return "";
+  if (n < 2 || mesh.fast_sums || mesh.apart != "" || mesh.alone.on()) return "";
   for (const StrategyUse& use : stack)
     if (described(use).numeric_class != ORR_CLASS_EXACT) return "";
   const std::vector<int>& shares = mesh.shares.of;
@@ -121,12 +121,12 @@ bool is_made_of_sum(const Program& p, ValueId v) {
 // Throws Error for auxiliary outputs that a pipeline cannot give: a stage has only the tensors that
 // it computes, and receives values of samples only.
 void StepBuilder::check_outputs(const Blueprint& b) const {
-  if (b.mesh.pipe_axis.empty()) return;
+  if (b.mesh.schedule.axis.empty()) return;
   for (const std::string& name : unbatched_)
     fail(ORR_INVALID,
          "{}: {} does not depend on the batch, and the stages of strategy.{} have only their own "
          "of it: compute it with orrery.func",
-         spec_.line, title_of_result(name), b.mesh.scheduler);
+         spec_.line, title_of_result(name), b.mesh.schedule.strategy);
 }
 
 Blueprint StepBuilder::build(const BatchFields& batch, bool training, int world,
@@ -171,9 +171,10 @@ Blueprint StepBuilder::build(const BatchFields& batch, bool training, int world,
     p.set_site({"", spec_.line});
     std::vector<int32_t> dtypes;  // results keep them, whatever a strategy computes in
     for (auto& [name, traced] : extra) dtypes.push_back(p.type(traced).dtype);
-    const Asked asked = apply_forward(p, stack, states_, training);
+    apply_forward(p, stack, states_, b.asked, training);
     const size_t first = p.outputs().size();
-    const std::optional<Training> training_step = begin_training(p, p.now(loss), training, asked);
+    const std::optional<Training> training_step =
+        begin_training(p, p.now(loss), training, b.asked.cotangent);
     for (size_t i = 0; i < extra.size(); ++i)
       p.output(extra[i].first, p.cast(p.now(extra[i].second), dtypes[i]));
     if (over)
@@ -181,35 +182,35 @@ Blueprint StepBuilder::build(const BatchFields& batch, bool training, int world,
     complete_outputs(p, training_step);
     if (training_step) give_gradients(p, *training_step);
     if (spec_.fast) allow_fast_products(p);
-    if (spec_.fast_sums) allow_fast_sums(b.mesh);
+    if (spec_.fast_sums) allow_fast_sums(b);
     if (training_step && !stack.empty()) declare_states(p, *training_step);
-    apply_strategies(p, stack, world, states_, b.mesh, training);
+    apply_strategies(p, stack, world, states_, b.mesh, b.asked, training);
     if (training_step) check_loss(training_step->needs_sums(), b.mesh);
     Measured measured;
     if (training_step) {
       p.set_site({"", spec_.line});
-      measured = training_step->update(p, b.mesh.gradient_axis(), b.mesh.exchanges,
-                                       decides_over_step(b.mesh));
+      measured = training_step->update(p, b.mesh.gradient_axis(), b.asked.exchanges,
+                                       decides_over_step(b.asked));
       const std::string unread =
           spec_.update ? unread_text(left_alone(spec_.params, measured)) : "";
-      if (!unread.empty()) b.mesh.remarks.push_back("params  " + unread);
+      if (!unread.empty()) b.asked.remarks.push_back("params  " + unread);
       remarks_ = {unread, microbatches || spec_.local ? "" : microbatches_text(b.mesh, stack)};
     }
     expect_probed(p, spec_.line);
     b.microbatches = microbatches ? microbatches : b.mesh.workers();
-    complete_step(p, b.mesh, b.microbatches, training, measured);
+    complete_step(p, b.mesh, b.asked, b.microbatches, training, measured);
   }
   check_outputs(b);
-  if (!probed().empty() && b.mesh.driving.on())
+  if (!probed().empty() && b.asked.driving.on())
     fail(ORR_INVALID,
          "{}: probe: with strategy.{} each rank takes steps of its own, whose values are not "
          "gathered: take them from a run without it",
-         spec_.line, b.mesh.driving.origin);
-  if (spec_.fast_sums && b.mesh.driving.on())
+         spec_.line, b.asked.driving.origin);
+  if (spec_.fast_sums && b.asked.driving.on())
     fail(ORR_INVALID,
          "{}: reduce is \"fast\", but with strategy.{} each rank takes steps of its own: leave "
          "reduce out",
-         spec_.line, b.mesh.driving.origin);
+         spec_.line, b.asked.driving.origin);
   return b;
 }
 
@@ -262,7 +263,7 @@ void StepBuilder::declare_states(Program& p, const Training& training) {
 }
 
 std::optional<Training> StepBuilder::begin_training(Program& p, ValueId loss, bool training,
-                                                    const Asked& asked) {
+                                                    ValueId cotangent) {
   for (auto& s : spec_.params) p.state_value(s);  // every program shards the same parameters
   if (!training) {
     p.mutable_updates().clear();  // an evaluation changes no state, such as running means
@@ -270,7 +271,7 @@ std::optional<Training> StepBuilder::begin_training(Program& p, ValueId loss, bo
     return std::nullopt;
   }
   std::vector<std::shared_ptr<State>> trained;
-  TrainParts parts{nullptr, {}, spec_.clips, spec_.grad_norm, asked.cotangent};
+  TrainParts parts{nullptr, {}, spec_.clips, spec_.grad_norm, cotangent};
   parts.update = spec_.update;
   for (size_t i = 0; i < spec_.params.size(); ++i) {
     if (spec_.update && spec_.params[i]->frozen) continue;

@@ -39,7 +39,7 @@ class StepBuilder {
                   const std::vector<StrategyUse>& stack, int64_t microbatches, OverBatches* over);
   std::shared_ptr<State> sum_of(size_t i, const Type& type);
   std::optional<Training> begin_training(Program& p, ValueId loss, bool training,
-                                         const Asked& asked);
+                                         ValueId cotangent);
   void complete_outputs(Program& p, const std::optional<Training>& training);
   void give_gradients(Program& p, const Training& training) const;
   void declare_states(Program& p, const Training& training);

@@ -410,7 +410,7 @@ class TrainRun : public Run {
     if (ranks() > 1) compare_across_ranks(b, batch, spec_.line);
     states_->remember_of_script();
     for (auto& s : states_of(b.program)) states_->remember(s);
-    if (training && b.mesh.driving.on()) {
+    if (training && b.asked.driving.on()) {
       make_driven(b, key);
       return nullptr;
     }
@@ -420,8 +420,8 @@ class TrainRun : public Run {
     if (!spec_.local) predicted_[&made] = predicted_bytes(made.plan(), spec_.strategies, rank());
     if (training && rounds_.empty()) {
       apart_ = b.mesh.size_of(b.mesh.apart) > 1;
-      if (!b.mesh.periodic.empty())
-        frozen_then_ = frozen(), between_ = b.mesh.periodic.back().origin;
+      if (!b.asked.periodic.empty())
+        frozen_then_ = frozen(), between_ = b.asked.periodic.back().origin;
       rounds_.make(b, spec_, rank(), *states_);
     }
     if (ranks() > 1 && training) {
@@ -442,10 +442,10 @@ class TrainRun : public Run {
     refuse_undrivable(b, spec_.line);
     std::vector<std::string> scalars;
     for (auto& [name, value] : spec_.scalars(steps_ + 1)) scalars.push_back(name);
-    for (const Beside& one : b.mesh.driving.programs)
+    for (const Beside& one : b.asked.driving.programs)
       for (auto& s : states_of(*one.program)) states_->remember(s);
     driven_ = std::make_shared<Driven>(b, std::move(scalars), runtime_, spec_.told_as);
-    frozen_then_ = frozen(), between_ = b.mesh.driving.origin;
+    frozen_then_ = frozen(), between_ = b.asked.driving.origin;
     driven_->add(key, b);
     states_->forget_loaded();
   }

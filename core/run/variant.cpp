@@ -56,7 +56,7 @@ Variant::Variant(const Blueprint& blueprint, int rank, Runtime& runtime, SharedA
     : executor_(lowered(blueprint, rank, runtime, arena), runtime, arena) {
   for (auto& [state, next] : blueprint.program.updates())
     updated_.push_back(blueprint.program.value(state).state);
-  for (const Held& held : plan().local.parts)
+  for (const StatePart& held : plan().local.parts)
     if (held.state->copy_of) copies_.push_back(held.state);
   std::sort(copies_.begin(), copies_.end(),  // in the same order on all ranks
             [](auto& a, auto& b) { return a->name < b->name; });
@@ -75,7 +75,7 @@ void Variant::run(Spans* spans) {
 // The states of which this rank has a part.
 std::vector<std::shared_ptr<State>> Variant::held() const {
   std::vector<std::shared_ptr<State>> found;
-  for (const Held& one : plan().local.parts)
+  for (const StatePart& one : plan().local.parts)
     if (one.state->lies_somewhere()) found.push_back(one.state);
   return found;
 }

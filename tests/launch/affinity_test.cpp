@@ -34,7 +34,7 @@ TEST(Share, WholeCoresOfOneNodeTogether) {
   EXPECT_EQ(t.packages, 2);
   EXPECT_EQ(t.nodes, 2);
   ASSERT_EQ(t.cores.size(), 8u);
-  const Share first = share_of(t.cores, 0, 2), second = share_of(t.cores, 1, 2);
+  const CpuShare first = share_of(t.cores, 0, 2), second = share_of(t.cores, 1, 2);
   EXPECT_EQ(first.threads, 4);
   EXPECT_EQ(first.cpus, (std::vector<int>{0, 2, 4, 6, 8, 10, 12, 14}));
   EXPECT_EQ(second.cpus, (std::vector<int>{1, 3, 5, 7, 9, 11, 13, 15}));
@@ -46,7 +46,7 @@ TEST(Share, PartsCoverTheCoresOnce) {
     std::vector<int> seen;
     int threads = 0;
     for (int r = 0; r < ranks; ++r) {
-      const Share share = share_of(t.cores, r, ranks);
+      const CpuShare share = share_of(t.cores, r, ranks);
       EXPECT_GE(share.threads, std::max(1, 8 / ranks)) << r << " of " << ranks;
       EXPECT_TRUE(std::is_sorted(share.cpus.begin(), share.cpus.end()) || ranks > 8);
       seen.insert(seen.end(), share.cpus.begin(), share.cpus.end());
@@ -65,7 +65,7 @@ TEST(Share, ACrowdIsDealtEvenlyOrNotAtAll) {
   EXPECT_EQ(share_of(t.cores, 3, 17).threads, 1);
   std::vector<int> ranks_on(16, 0), order;
   for (int r = 0; r < 48; ++r) {
-    const Share share = share_of(t.cores, r, 48);
+    const CpuShare share = share_of(t.cores, r, 48);
     ASSERT_EQ(share.cpus.size(), 1u);
     EXPECT_EQ(share.threads, 1);
     ++ranks_on.at(static_cast<size_t>(share.cpus[0]));
@@ -120,7 +120,7 @@ TEST(Share, RanksOfAnotherLauncherTakeTheirs) {
   const int have = static_cast<int>(allowed_cpus().size());
   if (have < 2 || have > 15) GTEST_SKIP() << "needs 2 to 15 CPUs";
   const std::vector<Core> cores = Topology::load().allowed(allowed_cpus());
-  const Share second = share_of(cores, 1, 2);
+  const CpuShare second = share_of(cores, 1, 2);
   const Taken half = take(2, "Open MPI", false), crowd = take(have + 1, "Open MPI", false);
   EXPECT_EQ(half.threads, second.threads);
   EXPECT_EQ(half.cpus, static_cast<int>(second.cpus.size()));

@@ -34,7 +34,7 @@ class GivenOp : public testing::Test {
 
   Program p;
   ValueId x = p.input("x", {ORR_F32, {2}});
-  orr_program handle{&p, nullptr, "mine", nullptr};
+  orr_program handle{&p, nullptr, nullptr, "mine", nullptr};
   // x * 2
   std::vector<orr_instr> instrs = {orr::instr(ORR_FN_INPUT, ORR_F32, 0),
                                    orr::instr(ORR_FN_CONST, ORR_F32),

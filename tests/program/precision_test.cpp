@@ -55,7 +55,8 @@ Model make(int32_t low = 0) {
 
 void compute_short(Program& p, const std::map<std::string, Attr>& options) {
   StrategyStates states;
-  apply_forward(p, {{"precision", options, "model.lua:1"}}, states, true);
+  Asked asked;
+  apply_forward(p, {{"precision", options, "model.lua:1"}}, states, asked, true);
 }
 
 Named trained(Model& m) {

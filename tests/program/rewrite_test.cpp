@@ -48,7 +48,8 @@ StrategyUse own() {
 void apply(Program& p, std::function<void(const orr::Program&)> edit) {
   edit_forward = std::move(edit);
   StrategyStates states;
-  apply_forward(p, {own()}, states, true);
+  Asked asked;
+  apply_forward(p, {own()}, states, asked, true);
 }
 
 std::string refusal(Program& p, std::function<void(const orr::Program&)> edit) {
@@ -274,11 +275,12 @@ TEST(OrrProgram, WritesHooks) {
   };
   StrategyStates states;
   Mesh mesh;
-  apply_strategies(m.p, {own()}, 2, states, mesh);
-  ASSERT_TRUE(decides_over_step(mesh));
+  Asked asked;
+  apply_strategies(m.p, {own()}, 2, states, mesh, asked);
+  ASSERT_TRUE(decides_over_step(asked));
   const Measured measured =
-      step.update(m.p, mesh.gradient_axis(), mesh.exchanges, decides_over_step(mesh));
-  complete_step(m.p, mesh, 1, true, measured);
+      step.update(m.p, mesh.gradient_axis(), asked.exchanges, decides_over_step(asked));
+  complete_step(m.p, mesh, asked, 1, true, measured);
   EXPECT_EQ(decided, 1);
   ASSERT_EQ(states.by_name.count("own.w.kept"), 1u);
   EXPECT_EQ(states.by_name.at("own.w.kept")->varying, "line");
@@ -286,9 +288,9 @@ TEST(OrrProgram, WritesHooks) {
   EXPECT_EQ(std::count_if(m.p.ops().begin(), m.p.ops().end(),
                           [](const Op& op) { return op.kind == "all_reduce"; }),
             1);
-  ASSERT_EQ(mesh.periodic.size(), 1u);
-  EXPECT_EQ(mesh.periodic[0].every, 3);
-  EXPECT_EQ(mesh.periodic[0].rounds.at(0)->updates().size(), 1u);
+  ASSERT_EQ(asked.periodic.size(), 1u);
+  EXPECT_EQ(asked.periodic[0].every, 3);
+  EXPECT_EQ(asked.periodic[0].rounds.at(0)->updates().size(), 1u);
   EXPECT_EQ(m.p.outputs().back().first, "weighted");
 }
 

@@ -109,7 +109,7 @@ void SideBySide::hold_states(Rank& rank) {
     for (size_t i = 0; i < row.states.size(); ++i)
       rank.states[row.states[i].get()] = {memory, row.offsets[i], 0};
   }
-  for (const Held& held : rank.plan.local.parts) {
+  for (const StatePart& held : rank.plan.local.parts) {
     const State& s = *held.state;
     auto [at, fresh] = rank.states.try_emplace(&s);
     const uint64_t bytes = held.part.type(s.type).bytes();
@@ -349,7 +349,7 @@ Bytes SideBySide::state(const std::string& name) const {
   HostTensor whole;
   std::vector<char> known;
   for (const Rank& rank : ranks_)
-    for (const Held& held : rank.plan.local.parts) {
+    for (const StatePart& held : rank.plan.local.parts) {
       if (held.state->name != name) continue;
       const Type& type = held.state->type;
       const size_t width = static_cast<size_t>(orr_dtype_bytes(type.dtype));

@@ -83,7 +83,7 @@ Outcome spread_over(const RandomTraining& t, const Way& way, int ranks, int64_t 
                     const Kernels& kernels, Tally& tally) {
   Program p = t.program();
   Mesh mesh = applied(p, way.stack, ranks);
-  mesh.one_by_one = mesh.one_by_one || way.one_by_one;
+  mesh.schedule.one_by_one = mesh.schedule.one_by_one || way.one_by_one;
   if (kernels.back() == "groups")
     for (const Launch& launch : lower({&p, &mesh, microbatches, 0, kernels}).launches)
       tally.groups += launch.op.group != nullptr;

@@ -14,8 +14,9 @@ inline orrery::Mesh applied(orrery::Program& p, const std::vector<orrery::Strate
                             int world) {
   orrery::StrategyStates states;
   orrery::Mesh mesh;
-  orrery::apply_strategies(p, stack, world, states, mesh);
-  orrery::complete_step(p, mesh, 1, true);
+  orrery::Asked asked;
+  orrery::apply_strategies(p, stack, world, states, mesh, asked);
+  orrery::complete_step(p, mesh, asked, 1, true);
   return mesh;
 }
 

@@ -8,6 +8,7 @@
 #include "partition/localize.h"
 #include "program/axes.h"
 #include "program/build.h"
+#include "program/state.h"
 
 namespace orrery {
 

@@ -7,8 +7,8 @@ namespace orrery {
 
 // Why ranks take steps on batches of their own, and what the user can do; "" if they do not.
 static std::string own_batches(const Mesh& mesh) {
-  if (const Driving& d = mesh.driving; d.on())
-    return fmt::format("strategy.{} has no common step: {}, or ", d.origin, d.remedy());
+  if (const Alone& own = mesh.alone; own.on())
+    return fmt::format("strategy.{} has no common step: {}, or ", own.strategy, own.remedy);
   for (const Axis& axis : mesh.axes)
     if (has_axis(mesh.apart, axis.name))
       return fmt::format("strategy.{} has the ranks of axis '{}' train apart: leave it out, or ",
@@ -18,10 +18,10 @@ static std::string own_batches(const Mesh& mesh) {
 
 // Why the whole batch cannot be complete within one call, and what the user can do; "" if it can.
 static std::string batch_in_parts(const Mesh& mesh) {
-  if (mesh.one_by_one)
+  if (mesh.schedule.one_by_one)
     return fmt::format("strategy.{} runs microbatches one after another: leave it out, or ",
-                       mesh.slicer);
-  if (mesh.shares.leave_out() && !mesh.driving.on())
+                       mesh.schedule.slicer);
+  if (mesh.shares.leave_out() && !mesh.alone.on())
     return fmt::format("strategy.{} leaves ranks without samples: leave it out, or ",
                        mesh.shares.origin);
   return own_batches(mesh);

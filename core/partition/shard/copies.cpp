@@ -90,7 +90,8 @@ class Reader {
   }
 
   void read(const Op& op, ValueId param, Reads& reads) const {
-    if (!mesh_.pipe_axis.empty()) reads.coordinates.insert(mesh_.chunk_at[at(op.stage)]);
+    if (!mesh_.schedule.axis.empty())
+      reads.coordinates.insert(mesh_.schedule.chunk_at[at(op.stage)]);
     if (is_cast(op) && fits(*p_.value(param).state, reads, p_.type(op.out[0]).dtype))
       reads.casts.push_back(op.out[0]);
     else

@@ -31,7 +31,7 @@ std::vector<bool> needed_once(const Program& p) {
 std::vector<Scatter> find_scatters(const Program& p, const Mesh& mesh,
                                    const std::vector<Unit>& units, const Chains& chains) {
   std::vector<Scatter> found;
-  if (!mesh.fast_sums || !mesh.one_by_one) return found;
+  if (!mesh.fast_sums || !mesh.schedule.one_by_one) return found;
   // By unit, dtype and pipeline stage of the sums, and how many the member has had before.
   std::map<std::tuple<size_t, int32_t, int32_t, int>, size_t> places;
   std::map<std::pair<size_t, size_t>, int> before;  // by unit and member

@@ -71,7 +71,7 @@ class Emitter {
  private:
   Use use_of(OpId op, size_t unit) const {
     const Op& reader = from_.ops()[at(op)];
-    const bool each = mesh_.one_by_one && units_[unit].how.each && !once_[at(op)];
+    const bool each = mesh_.schedule.one_by_one && units_[unit].how.each && !once_[at(op)];
     return {reader.phase, each, each ? reader.stage : 0, unit};
   }
 

@@ -50,7 +50,7 @@ void Unshard::find_groups() {
 
 // Whether the op gathers for each microbatch.
 bool Unshard::is_each(const Op& unshard) const {
-  return gathers(unshard) && mesh_.one_by_one && attr_int(unshard.attrs, "each", 0) != 0;
+  return gathers(unshard) && mesh_.schedule.one_by_one && attr_int(unshard.attrs, "each", 0) != 0;
 }
 
 ValueId Unshard::read_by(OpId op, ValueId v) const {

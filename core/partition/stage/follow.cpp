@@ -15,7 +15,7 @@ int32_t chunk_for(const Program& p, const Mesh& mesh, const Op& op, const State&
     if (const OpId maker = p.value(v).producer; maker != kNone)
       first = std::max(first, p.ops()[static_cast<size_t>(maker)].stage);
   for (int32_t c = op.stage; c >= first; --c)
-    if (holders.test(static_cast<size_t>(mesh.chunk_at[static_cast<size_t>(c)]))) return c;
+    if (holders.test(static_cast<size_t>(mesh.schedule.chunk_at[static_cast<size_t>(c)]))) return c;
   return op.stage;
 }
 

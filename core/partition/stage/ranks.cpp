@@ -9,17 +9,17 @@
 namespace orrery {
 
 Ranks holders_before(const State& s, const Mesh& mesh) {
-  Ranks found(static_cast<size_t>(mesh.size_of(mesh.pipe_axis)));
+  Ranks found(static_cast<size_t>(mesh.size_of(mesh.schedule.axis)));
   for (int rank = 0; s.bound && rank < mesh.world; ++rank)
     if (s.parts.empty() || s.parts[static_cast<size_t>(rank)].type(s.type).elements() > 0)
-      found.set(static_cast<size_t>(mesh.coordinate(mesh.pipe_axis, rank)));
+      found.set(static_cast<size_t>(mesh.coordinate(mesh.schedule.axis, rank)));
   return found;
 }
 
 StageRanks::StageRanks(const Program& p, const Mesh& mesh)
     : from_(p),
       mesh_(mesh),
-      everyone_(static_cast<size_t>(mesh.size_of(mesh.pipe_axis))),
+      everyone_(static_cast<size_t>(mesh.size_of(mesh.schedule.axis))),
       nobody_(everyone_),
       // Of a step all ops count, also those whose results nothing reads: an evaluation may read the
       // states that they read, which need a place.
@@ -92,7 +92,8 @@ void StageRanks::find_held() {
     const State& s = *value(v).state;
     if (auto copy = copies.find(&s); copy != copies.end()) ranks |= copy->second;
     for (const std::string& name : {value(v).name, s.beside})
-      if (auto at = mesh_.held_at.find(name); at != mesh_.held_at.end() && ranks.none())
+      if (auto at = mesh_.schedule.held_at.find(name);
+          at != mesh_.schedule.held_at.end() && ranks.none())
         for (int rank : at->second) ranks.set(static_cast<size_t>(rank));
     // The update of a trained number runs on every stage. A frozen one may be trained later, and so
     // every stage has it from the start.

@@ -18,7 +18,7 @@ class Splitter {
   Splitter(const Program& p, const Mesh& mesh, const StageRanks& stage_ranks, int me)
       : from_(p),
         mesh_(mesh),
-        axis_(mesh.pipe_axis),
+        axis_(mesh.schedule.axis),
         stage_ranks_(stage_ranks),
         me_(static_cast<size_t>(me)),
         to_(p.without_ops([this](ValueId v) { return concerns(v); })) {
@@ -117,7 +117,7 @@ class Splitter {
     Op m;
     m.kind = kind, m.phase = stage_ranks_.is_late(i) ? Phase::update : op.phase, m.site = op.site;
     m.stage = stage_ranks_.is_late(i) ? 0 : op.stage;
-    m.attrs = {{"axis", mesh_.pipe_axis}, {"origin", mesh_.scheduler}};
+    m.attrs = {{"axis", mesh_.schedule.axis}, {"origin", mesh_.schedule.strategy}};
     m.set_exchange({.peer = peer, .tag = v, .chunk = op.stage, .made_in = m.phase});
     return m;
   }
@@ -235,7 +235,7 @@ class Splitter {
 
 StageShare split_stages(const Program& p, const Mesh& mesh, const StageRanks& stage_ranks,
                         int rank) {
-  return Splitter(p, mesh, stage_ranks, mesh.coordinate(mesh.pipe_axis, rank)).run();
+  return Splitter(p, mesh, stage_ranks, mesh.coordinate(mesh.schedule.axis, rank)).run();
 }
 
 }  // namespace orrery

@@ -99,14 +99,16 @@ std::optional<std::string> kept_on_disk(const std::string& key) {
   return std::nullopt;
 }
 
-void keep_on_disk(const std::string& key, const std::string& value) {
+bool keep_on_disk(const std::string& key, const std::string& value) {
   static std::atomic<bool> told = false;
   const fs::path path = folder();
-  if (path.empty() || replace(path / hash_of(key), whole(key, value)) || told.exchange(true))
-    return;
+  if (path.empty()) return false;
+  if (replace(path / hash_of(key), whole(key, value))) return true;
+  if (told.exchange(true)) return false;
   warn(path.string() + ": " + std::strerror(errno) +
        "; the next run compiles and measures again: "
        "name a folder that can be written with XDG_CACHE_HOME");
+  return false;
 }
 
 }  // namespace orr_cuda

@@ -27,7 +27,8 @@ class DiskLock {
 // The value that was kept; empty if there is none. A damaged file counts as none, and is logged.
 std::optional<std::string> kept_on_disk(const std::string& key);
 
-// Keeps a value. If it cannot be written, that is logged once, and the next run does without.
-void keep_on_disk(const std::string& key, const std::string& value);
+// Keeps a value, and returns whether it could. If not, that is logged once, and the next run does
+// without.
+bool keep_on_disk(const std::string& key, const std::string& value);
 
 }  // namespace orr_cuda

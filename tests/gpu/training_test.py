@@ -302,6 +302,30 @@ class Convolutions(unittest.TestCase):
         self.assertEqual([op["in"][0]["dims"] for op in copies], [[8, 32, 32, 3, 9]])  # of the images, which are f32
 
 
+HELD_BY_ALL = """
+local orrery = require "orrery"
+local nn, optim, strategy = orrery.nn, orrery.optim, orrery.strategy
+orrery.seed(3)
+local Net = nn.module("Net", function(m)
+  m.up, m.down = nn.linear(8, 8, { bias = false }), nn.linear(8, 8, { bias = false })
+  m.norm, m.out = nn.rmsnorm(8), nn.linear(8, 5)
+  return function(batch) return (m.out(m.norm(m.down(m.up(batch.x):silu()))):tanh() ^ 2):mean() end
+end)
+local model = Net()
+local run = orrery.compile(model, { params = model, microbatches = 1, strategy = { strategy.tensor {} },
+  numerics = "fast", optimizer = optim.adam { lr = 0.01 } })
+local rows = {}
+for i = 1, 24 do
+  rows[i] = {}
+  for j = 1, 8 do rows[i][j] = math.sin(i * 3.1 + j * 1.7) end
+end
+for _ = 1, 2 do
+  orrery.log("loss %.7f", run:step({ x = orrery.tensor(rows) }):mean())
+  rows[24] = nil
+end
+"""
+
+
 class Races(unittest.TestCase):
     """The algorithm of a product is the fastest of those that are allowed, and is kept on disk for the next run."""
 
@@ -347,6 +371,17 @@ class Races(unittest.TestCase):
         first = self.run_mlp("exact", "cache")
         self.assertEqual(lines(self.run_mlp("exact", "cache", FAKE_NVRTC_REFUSES=1)), lines(first))
         self.assertIn("NVRTC refused", self.run_mlp("exact", "empty", FAKE_NVRTC_REFUSES=1).stderr)
+
+    def test_tensor_ranks_compute_alike_what_all_of_them_hold(self):
+        """The norm and the last layer, whose product is each rank's own: all take what one has measured, or what is first.
+        Batches of another size let ranks compare what they hold."""
+        script = self.folder / "tensor.lua"
+        script.write_text(HELD_BY_ALL)
+        (self.folder / "file").write_text("no folder")
+        for cache in ("cache", "file"):
+            done = orrery("run", "-n", 4, "--threads", 1, "--kernels", "cuda", script, XDG_CACHE_HOME=self.folder / cache)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("loss", done.stdout)
 
     def test_a_folder_that_cannot_be_written_is_named(self):
         (self.folder / "cache").write_text("no folder")

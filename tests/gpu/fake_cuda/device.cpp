@@ -43,8 +43,8 @@ CUresult cuDriverGetVersion(int* version) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuDeviceGetName(char* name, int bytes, CUdevice device) {
-  snprintf(name, static_cast<size_t>(bytes), "fake GPU %d", device);
+CUresult cuDeviceGetName(char* name, int bytes, CUdevice) {
+  snprintf(name, static_cast<size_t>(bytes), "fake GPU");  // those of a host are alike
   return CUDA_SUCCESS;
 }
 

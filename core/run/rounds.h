@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The periodic programs of a run (partition/mesh.h): each runs after every so many steps, and its
+// The periodic programs of a run (edit/asked.h): each runs after every so many steps, and its
 // rounds take turns. [main thread]
 #pragma once
 

@@ -14,7 +14,6 @@
 #include "run/agree.h"
 #include "run/compare_kernels.h"
 #include "run/driven.h"
-#include "run/finite.h"
 #include "run/pass.h"
 #include "run/probe.h"
 #include "run/recent.h"
@@ -23,16 +22,14 @@
 #include "run/run_states.h"
 #include "run/step_builder.h"
 #include "run/step_result.h"
+#include "run/step_runner.h"
 #include "run/telling.h"
 #include "run/variant.h"
-#include "run/watched.h"
 
 namespace orrery {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-enum class Purpose { training, evaluation, pass };
 
 class TrainRun : public Run {
  public:
@@ -41,6 +38,7 @@ class TrainRun : public Run {
     sort_parameters(spec_);
     for (auto& s : spec_.params) s->trained = true;
     states_.emplace(spec_, ranks());
+    runner_.emplace(spec_, *states_, rank(), ranks(), telling_, runtime_);
   }
   ~TrainRun() override { runtime_.observers().end(spec_.told_as); }
 
@@ -65,7 +63,7 @@ class TrainRun : public Run {
     Variant& variant = *variant_for(batch, Purpose::evaluation);
     const auto scalars = scalars_of(steps_, batch);
     variant.make_copies();
-    return run_variant(variant, batch, scalars, steps_, Purpose::evaluation);
+    return runner_->run(variant, batch, scalars, steps_, Purpose::evaluation);
   }
 
   std::shared_ptr<StepResult> evaluate_all(const Batches& next) override {
@@ -78,7 +76,7 @@ class TrainRun : public Run {
       auto scalars = scalars_of(steps_, *batch);
       scalars[kContinues] = pass.batches() > 0;
       variant.make_copies();
-      result = run_variant(variant, *batch, scalars, steps_, Purpose::pass);
+      result = runner_->run(variant, *batch, scalars, steps_, Purpose::pass);
       pass.add(over_batches_.at(&variant), *result, spec_.line);
     }
     if (!result) fail(ORR_INVALID, "{}: run:eval: there is no sample to evaluate", spec_.line);
@@ -100,7 +98,7 @@ class TrainRun : public Run {
   void save(const std::string& directory, const std::string& extra, const SaveHow& how) override {
     waiting_for_checkpoint([&] {
       runtime_.settle();
-      states_->throw_together(failed_step_, "run:save");
+      states_->throw_together(runner_->failed(), "run:save");
       if (ranks() > 1 && !driven_) compare_replicas(states_->all(), spec_.line);
       SaveHow now = how;
       now.beside &= ranks() == 1 || (!apart_ && !driven_);  // else they do not meet at each step
@@ -121,8 +119,8 @@ class TrainRun : public Run {
     runtime_.settle();
     const CheckpointFacts facts = states_->load(directory);
     steps_ = facts.step, saved_microbatches_ = facts.microbatches;
-    loss_check_.forget();
-    failed_step_.clear(), compared_ = false;
+    runner_->forget();
+    compared_ = false;
     runtime_options().seed = facts.seed;
     return facts.extra;
   }
@@ -180,7 +178,7 @@ class TrainRun : public Run {
     const auto scalars = last_scalars_ = scalars_of(steps_ + 1, batch);
     variant.make_copies();
     const uint64_t sent = sent_so_far(), copied = runtime_.copies().bytes_moved();
-    auto result = run_variant(variant, batch, scalars, steps_ + 1, Purpose::training);
+    auto result = runner_->run(variant, batch, scalars, steps_ + 1, Purpose::training);
     ++steps_, ++counters_.steps;
     rounds_.run_after(steps_, spec_, counters_);
     counters_.bytes_sent += sent_so_far() - sent;
@@ -195,9 +193,9 @@ class TrainRun : public Run {
   // Takes this rank's next step under a driver, while other ranks take theirs.
   std::shared_ptr<StepResult> drive(const BatchFields& batch) {
     const bool idle = !driven_->has_samples(batch);  // then it has no loss
-    auto result = result_of(driven_->step(shape_key(batch, Purpose::training), batch, steps_ + 1,
-                                          spec_.scalars(steps_ + 1)),
-                            steps_ + 1, idle);
+    auto result = runner_->result_of(driven_->step(shape_key(batch, Purpose::training), batch,
+                                                   steps_ + 1, spec_.scalars(steps_ + 1)),
+                                     steps_ + 1, idle);
     ++steps_, ++counters_.steps;
     return result;
   }
@@ -220,16 +218,16 @@ class TrainRun : public Run {
       agree(agreed, step, batch);
       if (agreed.written) compare_all();
     }
-    if (!failed_step_.empty()) throw Error(ORR_FAILED, failed_step_);
+    if (!runner_->failed().empty()) throw Error(ORR_FAILED, runner_->failed());
     if (!agreed.saving && states_->saving()) finish_save();
     return agreed.numbers;
   }
 
   void agree(StepAgreement& agreed, int64_t step, const BatchFields& batch) {
-    agreed.failed = !failed_step_.empty();
+    agreed.failed = !runner_->failed().empty();
     agreed.step = step, agreed.seed = runtime_options().seed;
     agree_on_step(agreed, batch, spec_.line);
-    if (agreed.failed) fail_together(failed_step_, "a step", spec_.line);
+    if (agreed.failed) fail_together(runner_->failed(), "a step", spec_.line);
     agreed_ = agreed.numbers;
   }
 
@@ -245,93 +243,6 @@ class TrainRun : public Run {
   void compare_all() {
     compare_replicas(states_->known(), spec_.line);
     compared_ = true;
-  }
-
-  std::shared_ptr<StepResult> run_variant(Variant& variant, const BatchFields& batch,
-                                          const std::map<std::string, double>& scalars,
-                                          int64_t step, Purpose purpose) {
-    const auto set = [&] {
-      variant.set_scalars(scalars, step);
-      Spans::run(telling_.data_mark(), [&] { variant.set_batch(batch); });
-    };
-    if (purpose != Purpose::training) {
-      set();
-      variant.run();
-      return fetched(variant, step, purpose);
-    }
-    const bool twice = is_verified(step);
-    if (!twice) set();
-    try {
-      if (twice)
-        verify(variant, set, step);
-      else
-        variant.run(telling_.spans());
-      auto result = fetched(variant, step, purpose);
-      if (!has_finite_norm(*result)) check_parameters(variant, step);
-      return result;
-    } catch (const std::exception& e) {
-      failed_step_ = fmt::format(
-          "step {} has failed ({}), and the parameters may hold half of it: run:load a checkpoint "
-          "before going on",
-          step, e.what());
-      throw;
-    }
-  }
-
-  bool is_verified(int64_t step) const {
-    const int64_t every = runtime_options().verify;
-    return every > 0 && step % every == 0 && !spec_.local;
-  }
-
-  // Ranks that hold the same part of a state must hold the same value before the step.
-  void verify(Variant& variant, const std::function<void()>& set, int64_t step) {
-    telling_.leave_out_spans();  // they would be those of two computations
-    if (ranks() > 1) try {
-        compare_replicas(states_->known(), fmt::format("{}: before step {}", spec_.line, step),
-                         "memory of one of them has failed; go on from the last checkpoint");
-      } catch (const Error& e) {
-        throw Error(kMiscomputed, e.what());
-      }
-    variant.run_twice(set, spec_.line, step, ranks());
-  }
-
-  // What is watched belongs to one batch, and is no result of a pass over several.
-  std::shared_ptr<StepResult> fetched(Variant& variant, int64_t step, Purpose purpose) {
-    const bool evaluation = purpose != Purpose::training;
-    auto tensors = variant.fetch_tensors(false);
-    std::map<std::string, double> values = take_watched(
-        tensors, fmt::format("{}{} {}", spec_.told_as.empty() ? "" : spec_.told_as + " ",
-                             evaluation ? "evaluation after step" : "step", step));
-    if (purpose == Purpose::pass) values.clear();
-    values.merge(variant.fetch_scalars());
-    auto result = result_of(std::move(values), step, evaluation);
-    for (auto& [name, tensor] : tensors) result->tensors[name] = tensor;
-    return result;
-  }
-
-  // Whether the norm of all gradients shows that they are finite. A strategy that skips steps has
-  // checked that itself.
-  static bool has_finite_norm(StepResult& result) {
-    if (has_value(result, kSkippedSteps)) return true;
-    return has_value(result, "grad_norm") && std::isfinite(result.get("grad_norm"));
-  }
-
-  void check_parameters(Variant& variant, int64_t step) {
-    auto& check = checks_[&variant];
-    if (!check) check = std::make_unique<FiniteCheck>(variant, rank(), runtime_);
-    if (const std::string complaint = check->complaint(); !complaint.empty())
-      fail(ORR_FAILED,
-           "{}after step {} {}, of a gradient that was not finite or too large a step: lower the "
-           "learning rate, clip gradients, or look for a division by zero or a root of zero in the "
-           "model",
-           spec_.line.empty() ? "" : spec_.line + ": ", step, complaint);
-  }
-
-  std::shared_ptr<StepResult> result_of(std::map<std::string, double> values, int64_t step,
-                                        bool evaluation) {
-    auto result = step_result(std::move(values), step);
-    if (!evaluation) loss_check_.expect_good(*result, spec_.line);
-    return result;
   }
 
   std::vector<StrategyUse> strategies() const {
@@ -416,6 +327,7 @@ class TrainRun : public Run {
     }
     Variant& made = variants_.add(key, std::make_unique<Variant>(b, rank(), runtime_));
     over_batches_[&made] = std::move(over);
+    runner_->made(made);
     states_->forget_loaded();
     if (!spec_.local) predicted_[&made] = predicted_bytes(made.plan(), spec_.strategies, rank());
     if (training && rounds_.empty()) {
@@ -462,13 +374,11 @@ class TrainRun : public Run {
   std::shared_ptr<Driven> driven_;
   std::optional<RunStates> states_;
   int64_t steps_ = 0, microbatches_ = 0, saved_microbatches_ = 0;
-  LossCheck loss_check_;
-  std::string failed_step_;  // the failed step that may have left states half updated; "": none
   std::map<std::string, double> last_scalars_;
   std::optional<std::map<std::string, double>> agreed_;  // the numbers of the last agreement
   Telling telling_;
+  std::optional<StepRunner> runner_;
   bool compared_ = false;  // the ranks have compared their states since they began or were loaded
-  std::map<const Variant*, std::unique_ptr<FiniteCheck>> checks_;
   Counters counters_;
   std::map<const Variant*, OverBatches> over_batches_;
   std::set<std::string> parts_checked_;  // kinds of batches of which passes may have several

@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/facts.h"
 
+#include <orrery/sdk/path.hpp>
+
 #include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
 
 #include "plan/planned.h"
 #include "program/op.h"
@@ -25,6 +31,24 @@ double product_bytes(const Program& p) {
   return bytes;
 }
 
+// How many elements the model's longest list of modules has, else how many modules it has: what a
+// pipeline divides.
+size_t elements(const Program& p) {
+  std::set<std::string> modules;
+  std::map<std::string, std::set<long>> lists;
+  for (const Op& op : p.ops()) {
+    const std::vector<std::string> parts =
+        orr::path::cut(orr::path::inside(op.site.region.str()), '.');
+    long number = 0;
+    if (!parts.empty()) modules.insert(parts[0]);
+    if (parts.size() > 1 && orr::path::whole_number(parts[1], number))
+      lists[parts[0]].insert(number);
+  }
+  size_t most = 0;
+  for (auto& [name, numbers] : lists) most = std::max(most, numbers.size());
+  return most > 1 ? most : modules.size();
+}
+
 // FLOP/s in products: the best of any dtype.
 double product_rate(const Machine& machine) {
   double best = 0;
@@ -44,7 +68,10 @@ Json facts_json(const PlanSource& source, const Machine& machine) {
           {"product_rate", product_rate(machine)},
           {"parameter_bytes", bytes_of(p, Role::param)},
           {"state_bytes", bytes_of(p, Role::state)},
+          {"elements", elements(p)},
           {"memory_bytes", machine.memory_bytes},
+          {"figures", machine.figures},
+          {"memory_bandwidth", machine.memory_bandwidth},
           {"ranks_per_host", machine.ranks_per_host},
           {"inside", machine.inside.bandwidth},
           {"between", machine.between.bandwidth},

@@ -10,6 +10,7 @@
 #include "plan/fit.h"
 #include "plan/layouts.h"
 #include "plan/ops.h"
+#include "plan/probe.h"
 #include "plan/step.h"
 
 namespace orrery {
@@ -20,8 +21,10 @@ Json answer(const PlanSource& source, const Json& question) {
   if (what == "diff") return diff_json(source, question.at("rank"));
   const auto machine = [&] { return machine_of(question.at("machine")); };
   if (what == "facts") return facts_json(source, machine());
-  const Blueprint b = source.build(source.stack, source.world, question.value("microbatches", 0));
+  const int world = question.value("world", source.world);
+  const Blueprint b = source.build(source.stack, world, question.value("microbatches", 0));
   if (what == "counts") return counts_json(b);
+  if (what == "probe") return probe_json(b, source.kernels, machine());
   if (what == "peak") return peak_json(b, source.kernels);
   if (what == "digest") return digest_json(source, b);
   if (what == "layouts") return layouts_json(source, b, question.at("rank"));

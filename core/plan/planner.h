@@ -5,6 +5,7 @@
 //   what          "step", or "json" for its text: all that docs/plan.md says of --json
 //                 "layout": the step without its kinds of ranks; quicker
 //                 "sketch": a layout whose ranks hold equal pieces of sharded state; much quicker
+//                 "probe": what one rank does for one microbatch (plan/probe.h), among `world` ranks
 //                 "facts": of the model and the machine (plan/facts.h)
 //                 "diff": what each strategy changes for `rank` (plan/diff.h)
 //                 "counts", "peak": of the microbatch that fits (plan/fit.h)
@@ -12,6 +13,7 @@
 //                 "layouts": how everything that `rank` reads and makes lies (plan/layouts.h)
 //                 "ops": a text with the ops of rank 0 (plan/ops.h)
 //   machine       the machine's file; "": one is assumed
+//   world         how many ranks there are, if not those of the command line
 //   microbatches  0: those of the script
 //   model_flops   of "facts", so that layouts need not count them
 #pragma once

@@ -4,6 +4,9 @@
 #include <unistd.h>
 
 #include <cmath>
+#include <set>
+#include <string>
+#include <utility>
 
 #include "base/error.h"
 #include "base/machine.h"
@@ -89,9 +92,12 @@ void keep_answers_apart(CLI::App* command) {
   for (const char* other : {"--diff", "--digest", "--layouts", "--search"})
     for (const std::string failures : {"--mtbf", "--job-mtbf"})
       command->get_option(failures)->excludes(command->get_option(other));
-  for (const char* other : {"--diff", "--digest", "--layouts", "--search", "--json"})
+  // A search has details of its own.
+  const std::set<std::pair<std::string, std::string>> together = {{"--json", "--must-fit"},
+                                                                  {"--search", "--details"}};
+  for (const std::string other : {"--diff", "--digest", "--layouts", "--search", "--json"})
     for (const std::string answer : {"--details", "--next", "--steps", "--tokens", "--must-fit"})
-      if (answer != "--must-fit" || command->get_option(other)->get_name() != "--json")
+      if (!together.count({other, answer}))
         command->get_option(answer)->excludes(command->get_option(other));
 }
 

@@ -31,22 +31,36 @@ double product_bytes(const Program& p) {
   return bytes;
 }
 
-// How many elements the model's longest list of modules has, else how many modules it has: what a
-// pipeline divides.
-size_t elements(const Program& p) {
-  std::set<std::string> modules;
-  std::map<std::string, std::set<long>> lists;
+// What a pipeline divides: the elements of the model's longest list of modules.
+struct Elements {
+  size_t count = 1;
+  double share = 1;  // of the FLOPs of products
+};
+
+Elements elements(const Program& p) {
+  struct List {
+    std::set<long> numbers;
+    double flops = 0;
+  };
+  std::map<std::string, List> lists;
+  double all = 0;
   for (const Op& op : p.ops()) {
+    if (op.phase == Phase::update) continue;
     const std::vector<std::string> parts =
         orr::path::cut(orr::path::inside(op.site.region.str()), '.');
+    const double flops =
+        is_product(p, op) ? op_def(op.kind).cost(args_of(p, op), out_types(p, op)).flops : 0;
+    all += flops;
     long number = 0;
-    if (!parts.empty()) modules.insert(parts[0]);
-    if (parts.size() > 1 && orr::path::whole_number(parts[1], number))
-      lists[parts[0]].insert(number);
+    if (parts.size() < 2 || !orr::path::whole_number(parts[1], number)) continue;
+    List& list = lists[parts[0]];
+    list.numbers.insert(number), list.flops += flops;
   }
-  size_t most = 0;
-  for (auto& [name, numbers] : lists) most = std::max(most, numbers.size());
-  return most > 1 ? most : modules.size();
+  Elements most;
+  for (auto& [name, list] : lists)
+    if (list.numbers.size() > most.count && list.flops > 0)
+      most = {list.numbers.size(), list.flops / all};
+  return most;
 }
 
 // FLOP/s in products: the best of any dtype.
@@ -61,6 +75,7 @@ double product_rate(const Machine& machine) {
 
 Json facts_json(const PlanSource& source, const Machine& machine) {
   const Program p = source.build({}, 1, 0).program;
+  const Elements list = elements(p);
   return {{"ranks", source.world},
           {"samples", p.batch_size()},
           {"product_flops", product_flops(p)},
@@ -68,7 +83,8 @@ Json facts_json(const PlanSource& source, const Machine& machine) {
           {"product_rate", product_rate(machine)},
           {"parameter_bytes", bytes_of(p, Role::param)},
           {"state_bytes", bytes_of(p, Role::state)},
-          {"elements", elements(p)},
+          {"elements", list.count},
+          {"elements_share", list.share},
           {"memory_bytes", machine.memory_bytes},
           {"figures", machine.figures},
           {"memory_bandwidth", machine.memory_bandwidth},

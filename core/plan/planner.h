@@ -15,6 +15,7 @@
 //   machine       the machine's file; "": one is assumed
 //   world         how many ranks there are, if not those of the command line
 //   microbatches  0: those of the script
+//   room          of "layout" and "sketch": if rank 0 needs more bytes, its bytes are the answer
 //   model_flops   of "facts", so that layouts need not count them
 #pragma once
 

@@ -8,8 +8,10 @@ local report, ask = require "orrery.search.report", require "orrery.plan".ask
 
 local M = {}
 
--- The plan of a step: seconds, bytes of the rank that needs most, mfu, and time by what it goes to.
+-- The plan of a step: seconds, bytes of the rank that needs most, mfu, and time by what it goes to; of one whose first
+-- rank does not fit that rank's bytes.
 local function plan_of(step)
+  if not step.time then return { bytes = step.peak_bytes } end
   local time = {}
   for _, part in ipairs(step.time) do time[part.axis and part.what .. " on " .. part.axis or part.what] = part.share end
   return { seconds = step.step_seconds, bytes = step.peak_bytes, mfu = step.mfu, time = time }
@@ -25,8 +27,8 @@ local function asker(run, batch, template, facts)
     return found
   end
   local asked = {}
-  function asked.plan(l, what)
-    local step, why = answer(what, l, { model_flops = facts.product_flops })
+  function asked.plan(l, what, room)
+    local step, why = answer(what, l, { model_flops = facts.product_flops, room = room ~= math.huge and room or nil })
     if not step then return nil, why end
     return plan_of(step)
   end

@@ -5,7 +5,7 @@ local orrery = require "orrery"
 local nn, optim, strategy = orrery.nn, orrery.optim, orrery.strategy
 local args = orrery.args {
   vary = "", batch = 4, steps = 3, pipe = 1, data = 1, tensor = 1, each = 1, schedule = "1f1b", chunks = 0, zero = 0,
-  recompute = false, auto = false, microbatches = 0,
+  zero_each = false, sequence = false, vocab = true, recompute = "", auto = false, microbatches = 0, stack = "",
 }
 orrery.seed(1)
 
@@ -21,7 +21,10 @@ end)
 local function has(name) return args.vary:find(name, 1, true) ~= nil end
 local stack = {}
 local function add(entry) stack[#stack + 1] = entry end
-if args.auto then
+if args.stack ~= "" then -- as a search prints it
+  local made = load("local strategy = ... return { " .. args.stack .. " }", "stack", "t", {})(strategy)
+  stack, args.microbatches = made.strategy, made.microbatches
+elseif args.auto then
   add(strategy.auto { tensor = has "tensor", pipeline = has "pipeline" })
 elseif args.vary ~= "" then
   if has "pipeline" then add(strategy.pipeline {}) end
@@ -30,9 +33,11 @@ elseif args.vary ~= "" then
 else
   if args.pipe > 1 then add(strategy.pipeline { size = args.pipe, schedule = args.schedule, chunks = args.chunks }) end
   add(strategy.data { size = args.data })
-  if args.zero > 0 then add(strategy.zero { stage = args.zero }) end
-  if args.tensor > 1 then add(strategy.tensor { size = args.tensor }) end
-  if args.recompute then add(strategy.recompute {}) end
+  if args.zero > 0 then add(strategy.zero { stage = args.zero, each = args.zero_each }) end
+  if args.tensor > 1 then
+    add(strategy.tensor { size = args.tensor, sequence = args.sequence, vocab = args.vocab })
+  end
+  if args.recompute ~= "" then add(strategy.recompute { mode = args.recompute }) end
   if args.pipe == 1 and args.each > 1 then add(strategy.accumulate {}) end
 end
 

@@ -9,14 +9,16 @@ local M = {}
 -- only where forward and both parts of backward take as long.
 local bubbles = { ["1f1b"] = 1, interleaved = 1, zb1 = 0.4, zbv = 1 }
 
--- Layouts with equal keys share a probe.
-function M.key(l, samples)
-  return ("%d %d %d %s %s %s %s %d"):format(l.tensor, l.context, l.expert, l.kind, l.sequence, l.vocab, l.recompute,
-    M.rows(l, samples))
-end
-
 -- Samples of a microbatch.
 function M.rows(l, samples) return math.max(1, samples // (l.each * l.data * l.dealt)) end
+
+-- Layouts with equal families have probes that differ little but by the samples of a microbatch.
+function M.family(l) return ("%d %d %d %s"):format(l.tensor, l.context, l.expert, l.recompute) end
+
+-- Layouts with equal keys share a probe.
+function M.key(l, samples)
+  return ("%s %s %s %s %d"):format(M.family(l), l.kind, l.sequence, l.vocab, M.rows(l, samples))
+end
 
 -- The layout of the probe: a microbatch for each rank that shares the batch.
 function M.probed(l, samples)
@@ -28,20 +30,29 @@ function M.probed(l, samples)
   }
 end
 
--- A chunk has whole elements of the model, so that the largest has more than its part.
+-- How much more than its part the stage that has most takes. Chunks have whole elements of the model, and one of them
+-- what comes after the elements (the head), which is as much as `head` elements; the others share the elements left.
 local function uneven(l, facts)
-  local chunks = l.pipe * (l.chunks or l.schedule == "zbv" and 2 or 1)
   if l.pipe == 1 then return 1 end
-  return math.ceil(facts.elements / chunks) * chunks / facts.elements
+  local each = l.chunks or l.schedule == "zbv" and 2 or 1
+  local head, others = facts.elements * (1 / facts.elements_share - 1), l.pipe * each - 1
+  local least, most = math.huge, 1
+  for beside = 0, math.ceil(facts.elements / (others + 1)) do
+    local part = (facts.elements - beside) / others
+    local largest = math.max(math.ceil(part), beside + head)
+    local stage = math.max(each * (part // 1) + (part % 1 > 0 and 1 or 0), (each - 1) * part + beside + head)
+    if largest < least then least, most = largest, stage end
+  end
+  return math.max(1, most * l.pipe / (facts.elements + head))
 end
 
--- How many times the activations of a microbatch in a stage are kept at once.
+-- Of how many microbatches a stage has room for activations, for each stage: each chunk has its own room, and the chunks
+-- are not full at the same time; what zb1 and zbv put off waits, too.
+local rooms = { ["1f1b"] = 1, interleaved = 1.5, zb1 = 2, zbv = 3.5 }
+
 local function alive(l)
   if l.pipe == 1 then return 1 end
-  local most = l.pipe
-  if l.schedule == "interleaved" then most = (2 * (l.pipe - 1) + (l.chunks - 1) * l.pipe + 1) / l.chunks end
-  if l.schedule == "zbv" then most = l.pipe + 0.5 end
-  return math.min(most, l.each)
+  return math.min((rooms[l.schedule] or 1) * l.pipe, l.each)
 end
 
 local function bubble(l)
@@ -59,25 +70,42 @@ local function exchanged_with_replicas(l, facts, bytes)
   return 0.5 * sums
 end
 
--- Seconds and bytes of a step from a probe.
-function M.refined(l, facts, probe)
+-- What a probe holds for the whole model: parameters, what products read in their place, states, gradients as they are
+-- made, and what waits for backward. A probe casts parameters anew and keeps the casts, where a run that has several
+-- microbatches or pieces has copies.
+local function held(probe, times)
+  local memory = probe.memory
+  local parameters, gradients = memory.parameter or 0, memory.buckets
+  local copies = memory["compute copy"] or gradients < parameters and gradients or 0
+  local casts = memory["compute copy"] and 0 or copies
+  return {
+    parameters = parameters, copies = copies, states = memory.state or 0, gradients = gradients,
+    kept = times * math.max(0, probe.kept_bytes - casts), working = times * probe.working_bytes,
+  }
+end
+
+local function bytes_of(l, facts, has)
+  local shards = l.zero > 0 and l.data or 1
+  local pieces = l.zero_each and l.data or 1
+  local summed = l.each > 1 and math.max(has.parameters, has.gradients) or 0
+  local stage = (has.parameters + has.states) / shards + has.copies / (l.zero == 3 and pieces or 1)
+    + (has.gradients + summed) / pieces + has.kept * alive(l)
+  return stage / l.pipe * uneven(l, facts) + has.working
+end
+
+-- Seconds and bytes of a step from a probe. `times`: how many times the probe's samples a microbatch has.
+function M.refined(l, facts, probe, times)
   local exchanged = 0
   for axis, seconds in pairs(probe.exchanged_seconds) do
     if axis ~= "data" then exchanged = exchanged + seconds end
   end
-  local one = (probe.compute_seconds + exchanged) / l.pipe * uneven(l, facts)
-  local held = probe.memory
-  local gradients = (held["compute copy"] or held.parameter or 0) / l.pipe
-  local adding = l.each > 1 and 3 * gradients / facts.memory_bandwidth or 0
-  local shards = l.zero > 0 and l.data or 1
-  local seconds = l.each * (one * (1 + bubble(l)) + adding) + probe.update_seconds / l.pipe / shards
-    + exchanged_with_replicas(l, facts, gradients)
-  local parameters = (held.parameter or 0) + (held["compute copy"] or 0)
-  local bytes = parameters / l.pipe / (l.zero == 3 and l.data or 1) + (held.state or 0) / l.pipe / shards
-    + 2 * gradients / (l.zero > 1 and l.zero_each and l.data or 1)
-    + probe.kept_bytes / l.pipe * alive(l) * uneven(l, facts) + probe.working_bytes / (l.recompute and 1 or l.pipe)
-    + probe.outside_bytes
-  return seconds, bytes
+  local one = times * (probe.compute_seconds + exchanged) / l.pipe * uneven(l, facts)
+  local has = held(probe, times)
+  local adding = l.each > 1 and 3 * has.gradients / l.pipe / facts.memory_bandwidth or 0
+  local seconds = l.each * (one * (1 + bubble(l)) + adding)
+    + probe.update_seconds / l.pipe / (l.zero > 0 and l.data or 1)
+    + exchanged_with_replicas(l, facts, has.gradients / l.pipe)
+  return seconds, bytes_of(l, facts, has) + probe.outside_bytes
 end
 
 -- The same from the facts alone.

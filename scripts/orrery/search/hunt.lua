@@ -36,20 +36,27 @@ Hunt.__index = Hunt
 
 -- What seems to be the time of a layout, longer if it does not seem to fit or to be refused.
 function Hunt:score(l)
-  local learnt = l.probe and self.probed or self.guessed
+  local learnt = (l.probe or l.akin) and self.probed or self.guessed
   local bytes = learnt.memory:apply(l, l.bytes)
   local over = bytes / self.found.room
   local factor = over > 1.08 and 100 * over or over > 1 and 1.05 or 1
   if l.probe == false then factor = 100 * factor end
-  return learnt.time:apply(l, l.seconds) * self.refusals:penalty(l) * factor
+  local planned = self.planned[l.place] or 0
+  return learnt.time:apply(l, l.seconds) * self.refusals:penalty(l) * factor * 1.02 ^ planned
 end
 
--- Estimates a layout from the probe with its key, if there is one.
+-- Estimates a layout from the probe with its key, or else from one of its family.
 function Hunt:estimate(l)
-  local known = self.probes[estimate.key(l, self.facts.samples)]
-  if known == nil or l.probe ~= nil then return end
-  l.probe = known
-  if known then l.seconds, l.bytes = estimate.refined(l, self.facts, known) end
+  if l.probe ~= nil then return end
+  local samples = self.facts.samples
+  l.probe = self.probes[estimate.key(l, samples)]
+  local known = l.probe == nil and self.families[estimate.family(l)]
+  if l.probe then
+    l.seconds, l.bytes = estimate.refined(l, self.facts, l.probe, 1)
+  elseif known then
+    l.seconds, l.bytes = estimate.refined(l, self.facts, known.probe, estimate.rows(l, samples) / known.rows)
+    l.akin = true
+  end
 end
 
 local function sorted_front(hunt)
@@ -83,6 +90,7 @@ function Hunt:collect()
       return
     end
     l.bound = bounds.seconds(l, facts)
+    l.place = ("%d %d %s"):format(l.pipe, l.data, estimate.family(l))
     l.seconds, l.bytes = estimate.guess(l, facts, least)
     self.waiting[#self.waiting + 1] = l
     if self.early and #self.waiting > most_waiting then self:shorten() end
@@ -104,17 +112,48 @@ end
 
 -- Probes the microbatch of a layout. The guesses learn from it what they can.
 function Hunt:probe(l)
-  local one = estimate.probed(l, self.facts.samples)
-  local found = self.asked.probe(one) or false
-  self.probes[estimate.key(l, self.facts.samples)] = found
+  local samples = self.facts.samples
+  local found = self.asked.probe(estimate.probed(l, samples)) or false
+  self.probes[estimate.key(l, samples)] = found
+  if found then self.families[estimate.family(l)] = { probe = found, rows = estimate.rows(l, samples) } end
   self.found.probed = self.found.probed + 1
-  local seconds, bytes = l.seconds, l.bytes
+  local seconds, bytes, guessed = l.seconds, l.bytes, not l.akin
   self:estimate(l)
-  if found then
+  if found and guessed then
     self.guessed.time:learn(l, seconds, self.probed.time:apply(l, l.seconds))
     self.guessed.memory:learn(l, bytes, self.probed.memory:apply(l, l.bytes))
   end
-  table.insert(self.waiting, l)
+  if not self.seeding then table.insert(self.waiting, l) end
+end
+
+-- Probes one layout of each family whose exchanges stay within a host, with the fewest samples of a microbatch, so that
+-- what is guessed of whole families is not in the way. It takes a quarter of the time at most.
+function Hunt:seed(begin)
+  local first, best = {}, {}
+  for _, l in ipairs(self.waiting) do
+    local family = estimate.family(l)
+    if l.context * l.expert * l.tensor <= self.facts.ranks_per_host then
+      local known = best[family]
+      if not known then first[#first + 1] = family end
+      if not known or l.seconds * estimate.rows(l, self.facts.samples)
+          < known.seconds * estimate.rows(known, self.facts.samples) then
+        best[family] = l
+      end
+    end
+  end
+  table.sort(first, function(a, b)
+    local x, y = best[a], best[b]
+    if x.seconds ~= y.seconds then return x.seconds < y.seconds end
+    return a < b
+  end)
+  self.seeding = true
+  for i, family in ipairs(first) do
+    if self.o.seconds > 0 and orrery.time() - begin > self.o.seconds / 4 or self.o.tries > 0 and 4 * i > self.o.tries then
+      break
+    end
+    self:probe(best[family])
+  end
+  self.seeding = false
 end
 
 function Hunt:note_refusal(why)
@@ -124,16 +163,19 @@ function Hunt:note_refusal(why)
   found.reasons[why] = (found.reasons[why] or 0) + 1
 end
 
--- Plans a layout, and lets the estimates learn from the plan.
+-- Plans a layout, or its first rank if that does not fit, and lets the estimates learn from the plan.
 function Hunt:plan(l)
   local found = self.found
-  local plan, why = self.asked.plan(l, self.early and "sketch" or "layout")
+  local plan, why = self.asked.plan(l, self.early and "sketch" or "layout", found.room)
   self.refusals:note(l, not plan)
   if not plan then return self:note_refusal(why) end
   found.planned = found.planned + 1
-  local learnt = l.probe and self.probed or self.guessed
-  learnt.time:learn(l, l.seconds, plan.seconds)
+  local learnt = (l.probe or l.akin) and self.probed or self.guessed
   learnt.memory:learn(l, l.bytes, plan.bytes)
+  if plan.seconds then
+    self.planned[l.place] = (self.planned[l.place] or 0) + 1
+    learnt.time:learn(l, l.seconds, plan.seconds)
+  end
   self.twins:note(l, plan)
   if plan.bytes > found.room then
     found.too_large = found.too_large + 1
@@ -179,10 +221,10 @@ end
 -- What was found: the best layouts with their plans, and how many layouts there were of each fate. `asked`: plan(layout,
 -- what) and probe(layout).
 return function(facts, template, o, asked)
-  local function pair() return { time = learning.correction(), memory = learning.correction() } end
+  local function pair(time) return { time = learning.correction(time), memory = learning.correction(1) } end
   local hunt = setmetatable({
     facts = facts, template = template, o = o, asked = asked, early = o.seconds > 0 or o.tries > 0,
-    waiting = {}, taken = 0, probes = {}, guessed = pair(), probed = pair(),
+    waiting = {}, taken = 0, probes = {}, families = {}, planned = {}, guessed = pair(1), probed = pair(0.4),
     refusals = learning.refusals(), twins = learning.twins(),
     found = {
       all = 0, ranks = facts.ranks, best = {}, reasons = {}, room = o.room or math.huge, planned = 0, probed = 0,
@@ -192,6 +234,7 @@ return function(facts, template, o, asked)
   }, Hunt)
   local say, begin = progress(), orrery.time()
   hunt:collect()
+  if hunt.early then hunt:seed(begin) end
   while #hunt.waiting > 0 and hunt:may_go_on(begin) do
     hunt:step()
     say(hunt.found.planned, #hunt.waiting, hunt.found.best[1], o)

@@ -5,12 +5,12 @@
 local M = {}
 
 -- Learns by which factors estimates are wrong, for every choice in a layout, and for all layouts: the estimate times
--- these factors is made to approach what was planned. A half of what is missing is put down to all layouts, so that
--- those with other choices do not seem worse than those that were planned.
+-- these factors is made to approach what was planned, by a part of what is missing. A half of that is put down to all
+-- layouts, so that those with other choices do not seem worse than those that were planned.
 local Correction = {}
 Correction.__index = Correction
 
-function M.correction() return setmetatable({ all = 0, logs = {} }, Correction) end
+function M.correction(part) return setmetatable({ part = part, all = 0, logs = {} }, Correction) end
 
 local function choices(l)
   l.choices = l.choices or {
@@ -30,7 +30,7 @@ end
 
 function Correction:learn(l, guess, planned)
   local all = choices(l)
-  local half = math.log(planned / self:apply(l, guess)) / 2
+  local half = self.part * math.log(planned / self:apply(l, guess)) / 2
   self.all = self.all + half
   for _, choice in ipairs(all) do self.logs[choice] = (self.logs[choice] or 0) + half / #all end
 end

@@ -28,14 +28,18 @@ int64_t aligned(int64_t n) { return (n + kAlign - 1) / kAlign * kAlign; }
 class Filler {
  public:
   Filler(RankPlan& plan, const std::vector<int64_t>& dealt)
-      : plan_(plan), mesh_(plan.mesh), microbatches_(plan.local.microbatches), dealt_(dealt) {}
+      : plan_(plan), mesh_(plan.mesh), microbatches_(plan.local.microbatches), dealt_(dealt) {
+    for (const Total& t : plan.local.totals) total_of_.try_emplace(t.whole, &t);
+  }
 
   void run() {
+    note_writers();
     collect();
     std::stable_sort(buckets_.begin(), buckets_.end(), [&](const Exchange& a, const Exchange& b) {
       return completed(a) < completed(b);
     });
     for (Exchange& b : buckets_) settle(b);
+    carry_out_moves();
   }
 
  private:
@@ -137,9 +141,9 @@ class Filler {
   }
 
   const Total& total(ValueId whole) const {
-    for (const Total& t : plan_.local.totals)
-      if (t.whole == whole) return t;
-    fail(ORR_FAILED, "a bucket holds a value that is no total");
+    const auto at = total_of_.find(whole);
+    if (at == total_of_.end()) fail(ORR_FAILED, "a bucket holds a value that is no total");
+    return *at->second;
   }
 
   OpId completed(const Exchange& b) const {
@@ -190,18 +194,18 @@ class Filler {
       ValueId partial = t.partial;
       bool direct = stacks() || (b.nodes == 1 && !microbatches_.one_by_one);
       if (direct)
-        move(plan_.places[static_cast<size_t>(partial)].storage, storage, offset);
+        move(plan_.places[static_cast<size_t>(partial)], storage, offset);
       else if (microbatches_.one_by_one)
         accumulate(b, partial, storage, offset);
       else
         pack(b, partial, storage, offset);
       if (t.is_cut()) {
         uint64_t piece = offset + static_cast<uint64_t>(t.begin[static_cast<size_t>(me)] * element);
-        move(plan_.places[static_cast<size_t>(whole)].storage, b.recv.storage, piece - pieces_at);
+        move(plan_.places[static_cast<size_t>(whole)], b.recv.storage, piece - pieces_at);
       } else if (direct) {
         plan_.places[static_cast<size_t>(whole)] = plan_.places[static_cast<size_t>(partial)];
       } else {
-        move(plan_.places[static_cast<size_t>(whole)].storage, storage, offset);
+        move(plan_.places[static_cast<size_t>(whole)], storage, offset);
       }
     }
     b.name = pieces ? fmt::format("pieces {}", named_shards_++)
@@ -233,24 +237,43 @@ class Filler {
     return pieces_at;
   }
 
-  // Moves everything in storage `from` to `offset` in storage `to`.
-  void move(int from, int to, uint64_t offset) {
-    auto fix = [&](Place& at) {
-      if (at.storage == from) at.storage = to, at.offset += offset;
-    };
-    for (Place& at : plan_.places) fix(at);
-    for (Launch& l : plan_.launches) {
-      for (Place& at : l.in_at) fix(at);
-      for (Place& at : l.out_at) fix(at);
-    }
-    for (Exchange& e : plan_.exchanges) fix(e.send), fix(e.recv);
+  // Moves everything in the storage of a place to `offset` in storage `to`. Places name the old one
+  // until all moves are known, because a plan has very many of them.
+  void move(const Place& at, int to, uint64_t offset) {
+    const int from = moved(at).storage;
+    if (moves_.size() < plan_.storages.size()) moves_.resize(plan_.storages.size(), {kNone, 0});
+    moves_[static_cast<size_t>(from)] = {to, offset};
     plan_.storage(from).bytes = 0;
+  }
+
+  // Where a place is after the moves so far.
+  Place moved(Place at) const {
+    while (was_moved(at.storage)) {
+      const auto& [to, offset] = moves_[static_cast<size_t>(at.storage)];
+      at.storage = to, at.offset += offset;
+    }
+    return at;
+  }
+  bool was_moved(int storage) const {
+    return storage != kNone && static_cast<size_t>(storage) < moves_.size() &&
+           moves_[static_cast<size_t>(storage)].first != kNone;
+  }
+
+  void carry_out_moves() {
+    if (moves_.empty()) return;
+    for (Place& at : plan_.places) at = moved(std::move(at));
+    for (Launch& l : plan_.launches) {
+      for (Place& at : l.in_at) at = moved(std::move(at));
+      for (Place& at : l.out_at) at = moved(std::move(at));
+    }
+    for (Exchange& e : plan_.exchanges)
+      e.send = moved(std::move(e.send)), e.recv = moved(std::move(e.recv));
   }
 
   // Adds a launch right behind the maker of `partial` that copies its tree nodes, [nodes, n], into
   // the bucket, `count` elements apart.
   void pack(const Exchange& b, ValueId partial, int storage, uint64_t offset) {
-    const Place& from = plan_.places[static_cast<size_t>(partial)];
+    const Place from = moved(plan_.places[static_cast<size_t>(partial)]);
     int64_t n = plan_.local.program.type(partial).elements();
     Place source{from.storage, from.offset, {b.dtype, {b.nodes, n}, {n, 1}}};
     Place target{storage, offset, {b.dtype, {b.nodes, n}, {b.count, 1}}};
@@ -276,7 +299,7 @@ class Filler {
   // Adds launches right behind the maker of `partial`: the first microbatch's sum is copied, later
   // ones are added to it, and after the last the bucket gets what was added up beside it.
   void accumulate(const Exchange& b, ValueId partial, int storage, uint64_t offset) {
-    const Place from = plan_.places[static_cast<size_t>(partial)];
+    const Place from = moved(plan_.places[static_cast<size_t>(partial)]);
     const Place to{storage, offset, from.layout}, sum = added_at(from, to);
     behind_maker(from.storage, [&](Launcher& launcher, const Op& maker) {
       size_t n = plan_.launches.size();
@@ -292,16 +315,47 @@ class Filler {
     });
   }
 
+  // Whether a place is in this storage after the moves so far.
+  bool is_in(const Place& at, int storage) const {
+    int in = at.storage;
+    while (was_moved(in)) in = moves_[static_cast<size_t>(in)].first;
+    return in == storage;
+  }
+
+  // By storage: the first step of the template that writes it, before any are added. Those add
+  // writers of new storages only, and everything is moved to new storages.
+  void note_writers() {
+    writers_.resize(plan_.storages.size(), {Step::wait, Segment::backward, kNone});
+    const auto note = [&](const Place& at, const Step& s) {
+      if (at.storage == kNone) return;
+      Step& first = writers_[static_cast<size_t>(at.storage)];
+      if (first.index == kNone) first = s;
+    };
+    for (const Step& s : plan_.order) {
+      if (s.kind == Step::post)
+        note(plan_.exchanges[static_cast<size_t>(s.index)].recv, s);
+      else
+        for (const Place& at : plan_.launches[static_cast<size_t>(s.index)].out_at) note(at, s);
+    }
+  }
+
+  // Whether a step is the first one of the template that writes the storage, or, of a new storage,
+  // writes it at all.
+  bool writes(const Step& s, int storage) const {
+    if (static_cast<size_t>(storage) < writers_.size()) {
+      const Step& first = writers_[static_cast<size_t>(storage)];
+      return s.kind == first.kind && s.index == first.index;
+    }
+    if (s.kind == Step::post)
+      return is_in(plan_.exchanges[static_cast<size_t>(s.index)].recv, storage);
+    const std::vector<Place>& out = plan_.launches[static_cast<size_t>(s.index)].out_at;
+    return std::any_of(out.begin(), out.end(), [&](const Place& at) { return is_in(at, storage); });
+  }
+
   // The first step of the template that writes the storage.
   size_t writer(int storage) const {
-    const auto writes = [&](const Step& s) {
-      if (s.kind == Step::post)
-        return plan_.exchanges[static_cast<size_t>(s.index)].recv.storage == storage;
-      const std::vector<Place>& out = plan_.launches[static_cast<size_t>(s.index)].out_at;
-      return std::any_of(out.begin(), out.end(),
-                         [&](const Place& at) { return at.storage == storage; });
-    };
-    const auto at = std::find_if(plan_.order.begin(), plan_.order.end(), writes);
+    const auto at = std::find_if(plan_.order.begin(), plan_.order.end(),
+                                 [&](const Step& s) { return writes(s, storage); });
     if (at == plan_.order.end()) fail(ORR_FAILED, "nothing writes a sum of the batch");
     return static_cast<size_t>(at - plan_.order.begin());
   }
@@ -380,6 +434,9 @@ class Filler {
   std::map<ValueId, int64_t> offsets_;
   std::map<std::pair<std::string, std::string>, int64_t> room_;  // by Total::axis and gathered
   std::set<int> added_;                                          // launches that fill buckets
+  std::map<ValueId, const Total*> total_of_;                     // by Total::whole
+  std::vector<Step> writers_;
+  std::vector<std::pair<int, uint64_t>> moves_;  // by storage: where it was moved; kNone: nowhere
 };
 
 }  // namespace

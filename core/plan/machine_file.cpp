@@ -57,6 +57,18 @@ class Fields {
     read_.push_back(name);
     return has(name) ? number(name, most) : 0;
   }
+  // The objects of a list that may be left out.
+  std::vector<Fields> objects_if_there(const std::string& name) {
+    read_.push_back(name);
+    std::vector<Fields> found;
+    if (!has(name)) return found;
+    if (!json_.at(name).is_array())
+      fail(ORR_INVALID, "machine '{}': {}{} is {}, but must be a list of objects", file_, path_,
+           name, json_.at(name).dump());
+    for (const Json& one : json_.at(name))
+      found.emplace_back(file_, fmt::format("{}{}[{}].", path_, name, found.size()), one);
+    return found;
+  }
   std::string text_if_there(const std::string& name) {
     read_.push_back(name);
     if (!has(name)) return "";
@@ -112,7 +124,7 @@ class Fields {
 
 Link link_of(Fields fields) {
   Link link{fields.number("latency"), fields.number("bandwidth"),
-            fields.number_if_there("compute", 1)};
+            fields.number_if_there("compute", 1), fields.number_if_there("hop")};
   fields.end();
   return link;
 }
@@ -122,6 +134,29 @@ Tiles tiles_of(Fields fields) {
               fields.number("half_speed", 1)};
   fields.end();
   return tiles;
+}
+
+std::vector<Level> levels_of(const std::string& file, std::vector<Fields> list) {
+  std::vector<Level> levels;
+  for (Fields& fields : list) {
+    Level level{fields.whole("hosts"), fields.number_if_there("latency"),
+                fields.number_if_there("oversubscription")};
+    fields.end();
+    if (level.oversubscription == 0) level.oversubscription = 1;
+    if (level.oversubscription < 1)
+      fail(ORR_INVALID,
+           "machine '{}': levels[{}].oversubscription is {}, but must be at least 1: links of the "
+           "hosts / links upwards",
+           file, levels.size(), level.oversubscription);
+    const int below = levels.empty() ? 1 : levels.back().hosts;
+    if (level.hosts % below || level.hosts == below)
+      fail(ORR_INVALID,
+           "machine '{}': levels[{}].hosts is {}, but must be a multiple of {}: list levels from "
+           "the smallest groups of hosts on",
+           file, levels.size(), level.hosts, below);
+    levels.push_back(level);
+  }
+  return levels;
 }
 
 Machine assumed() {
@@ -141,6 +176,7 @@ void read_told(Fields& fields, Machine& m) {
   if (fields.has("nominal_flops")) m.nominal_flops = fields.object("nominal_flops").rates();
   for (auto& [name, most] : {std::pair{"reserved_bytes", m.memory_bytes},
                              {"time_error", 1.0},
+                             {"order_error", 1.0},
                              {"watts", double{INFINITY}},
                              {"price_per_hour", double{INFINITY}},
                              {"storage_bandwidth", double{INFINITY}},
@@ -184,6 +220,8 @@ Machine machine_of(const std::string& file) {
     fail(ORR_INVALID, "machine '{}': cards_per_host is {}, which must divide ranks_per_host, {}",
          file, m.cards_per_host, m.ranks_per_host);
   m.inside = link_of(fields.object("inside")), m.between = link_of(fields.object("between"));
+  m.levels = levels_of(file, fields.objects_if_there("levels"));
+  m.jitter = fields.number_if_there("jitter", 1);
   if (fields.has("host")) m.host = link_of(fields.object("host"));
   if (fields.has("disk")) m.disk = link_of(fields.object("disk"));
   m.memory_bytes = fields.number_if_there("memory_bytes");

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <boost/math/distributions/normal.hpp>
 #include <cmath>
 #include <map>
 
@@ -25,10 +26,22 @@ double most_sent(const Exchange& e, int ranks) {
   return static_cast<double>(most);
 }
 
+bool comes_back(const Exchange& e) {
+  return e.op == ORR_COLL_ALL_REDUCE || e.op == ORR_COLL_TREE_ALL_REDUCE;
+}
+
 double rounds(const Exchange& e, int ranks) {
   if (is_message(e)) return 1;
-  const bool back = e.op == ORR_COLL_ALL_REDUCE || e.op == ORR_COLL_TREE_ALL_REDUCE;
-  return (back ? 2 : 1) * std::bit_width(static_cast<unsigned>(ranks - 1));
+  return (comes_back(e) ? 2 : 1) * std::bit_width(static_cast<unsigned>(ranks - 1));
+}
+
+// Of a collective of so many members of a link. Libraries have trees for sums that come back, and
+// pieces go round a ring.
+double latency(const Exchange& e, const Link& link, int members) {
+  const double tree = rounds(e, members) * link.latency;
+  if (link.hop == 0 || e.op == ORR_COLL_ALL_TO_ALL) return tree;
+  const double ring = (members - 1) * link.hop;
+  return comes_back(e) ? std::min(tree, 2 * ring) : ring;
 }
 
 bool is_attention(const Launch& launch) { return launch.op.kind.starts_with("attention"); }
@@ -117,6 +130,30 @@ const Link& Machine::link_of(const Exchange& copy) const {
   return link;
 }
 
+double Machine::slowest(int ranks) const {
+  if (jitter == 0 || ranks < 2) return 0;
+  return jitter * quantile(boost::math::normal(), (ranks - 0.375) / (ranks + 0.25));
+}
+
+Machine::Detour Machine::detour(const Exchange& e, const std::map<int, int>& by_host) const {
+  Detour found;
+  const auto hosts = static_cast<double>(by_host.size());
+  for (const Level& level : levels) {
+    std::map<int, int> groups;
+    for (auto& [host, ranks] : by_host) ++groups[host / level.hosts];
+    if (groups.size() < 2) continue;
+    found.latency += rounds(e, static_cast<int>(groups.size())) * level.latency;
+    int fewest = groups.begin()->second;
+    for (auto& [group, n] : groups) fewest = std::min(fewest, n);
+    // A ring leaves a group once, however many of the group's hosts it visits; all hosts of the
+    // group are on such rings. What all send to all leaves it more often.
+    const bool all_to_all = e.op == ORR_COLL_ALL_TO_ALL;
+    const double leaves = all_to_all ? (hosts - fewest) / (hosts - 1) : 1.0 / fewest;
+    found.slower = std::max(found.slower, level.oversubscription * leaves);
+  }
+  return found;
+}
+
 Trip Machine::trip(const Exchange& e, const Mesh& mesh, int rank) const {
   const int ranks = mesh.size_of(e.axis);
   auto host = [&](int at) { return mesh.peer(e.axis, at, rank) / ranks_per_host; };
@@ -125,8 +162,9 @@ Trip Machine::trip(const Exchange& e, const Mesh& mesh, int rank) const {
   const double card = between.bandwidth * (cards_per_host ? ranks_per_host / cards_per_host : 1);
   if (is_message(e)) {
     const bool near = host(e.root_or_peer) == rank / ranks_per_host;
-    const double way = bytes / (near ? inside.bandwidth : card);
-    const double seconds = (near ? inside : between).latency + way;
+    const Detour far = detour(e, {{host(e.root_or_peer), 1}, {rank / ranks_per_host, 1}});
+    const double way = bytes / (near ? inside.bandwidth : card / far.slower);
+    const double seconds = (near ? inside : between).latency + far.latency + way;
     LinkUse use{};
     if (way > 0) use[(near ? 0 : kBetween) + (e.op == ORR_COLL_RECV)] = way / seconds;
     return {seconds, use};
@@ -142,8 +180,9 @@ Trip Machine::trip(const Exchange& e, const Mesh& mesh, int rank) const {
   const double leave = hosts == 1   ? 0
                        : all_to_all ? bytes * (ranks - fewest) / (ranks - 1)
                                     : bytes / fewest;
-  const double within = most > 1 ? bytes / inside.bandwidth : 0, across = leave / card;
-  const double seconds = rounds(e, most) * inside.latency + rounds(e, hosts) * between.latency +
+  const Detour far = detour(e, by_host);
+  const double within = most > 1 ? bytes / inside.bandwidth : 0, across = leave / card * far.slower;
+  const double seconds = latency(e, inside, most) + latency(e, between, hosts) + far.latency +
                          std::max(within, across);
   if (within + across == 0) return {seconds, {}};
   return {seconds, {within / seconds, within / seconds, across / seconds, across / seconds}};

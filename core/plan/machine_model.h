@@ -15,8 +15,11 @@
 //     "ranks_per_host": 8,                                  ranks r and s share one if r/8 = s/8
 //     "cards_per_host": 4,                                  network cards; may be left out
 //     "inside":  { "latency": 2e-6, "bandwidth": 5e9,       a message in a host: seconds, byte/s
-//                  "compute": 0.5 },                        see Link; may be left out
+//                  "compute": 0.5, "hop": 1e-6 },           see Link; may be left out
 //     "between": { "latency": 1e-5, "bandwidth": 1.25e9 }, the same between hosts
+//     "levels": [{ "hosts": 4, "latency": 1e-6,             see Level; may be left out
+//                  "oversubscription": 2 }],
+//     "jitter": 0.01,                                       see slowest(); may be left out
 //     "host": { "latency": 1e-6, "bandwidth": 5e9 },        a copy from or to the host's memory,
 //     "disk": { "latency": 1e-4, "bandwidth": 5e8 },        or a file; may be left out
 //     "memory_bytes": 8e10,                                 what a rank has; may be left out, as
@@ -42,7 +45,16 @@ namespace orrery {
 struct Link {
   double latency = 0, bandwidth = 0;
   double compute = 0;  // the share of its speed that compute loses while bytes travel, up to 1
+  double hop = 0;      // seconds of a step of a ring; 0: collectives have the latency of trees
   double seconds(double rounds, double bytes) const { return rounds * latency + bytes / bandwidth; }
+};
+
+// Switches of a fabric join groups of so many hosts, numbered as the ranks are. What goes from one
+// group to another has this latency in addition, and the links of a group upwards have the
+// bandwidth of its hosts' cards / oversubscription.
+struct Level {
+  int hosts = 1;
+  double latency = 0, oversubscription = 1;
 };
 
 // The links of a rank: inside its host out and in, then its host's network card out and in.
@@ -86,7 +98,9 @@ struct Machine {
   int ranks_per_host = 1;
   int cards_per_host = 0;  // each of as many ranks, in their order; 0: each rank has its own
   Link inside, between;
-  Link host, disk;  // of memory tiers; no bandwidth: not known
+  std::vector<Level> levels;  // of the fabric between hosts, from the smallest groups on
+  double jitter = 0;          // standard deviation of ranks' compute times, as a share of them
+  Link host, disk;            // of memory tiers; no bandwidth: not known
 
   // The time of a launch: the larger of its time for arithmetic and its time for memory. Throws
   // Error for a dtype that matrix_flops lacks.
@@ -96,6 +110,9 @@ struct Machine {
   // inside its host and those that it sends between hosts (docs/plan.md), plus one latency for
   // every doubling of the number of ranks of a host and of hosts (two if a sum comes back).
   Trip trip(const Exchange& exchange, const Mesh& mesh, int rank) const;
+  // What the slowest of so many ranks takes longer than they do on average, as a share: the mean
+  // maximum of as many normal deviations (Blom's approximation), times `jitter`.
+  double slowest(int ranks) const;
   // A copy between memory tiers. Throws Error for a tier that is not known.
   const Link& link_of(const Exchange& copy) const;
   // The share of its speed that compute loses while the exchange's bytes travel.
@@ -109,6 +126,11 @@ struct Machine {
   double arithmetic_seconds(const Launch& launch) const;
   double memory_seconds(const Launch& launch) const;
   int card_of(int rank) const;
+  // What levels add to an exchange of ranks on these hosts, which have so many ranks each.
+  struct Detour {
+    double latency = 0, slower = 1;
+  };
+  Detour detour(const Exchange& exchange, const std::map<int, int>& by_host) const;
 };
 
 // Reads the machine from a file. "" is the machine that is assumed by default: each rank has one

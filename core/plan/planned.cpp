@@ -38,6 +38,13 @@ PlannedRanks planned(const RankPlan& plan, const std::vector<int>& ranks, const 
   return made;
 }
 
+// All ranks end when the slowest has ended, which computes longer by this share.
+void wait_for_slowest(std::vector<Spent>& spent, double share) {
+  double most = 0;
+  for (const Spent& one : spent) most = std::max(most, one.compute);
+  for (Spent& one : spent) one.step += share * most;
+}
+
 }  // namespace
 
 uint64_t PlannedStep::peak() const {
@@ -72,7 +79,8 @@ PlannedStep plan_step(const Blueprint& b, const std::vector<std::string>& kernel
   for (size_t g = 0; g < groups.size(); ++g)
     for (size_t i = 0; i < groups[g].size(); ++i)
       std::tie(step.kinds[groups[g][i]], timelines[groups[g][i]]) = std::move(by_group[g][i]);
-  const std::vector<Spent> spent = simulate(timelines);
+  std::vector<Spent> spent = simulate(timelines);
+  wait_for_slowest(spent, machine.slowest(b.mesh.world));
   for (size_t k = 0; k < spent.size(); ++k) step.kinds[k].spent = spent[k];
   step.seconds = spent.front().step;
   return step;

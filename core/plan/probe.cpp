@@ -60,7 +60,7 @@ Json probe_json(const Blueprint& b, const std::vector<std::string>& kernels,
       exchanged[e.axis] += machine.trip(e, plan.mesh, plan.rank).seconds;
   }
   const Activations kept = activations(plan);
-  return {{"compute_seconds", compute}, {"update_seconds", update},
+  return {{"compute_seconds", compute},     {"update_seconds", update},
           {"exchanged_seconds", exchanged}, {"kept_bytes", kept.kept},
           {"working_bytes", kept.working},  {"memory", memory_parts(plan)},
           {"outside_bytes", plan.outside}};

@@ -90,6 +90,15 @@ class Plan(unittest.TestCase):
         self.assertLess(shared[0], own[0])
         self.assertAlmostEqual(shared[1], own[1], delta=0.02 * own[1])
 
+    def test_all_wait_for_the_slowest(self):
+        """The mean largest of two normal deviations is 0.59 by Blom's formula: a tenth of it, of the most computed."""
+        words = ("-n", 2, "examples/gpt.lua", "data=README.md")
+        even, ranks = self.times(*words)
+        uneven, _ = self.times(*words, jitter=0.1)
+        self.assertAlmostEqual(uneven, even + 0.0589 * max(parts[0] for parts in ranks), delta=2e-3 * even)
+        alone = [self.times("examples/gpt.lua", "data=README.md", **more)[0] for more in ({}, {"jitter": 0.1})]
+        self.assertEqual(*alone)
+
     def test_compute_is_slower_while_bytes_travel(self):
         free, ranks = self.times(*PIPELINE)
         taken, slower = self.times(*PIPELINE, inside=MACHINE["inside"] | {"compute": 1})
@@ -201,6 +210,14 @@ orrery.compile(function(b) return nn.mse(net(b.x), b.x) end, {
                               ({"inside": MACHINE["inside"] | {"compute": 1.5}},
                                r"inside\.compute is 1\.5, but must be at most 1"),
                               ({"matrix_tiles": {"rows": 1}}, r"the field matrix_tiles\.processors is missing; add it"),
+                              ({"inside": MACHINE["inside"] | {"hop": 0}}, r"inside\.hop is 0, but must be a number above 0"),
+                              ({"jitter": 2}, "jitter is 2, but must be at most 1"),
+                              ({"levels": 4}, "levels is 4, but must be a list of objects"),
+                              ({"levels": [{"hosts": 4}, {"hosts": 6}]},
+                               r"levels\[1\]\.hosts is 6, but must be a multiple of 4: list levels from the smallest"),
+                              ({"levels": [{"hosts": 4, "oversubscription": 0.5}]},
+                               r"levels\[0\]\.oversubscription is 0\.5, but must be at least 1"),
+                              ({"levels": [{"hosts": 4, "latencies": 1}]}, r"there is no field levels\[0\]\.latencies"),
                               ({"cards_per_host": 3}, "cards_per_host is 3, which must divide ranks_per_host, 2"),
                               ({"matrix_flops": {"f32": [[1e9, 1e9], [1e6, 1e9]]}},
                                r"matrix_flops\.f32 has \[1000000\.0,1000000000\.0\]: write \[FLOPs of a launch, FLOP/s\]"),

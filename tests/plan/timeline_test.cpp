@@ -293,5 +293,57 @@ TEST(Machine, ARankAloneHasAWholeCard) {
   EXPECT_EQ(m.trip(e, mesh, 0).use, (LinkUse{0, 0, 0, 50. / 60}));
 }
 
+// Eight hosts of two ranks: groups of two hosts, and groups of four whose links upwards have a
+// quarter, or an eighth, of what their hosts have.
+TEST(Machine, GroupsOfHostsShareLinksUpwards) {
+  Machine m = round_numbers();
+  m.levels = {{2, 3, 1}, {4, 5, 4}};
+  Mesh mesh;
+  mesh.world = 16, mesh.axes = {{"outer", 2, ""}, {"middle", 4, ""}, {"inner", 2, ""}};
+  Exchange e;
+  e.op = ORR_COLL_ALL_REDUCE, e.axis = "outer", e.count = 256;  // each sends 1024 bytes
+  // Hosts 0 and 4. Each is alone in its group, whose other hosts have such exchanges, too.
+  EXPECT_DOUBLE_EQ(m.trip(e, mesh, 0).seconds, 2 * (10 + 3 + 5) + 4 * 102.4);
+  e.op = ORR_COLL_SEND, e.count = 250, e.root_or_peer = 1;
+  EXPECT_DOUBLE_EQ(m.trip(e, mesh, 0).seconds, 10 + 3 + 5 + 4 * 100);
+  e.axis = "inner";
+  EXPECT_DOUBLE_EQ(m.trip(e, mesh, 0).seconds, 1 + 10);
+  // All hosts, in four groups and in two; the four of a group send out once, and a quarter is
+  // enough for that.
+  mesh.axes = {{"outer", 8, ""}, {"inner", 2, ""}};
+  e.op = ORR_COLL_ALL_REDUCE, e.axis = "outer", e.count = 256;  // 2 * 7/8 of 1024 bytes
+  EXPECT_DOUBLE_EQ(m.trip(e, mesh, 0).seconds, 6 * 10 + 4 * 3 + 2 * 5 + 179.2);
+  m.levels[1].oversubscription = 8;
+  EXPECT_DOUBLE_EQ(m.trip(e, mesh, 0).seconds, 6 * 10 + 4 * 3 + 2 * 5 + 2 * 179.2);
+}
+
+// A ring has a step less than members, and twice that where a sum comes back, unless a tree's
+// rounds take less.
+TEST(Machine, RingsTakeAStepForEachMember) {
+  Machine m = round_numbers();
+  Mesh mesh;
+  mesh.world = 16, mesh.axes = {{"outer", 8, ""}, {"inner", 2, ""}};
+  Exchange e;
+  e.op = ORR_COLL_ALL_REDUCE, e.axis = "outer", e.count = 256;
+  m.between.hop = 0.5;
+  EXPECT_DOUBLE_EQ(m.trip(e, mesh, 0).seconds, 2 * 7 * 0.5 + 179.2);
+  m.between.hop = 5;
+  EXPECT_DOUBLE_EQ(m.trip(e, mesh, 0).seconds, 6 * 10 + 179.2);
+  e.op = ORR_COLL_ALL_GATHER, e.count = 32,
+  e.counts = Dims(8, 32);  // 128 bytes of each, sent on seven times
+  EXPECT_DOUBLE_EQ(m.trip(e, mesh, 0).seconds, 7 * 5 + 89.6);
+}
+
+// Mean largest of as many normal deviations, from tables: 0.564 of 2, 1.539 of 10, 3.241 of 1000.
+TEST(Machine, TheSlowestOfManyIsSlower) {
+  Machine m = round_numbers();
+  EXPECT_EQ(m.slowest(1000), 0);
+  m.jitter = 0.1;
+  EXPECT_EQ(m.slowest(1), 0);
+  EXPECT_NEAR(m.slowest(2), 0.0564, 0.003);
+  EXPECT_NEAR(m.slowest(10), 0.1539, 0.001);
+  EXPECT_NEAR(m.slowest(1000), 0.3241, 0.002);
+}
+
 }  // namespace
 }  // namespace orrery

@@ -366,7 +366,8 @@ std::vector<Api> run_api() {
        "checkpoint_bytes of the memory in which the last one was copied.",
        call<counters>},
       {"Run:save(directory: string, extra: string = '', wait: boolean = true); Writes a checkpoint "
-       "directory; all ranks call it. With wait = false it is copied, and written while the next "
+       "into a directory, or to an address of a server; all ranks call it. With wait = false it is "
+       "copied, and written while the next "
        "steps are taken; an error comes from a later step, save or finish_save, or at the end.",
        call<save>},
       {"Run:finish_save(); Waits until the last checkpoint is complete, and raises its error.",
@@ -395,8 +396,9 @@ std::vector<Api> run_api() {
       {"engine.checkpoints(directory: string) -> table[]; Those in a directory of several, by "
        "step: path, complete, extra.",
        call<checkpoints>},
-      {"Run:load(directory: string) -> integer, string; Continues from a checkpoint; the steps "
-       "done and `extra`.",
+      {"Run:load(directory: string) -> integer, string; Continues from a checkpoint, in a "
+       "directory "
+       "or at an address; the steps done and `extra`.",
        call<load>},
       {"StepResult.step: integer", call<step_number>},
       {"StepResult:mean() -> number; The loss; waits for the step.", call<mean>},

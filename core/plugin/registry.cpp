@@ -114,10 +114,16 @@ bool answers_to(const PluginFile& file, uint32_t kind, const std::string& name) 
   return file.path.filename() == fmt::format("orrery-{}-{}.so", kind_name(kind), name);
 }
 
-uint32_t only_version_1(const PluginFile& file, const char* id) {
+bool lists(const PluginFile& file, std::string_view id) {
+  for (uint32_t i = 0; file.refusal.empty() && i < file.descriptor.n_interfaces; ++i)
+    if (file.descriptor.interfaces[i].id == id) return true;
+  return false;
+}
+
+uint32_t only_version_1(const PluginFile& file, const std::string& id) {
   for (uint32_t i = 0; i < file.descriptor.n_interfaces; ++i) {
     const orr_interface_id& served = file.descriptor.interfaces[i];
-    if (std::string(served.id) != id) continue;
+    if (served.id != id) continue;
     if (served.min <= 1 && served.max >= 1) return 1;
     fail(ORR_UNAVAILABLE,
          "plugin {}: interface: it serves {}/{} to {}/{} and this program speaks {}/1; install "
@@ -251,21 +257,21 @@ std::vector<const PluginFile*> Registry::builds(uint32_t kind, const std::string
 }
 
 template <class T>
-const T& Registry::table(uint32_t kind, const PluginFile& file) {
-  std::shared_ptr<void>& kept = tables_[{kind, file.path}];
+const T& Registry::table(const std::string& interface, const PluginFile& file) {
+  std::shared_ptr<void>& kept = tables_[{interface, file.path}];
   if (kept) return *static_cast<T*>(kept.get());
-  const uint32_t version = only_version_1(file, kind_name(kind));
+  const uint32_t version = only_version_1(file, interface);
   auto opened = opened_.find(file.path);
   if (opened == opened_.end())
     opened = opened_.emplace(file.path, open_plugin(file.path, file.descriptor)).first;
   const orr_exports& exports = opened->second;
   const std::string plugin =
-      fmt::format("{} '{}' ({})", kind_name(kind), file.descriptor.name, file.path.string());
-  const void* given = ask(exports, kind_name(kind), version, plugin);
+      fmt::format("{} '{}' ({})", interface, file.descriptor.name, file.path.string());
+  const void* given = ask(exports, interface.c_str(), version, plugin);
   if (!given)
     fail(ORR_UNAVAILABLE,
          "plugin {}: interface: it gave no table for {}/{} that its descriptor lists",
-         file.path.string(), kind_name(kind), version);
+         file.path.string(), interface, version);
   try {
     kept = complete_table<T>(given, plugin);
   } catch (const Error& e) {
@@ -275,7 +281,7 @@ const T& Registry::table(uint32_t kind, const PluginFile& file) {
 }
 
 const orr_kernel_api& Registry::kernel(const std::string& name) {
-  return table<orr_kernel_api>(ORR_KIND_KERNEL, find(ORR_KIND_KERNEL, name));
+  return table<orr_kernel_api>(kind_name(ORR_KIND_KERNEL), find(ORR_KIND_KERNEL, name));
 }
 const orr_comm_api& Registry::comm(const std::string& name) {
   const std::vector<const PluginFile*> candidates = builds(ORR_KIND_COMM, name);
@@ -296,23 +302,35 @@ const orr_comm_api& Registry::comm(const std::string& name) {
   fail(ORR_UNAVAILABLE, "no build of comm '{}' works here:{}", name, reasons);
 }
 const orr_comm_api& Registry::comm(const PluginFile& file) {
-  return table<orr_comm_api>(ORR_KIND_COMM, file);
+  return table<orr_comm_api>(kind_name(ORR_KIND_COMM), file);
 }
 const orr_strategy_api& Registry::strategy(const std::string& name) {
-  return table<orr_strategy_api>(ORR_KIND_STRATEGY, find(ORR_KIND_STRATEGY, name));
+  return table<orr_strategy_api>(kind_name(ORR_KIND_STRATEGY), find(ORR_KIND_STRATEGY, name));
 }
 const orr_observer_api& Registry::observer(const std::string& name) {
-  return table<orr_observer_api>(ORR_KIND_OBSERVER, find(ORR_KIND_OBSERVER, name));
+  return table<orr_observer_api>(kind_name(ORR_KIND_OBSERVER), find(ORR_KIND_OBSERVER, name));
 }
 const orr_op_api& Registry::op(const std::string& name) {
-  return table<orr_op_api>(ORR_KIND_OP, find(ORR_KIND_OP, name));
+  return table<orr_op_api>(kind_name(ORR_KIND_OP), find(ORR_KIND_OP, name));
 }
 const orr_data_api& Registry::data(const std::string& name) {
-  return table<orr_data_api>(ORR_KIND_DATA, find(ORR_KIND_DATA, name));
+  return table<orr_data_api>(kind_name(ORR_KIND_DATA), find(ORR_KIND_DATA, name));
 }
 const orr_device_api& Registry::device(const std::string& name) {
-  return name == "host" ? services::host_device()
-                        : table<orr_device_api>(ORR_KIND_DEVICE, find(ORR_KIND_DEVICE, name));
+  return name == "host"
+             ? services::host_device()
+             : table<orr_device_api>(kind_name(ORR_KIND_DEVICE), find(ORR_KIND_DEVICE, name));
+}
+const orr_storage_api& Registry::storage(const std::string& address) {
+  for (const PluginFile& file : files_) {
+    if (!lists(file, "storage")) continue;
+    const auto& api = table<orr_storage_api>("storage", file);
+    if (api.serves(api.self, address.c_str())) return api;
+  }
+  fail(ORR_UNAVAILABLE,
+       "'{}': no plugin keeps files at such addresses; `orrery doctor` says which were left out of "
+       "this build",
+       address);
 }
 
 }  // namespace orrery

@@ -12,6 +12,7 @@
 #include <orrery/observer.h>
 #include <orrery/op.h>
 #include <orrery/plugin.h>
+#include <orrery/storage.h>
 #include <orrery/strategy.h>
 
 #include <filesystem>
@@ -52,6 +53,8 @@ class Registry {
   const orr_op_api& op(const std::string& name);
   const orr_data_api& data(const std::string& name);
   const orr_device_api& device(const std::string& name);  // "host" is the core's own
+  // Of the first plugin with the interface "storage" that serves the address; throws likewise.
+  const orr_storage_api& storage(const std::string& address);
 
   // Names of loadable plugins with this ORR_KIND_ bit, sorted.
   std::vector<std::string> names(uint32_t kind) const;
@@ -67,14 +70,14 @@ class Registry {
   const PluginFile& find(uint32_t kind, const std::string& name) const;
   std::vector<const PluginFile*> builds(uint32_t kind, const std::string& name) const;
   template <class T>
-  const T& table(uint32_t kind, const PluginFile& file);
+  const T& table(const std::string& interface, const PluginFile& file);
 
   bool warns_ = true;
   std::map<std::pair<uint32_t, std::string>, std::string> not_loaded_;  // why
   std::vector<std::filesystem::path> added_;
   std::vector<PluginFile> files_;
   std::map<std::filesystem::path, orr_exports> opened_;
-  std::map<std::pair<uint32_t, std::filesystem::path>, std::shared_ptr<void>> tables_;
+  std::map<std::pair<std::string, std::filesystem::path>, std::shared_ptr<void>> tables_;
 };
 
 // "kernel" for ORR_KIND_KERNEL; also the id of the interface of that kind.

@@ -283,6 +283,15 @@ void fill_holes(Made<orr_data_api> m) {
   fill<"release", &T::release>(m);
 }
 
+void fill_holes(Made<orr_storage_api> m) {
+  using T = orr_storage_api;
+  fill<"serves", &T::serves>(m);
+  fill<"get", &T::get>(m);
+  fill<"put", &T::put>(m);
+  fill<"list", &T::list>(m);
+  fill<"remove", &T::remove>(m);
+}
+
 }  // namespace
 
 template <class T>
@@ -312,5 +321,6 @@ template std::unique_ptr<orr_observer_api> complete_table(const void*, const std
 template std::unique_ptr<orr_op_api> complete_table(const void*, const std::string&);
 template std::unique_ptr<orr_data_api> complete_table(const void*, const std::string&);
 template std::unique_ptr<orr_device_api> complete_table(const void*, const std::string&);
+template std::unique_ptr<orr_storage_api> complete_table(const void*, const std::string&);
 
 }  // namespace orrery

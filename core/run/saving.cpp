@@ -36,17 +36,20 @@ std::vector<std::string> texts_of_all(const std::string& mine, const std::string
 
 Saving::Saving(SaveContents contents, SaveHow how)
     : contents_(std::move(contents)), how_(std::move(how)) {
+  std::string folder;
   throw_together(error_of([&] {
     if (!completes()) return;
     writer_.emplace(contents_.directory, how_.lock_in);
-    folder_ = writer_->folder();
+    folder = writer_->folder();
   }));
   if (!alone()) {
     // Rank 0's directory as the script names it there, and the folder in it.
-    const std::string name = std::filesystem::path(folder_).filename().string();
-    const std::string folder = texts_of_all(contents_.directory + "/" + name, contents_.line)[0];
-    if (!completes()) folder_ = folder;
+    const std::string name = std::filesystem::path(folder).filename().string();
+    const std::string of_0 = texts_of_all(address_in(contents_.directory, name), contents_.line)[0];
+    if (!completes()) folder = of_0;
   }
+  const std::string error = error_of([&] { folder_.emplace(folder); });
+  if (is_address(folder)) throw_together(error);  // of a rank without the plugin
   if (how_.beside) {
     const AllSignalsBlocked quiet;
     thread_ = std::thread([this] { write(); });
@@ -62,7 +65,7 @@ Saving::~Saving() {
 
 void Saving::write() {
   error_ = error_of(
-      [&] { files_ = write_shard(folder_, alone() ? 0 : world_info().rank, contents_.pieces); });
+      [&] { files_ = write_shard(*folder_, alone() ? 0 : world_info().rank, contents_.pieces); });
   contents_.pieces.clear();
   written_ = true;
 }

@@ -54,7 +54,7 @@ class Saving {
   SaveContents contents_;
   SaveHow how_;
   std::optional<CheckpointWriter> writer_;  // of the rank that completes it
-  std::string folder_;
+  std::optional<ShardFolder> folder_;
   CheckpointFiles files_;
   std::string error_;
   std::atomic<bool> written_{false};

@@ -11,6 +11,7 @@
 #include "store/checkpoint_directory.h"
 #include "store/file.h"
 #include "store/manifest.h"
+#include "store/remote_checkpoint.h"
 
 namespace orrery {
 namespace {
@@ -30,8 +31,9 @@ fs::path member_of(const std::string& directory, const std::string& series) {
   return place_of(series) / fs::path(directory).filename();
 }
 
-std::unique_ptr<CheckpointDirectory> open_place(const std::string& directory,
-                                                const std::string& lock_in) try {
+std::unique_ptr<CheckpointPlace> open_place(const std::string& directory,
+                                            const std::string& lock_in) try {
+  if (is_address(directory)) return remote_place(directory);
   const fs::path path = lock_in.empty() ? place_of(directory) : member_of(directory, lock_in);
   return std::make_unique<CheckpointDirectory>(path, lock_in.empty() ? path : place_of(lock_in),
                                                fmt::format("checkpoint '{}'", directory));
@@ -95,10 +97,16 @@ void CheckpointWriter::complete(const CheckpointFacts& facts, const TensorTypes&
   place_.reset();
 }
 
-CheckpointFiles write_shard(const std::string& folder, int writer,
+ShardFolder::ShardFolder(const std::string& path_or_address) : path(path_or_address) {
+  if (is_address(path)) server.emplace(path);
+}
+
+CheckpointFiles write_shard(const ShardFolder& folder, int writer,
                             const std::vector<ShardBox>& pieces) {
   CheckpointFiles written;
   const auto files = by_file(pieces);
+  std::optional<TemporaryFolder> unsent;
+  if (folder.server) unsent.emplace();
   for (size_t i = 0; i < files.size(); ++i) {
     const std::string name = fmt::format("shard-{:05}-model-{:05}-of-{:05}.safetensors", writer + 1,
                                          i + 1, files.size());
@@ -109,19 +117,24 @@ CheckpointFiles write_shard(const std::string& folder, int writer,
       facts.offsets[piece->name] = piece->offset;
       facts.elements[piece->name] = piece->box.type.elements();
     }
-    File file =
-        File::create(folder + "/" + name, fmt::format("checkpoint file '{}/{}'", folder, name));
+    const std::string place = folder.path + "/" + name, path = unsent ? unsent->file(name) : place;
+    File file = File::create(path, fmt::format("checkpoint file '{}'", path));
     write_safetensors(file, std::move(content), sharding_info(files[i]));
     file.finish();
+    if (folder.server) {
+      folder.server->put(place, path);
+      fs::remove(path);
+    }
     facts.bytes = file.size(), facts.digest = file.digest();
     written[name] = std::move(facts);
   }
-  if (!files.empty()) sync_directory(folder);
+  if (!files.empty() && !folder.server) sync_directory(folder.path);
   return written;
 }
 
 void remove_checkpoint(const std::string& directory, const std::string& series) {
   try {
+    if (is_address(directory)) return remove_remote_checkpoint(directory);
     CheckpointDirectory::remove(member_of(directory, series), place_of(series),
                                 fmt::format("checkpoint '{}'", directory));
   } catch (const std::exception& e) {
@@ -130,6 +143,7 @@ void remove_checkpoint(const std::string& directory, const std::string& series) 
 }
 
 void open_series(const std::string& directory) try {
+  if (is_address(directory)) return open_remote_series(directory);
   CheckpointDirectory::open_series(place_of(directory), fmt::format("checkpoints '{}'", directory));
 } catch (const fs::filesystem_error& e) {
   fail(ORR_FAILED, "checkpoints '{}' cannot be saved: {}", directory,
@@ -137,7 +151,7 @@ void open_series(const std::string& directory) try {
 }
 
 std::string series_path(const std::string& directory, int64_t step) {
-  return fmt::format("{}/step-{:08}", directory, step);
+  return address_in(directory, fmt::format("step-{:08}", step));
 }
 
 }  // namespace orrery

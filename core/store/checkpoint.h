@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Saves and loads checkpoints. A checkpoint is a directory (docs/checkpoints.md) that several
-// processes write together. Each writes boxes of tensors to safetensors files of its own. One of
-// them then writes the manifest, checkpoint.json: the facts of the run, the type of every tensor,
-// and for each file its size, its xxh3 and where its boxes belong. A crash leaves the old
-// checkpoint or the new one (checkpoint_directory.h).
+// Saves and loads checkpoints. A checkpoint is a directory (docs/checkpoints.md), or the same on a
+// server where its name is an address (remote_checkpoint.h). Several processes write it together.
+// Each writes boxes of tensors to safetensors files of its own. One of them then writes the
+// manifest, checkpoint.json: the facts of the run, the type of every tensor, and for each file its
+// size, its xxh3 and where its boxes belong. A crash leaves the old checkpoint or the new one
+// (checkpoint_directory.h).
 #pragma once
 
 #include <map>
@@ -14,11 +15,12 @@
 #include <vector>
 
 #include "base/error.h"
+#include "store/remote_files.h"
 #include "store/safetensors.h"
 
 namespace orrery {
 
-class CheckpointDirectory;
+class CheckpointPlace;
 
 struct CheckpointFacts {
   int64_t step = 0, microbatches = 0;
@@ -83,12 +85,19 @@ class CheckpointWriter {
 
  private:
   std::string directory_, folder_;
-  std::unique_ptr<CheckpointDirectory> place_;
+  std::unique_ptr<CheckpointPlace> place_;
 };
 
-// Writes and syncs the files of one writer, numbered from 0. `folder` is a path. Each box is read
-// once, one at a time. [any thread]
-CheckpointFiles write_shard(const std::string& folder, int writer,
+// The folder of CheckpointWriter, for one of the writers. [main thread]
+struct ShardFolder {
+  ShardFolder(const std::string& path_or_address);  // NOLINT(google-explicit-constructor)
+  std::string path;
+  std::optional<RemoteFiles> server;  // of an address
+};
+
+// Writes and syncs the files of one writer, numbered from 0; one that belongs to a server is sent
+// there as soon as it is written. Each box is read once, one at a time. [any thread]
+CheckpointFiles write_shard(const ShardFolder& folder, int writer,
                             const std::vector<ShardBox>& pieces);
 
 // Removes a checkpoint of a series (series_path), the manifest first, so that no part of it is

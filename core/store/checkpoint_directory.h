@@ -12,11 +12,12 @@
 #include <set>
 #include <string>
 
+#include "store/checkpoint_place.h"
 #include "store/own_files.h"
 
 namespace orrery {
 
-class CheckpointDirectory {
+class CheckpointDirectory : public CheckpointPlace {
  public:
   // Makes the directory and missing parents, becomes the writer of `lock_in` (writer_lock.h), which
   // is the directory or, for one of a series, the one that holds it, and removes files that a dead
@@ -27,14 +28,12 @@ class CheckpointDirectory {
                       const std::string& label);
   // Removes files that the manifest does not name, and a directory that it has made if that has no
   // manifest.
-  ~CheckpointDirectory();
+  ~CheckpointDirectory() override;
   CheckpointDirectory(const CheckpointDirectory&) = delete;
 
-  // Makes the folder for the data files of a new checkpoint, and returns its path.
-  std::string folder() const;
-  // Makes this text the manifest, and returns when it is on the disk. If it throws Error, the
-  // checkpoint is what it was before. REQUIRES: the files that it names are synced.
-  void commit(const std::string& manifest);
+  std::string folder() const override;
+  // REQUIRES: the files that it names are synced.
+  void commit(const std::string& manifest) override;
   // Makes a directory of several, and becomes its writer. Throws Error.
   static void open_series(const std::string& path, const std::string& label);
   // Removes a checkpoint, the manifest first, and then what else in the directory is of this

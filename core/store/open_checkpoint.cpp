@@ -14,6 +14,7 @@
 #include "store/checkpoint.h"
 #include "store/file.h"
 #include "store/manifest.h"
+#include "store/remote_checkpoint.h"
 
 namespace orrery {
 namespace {
@@ -28,7 +29,7 @@ std::string label_of(const std::string& directory, const std::string& file) {
 
 // Keeps the directory open, so that files opened by name in it belong to the same checkpoint even
 // if the directory is renamed meanwhile.
-class OpenDirectory {
+class OpenDirectory : public CheckpointSource {
  public:
   explicit OpenDirectory(const std::string& directory)
       : fd_(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
@@ -36,27 +37,37 @@ class OpenDirectory {
       fail(ORR_FAILED, "checkpoint '{}' cannot be opened: {}; check the path", directory,
            std::generic_category().message(errno));
   }
-  ~OpenDirectory() { ::close(fd_); }
+  ~OpenDirectory() override { ::close(fd_); }
   OpenDirectory(const OpenDirectory&) = delete;
   OpenDirectory& operator=(const OpenDirectory&) = delete;
-  int fd() const { return fd_; }
+
+  std::string manifest(const std::string& label) const override {
+    return read_manifest_text(File::open(fd_, kManifestFile, label, false));
+  }
+  File open(const std::string& name, const FileFacts&, const std::string& label) override {
+    if (::faccessat(fd_, name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT)
+      fail_damaged("{} is missing; restore it from a copy or check the path", label);
+    return File::open(fd_, name, label, false);
+  }
 
  private:
   int fd_;
 };
 
-std::string manifest_text(const OpenDirectory& at, const std::string& directory) {
-  return read_manifest_text(
-      File::open(at.fd(), kManifestFile, label_of(directory, kManifestFile), false));
+std::unique_ptr<CheckpointSource> source_of(const std::string& directory) {
+  if (is_address(directory)) return remote_source(directory);
+  return std::make_unique<OpenDirectory>(directory);
+}
+
+std::string manifest_text(const CheckpointSource& at, const std::string& directory) {
+  return at.manifest(label_of(directory, kManifestFile));
 }
 
 // Opens a file of a checkpoint. Its digest is compared before anything in it is looked at.
-std::unique_ptr<SafetensorsFile> open_verified(const OpenDirectory& at, const std::string& name,
+std::unique_ptr<SafetensorsFile> open_verified(CheckpointSource& at, const std::string& name,
                                                const std::string& label,
                                                const FileFacts& expected) {
-  if (::faccessat(at.fd(), name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT)
-    fail_damaged("{} is missing; restore it from a copy or check the path", label);
-  File file = File::open(at.fd(), name, label, false);
+  File file = at.open(name, expected, label);
   if (file.size() < expected.bytes)
     fail_damaged("{} is truncated: {} of {} bytes{}", label, file.size(), expected.bytes, kRemedy);
   if (file.size() > expected.bytes)
@@ -101,7 +112,7 @@ struct Checkpoint::Open {
   std::vector<std::unique_ptr<SafetensorsFile>> files;
   std::map<std::string, std::vector<StoredBox>> boxes;
 
-  Open(const OpenDirectory& at, const std::string& where, const std::string& text)
+  Open(CheckpointSource& at, const std::string& where, const std::string& text)
       : directory(where), manifest(parse_manifest(text, label_of(where, kManifestFile))) {
     for (auto& [name, facts] : manifest.files) {
       const std::string label = label_of(directory, name);
@@ -153,18 +164,20 @@ Checkpoint::Checkpoint(const std::string& given) {
   for (const InSeries& one : checkpoints_in(given))
     if (one.complete) directory = one.path;
   if (std::error_code error;
-      directory != given && fs::exists(fs::path(given) / kManifestFile, error))
+      directory != given &&
+      (is_address(given) ? is_remote_checkpoint(given)
+                         : fs::exists(fs::path(given) / kManifestFile, error)))
     fail(ORR_INVALID, "'{}' is a checkpoint, and has others, such as '{}': load one by its name",
          given, fs::path(directory).filename().string());
-  const OpenDirectory at(directory);
+  const std::unique_ptr<CheckpointSource> at = source_of(directory);
   for (int tries = 1;; ++tries) {
-    const std::string text = manifest_text(at, directory);
+    const std::string text = manifest_text(*at, directory);
     try {
-      open_ = std::make_unique<Open>(at, directory, text);
+      open_ = std::make_unique<Open>(*at, directory, text);
       return;
     } catch (const Error&) {
       // A writer that has replaced the checkpoint meanwhile has removed these files: try again.
-      if (tries == most_tries || manifest_text(at, directory) == text) throw;
+      if (tries == most_tries || manifest_text(*at, directory) == text) throw;
     }
   }
 }
@@ -190,6 +203,7 @@ HostTensor Checkpoint::read(const std::string& name) const {
 }
 
 std::vector<InSeries> checkpoints_in(const std::string& directory) try {
+  if (is_address(directory)) return remote_checkpoints_in(directory);
   static const std::regex pattern("step-([0-9]{8,18})");
   std::vector<InSeries> found;
   if (fs::status(directory).type() == fs::file_type::not_found) return found;

@@ -1497,7 +1497,7 @@ function Run:plan(batch) end
 ---@return table
 function Run:counters() end
 
----Writes a checkpoint directory; all ranks call it. With wait = false it is copied, and written while the next steps are taken; an error comes from a later step, save or finish_save, or at the end.
+---Writes a checkpoint into a directory, or to an address of a server; all ranks call it. With wait = false it is copied, and written while the next steps are taken; an error comes from a later step, save or finish_save, or at the end.
 ---@param directory string
 ---@param extra? string
 ---@param wait? boolean
@@ -1506,7 +1506,7 @@ function Run:save(directory, extra, wait) end
 ---Waits until the last checkpoint is complete, and raises its error.
 function Run:finish_save() end
 
----Continues from a checkpoint; the steps done and `extra`.
+---Continues from a checkpoint, in a directory or at an address; the steps done and `extra`.
 ---@param directory string
 ---@return integer, string
 function Run:load(directory) end

@@ -4,37 +4,14 @@ from what has come, by the rules of Amazon's documentation (Signature Version 4)
 
 Arguments: the build tree.
 """
-import hashlib
-import hmac
 import os
 import pathlib
 import sys
 import unittest
-import urllib.parse
 
 sys.path.append(os.path.dirname(__file__))
+from bucket import KEY, SECRET, SESSION, signature  # noqa: E402
 from http_test import TEXT, ServerTest, give, say  # noqa: E402
-
-KEY, SECRET, SESSION = "AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY", "session/with+signs="
-
-
-def signature(handler, secret, region):
-    """What the header Authorization must end with, of the request as it has come."""
-    given = dict(part.strip().split("=", 1) for part in handler.headers["Authorization"].split(" ", 1)[1].split(","))
-    day, found_region, service, end = given["Credential"].split("/")[1:]
-    assert (found_region, service, end) == (region, "s3", "aws4_request"), given
-    names = given["SignedHeaders"].split(";")
-    assert {"host", "x-amz-content-sha256", "x-amz-date"} <= set(names) and names == sorted(names), names
-    assert handler.headers["x-amz-content-sha256"] == hashlib.sha256(b"").hexdigest()
-    headers = "".join(f"{name}:{' '.join(handler.headers[name].split())}\n" for name in names)
-    path = urllib.parse.quote(urllib.parse.unquote(handler.path), safe="/-._~")
-    request = "\n".join(["GET", path, "", headers, ";".join(names), handler.headers["x-amz-content-sha256"]])
-    scope = f"{day}/{region}/s3/aws4_request"
-    to_sign = "\n".join(["AWS4-HMAC-SHA256", handler.headers["x-amz-date"], scope, hashlib.sha256(request.encode()).hexdigest()])
-    key = ("AWS4" + secret).encode()
-    for part in (day, region, "s3", "aws4_request"):
-        key = hmac.new(key, part.encode(), hashlib.sha256).digest()
-    return given, hmac.new(key, to_sign.encode(), hashlib.sha256).hexdigest()
 
 
 def to_signed(answer, region="us-east-1", session=None):
@@ -119,7 +96,7 @@ class S3(Asked):
         url = "s3://bucket/text.txt"
         self.denied(url, "s3://bucket/text.txt: the server says 403 Forbidden (AccessDenied); set AWS_ACCESS_KEY_ID",
                     **self.env())
-        self.denied(url, "(SignatureDoesNotMatch); check what the key may read, and that the bucket is in the region us-east-1",
+        self.denied(url, "(SignatureDoesNotMatch); check what the key may do, and that the bucket is in the region us-east-1",
                     **self.keys() | {"AWS_SECRET_ACCESS_KEY": "other"})
         self.denied(url, "there is a key without a secret; set both", **self.env(AWS_ACCESS_KEY_ID=KEY))
         for wrong in ("s3://bucket", "s3://bucket/", "s3://bucket/folder/"):

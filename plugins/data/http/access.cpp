@@ -14,13 +14,14 @@ namespace {
 
 const char* const kHub = "https://huggingface.co";
 
-// As part of a request: what has a meaning there as %XX, but for "/".
-std::string escaped(const std::string& text) {
+}  // namespace
+
+std::string escaped(const std::string& text, const char* but) {
   static const char* const kHex = "0123456789ABCDEF";
   std::string out;
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
-    if (std::isalnum(byte) || std::string("-._~/").find(c) != std::string::npos)
+    if (std::isalnum(byte) || std::string(but).find(c) != std::string::npos)
       out += c;
     else
       out += {'%', kHex[byte >> 4], kHex[byte & 15]};
@@ -28,7 +29,6 @@ std::string escaped(const std::string& text) {
   return out;
 }
 
-// "a/b/c" as {"a", "b/c"}.
 std::pair<std::string, std::string> cut(const std::string& text) {
   const size_t slash = text.find('/');
   if (slash == text.npos) return {text, ""};
@@ -37,10 +37,7 @@ std::pair<std::string, std::string> cut(const std::string& text) {
 
 // Amazon's certificates are for names without points; buckets with points are asked for by path, as
 // other servers are.
-Access of_s3(const std::string& address) {
-  const auto [bucket, key] = cut(address.substr(5));
-  if (bucket.empty() || key.empty() || key.ends_with('/'))
-    refuse(address, ": no address of a file in S3; write s3://BUCKET/KEY");
+Access access_of_bucket(const std::string& bucket) {
   const AwsAccount account = aws_account();
   Access access;
   const std::string amazon = "s3." + account.region + ".amazonaws.com";
@@ -50,13 +47,23 @@ Access of_s3(const std::string& address) {
     access.url = "https://" + escaped(bucket) + "." + amazon;
   else
     access.url = "https://" + amazon + "/" + escaped(bucket);
-  access.url += "/" + escaped(key);
   access.key = account.key, access.secret = account.secret, access.session = account.session;
   access.region = account.region;
   access.if_denied = account.key.empty()
                          ? "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE"
-                         : "check what the key may read, and that the bucket is in the region " +
+                         : "check what the key may do, and that the bucket is in the region " +
                                account.region + " (AWS_REGION)";
+  return access;
+}
+
+namespace {
+
+Access of_s3(const std::string& address) {
+  const auto [bucket, key] = cut(address.substr(5));
+  if (bucket.empty() || key.empty() || key.ends_with('/'))
+    refuse(address, ": no address of a file in S3; write s3://BUCKET/KEY");
+  Access access = access_of_bucket(bucket);
+  access.url += "/" + escaped(key);
   return access;
 }
 

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 
 namespace data {
 
@@ -20,5 +21,12 @@ struct Access {
 
 // Throws Error for an address of another form, and for a key without its secret.
 Access access_of(const std::string& address);
+// Of the bucket itself.
+Access access_of_bucket(const std::string& bucket);
+
+// As part of a request: what has a meaning there as %XX, but for letters, digits and these.
+std::string escaped(const std::string& text, const char* but = "-._~/");
+// "a/b/c" as {"a", "b/c"}.
+std::pair<std::string, std::string> cut(const std::string& text);
 
 }  // namespace data

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Files of servers, by http:// and https://. The one sample says where the copy is that other
-// readers open.
+// Files of servers, by http:// and https://, in buckets of S3 and of the Hugging Face Hub. The one
+// sample of a dataset says where the copy is that other readers open.
 #include <cstring>
 #include <orrery/sdk/data.hpp>
 
 #include "copy.h"
+#include "storage.h"
 
 namespace data {
 namespace {
@@ -30,8 +31,19 @@ std::unique_ptr<orr::Dataset> open(const std::string& url, const orr::DataOption
   return std::make_unique<File>(url);
 }
 
+orr_status* entry(const orr_bootstrap* boot, orr_exports* out) {
+  orr::attach(boot);
+  out->get = [](void*, const char* interface, uint32_t version) -> const void* {
+    const std::string_view asked = interface;
+    if (version != 1) return nullptr;
+    if (asked == "storage") return &storage_table;
+    return asked == "data" ? &orr::Reader<open>::table : nullptr;
+  };
+  return nullptr;
+}
+
 }  // namespace
 }  // namespace data
 
-ORR_PLUGIN(ORR_KIND_DATA, "http", "0.1.0", "Copies of files of servers",
-           orr::Reader<data::open>::entry, 1, {{"data", 1, 1}})
+ORR_PLUGIN(ORR_KIND_DATA, "http", "0.2.0", "Files of servers, and copies of them", data::entry, 2,
+           {{"data", 1, 1}, {"storage", 1, 1}})

@@ -4,12 +4,16 @@
 #include <curl/curl.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <memory>
+#include <thread>
+#include <utility>
 
 #include "../refuse.h"
+#include "address.h"
 #include "settings.h"
 
 namespace data {
@@ -17,6 +21,9 @@ namespace {
 
 constexpr long kConnectSeconds = 30, kSilentSeconds = 60, kMostRedirections = 10;
 constexpr size_t kMostOfPage = 4096;
+constexpr size_t kMostOfAnswer = size_t{64} << 20;
+constexpr int64_t kMostWaitS = 60;                           // of what servers ask for
+constexpr auto kFirstWait = std::chrono::milliseconds(500);  // then twice as long, and so on
 // SHA-256 of a request's body that is empty. S3 wants the header; libcurl sends it from 8.0 on.
 constexpr const char* kHashOfNothing =
     "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
@@ -97,7 +104,19 @@ class Transfer {
       add_header("Range: bytes=" + std::to_string(request_.from) + "-");
       add_header("If-Range: " + request_.if_unchanged);
     }
+    for (const std::string& header : request_.headers) add_header(header);
+    if (request_.method != "GET") set(CURLOPT_CUSTOMREQUEST, request_.method.c_str());
+    if (request_.bytes >= 0) set_body();
     set(CURLOPT_HTTPHEADER, headers_.get());
+  }
+  void set_body() {
+    set(CURLOPT_UPLOAD, 1L);
+    set(CURLOPT_INFILESIZE_LARGE, static_cast<curl_off_t>(request_.bytes));
+    set(CURLOPT_READDATA, this);
+    set(
+        CURLOPT_READFUNCTION, +[](char* to, size_t, size_t most, void* self) {
+          return static_cast<Transfer*>(self)->give(to, most);
+        });
   }
   // A signature is for one host; a token is not sent to others by the library.
   void say_who() {
@@ -111,7 +130,7 @@ class Transfer {
     set(CURLOPT_AWS_SIGV4, ("aws:amz:" + who.region + ":s3").c_str());
     set(CURLOPT_USERNAME, who.key.c_str());
     set(CURLOPT_PASSWORD, who.secret.c_str());
-    add_header(std::string("x-amz-content-sha256: ") + kHashOfNothing);
+    add_header("x-amz-content-sha256: " + (request_.hash.empty() ? kHashOfNothing : request_.hash));
     if (!who.session.empty()) add_header("x-amz-security-token: " + who.session);
   }
   void add_header(const std::string& line) {
@@ -147,7 +166,8 @@ class Transfer {
     reply_.begin = number(value.substr(blank + 1, dash - blank - 1));
     reply_.length = number(value.substr(slash + 1));
   }
-  bool is_file() const { return reply_.status == 200 || reply_.status == 206; }
+  bool is_file() const { return reply_.status == 200 || reply_.status == 206 || is_done(); }
+  bool is_done() const { return reply_.status == 204 && request_.method != "GET"; }
   // The exceptions of functions that libcurl calls must not pass through it.
   void call_begin() {
     has_begun_ = true;
@@ -155,6 +175,14 @@ class Transfer {
       unwanted_ = !begin_(reply_);
     } catch (...) {
       thrown_ = std::current_exception();
+    }
+  }
+  size_t give(char* to, size_t most) {
+    try {
+      return request_.body(to, most, !std::exchange(has_given_, true));
+    } catch (...) {
+      thrown_ = std::current_exception();
+      return CURL_READFUNC_ABORT;
     }
   }
   bool receive(const char* bytes, size_t count) {
@@ -180,19 +208,21 @@ class Transfer {
     }
     static constexpr long kPassing[] = {408, 425, 429, 500, 502, 503, 504};
     outcome_.may_pass = std::ranges::count(kPassing, reply_.status) > 0;
-    outcome_.fault = "the server says " + phrase_ + code_of_page();
+    outcome_.code = code_of_page();
+    outcome_.fault = "the server says " + phrase_;
+    if (!outcome_.code.empty()) outcome_.fault += " (" + outcome_.code + ")";
     const bool denied = reply_.status == 401 || reply_.status == 403;
     if (denied || (reply_.status / 100 == 3 && !request_.access.key.empty()))
       outcome_.fault += "; " + request_.access.if_denied;
     else if (!outcome_.may_pass)
       outcome_.fault += "; check the address";
   }
-  // " (AccessDenied)", of a page of S3.
+  // "AccessDenied", of a page of S3.
   std::string code_of_page() const {
     const std::string begin = "<Code>", end = "</Code>";
     const size_t from = page_.find(begin), to = page_.find(end);
     if (from == page_.npos || to == page_.npos || to < from) return "";
-    return " (" + page_.substr(from + begin.size(), to - from - begin.size()) + ")";
+    return page_.substr(from + begin.size(), to - from - begin.size());
   }
   void judge(CURLcode code) {
     static constexpr CURLcode kPassing[] = {CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_CONNECT,
@@ -216,7 +246,7 @@ class Transfer {
   std::string phrase_;  // "404 Not Found"
   std::string page_;    // the beginning of what comes with it
   Outcome outcome_;
-  bool has_begun_ = false, unwanted_ = false;
+  bool has_given_ = false, has_begun_ = false, unwanted_ = false;
   std::exception_ptr thrown_;
   char error_[CURL_ERROR_SIZE] = "";
 };
@@ -225,6 +255,32 @@ class Transfer {
 
 Outcome transfer(const Request& request, const Begin& begin, const Take& take) {
   return Transfer(request, begin, take).run();
+}
+
+void pause(int tries, int64_t asked_s) {
+  std::chrono::milliseconds wait = kFirstWait * (1 << (tries - 1));
+  wait = std::max<std::chrono::milliseconds>(wait,
+                                             std::chrono::seconds(std::min(asked_s, kMostWaitS)));
+  std::this_thread::sleep_for(wait);
+}
+
+Answer ask(const Request& request) {
+  for (int tries = 1;; ++tries) {
+    Answer answer;
+    answer.outcome = transfer(
+        request, [](const Reply&) { return true; },
+        [&](const char* bytes, size_t count) {
+          if (answer.text.size() + count > kMostOfAnswer)
+            fail(ORR_FAILED, shown(request.access.url), ": the answer is longer than any");
+          answer.text.append(bytes, count);
+        });
+    if (answer.outcome.complete || !answer.outcome.may_pass) return answer;
+    if (tries == kTries) {
+      answer.outcome.fault += " (tried " + std::to_string(tries) + " times)";
+      return answer;
+    }
+    pause(tries, answer.outcome.wait_s);
+  }
 }
 
 }  // namespace data

@@ -86,6 +86,15 @@ class Doctor(unittest.TestCase):
             self.assertNotEqual(report[key], "", key)
         self.assertTrue(report["plugins"])
 
+    def test_what_was_left_out_of_the_build(self):
+        left_out = json.loads(orrery("doctor", "--json").stdout)["left out"]
+        here = names_of(orrery("plugins", "--json"))
+        for name in ("tokenizer_json", "sentencepiece", "webdataset", "http", "hdf5", "arrow"):
+            named = [line for line in left_out if line.startswith(f"data {name}")]
+            self.assertEqual(len(named), 0 if ("data", name) in here else 1, name)
+            for line in named:
+                self.assertIn("left out       " + line.replace(": ", ": it takes ", 1) + "; install that", orrery("doctor").stdout)
+
     def test_shares_of_ranks(self):
         done = orrery("doctor", "-n", "3", HWLOC_SYNTHETIC="pack:2 [numa] core:3 pu:2")
         self.assertIn("2 packages, 2 NUMA nodes; allowed: 6 cores, 12 hardware threads (not this machine)", done.stdout)

@@ -57,14 +57,19 @@ end
 
 return function(o)
   local all, states = facts(o.ranks or 0), survey.plugins()
+  local left_out = survey.left_out(states)
   if o.json then
     for i, fact in ipairs(all) do all[i] = ("  %s: %s,\n"):format(json.encode(fact[1]), json.encode(fact[2])) end
-    io.write(("{\n%s  \"plugins\": %s\n}"):format(table.concat(all), json.encode(states, "  ")), "\n")
+    io.write(("{\n%s  \"left out\": %s,\n  \"plugins\": %s\n}"):format(table.concat(all), json.encode(left_out, "  "),
+      json.encode(states, "  ")), "\n")
     return
   end
   for _, fact in ipairs(all) do io.write(("%-14s %s"):format(fact[1], fact[2]), "\n") end
   for _, s in ipairs(states) do
     io.write(("%-14s %s %s: %s"):format(s.on and "plugin on" or "plugin off", s.kind, s.name,
       s.on and s.summary or s.reason), "\n")
+  end
+  for _, each in ipairs(left_out) do
+    io.write(("%-14s %s; install that and build again"):format("left out", (each:gsub(": ", ": it takes ", 1))), "\n")
   end
 end

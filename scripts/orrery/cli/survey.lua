@@ -23,6 +23,21 @@ function M.plugins()
   return states
 end
 
+-- What the builds of these plugins are without, as a list written beside them says: "data http: the package".
+function M.left_out(states)
+  local found, seen = {}, {}
+  for _, s in ipairs(states) do
+    local folder = s.path:match "^(.*)/"
+    local list = not seen[folder] and io.open(folder .. "/left-out.txt")
+    seen[folder] = true
+    for line in list and list:lines() or function() end do
+      if line ~= "" then found[#found + 1] = line end
+    end
+    if list then list:close() end
+  end
+  return found
+end
+
 -- The names of the Lua library's strategies, sorted. Scripts may define more (strategy.define).
 function M.scripted_strategies()
   local names = {}

@@ -185,9 +185,7 @@ struct Machine {
     int64_t blocks = larger(1, (last - position) / kBlock);
     for (int i = 0; i < p.inputs; ++i) blocks = smaller(blocks, fetch(i, position, n));
     for (int i = 0; i < p.outputs; ++i) blocks = smaller(blocks, aim(i, position, n));
-    if (p.body_code)
-      p.body_code(slot, scratch, blocks * kBlock);
-    else
+    if (!p.body_code || !p.body_code(slot, scratch, blocks * kBlock, position))
       interpret(position, blocks);
     for (int i = 0; i < p.outputs; ++i) {
       const Walk& w = p.out[i];

@@ -96,8 +96,9 @@ struct Constant {
 
 // Machine code of a body. It computes the first `elements` elements, a multiple of the block size.
 // The slots of tensors are all of these elements in place; slots of tensors that repeat one element
-// have only one block.
-using BodyCode = void (*)(void* const* slot, char* scratch, int64_t elements);
+// have only one block. `position` is the row-major index of the first element. Returns 0 if it
+// cannot run there and has done nothing: random numbers that begin within a counter of Philox.
+using BodyCode = int (*)(void* const* slot, char* scratch, int64_t elements, int64_t position);
 
 // The compiled expression. Arrays are owned by the kernel.
 struct Program {

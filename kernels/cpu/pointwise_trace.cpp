@@ -3,22 +3,35 @@
 // See pointwise_trace.h. The functions of vmath.h run here on lanes that only record operations.
 #define ORR_ISA traced
 #define ORR_TRACED
-#include "pointwise_functions.h"
+#include "pointwise_trace_memory.h"
 
 namespace orr_cpu::pointwise {
 namespace {
 
 thread_local Trace* noted;
 
+int32_t add(Node n) {
+  Trace& t = *noted;
+  const auto constant = [&](int32_t at) { return t[size_t(at)].kind == Node::CONSTANT; };
+  if (n.kind == Node::XOR && constant(n.operand[0]) && constant(n.operand[1])) {  // a sign
+    const uint64_t bits = t[size_t(n.operand[0])].number ^ t[size_t(n.operand[1])].number;
+    n = {Node::CONSTANT, n.wide, 0, {-1, -1, -1}, bits};
+  }
+  t.push_back(n);
+  return int32_t(t.size()) - 1;
+}
+
 }  // namespace
 
-int32_t note(Node::Kind kind, int32_t a, int32_t b, int32_t c, uint32_t number) {
-  Trace& t = *noted;
-  const auto constant = [&](int32_t n) { return t[size_t(n)].kind == Node::CONSTANT; };
-  if (kind == Node::XOR && constant(a) && constant(b))  // the sign of a constant
-    kind = Node::CONSTANT, number = t[size_t(a)].number ^ t[size_t(b)].number, a = b = -1;
-  t.push_back({kind, {a, b, c}, number});
-  return int32_t(t.size()) - 1;
+int32_t note(Node::Kind kind, int32_t a, int32_t b, int32_t c, uint64_t number) {
+  return add({kind, false, 0, {a, b, c}, number});
+}
+int32_t note_wide(Node::Kind kind, int32_t a, int32_t b, int32_t c, uint64_t number, int half) {
+  return add({kind, true, int8_t(half), {a, b, c}, number});
+}
+int32_t note_random(const Random& random) {
+  noted->random.push_back(random);
+  return note(Node::RANDOM, -1, -1, -1, noted->random.size() - 1);
 }
 
 }  // namespace orr_cpu::pointwise
@@ -31,30 +44,18 @@ using pointwise::Step;
 using pointwise::Trace;
 
 struct Tracer {
-  enum Place : char { UNIFORM, INPUT, OUTPUT };
-  std::vector<Place> place;    // of each slot's values, unless the body computes them
-  std::vector<int32_t> value;  // the node that a slot holds, or -1
-  v16f x{-1};                  // the accumulator
-
-  explicit Tracer(const Compiled& c) : place(size_t(c.slots)), value(size_t(c.slots), -1) {
-    for (const auto& w : c.in) place[size_t(w.slot)] = INPUT;
-    for (const auto& w : c.out) place[size_t(w.slot)] = OUTPUT;
-  }
-
-  v16f load(uint32_t slot) const {
-    if (value[slot] >= 0) return {value[slot]};
-    return {note(place[slot] == INPUT ? Node::LOAD : Node::UNIFORM, -1, -1, -1, slot)};
-  }
+  Slots slots;
+  v16f x{-1};  // the accumulator
 
   // Whether the step can be translated; notes it.
   bool take(const Step& s) {
     switch (s.code) {
-#define ORR_STEP(code, result)                                 \
-  case pointwise::code: {                                      \
-    [[maybe_unused]] const auto a = [&] { return load(s.a); }; \
-    [[maybe_unused]] const auto b = [&] { return load(s.b); }; \
-    x = result;                                                \
-    return true;                                               \
+#define ORR_STEP(code, result)                                       \
+  case pointwise::code: {                                            \
+    [[maybe_unused]] const auto a = [&] { return slots.load(s.a); }; \
+    [[maybe_unused]] const auto b = [&] { return slots.load(s.b); }; \
+    x = result;                                                      \
+    return true;                                                     \
   }
 #define A a()
 #define B b()
@@ -65,11 +66,16 @@ struct Tracer {
       case pointwise::LOAD_F16: x = load_f16(s.a); return true;
       case pointwise::STORE_BF16: store_u16(s.a, shift_right(as_int(x), 16)); return true;
       case pointwise::STORE_F16: store_f16(s.a, x); return true;
-      case pointwise::STORE:
-        place[s.a] == OUTPUT ? store(s.a, x) : void(value[s.a] = x.node);
-        return true;
+      case pointwise::STORE: slots.is_output(s.a) ? store(s.a, x) : slots.set(s.a, x); return true;
       case pointwise::CALL:
-        return each_lane(s.fn, [&](auto fn) { value[s.c] = fn(load(s.a), load(s.b)).node; });
+        return each_lane(s.fn,
+                         [&](auto fn) { slots.set(s.c, fn(slots.load(s.a), slots.load(s.b))); });
+      case pointwise::WIDE_REAL: return take_real(s, slots);
+      case pointwise::WIDE_INT: return take_integer(s, slots);
+      case pointwise::CONVERT: return take_conversion(s, slots);
+      case pointwise::WIDEN: return take_widening(s, slots);
+      case pointwise::NARROW: return take_narrowing(s, slots);
+      case pointwise::RANDOM: return take_random(s, slots);
       default: return false;
     }
   }
@@ -83,7 +89,7 @@ namespace orr_cpu::pointwise {
 Trace trace(const Compiled& code) {
   Trace out;
   noted = &out;
-  traced::Tracer tracer(code);
+  traced::Tracer tracer{traced::Slots(code)};
   for (const Step& s : code.body)
     if (s.code != END && !tracer.take(s)) return {};
   return out;

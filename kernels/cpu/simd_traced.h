@@ -42,6 +42,7 @@ ORR_NOTE(min, v16f, MIN)
 ORR_NOTE(max, v16f, MAX)
 ORR_NOTE(operator+, v16i, ADD_INT)
 ORR_NOTE(operator-, v16i, SUB_INT)
+ORR_NOTE(operator*, v16i, MUL_INT)
 ORR_NOTE(operator&, v16i, AND)
 ORR_NOTE(operator|, v16i, OR)
 ORR_NOTE(operator^, v16i, XOR)
@@ -78,6 +79,8 @@ ORR_INLINE m16 operator>=(v16f x, v16f y) { return compare(x, y, _CMP_GE_OQ); }
 ORR_INLINE m16 operator==(v16f x, v16f y) { return compare(x, y, _CMP_EQ_OQ); }
 ORR_INLINE m16 operator!=(v16f x, v16f y) { return compare(x, y, _CMP_NEQ_UQ); }
 ORR_INLINE m16 is_nan(v16f x) { return compare(x, x, _CMP_UNORD_Q); }
+ORR_INLINE m16 operator>(v16i x, v16i y) { return {note(Node::GREATER_INT, x.node, y.node)}; }
+ORR_INLINE m16 operator==(v16i x, v16i y) { return {note(Node::EQUAL_INT, x.node, y.node)}; }
 ORR_INLINE v16f select(m16 m, v16f x, v16f y) {
   return {note(Node::SELECT, m.node, x.node, y.node)};
 }

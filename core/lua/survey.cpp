@@ -126,6 +126,15 @@ std::string refusal(int64_t number) try {
   return e.what();
 }
 
+Pushed facts(lua_State* L, int64_t number) {
+  const Found found = found_plugins().at(static_cast<size_t>(number - 1));
+  push_list(L, Registry::get().facts(found.file), [](lua_State* state, const auto& fact) {
+    lua_newtable(state);
+    set_field(state, "name", fact.first), set_field(state, "text", fact.second);
+  });
+  return {1};
+}
+
 std::string templates() {
   const std::string found = own_directory(ORRERY_SOURCE_TEMPLATEDIR, ORRERY_TEMPLATEDIR);
   if (!std::filesystem::is_directory(found))
@@ -153,6 +162,9 @@ std::vector<Api> survey_api() {
       {"engine.refusal(number: integer) -> string; Why a plugin, by its place in that list, cannot "
        "be used here, after loading it; \"\" if it can.",
        call<refusal>},
+      {"engine.facts(number: integer) -> table[]; What a plugin, by its place in that list, has "
+       "found out about this machine: name and text.",
+       call<facts>},
       {"engine.templates() -> string; The directory of the templates of plugins.", call<templates>},
       {"engine.make_directory(path: string) -> string; Makes a directory and those "
        "above it; \"\", or why it cannot.",

@@ -56,6 +56,10 @@ class Registry {
   // Of the first plugin with the interface "storage" that serves the address; throws likewise.
   const orr_storage_api& storage(const std::string& address);
 
+  // What the plugin, which is loaded, tells of this machine (facts.h): names and texts, in order.
+  // Empty if it has no such interface.
+  std::vector<std::pair<std::string, std::string>> facts(const PluginFile& file) const;
+
   // Names of loadable plugins with this ORR_KIND_ bit, sorted.
   std::vector<std::string> names(uint32_t kind) const;
   // Whether this kernel, observer or op plugin, which nobody has named, can be loaded now. Why one

@@ -50,12 +50,13 @@ Profile& Profile::get() {
   return profile;
 }
 
-// The row is named by the op's label and the kernel plugin that computes it.
+// The row is named by the op's label, the kernel plugin that computes it, and in which way: its
+// numerics id says which of its kernels ran.
 Profile::Row& Profile::row(const Launch& launch) {
   const std::vector<std::string>& kernels = Runtime::get().kernels();
-  return rows_[fmt::format("{}  by {} ({})", label(launch),
+  return rows_[fmt::format("{}  by {} ({}, {})", label(launch),
                            kernels[static_cast<size_t>(launch.kernels)],
-                           KernelChoice(kernels).best(launch).score)];
+                           KernelChoice(kernels).best(launch).score, launch.numerics)];
 }
 
 std::string Profile::text() const {

@@ -2,12 +2,14 @@
 //
 // The plugin "cpu": own kernels for x86-64 with AVX2, FMA and F16C, and with AVX-512 where the
 // machine has it. Both give the same bits, so they share their numerics ids.
+#include <orrery/facts.h>
 #include <orrery/sdk/plugin.hpp>
 
 #include <algorithm>
 #include <cstring>
 
 #include "kernel.h"
+#include "machine_facts.h"
 
 // The tests build a second plugin, of another name, that never uses AVX-512.
 #ifndef ORR_CPU_NAME
@@ -111,8 +113,19 @@ const orr_kernel_api api = {sizeof(orr_kernel_api),
                             launch,
                             nullptr};
 
+orr_status* tell(void*, void (*say)(void*, const char*, const char*), void* arg) {
+  return orr::guard([&] {
+    for (const Fact& fact : machine_facts(ORR_CPU_NAME, widest()))
+      say(arg, fact.name.c_str(), fact.text.c_str());
+  });
+}
+
+const orr_facts_api facts = {sizeof(orr_facts_api), nullptr, tell};
+
 const void* get_table(void*, const char* id, uint32_t version) {
-  return !std::strcmp(id, "kernel") && version == 1 ? &api : nullptr;
+  if (version != 1) return nullptr;
+  if (!std::strcmp(id, "facts")) return &facts;
+  return !std::strcmp(id, "kernel") ? &api : nullptr;
 }
 
 orr_status* entry(const orr_bootstrap* boot, orr_exports* out) {
@@ -125,4 +138,4 @@ orr_status* entry(const orr_bootstrap* boot, orr_exports* out) {
 }  // namespace orr_cpu
 
 ORR_PLUGIN(ORR_KIND_KERNEL, ORR_CPU_NAME, "0.1.0", "Kernels for x86-64 with AVX2 or AVX-512",
-           orr_cpu::entry, 1, {{"kernel", 1, 1}})
+           orr_cpu::entry, 2, {{"kernel", 1, 1}, {"facts", 1, 1}})

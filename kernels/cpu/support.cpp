@@ -8,8 +8,17 @@
 #include <cstdio>
 
 #include "kernel.h"
+#include "machine_rates.h"
 
 namespace orr_cpu {
+namespace {
+
+thread_local bool alone = false;
+
+}  // namespace
+
+Alone::Alone() { alone = true; }
+Alone::~Alone() { alone = false; }
 
 Kernel::~Kernel() = default;
 
@@ -40,9 +49,10 @@ bool sums_into(int32_t from, int32_t to) {
 }
 
 void parallel_for(int64_t n, void (*fn)(void*, int64_t), void* arg) {
-  orr::host->parallel_for(n, fn, arg);
+  if (!alone) return orr::host->parallel_for(n, fn, arg);
+  for (int64_t i = 0; i < n; ++i) fn(arg, i);
 }
-int32_t threads() { return orr::host->threads(); }
+int32_t threads() { return alone ? 1 : orr::host->threads(); }
 
 void refuse(orr_support& out, const char* reason) {
   out.score = 0;

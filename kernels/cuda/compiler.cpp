@@ -9,8 +9,8 @@
 
 #include <orrery/sdk/plugin.hpp>
 
-#include "disk_cache.h"
 #include "library.h"
+#include "shared/disk_cache.h"
 #include "start_cost.h"
 
 namespace orr_cuda {
@@ -107,11 +107,12 @@ std::string image_key(const std::string& source, int arch, bool ptx) {
 
 std::string image_of(const std::string& source, int arch, bool ptx) {
   const std::string key = image_key(source, arch, ptx);
-  const DiskLock lock(key);
-  if (std::optional<std::string> kept = kept_on_disk(key)) return *std::move(kept);
+  const orr_kernels::DiskCache cache("cuda");
+  const orr_kernels::DiskCache::Lock lock(cache, key);
+  if (std::optional<std::string> kept = cache.kept(key)) return *std::move(kept);
   std::string image = compile(source, arch, ptx).image;
   start_cost().compiled();
-  keep_on_disk(key, image);
+  cache.keep(key, image);
   return image;
 }
 

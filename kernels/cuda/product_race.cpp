@@ -16,10 +16,10 @@
 
 #include "blas.h"
 #include "device.h"
-#include "disk_cache.h"
 #include "function.h"
 #include "memory.h"
 #include "modules.h"
+#include "shared/disk_cache.h"
 #include "start_cost.h"
 #include "stream.h"
 
@@ -166,8 +166,9 @@ cublasLtMatmulAlgo_t find_fastest(const std::vector<cublasLtMatmulAlgo_t>& candi
                                   const std::string& shape, const RaceTrack& track,
                                   const RaceLaunch& launch) {
   const std::string key = "fastest algorithm: " + machine() + ": " + shape;
-  const DiskLock lock(key);  // of ranks that want the same, one measures
-  const std::string kept = kept_on_disk(key).value_or("");
+  const orr_kernels::DiskCache cache("cuda");
+  const orr_kernels::DiskCache::Lock lock(cache, key);  // of ranks that want the same, one measures
+  const std::string kept = cache.kept(key).value_or("");
   for (const cublasLtMatmulAlgo_t& c : candidates)
     if (kept.size() == sizeof c && std::memcmp(kept.data(), &c, sizeof c) == 0) return c;
   try {
@@ -176,7 +177,7 @@ cublasLtMatmulAlgo_t find_fastest(const std::vector<cublasLtMatmulAlgo_t>& candi
     start_cost().measured(since(began));
     const std::string bytes(reinterpret_cast<const char*>(&won), sizeof won);
     // Ranks that cannot tell each other what has won, and whose bits depend on it, must not differ.
-    return keep_on_disk(key, bytes) || track.exact > 0 ? won : candidates.front();
+    return cache.keep(key, bytes) || track.exact > 0 ? won : candidates.front();
   } catch (const orr::Error& e) {  // no memory for it, say
     const std::string text =
         "cuda: a product was not measured, the library's first choice serves: " +

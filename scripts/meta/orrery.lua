@@ -1401,6 +1401,11 @@ function orrery.engine.plugins() end
 ---@return string
 function orrery.engine.refusal(number) end
 
+---What a plugin, by its place in that list, has found out about this machine: name and text.
+---@param number integer
+---@return table[]
+function orrery.engine.facts(number) end
+
 ---The directory of the templates of plugins.
 ---@return string
 function orrery.engine.templates() end

@@ -206,7 +206,7 @@ class Asked(unittest.TestCase):
         plan = train(command="plan").stdout
         self.assertRegex(plan, r"(?m)^ +\d+ +\S+ +\S+  pointwise +cpu \(\d+\)$")
         table = train("--profile", script=TRAIN + TRAIN.splitlines()[-1]).stdout
-        self.assertRegex(table, r"(?m)  by cpu \(\d+\)$")
+        self.assertRegex(table, r"(?m)  by cpu \(\d+, lanes16/\S+\)$")
 
 
 class Faults(unittest.TestCase):

@@ -16,9 +16,9 @@
 #include "compiler.h"
 #include "conformance/kernel/cases.h"
 #include "device/fold.h"
-#include "disk_cache.h"
 #include "plugin/host.h"
 #include "pointwise_source.h"
+#include "shared/disk_cache.h"
 
 namespace {
 
@@ -91,15 +91,16 @@ TEST(Compiler, ImagesOfEarlierRunsAreUsed) {
   const std::string source = "extern \"C\" __global__ void f(int* x) { *x = 1; }";
   const std::string image = orr_cuda::image_of(source, 90, true);
   const std::string key = orr_cuda::image_key(source, 90, true);
-  EXPECT_EQ(orr_cuda::kept_on_disk(key), image);
-  orr_cuda::keep_on_disk(key, "kept");
+  const orr_kernels::DiskCache cache("cuda");
+  EXPECT_EQ(cache.kept(key), image);
+  cache.keep(key, "kept");
   EXPECT_EQ(orr_cuda::image_of(source, 90, true), "kept");
   EXPECT_NE(orr_cuda::image_of(source, 80, true), "kept");
   EXPECT_NE(orr_cuda::image_of(source + "\n", 90, true), "kept");
   for (const auto& file : std::filesystem::recursive_directory_iterator(folder))
     if (file.is_regular_file()) std::ofstream(file.path(), std::ios::app) << "x";
   EXPECT_EQ(orr_cuda::image_of(source, 90, true), image);
-  EXPECT_EQ(orr_cuda::kept_on_disk(key), image);
+  EXPECT_EQ(cache.kept(key), image);
   std::filesystem::remove_all(folder);
 }
 

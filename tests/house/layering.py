@@ -3,7 +3,7 @@
 
 check(root) returns one sentence per violation. The rules are those of the design: rooms of the core include only
 rooms below them, of those the headers that their README names, and no header of another sub-room; plugins and kernels
-only the public headers and their own files; the public headers only libc. One room each knows Lua, Boost.DLL and
+only the public headers and their own files, which those of kernels/shared are to each kernel plugin; the public headers only libc. One room each knows Lua, Boost.DLL and
 CLI11, and the core names no plugin. A library beside the core keeps the same borders, and only the command line
 includes it.
 """
@@ -93,11 +93,11 @@ def check_plugin(root, path, how, target):
         if target.startswith(tuple(f"{room}/" for room in BELOW)):
             return f"a plugin may not include {target} of the core"
         return None
-    # A plugin's own files: its folder below kernels/ or plugins/<kind>/.
+    # A plugin's own files: its folder below kernels/ or plugins/<kind>/; and kernels/shared/.
     home = root.joinpath(*path.relative_to(root).parts[:2])
-    for base in (path.parent, home):
+    for base, within in ((path.parent, home), (home, home), (home.parent, home.parent / "shared")):
         found = (base / target).resolve()
-        if found.is_file() and found.is_relative_to(home.resolve()):
+        if found.is_file() and found.is_relative_to(within.resolve()):
             return None
     return f'"{target}" is not a file of this plugin'
 

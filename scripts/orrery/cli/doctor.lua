@@ -58,6 +58,9 @@ end
 return function(o)
   local all, states = facts(o.ranks or 0), survey.plugins()
   local left_out = survey.left_out(states)
+  for _, s in ipairs(states) do
+    for _, fact in ipairs(survey.facts(s)) do all[#all + 1] = { s.name .. " " .. fact.name, fact.text } end
+  end
   if o.json then
     for i, fact in ipairs(all) do all[i] = ("  %s: %s,\n"):format(json.encode(fact[1]), json.encode(fact[2])) end
     io.write(("{\n%s  \"left out\": %s,\n  \"plugins\": %s\n}"):format(table.concat(all), json.encode(left_out, "  "),

@@ -6,12 +6,15 @@ local engine = orrery.engine
 
 local M = { strategy_directory = engine.library() .. "/orrery/strategy" }
 
+local numbers = setmetatable({}, { __mode = "k" })  -- of plugins, as the engine has them
+
 -- One for each plugin and kind: first those that are on, then by kind, name and path. All are loaded.
 function M.plugins()
   local states = engine.plugins()
   for number, s in ipairs(states) do
     if s.reason == "" then s.reason = engine.refusal(number) end
     s.on = s.reason == ""
+    numbers[s] = number
   end
   table.sort(states, function(a, b)
     if a.on ~= b.on then return a.on end
@@ -37,6 +40,9 @@ function M.left_out(states)
   end
   return found
 end
+
+-- What one of them has found out about this machine: { name, text } each.
+function M.facts(state) return state.on and engine.facts(numbers[state]) or {} end
 
 -- The names of the Lua library's strategies, sorted. Scripts may define more (strategy.define).
 function M.scripted_strategies()

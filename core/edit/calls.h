@@ -32,9 +32,9 @@ void call_hook(const std::string& line, Call call) {
   }
 }
 
-// Lets the driver that was asked for edit the complete step and write the programs beside it. From then on each
-// rank runs the step by itself. Throws Error if another strategy needs steps that ranks take
-// together.
+// Lets the driver that was asked for edit the complete step and write the programs beside it. From
+// then on each rank runs the step by itself. Throws Error if another strategy needs steps that
+// ranks take together.
 void write_driven(Program& step, const Mesh& mesh, Asked& asked, int64_t microbatches,
                   const std::map<std::string, ValueId>& gradients);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How values are to lie over the ranks: what strategies ask of a gradient, of a parameter's training
-// state, and of single values. The passes of this room make it so (localize.h, passes.h,
+// How values are to lie over the ranks: what strategies ask of a gradient, of the training state of
+// a parameter, and of single values. The passes of this room make it so (localize.h, passes.h,
 // cut_program.h).
 #pragma once
 

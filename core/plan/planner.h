@@ -5,7 +5,7 @@
 //   what          "step", or "json" for its text: all that docs/plan.md says of --json
 //                 "layout": the step without its kinds of ranks; quicker
 //                 "sketch": a layout whose ranks hold equal pieces of sharded state; much quicker
-//                 "probe": what one rank does for one microbatch (plan/probe.h), among `world` ranks
+//                 "probe": what one rank of `world` does for one microbatch (plan/probe.h)
 //                 "facts": of the model and the machine (plan/facts.h)
 //                 "diff": what each strategy changes for `rank` (plan/diff.h)
 //                 "counts", "peak": of the microbatch that fits (plan/fit.h)

@@ -25,8 +25,9 @@ struct RaceTrack {
 using RaceLaunch = std::function<void(CUstream, const ProductPlaces&, const cublasLtMatmulAlgo_t&)>;
 
 // The fastest of the candidates; the first of them where any may win and nothing can be kept on
-// disk, so that ranks of a host have the same bits. `shape` describes in one line what `launch` computes. REQUIRES:
-// there are candidates; the device is open and current, and nothing is captured. [main thread]
+// disk, so that ranks of a host have the same bits. `shape` describes in one line what `launch`
+// computes. REQUIRES: there are candidates; the device is open and current, and nothing is
+// captured. [main thread]
 cublasLtMatmulAlgo_t fastest_of(const std::vector<cublasLtMatmulAlgo_t>& candidates,
                                 const std::string& shape, const RaceTrack& track,
                                 const RaceLaunch& launch);

@@ -2096,9 +2096,9 @@ function orrery.data.csv(path, fields, options) end
 function orrery.data.from(make, options) end
 
 ---@class orrery.data.hdf5.Options
----@field dtypes? table of fields, {x = 'f32'}, instead of those that they have (default {})
+---@field dtypes? table of fields, {x = 'f32'}, instead of those that they have; 'class' makes numbers of texts, by their order in data.classes (default {})
 
----Arrays in files of HDF5: fields {x = 'images', y = 'train/labels'} are those of these paths within a file, of numbers or booleans; the first dim counts the samples. A path, or a list of them, one after another. A sample is read when it is asked for.
+---Arrays in files of HDF5: fields {x = 'images', y = 'train/labels'} are those of these paths within a file, of numbers, booleans, or texts (their bytes, filled up by zeros: x:text() of a sample); the first dim counts the samples. A path, or a list of them, one after another. A sample is read when it is asked for, texts when it is opened.
 ---@param paths any
 ---@param fields table
 ---@param options? orrery.data.hdf5.Options

@@ -246,16 +246,22 @@ define([[data.arrow(paths: any, fields: table, options?) -> Dataset; Columns of 
   function(paths, fields, o) return open_columns("arrow", paths, fields, o) end)
 
 define([[data.hdf5(paths: any, fields: table, options?) -> Dataset; Arrays in files of HDF5: fields {x = 'images', y =
-    'train/labels'} are those of these paths within a file, of numbers or booleans; the first dim counts the samples. A path, or
-    a list of them, one after another. A sample is read when it is asked for.
-    @option dtypes: table = {}; of fields, {x = 'f32'}, instead of those that they have]],
+    'train/labels'} are those of these paths within a file, of numbers, booleans, or texts (their bytes, filled up by zeros:
+    x:text() of a sample); the first dim counts the samples. A path, or a list of them, one after another. A sample is read
+    when it is asked for, texts when it is opened.
+    @option dtypes: table = {}; of fields, {x = 'f32'}, instead of those that they have; 'class' makes numbers of texts,
+    by their order in data.classes]],
   function(paths, fields, o)
     check_known("hdf5", "dtypes", o.dtypes, fields)
-    local list = {}
+    local list, dtypes = {}, {}
     for name, dataset in pairs(fields) do
-      if type(name) == "string" then list[#list + 1] = { name = name, dataset = check_text("name", dataset) } end
+      if type(name) == "string" then
+        local as = (o.dtypes[name] == "class" or o.dtypes[name] == "text") and o.dtypes[name] or nil
+        if not as then dtypes[name] = o.dtypes[name] end
+        list[#list + 1] = { name = name, dataset = check_text("name", dataset), as = as }
+      end
     end
-    return open_optional("HDF5's library is (libhdf5-dev)", "hdf5", paths, { fields = list }, o.dtypes)
+    return open_optional("HDF5's library is (libhdf5-dev)", "hdf5", paths, { fields = list }, dtypes)
   end)
 
 -- The paths that a name with a range of numbers stands for: "shard-{000..002}.tar".

@@ -90,8 +90,38 @@ local run = orrery.compile(function(b) return orrery.nn.mse(net(b.x:view(-1, 6))
         self.assertEqual(digest(1, loop(7), 'run:load "saved"'), whole)
         self.assertNotEqual(digest(1, loop(6)), whole)
 
+    def texts(self, array, size=6):
+        done = self.run_script(f"""
+local set = orrery.data.hdf5("texts.h5", {{ x = "{array}" }})
+for i = 1, #set do print((orrery.engine.sample(set, i).x:text())) end""")
+        self.assertEqual(done.code, 0, done.err)
+        lines = done.out.split("\n")[:-1]
+        self.assertEqual(len(lines), size)
+        return lines
+
+    def test_texts(self):
+        wanted = ["one", "", "drei äöü", "日本", "one", "a longer text than all of the others"]
+        for array in ("any", "packed", "fixed", "ended", "blanks"):
+            with self.subTest(array):
+                self.assertEqual(self.texts(array), wanted)
+        self.assertEqual(self.texts("many", 1100), [str(i % 7) * (i % 5) for i in range(1100)])
+        self.assertEqual(self.texts("unwritten", 3), ["", "", ""])
+        done = self.run_script("""
+local set = orrery.data.hdf5("texts.h5", { x = "any", y = "packed", n = "numbers" }, { dtypes = { y = "class", n = "f32" } })
+print(table.concat(set.classes, "|"))
+for i = 1, #set do
+  local s = orrery.engine.sample(set, i)
+  print(s.y:tolist(), s.y.dtype, s.n:tolist(), #s.x.shape)
+end""")
+        self.assertEqual(done.code, 0, done.err)
+        self.assertEqual(done.out.splitlines(), ["|".join(sorted(set(wanted)))] + [
+            f"{sorted(set(wanted), key=str.encode).index(text)}\ti32\t{i}.0\t1" for i, text in enumerate(wanted)])
+        self.refused("'texts.h5', { x = 'square' }", "texts.h5: array 'square': its texts have 2 dims")
+        self.refused("'texts.h5', { x = 'numbers' }, { dtypes = { x = 'class' } }", "'class'} is for texts, which it has not")
+        self.refused("'texts.h5', { x = 'any', y = 'packed' }, { dtypes = { x = 'class', y = 'class' } }", "one can have them")
+
     def test_what_is_wrong_is_named(self):
-        for array, reason in (("texts", "are texts"), ("complex", "are compounds"), ("lists", "lists of any length"),
+        for array, reason in (("complex", "are compounds"), ("lists", "lists of any length"),
                               ("one", "is one value"), ("none", "dim 0 is 0"), ("outside", "in other files"),
                               ("virtual", "in other files")):
             self.refused(f"'other.h5', {{ x = '{array}' }}", f"other.h5: array '{array}'", reason)
@@ -104,7 +134,7 @@ local run = orrery.compile(function(b) return orrery.nn.mse(net(b.x:view(-1, 6))
         self.refused("'arrays.h5', { x = 3 }", "expected a string")
 
     def test_files_that_are_cut_short_or_altered_are_refused_or_read(self):
-        whole, rng, lines = (self.folder / "arrays.h5").read_bytes(), random.Random(3), []
+        whole = (self.folder / "arrays.h5").read_bytes()
         for kept in (0, 100, len(whole) // 2, len(whole) - 8):
             (self.folder / "cut.h5").write_bytes(whole[:kept])
             self.refused("'cut.h5', { x = 'packed' }", "cut.h5: ")
@@ -112,27 +142,35 @@ local run = orrery.compile(function(b) return orrery.nn.mse(net(b.x:view(-1, 6))
         larger = dims[:-8] + (2 + (255 << 24)).to_bytes(8, "little") + dims
         (self.folder / "cut.h5").write_bytes(whole.replace(dims + dims, larger))
         self.refused("'cut.h5', { x = 'packed' }", "cut.h5: array 'packed': dim 2 is 4278190082, of 2 at most")
-        for i in range(200):
+        self.damaged("arrays.h5", '{ x = "packed", y = "plain" }', 200)
+        self.damaged("texts.h5", '{ x = "any", y = "packed", z = "fixed" }', 200)
+
+    def damaged(self, name, fields, count, seed=3):
+        """Files with some bytes changed, in one process."""
+        whole, rng, lines = (self.folder / name).read_bytes(), random.Random(seed), []
+        for i in range(count):
             damaged = bytearray(whole)
             for _ in range(rng.randint(1, 4)):
                 damaged[rng.randrange(len(damaged))] = rng.choice((0, 1, 255, rng.randrange(256)))
+            if rng.random() < 0.1:
+                del damaged[rng.randrange(len(damaged)):]
             (self.folder / f"damaged-{i}.h5").write_bytes(damaged)
             lines.append(f"try 'damaged-{i}.h5'")
         done = self.run_script("""
 local refused, read = 0, 0
 local function try(path)
   local ok, why = pcall(function()
-    local set = orrery.data.hdf5(path, { x = "packed", y = "plain" })
+    local set = orrery.data.hdf5(path, FIELDS)
     for i = 1, #set do orrery.engine.sample(set, i) end
   end)
   if ok then read = read + 1 return end
   refused = refused + 1
   assert(why:find(path, 1, true), why)
 end
-""" + "\n".join(lines) + "\nprint(refused, read)")
+""".replace("FIELDS", fields) + "\n".join(lines) + "\nprint(refused, read)")
         self.assertEqual(done.err, "")
         refused, read = map(int, done.out.split())
-        self.assertEqual(refused + read, 200)
+        self.assertEqual(refused + read, count)
         self.assertGreater(refused, 10)
 
 

@@ -2,13 +2,15 @@
 //
 // Arrays in files of HDF5, as h5py, Keras and MATLAB 7.3 write them: a sample is read when it is
 // asked for. The option `fields` is a list of {name, dataset}, of which the second is the path of
-// an array within the file.
+// an array within the file; `as` is "class" where its texts are to be numbers.
 #include <algorithm>
 #include <orrery/sdk/data.hpp>
 
 #include "../bytes.h"
 #include "../rows.h"
 #include "numbers.h"
+#include "opened_set.h"
+#include "texts.h"
 
 namespace data {
 namespace {
@@ -56,7 +58,7 @@ class Hdf5 : public orr::Dataset {
       const std::string at = "fields." + std::to_string(i) + ".";
       const std::string name = options.text(at + "name", "");
       if (name.empty()) break;
-      add(path, name, options.text(at + "dataset", ""));
+      add(path, name, options.text(at + "dataset", ""), options.text(at + "as", ""));
     }
     if (arrays_.empty()) refuse(path, ": no fields are asked for; write {x = 'images'}");
   }
@@ -67,16 +69,28 @@ class Hdf5 : public orr::Dataset {
     for (size_t f = 0; f < arrays_.size(); ++f)
       for (const int64_t i : order)
         if (to[f])
-          arrays_[f].read(wanted[i], static_cast<std::byte*>(to[f]) +
-                                         static_cast<size_t>(i) * arrays_[f].bytes());
+          arrays_[f]->read(wanted[i], static_cast<std::byte*>(to[f]) +
+                                          static_cast<size_t>(i) * arrays_[f]->bytes());
   }
 
  private:
-  void add(const std::string& path, const std::string& name, const std::string& dataset) {
+  void add(const std::string& path, const std::string& name, const std::string& dataset,
+           const std::string& as) {
     if (!is_there(file_.get(), dataset))
       refuse(path, ": there is no array '", dataset, "'; it has ", arrays_in(file_.get()));
-    arrays_.emplace_back(file_.get(), dataset, path + ": array '" + dataset + "'");
-    const Numbers& made = arrays_.back();
+    const std::string subject = path + ": array '" + dataset + "'";
+    HeldSet set = opened_set(file_.get(), dataset, subject);
+    const bool is_class = as == "class";
+    if (is_texts(set.get())) {
+      if (is_class && !classes.empty())
+        refuse(subject, ": another field has classes; one can have them");
+      arrays_.push_back(std::make_unique<Texts>(path, set, subject, is_class ? &classes : nullptr));
+    } else if (!as.empty()) {
+      refuse(subject, ": dtypes = {", name, " = '", as, "'} is for texts, which it has not");
+    } else {
+      arrays_.push_back(std::make_unique<Numbers>(std::move(set), subject));
+    }
+    const Array& made = *arrays_.back();
     fields.push_back({name, made.dims(), made.elements()});
     if (arrays_.size() == 1) samples = made.samples();
     if (made.samples() != samples)
@@ -85,7 +99,7 @@ class Hdf5 : public orr::Dataset {
   }
 
   HeldFile file_;
-  std::vector<Numbers> arrays_;
+  std::vector<std::unique_ptr<Array>> arrays_;
 };
 
 std::unique_ptr<orr::Dataset> open(const std::string& path, const orr::DataOptions& options) {
@@ -95,5 +109,5 @@ std::unique_ptr<orr::Dataset> open(const std::string& path, const orr::DataOptio
 }  // namespace
 }  // namespace data
 
-ORR_PLUGIN(ORR_KIND_DATA, "hdf5", "0.1.0", "Arrays in files of HDF5",
+ORR_PLUGIN(ORR_KIND_DATA, "hdf5", "0.2.0", "Arrays in files of HDF5",
            orr::Reader<data::open>::entry, 1, {{"data", 1, 1}})

@@ -142,6 +142,15 @@ end""")
         larger = dims[:-8] + (2 + (255 << 24)).to_bytes(8, "little") + dims
         (self.folder / "cut.h5").write_bytes(whole.replace(dims + dims, larger))
         self.refused("'cut.h5', { x = 'packed' }", "cut.h5: array 'packed': dim 2 is 4278190082, of 2 at most")
+        # A chunk that says that it has one byte, and so no checksum; it is asked for twice.
+        short = bytearray(whole)
+        self.assertEqual(short[9512], 0o26)
+        short[4892], short[9512] = 1, 1
+        (self.folder / "short.h5").write_bytes(short)
+        done = self.run_script("""
+local set = orrery.data.hdf5("short.h5", { x = "packed" })
+for _ = 1, 2 do print(select(2, pcall(orrery.engine.sample, set, 5))) end""")
+        self.assertEqual(done.out.count("short.h5: array 'packed': a chunk has 1 bytes, 4 or more expected"), 2, done.out + done.err)
         self.damaged("arrays.h5", '{ x = "packed", y = "plain" }', 200)
         self.damaged("texts.h5", '{ x = "any", y = "packed", z = "fixed" }', 200)
 

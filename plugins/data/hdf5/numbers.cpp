@@ -55,6 +55,7 @@ Numbers::Numbers(HeldSet set, std::string subject)
     : subject_(std::move(subject)), set_(std::move(set)) {
   find_elements();
   find_dims();
+  chunks_.emplace(set_.get(), H5Tget_size(type_.get()), subject_);
 }
 
 void Numbers::refuse_elements(const char* what) const {
@@ -105,6 +106,7 @@ void Numbers::read(int64_t sample, std::byte* to) const {
   std::vector<hsize_t> start(dims_.size() + 1), count{1};
   start[0] = static_cast<hsize_t>(sample);
   count.insert(count.end(), dims_.begin(), dims_.end());
+  chunks_->check(start, count);
   if (H5Sselect_hyperslab(in_file_.get(), H5S_SELECT_SET, start.data(), nullptr, count.data(),
                           nullptr) < 0 ||
       H5Dread(set_.get(), type_.get(), in_memory_.get(), in_file_.get(), H5P_DEFAULT, to) < 0)

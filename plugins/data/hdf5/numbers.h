@@ -3,7 +3,10 @@
 // A dataset of numbers in a file of HDF5.
 #pragma once
 
+#include <optional>
+
 #include "array.h"
+#include "chunks.h"
 #include "library.h"
 
 namespace data {
@@ -24,6 +27,7 @@ class Numbers : public Array {
   HeldSet set_;
   HeldSpace in_file_, in_memory_;
   HeldType type_;  // in memory
+  mutable std::optional<Chunks> chunks_;
 };
 
 }  // namespace data

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string_view>
 
+#include "chunks.h"
 #include "heap.h"
 
 namespace data {
@@ -45,8 +46,10 @@ class Reader {
     std::vector<std::string> texts;
     std::optional<Heaps> heaps;
     if (any_length_) heaps.emplace(path_, HeldFile(H5Iget_file_id(set_)).get(), subject_);
+    Chunks chunks(set_, heaps ? heaps->reference_bytes() : bytes_, subject_);
     for (hsize_t from = 0; from < samples_; from += kRows) {
       const hsize_t count = std::min(kRows, samples_ - from);
+      chunks.check({from}, {count});
       const HeldSpace some(H5Screate_simple(1, &count, nullptr));
       H5Sselect_hyperslab(in_file_.get(), H5S_SELECT_SET, &from, nullptr, &count, nullptr);
       if (heaps)

@@ -77,6 +77,12 @@ class Fields {
            json_.at(name).dump());
     return json_.at(name).get<std::string>();
   }
+  // All fields of the object, whatever their names are.
+  std::map<std::string, double> numbers() {
+    std::map<std::string, double> found;
+    for (auto& [name, value] : json_.items()) found[name] = number(name);
+    return found;
+  }
   // Rates by dtype, each a number or [[FLOPs, FLOP/s], ...].
   std::map<std::string, Rate> rates() {
     std::map<std::string, Rate> found;
@@ -173,6 +179,7 @@ Machine assumed() {
 // What only texts say of the machine.
 void read_told(Fields& fields, Machine& m) {
   m.about = fields.text_if_there("about");
+  if (fields.has("frameworks")) m.frameworks = fields.object("frameworks").numbers();
   if (fields.has("nominal_flops")) m.nominal_flops = fields.object("nominal_flops").rates();
   for (auto& [name, most] : {std::pair{"reserved_bytes", m.memory_bytes},
                              {"time_error", 1.0},

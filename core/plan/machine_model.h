@@ -25,7 +25,7 @@
 //     "memory_bytes": 8e10,                                 what a rank has; may be left out, as
 //     "about": "...", "nominal_flops": { "bf16": 1e12 },    all that follows, which the plan's text
 //     "reserved_bytes": 4e9, "time_error": 0.1,             uses and its times do not
-//     "watts": 700, "price_per_hour": 2,
+//     "watts": 700, "price_per_hour": 2, "frameworks": { "mpt": 1.2 },
 //     "storage_bandwidth": 1.25e8, "storage_total": 2e12,   of checkpoints: a rank, and all of them
 //     "restart_seconds": 90, "repair_hours": 24 }           after a host was lost
 #pragma once
@@ -94,6 +94,7 @@ struct Machine {
   double memory_bytes = 0;                    // 0: not known
   std::string about;                          // what the file stands for
   std::map<std::string, Rate> nominal_flops;  // what the maker says of products, by dtype
+  std::map<std::string, double> frameworks;   // how many times as long steps of others took
   std::map<std::string, double> figures;      // the other fields that times do not depend on
   int ranks_per_host = 1;
   int cards_per_host = 0;  // each of as many ranks, in their order; 0: each rank has its own

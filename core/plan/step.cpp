@@ -95,6 +95,7 @@ Json whole_json(const PlannedStep& step, const Figures& figures) {
 Json machine_json(const Machine& machine) {
   Json json = {{"figures", machine.figures}};
   if (!machine.about.empty()) json["about"] = machine.about;
+  if (!machine.frameworks.empty()) json["frameworks"] = machine.frameworks;
   return json;
 }
 
@@ -153,7 +154,7 @@ Json step_json(const PlanSource& source, const Blueprint& b, const Machine& mach
                {"remarks", b.asked.remarks},
                {"kinds", Json::array()}});
   if (machine.memory_bytes) json["machine_memory_bytes"] = machine.memory_bytes;
-  if (!machine.about.empty() || !machine.figures.empty())
+  if (!machine.about.empty() || !machine.figures.empty() || !machine.frameworks.empty())
     json["machine_says"] = machine_json(machine);
   if (const int64_t n = tokens(b.program)) json["tokens"] = n;
   if (!b.mesh.schedule.axis.empty()) json["schedule"] = schedule_json(b);

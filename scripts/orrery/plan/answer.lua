@@ -29,6 +29,18 @@ local function range(step)
     words.duration(step.step_seconds / (1 - error)), 100 * error))
 end
 
+-- What the step would take in other frameworks, if as many times as long as one step of theirs on such cards took.
+local function elsewhere(step)
+  local names, said = {}, {}
+  local factors = step.machine_says and step.machine_says.frameworks or {}
+  for name in pairs(factors) do names[#names + 1] = name end
+  table.sort(names)
+  for i, name in ipairs(names) do
+    said[i] = ("%s %s (%.3g times)"):format(name, words.duration(factors[name] * step.step_seconds), factors[name])
+  end
+  return #said == 0 and "" or named("others", "by one step of theirs: " .. table.concat(said, ", "))
+end
+
 -- How long a step takes, the samples or tokens a second, how much of the machine it uses.
 local function figures(step)
   local rate = ("%.4g samples"):format(step.samples / step.step_seconds)
@@ -37,6 +49,7 @@ local function figures(step)
     or machines.title(step.machine)
   local took = words.duration(step.step_seconds)
   local text = named("step", ("%s: %s a second on the machine %s"):format(took, rate, machine)) .. range(step)
+    .. elsewhere(step)
     .. named("mfu", ("%.3g %%: %.4g model FLOP/s, of the products that one process computes"):format(
       100 * step.mfu, step.model_flops_per_second))
   if not step.nominal_mfu then return text end

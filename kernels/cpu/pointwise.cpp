@@ -142,6 +142,14 @@ struct Machine {
     return repeats ? at.left / kBlock : 1;
   }
 
+  // The same for input i of the machine code, which repeats rows by itself.
+  int64_t fetch_for_code(int i, int64_t position, int64_t n) const {
+    const Walk& w = p.in[i];
+    if (!w.again) return fetch(i, position, n);
+    slot[w.slot] = in[w.tensor];
+    return INT64_MAX;
+  }
+
   // The same for output i.
   int64_t aim(int i, int64_t position, int64_t n) const {
     const Walk& w = p.out[i];
@@ -178,15 +186,28 @@ struct Machine {
     }
   }
 
+  // Runs the machine code on at most `blocks` blocks, and sets that to how many they were. Returns
+  // whether there is any that can run here.
+  bool run_code(int64_t position, int64_t n, int64_t& blocks) const {
+    if (!p.body_code) return false;
+    int64_t most = blocks;
+    for (int i = 0; i < p.inputs; ++i) most = smaller(most, fetch_for_code(i, position, n));
+    const int64_t row = p.period ? position % p.period : 0;
+    if (!p.body_code(slot, scratch, most * kBlock, position, row)) return false;
+    blocks = most;
+    return true;
+  }
+
   // Runs the blocks from `position` on that follow each other without a gap in every tensor, or
   // one, of fewer elements at the end. Returns where the next begins.
   int64_t stretch(int64_t position, int64_t last) const {
     const int64_t n = smaller(kBlock, last - position);
     int64_t blocks = larger(1, (last - position) / kBlock);
-    for (int i = 0; i < p.inputs; ++i) blocks = smaller(blocks, fetch(i, position, n));
     for (int i = 0; i < p.outputs; ++i) blocks = smaller(blocks, aim(i, position, n));
-    if (!p.body_code || !p.body_code(slot, scratch, blocks * kBlock, position))
+    if (!run_code(position, n, blocks)) {
+      for (int i = 0; i < p.inputs; ++i) blocks = smaller(blocks, fetch(i, position, n));
       interpret(position, blocks);
+    }
     for (int i = 0; i < p.outputs; ++i) {
       const Walk& w = p.out[i];
       if (slot[w.slot] == own(w.slot))

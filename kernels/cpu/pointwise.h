@@ -14,6 +14,7 @@
 namespace orr_cpu::pointwise {
 
 enum { kMaxSlots = 512, kMaxTensors = 64 };
+enum { kTurn = 32 };  // the most elements that a turn of a machine code's loop computes
 
 // The steps. x is the accumulator; a, b and c are slots. R at the end of a name: with the operands
 // exchanged.
@@ -85,6 +86,7 @@ struct Walk {
   int32_t bytes;  // of an element
   int32_t rank;   // of the outer dims
   bool flat;      // one run of consecutive elements
+  bool again;     // one run of Program::period consecutive elements, again and again
   int64_t run, inner;
   int64_t dims[ORR_MAX_RANK], strides[ORR_MAX_RANK];
 };
@@ -96,9 +98,11 @@ struct Constant {
 
 // Machine code of a body. It computes the first `elements` elements, a multiple of the block size.
 // The slots of tensors are all of these elements in place; slots of tensors that repeat one element
-// have only one block. `position` is the row-major index of the first element. Returns 0 if it
-// cannot run there and has done nothing: random numbers that begin within a counter of Philox.
-using BodyCode = int (*)(void* const* slot, char* scratch, int64_t elements, int64_t position);
+// have only one block, those of tensors with `again` one run. `position` is the row-major index of
+// the first element, `row` the same modulo the period. Returns 0 if it cannot run there and has
+// done nothing: random numbers that begin within a counter of Philox.
+using BodyCode = int (*)(void* const* slot, char* scratch, int64_t elements, int64_t position,
+                         int64_t row);
 
 // The compiled expression. Arrays are owned by the kernel.
 struct Program {
@@ -111,6 +115,7 @@ struct Program {
   const Walk* uniform;   // `uniforms` inputs that do not
   const Walk* out;
   const Constant* constant;
+  int64_t period;       // of the tensors with `again`, a multiple of kTurn; 0: there are none
   BodyCode body_code;   // null: the block machine runs the body
   int32_t spill_bytes;  // scratch that body_code needs behind the blocks
 };

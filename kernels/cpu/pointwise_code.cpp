@@ -12,7 +12,7 @@ namespace orr_cpu::pointwise {
 
 // The first tensors' addresses stay in registers, others are fetched for each use.
 void Translator::place_bases() {
-  std::vector<Reg64> free = {r15, r14, r13, r12, rbp, rbx, r11, r10, r9};
+  std::vector<Reg64> free = {r15, r14, r13, r12, rbp, rbx, r11};
   const auto place = [&](const Walk& w) {
     if (free.empty()) return;
     const Reg64 r = free.back();
@@ -29,11 +29,17 @@ void Translator::place_bases() {
 void Translator::loop(int block) {
   Xbyak::Label next;
   xor_(index, index);
+  if (code.period) xor_(zero, zero);
   align(32);
   L(next);
   mov(index_in_block, index);
   and_(index_in_block, block - 1);
   for (now = 0; now < trace.size(); ++now) translate(trace[now]);
+  if (code.period) {
+    add(row, 2 * lanes);
+    cmp(row, uint32_t(code.period));
+    cmove(row, zero);
+  }
   add(index, 2 * lanes);
   cmp(index, elements);
   jl(next, T_NEAR);
@@ -257,7 +263,8 @@ std::vector<int64_t> inputs_of(const Trace& trace, const Compiled& code, int str
                                const Isa& isa) {
   std::vector<int64_t> all = {
       code.slots, stride, isa.block, isa.wide, int64_t(code.in.size()), int64_t(code.out.size())};
-  for (const Walk& w : code.in) all.insert(all.end(), {w.slot, w.inner == 0});
+  all.push_back(code.period);
+  for (const Walk& w : code.in) all.insert(all.end(), {w.slot, w.inner == 0, w.again});
   for (const Walk& w : code.out) all.push_back(w.slot);
   for (const Random& r : trace.random) all.insert(all.end(), {r.seed, r.step, r.base, r.id});
   for (const Node& n : trace) {

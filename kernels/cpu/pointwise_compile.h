@@ -15,6 +15,7 @@ struct Compiled {
   std::vector<Walk> in, uniform, out;
   std::vector<Constant> constant;
   int slots = 0;
+  int64_t period = 0;  // Program::period
 };
 
 // REQUIRES: `supports` accepted the op.

@@ -119,6 +119,7 @@ struct PointwiseKernel : Kernel {
                code.uniform.data(),
                code.out.data(),
                code.constant.data(),
+               code.period,
                nullptr,
                0};
     const MachineCode made = translate(code, stride, isa);

@@ -41,6 +41,7 @@ struct Translator : Xbyak::CodeGenerator {
   std::vector<int> holds;                      // the node in a pair, or -1
   std::vector<int> base;                       // the general register of a tensor's slot, 0: none
   std::vector<char> repeats;                   // the tensor's slot is one block all along
+  std::vector<char> again;                     // or one row (Walk::again)
   std::map<uint64_t, Xbyak::Label> constants;  // of 8 bytes
   Xbyak::Label counters;                       // of random numbers
   std::vector<int> random_home;                // their places in memory
@@ -48,8 +49,8 @@ struct Translator : Xbyak::CodeGenerator {
   size_t now = 0;  // the node that is being translated
   int spills = 0;
 
-  const Reg64 slots = rdi, scratch = rsi, elements = rdx, position = rcx, index = rcx,
-              index_in_block = r8;
+  const Reg64 slots = rdi, scratch = rsi, elements = rdx, position = rcx, index = rcx, row = r8,
+              index_in_block = r9, zero = r10;
 
   Translator(std::vector<Line>& buffer, const Trace& trace, const Compiled& code, int stride,
              const Isa& isa)
@@ -65,11 +66,13 @@ struct Translator : Xbyak::CodeGenerator {
         spill(trace.size(), -1),
         holds(size_t(registers), -1),
         base(size_t(code.slots)),
-        repeats(size_t(code.slots)) {
+        repeats(size_t(code.slots)),
+        again(size_t(code.slots)) {
     for (const Node& n : trace)
       for (int o : n.operand)
         if (o >= 0) ++uses[size_t(o)];
-    for (const Walk& w : code.in) repeats[size_t(w.slot)] = w.inner == 0;
+    for (const Walk& w : code.in)
+      repeats[size_t(w.slot)] = w.inner == 0, again[size_t(w.slot)] = w.again;
     begin_random();
     place_bases();
     loop(isa.block);
@@ -87,7 +90,7 @@ struct Translator : Xbyak::CodeGenerator {
   }
   // Element number `at` of the turn, of a tensor with elements of that many bytes.
   Address element(uint64_t slot, int bytes, int at) {
-    const Reg64 turn = repeats[slot] ? index_in_block : index;
+    const Reg64 turn = repeats[slot] ? index_in_block : again[slot] ? row : index;
     Reg64 start = rax;
     if (base[slot])
       start = Reg64(base[slot]);

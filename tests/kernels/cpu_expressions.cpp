@@ -40,8 +40,17 @@ struct Grower {
     c.kind = "pointwise";
     c.note = "random" + std::to_string(seed);
     dtype = random.of<int32_t>({ORR_F32, ORR_F32, ORR_F32, ORR_BF16, ORR_F16});
-    dims = random.of<std::vector<int64_t>>(
-        {{1}, {63}, {1024}, {2117}, {40000}, {5, 31}, {3, 531}, {7, 64}, {2, 3, 640}});
+    dims = random.of<std::vector<int64_t>>({{1},
+                                            {63},
+                                            {1024},
+                                            {2117},
+                                            {40000},
+                                            {5, 31},
+                                            {3, 531},
+                                            {7, 64},
+                                            {200, 96},
+                                            {41, 768},
+                                            {2, 3, 640}});
     const int inputs = 1 + random.below(5), steps = 1 + random.below(40);
     for (int i = 0; i < inputs; ++i) input(i == 0);
     if (mixed)

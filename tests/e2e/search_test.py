@@ -97,11 +97,11 @@ class Search(unittest.TestCase):
                 self.assertEqual(len(found), len(best))
                 for one, other in zip(found, best):
                     self.assertAlmostEqual(one / other, 1, places=3)
-                if (ranks, vary) in SKETCHED:  # a search that may end early plans less exactly
+                if (ranks, vary) in SKETCHED:  # a search that may end early plans less exactly, and no twins
                     sketched = times(self.search(ranks, vary, batch, "--memory", limit + limit // 50, seconds=600).out)
-                    self.assertEqual(len(sketched), len(best))
-                    for one, other in zip(sketched, best):
-                        self.assertAlmostEqual(one / other, 1, delta=0.02)
+                    self.assertAlmostEqual(sketched[0] / best[0], 1, delta=0.02)
+                    for one in sketched:
+                        self.assertLess(min(abs(one / seconds - 1) for seconds, _ in plans), 0.02)
 
     def test_a_limit_that_nothing_meets(self):
         done = self.search(2, "nothing", 4, "--memory", 1000)

@@ -151,6 +151,11 @@ end""")
 local set = orrery.data.hdf5("short.h5", { x = "packed" })
 for _ = 1, 2 do print(select(2, pcall(orrery.engine.sample, set, 5))) end""")
         self.assertEqual(done.out.count("short.h5: array 'packed': a chunk has 1 bytes, 4 or more expected"), 2, done.out + done.err)
+        # A number of 0 by which the library divides.
+        empty = bytearray((self.folder / "texts.h5").read_bytes())
+        empty[1546] = 0
+        (self.folder / "empty.h5").write_bytes(empty)
+        self.refused("'empty.h5', { x = 'any', y = 'packed' }", "empty.h5: opening it ends HDF5 by signal 8")
         self.damaged("arrays.h5", '{ x = "packed", y = "plain" }', 200)
         self.damaged("texts.h5", '{ x = "any", y = "packed", z = "fixed" }', 200)
 

@@ -11,6 +11,7 @@
 #include "numbers.h"
 #include "opened_set.h"
 #include "texts.h"
+#include "trial.h"
 
 namespace data {
 namespace {
@@ -42,8 +43,9 @@ bool is_there(hid_t file, const std::string& path) {
   return true;
 }
 
-HeldFile open_file(const std::string& path) {
+HeldFile open_file(const std::string& path, const std::vector<std::string>& datasets) {
   Bytes::open(path);  // whose messages tell what is missing from what is damaged
+  try_apart(path, datasets);
   HeldFile file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT));
   if (!file) refuse(path, ": it is no file of HDF5, cut short, or being written: ", last_error());
   return file;
@@ -53,13 +55,17 @@ class Hdf5 : public orr::Dataset {
  public:
   Hdf5(const std::string& path, const orr::DataOptions& options) {
     const Turn turn;
-    file_ = open_file(path);
+    std::vector<std::string> names, datasets, kinds;
     for (int i = 1;; ++i) {
       const std::string at = "fields." + std::to_string(i) + ".";
       const std::string name = options.text(at + "name", "");
       if (name.empty()) break;
-      add(path, name, options.text(at + "dataset", ""), options.text(at + "as", ""));
+      names.push_back(name);
+      datasets.push_back(options.text(at + "dataset", ""));
+      kinds.push_back(options.text(at + "as", ""));
     }
+    file_ = open_file(path, datasets);
+    for (size_t i = 0; i < names.size(); ++i) add(path, names[i], datasets[i], kinds[i]);
     if (arrays_.empty()) refuse(path, ": no fields are asked for; write {x = 'images'}");
   }
 

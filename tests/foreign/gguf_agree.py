@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Takes: xllamacpp gguf numpy tokenizers torch transformers
+# Takes: accelerate xllamacpp gguf numpy tokenizers torch transformers
 """llama.cpp and Hugging Face's transformers load a GPT-2 and a LLaMA that Orrery has trained and saved as GGUF, and
 compute its logits; llama.cpp has the ids of the tokenizer.json that was saved into the file.
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Takes: torch numpy safetensors transformers pandas Pillow ml_dtypes tokenizers tiktoken sentencepiece zstandard
+# Takes: torch numpy safetensors transformers pandas Pillow ml_dtypes tokenizers tiktoken sentencepiece zstandard tifffile imagecodecs h5py
 """What tests/golden and tests/data have recorded of other programs is what these programs say today: their recorders
 run again into a copy of the folders. Real numbers may be 1e-5 away, as in the tests that read them; all else, texts
 and pictures too, is the same to the byte.
@@ -20,8 +20,9 @@ import safetensors.numpy
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 RECORDERS = ("golden/make.py", "golden/transformers.py", "golden/expressions_record.py", "golden/edges_record.py",
              "golden/random_models_record.py", "golden/adversarial.py", "golden/optimizers.py",
-             "golden/schedules.py", "golden/averages.py", "data/make.py", "data/make_bpe.py", "data/make_tokenizer_json.py", "data/make_gpt2.py",
-             "data/make_transformers.py", "data/make_mixtures.py", "data/make_sentencepiece.py", "data/make_pt.py")
+             "golden/schedules.py", "golden/averages.py", "golden/lbfgs.py", "data/make.py", "data/make_bpe.py", "data/make_tokenizer_json.py", "data/make_gpt2.py",
+             "data/make_transformers.py", "data/make_mixtures.py", "data/make_sentencepiece.py", "data/make_pt.py", "data/make_dcp.py",
+             "data/make_images.py", "data/make_hdf5.py")
 READ = ("data/files/bpe/vocab.json", "data/files/bpe/merges.txt", *(  # by recorders; made once
     f"data/files/tokenizer_json/{name}.json" for name in (
         "gpt2", "llama3", "llama2", "gemma", "bert", "bert_cased", "t5", "t5_bytes", "t5_map", "mixed", "words")))
@@ -72,7 +73,8 @@ def copy(to):
     for name in READ:
         (to / "tests" / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(SOURCE / "tests" / name, to / "tests" / name)
-    for folder in ("plugins/data/bpe", "tests/data/files/decoded"):
+    folders = [path.relative_to(SOURCE) for path in (SOURCE / "tests/data/files").rglob("*") if path.is_dir()]
+    for folder in ("plugins/data/bpe", *folders):
         (to / folder).mkdir(parents=True, exist_ok=True)
 
 

@@ -282,26 +282,15 @@ const T& Registry::table(const std::string& interface, const PluginFile& file) {
   return *static_cast<T*>(kept.get());
 }
 
-std::vector<std::pair<std::string, std::string>> Registry::facts(const PluginFile& file) const {
+std::vector<std::pair<std::string, std::string>> Registry::facts(const PluginFile& file) {
   using Facts = std::vector<std::pair<std::string, std::string>>;
   Facts all;
-  const auto opened = opened_.find(file.path);
-  const orr_plugin& d = file.descriptor;
-  const bool has = std::any_of(d.interfaces, d.interfaces + d.n_interfaces,
-                               [](auto& i) { return std::string(i.id) == "facts"; });
-  if (!has || opened == opened_.end()) return all;
-  const std::string plugin = fmt::format("'{}' ({})", d.name, file.path.string());
-  const uint32_t version = only_version_1(file, "facts");
-  const auto* given =
-      static_cast<const orr_facts_api*>(ask(opened->second, "facts", version, plugin));
-  if (!given || !given->tell)
-    fail(ORR_UNAVAILABLE,
-         "plugin {}: interface: it gave no table for facts/1 that its descriptor lists",
-         file.path.string());
+  if (!lists(file, "facts") || !opened_.count(file.path)) return all;
+  const auto& api = table<orr_facts_api>("facts", file);
   const auto say = [](void* to, const char* name, const char* text) {
     static_cast<Facts*>(to)->emplace_back(name, text);
   };
-  check(given->tell(given->self, say, &all), "plugin " + file.path.string() + ": facts");
+  check(api.tell(api.self, say, &all), "plugin " + file.path.string() + ": facts");
   return all;
 }
 

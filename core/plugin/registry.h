@@ -58,7 +58,7 @@ class Registry {
 
   // What the plugin, which is loaded, tells of this machine (facts.h): names and texts, in order.
   // Empty if it has no such interface.
-  std::vector<std::pair<std::string, std::string>> facts(const PluginFile& file) const;
+  std::vector<std::pair<std::string, std::string>> facts(const PluginFile& file);
 
   // Names of loadable plugins with this ORR_KIND_ bit, sorted.
   std::vector<std::string> names(uint32_t kind) const;

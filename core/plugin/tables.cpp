@@ -292,6 +292,8 @@ void fill_holes(Made<orr_storage_api> m) {
   fill<"remove", &T::remove>(m);
 }
 
+void fill_holes(Made<orr_facts_api> m) { fill<"tell", &orr_facts_api::tell>(m); }
+
 }  // namespace
 
 template <class T>
@@ -314,6 +316,7 @@ std::unique_ptr<T> complete_table(const void* table, const std::string& plugin) 
   return out;
 }
 
+template std::unique_ptr<orr_facts_api> complete_table(const void*, const std::string&);
 template std::unique_ptr<orr_kernel_api> complete_table(const void*, const std::string&);
 template std::unique_ptr<orr_comm_api> complete_table(const void*, const std::string&);
 template std::unique_ptr<orr_strategy_api> complete_table(const void*, const std::string&);

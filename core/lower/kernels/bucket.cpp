@@ -16,6 +16,7 @@
 
 #include "base/error.h"
 #include "lower/kernels/launcher.h"
+#include "lower/kernels/moved_storages.h"
 #include "lower/lower.h"
 
 namespace orrery {
@@ -39,7 +40,7 @@ class Filler {
       return completed(a) < completed(b);
     });
     for (Exchange& b : buckets_) settle(b);
-    carry_out_moves();
+    moves_.carry_out();
   }
 
  private:
@@ -194,18 +195,18 @@ class Filler {
       ValueId partial = t.partial;
       bool direct = stacks() || (b.nodes == 1 && !microbatches_.one_by_one);
       if (direct)
-        move(plan_.places[static_cast<size_t>(partial)], storage, offset);
+        moves_.move(plan_.places[static_cast<size_t>(partial)], storage, offset);
       else if (microbatches_.one_by_one)
         accumulate(b, partial, storage, offset);
       else
         pack(b, partial, storage, offset);
       if (t.is_cut()) {
         uint64_t piece = offset + static_cast<uint64_t>(t.begin[static_cast<size_t>(me)] * element);
-        move(plan_.places[static_cast<size_t>(whole)], b.recv.storage, piece - pieces_at);
+        moves_.move(plan_.places[static_cast<size_t>(whole)], b.recv.storage, piece - pieces_at);
       } else if (direct) {
         plan_.places[static_cast<size_t>(whole)] = plan_.places[static_cast<size_t>(partial)];
       } else {
-        move(plan_.places[static_cast<size_t>(whole)], storage, offset);
+        moves_.move(plan_.places[static_cast<size_t>(whole)], storage, offset);
       }
     }
     b.name = pieces ? fmt::format("pieces {}", named_shards_++)
@@ -237,43 +238,10 @@ class Filler {
     return pieces_at;
   }
 
-  // Moves everything in the storage of a place to `offset` in storage `to`. Places name the old one
-  // until all moves are known, because a plan has very many of them.
-  void move(const Place& at, int to, uint64_t offset) {
-    const int from = moved(at).storage;
-    if (moves_.size() < plan_.storages.size()) moves_.resize(plan_.storages.size(), {kNone, 0});
-    moves_[static_cast<size_t>(from)] = {to, offset};
-    plan_.storage(from).bytes = 0;
-  }
-
-  // Where a place is after the moves so far.
-  Place moved(Place at) const {
-    while (was_moved(at.storage)) {
-      const auto& [to, offset] = moves_[static_cast<size_t>(at.storage)];
-      at.storage = to, at.offset += offset;
-    }
-    return at;
-  }
-  bool was_moved(int storage) const {
-    return storage != kNone && static_cast<size_t>(storage) < moves_.size() &&
-           moves_[static_cast<size_t>(storage)].first != kNone;
-  }
-
-  void carry_out_moves() {
-    if (moves_.empty()) return;
-    for (Place& at : plan_.places) at = moved(std::move(at));
-    for (Launch& l : plan_.launches) {
-      for (Place& at : l.in_at) at = moved(std::move(at));
-      for (Place& at : l.out_at) at = moved(std::move(at));
-    }
-    for (Exchange& e : plan_.exchanges)
-      e.send = moved(std::move(e.send)), e.recv = moved(std::move(e.recv));
-  }
-
   // Adds a launch right behind the maker of `partial` that copies its tree nodes, [nodes, n], into
   // the bucket, `count` elements apart.
   void pack(const Exchange& b, ValueId partial, int storage, uint64_t offset) {
-    const Place from = moved(plan_.places[static_cast<size_t>(partial)]);
+    const Place from = moves_.moved(plan_.places[static_cast<size_t>(partial)]);
     int64_t n = plan_.local.program.type(partial).elements();
     Place source{from.storage, from.offset, {b.dtype, {b.nodes, n}, {n, 1}}};
     Place target{storage, offset, {b.dtype, {b.nodes, n}, {b.count, 1}}};
@@ -299,7 +267,7 @@ class Filler {
   // Adds launches right behind the maker of `partial`: the first microbatch's sum is copied, later
   // ones are added to it, and after the last the bucket gets what was added up beside it.
   void accumulate(const Exchange& b, ValueId partial, int storage, uint64_t offset) {
-    const Place from = moved(plan_.places[static_cast<size_t>(partial)]);
+    const Place from = moves_.moved(plan_.places[static_cast<size_t>(partial)]);
     const Place to{storage, offset, from.layout}, sum = added_at(from, to);
     behind_maker(from.storage, [&](Launcher& launcher, const Op& maker) {
       size_t n = plan_.launches.size();
@@ -313,13 +281,6 @@ class Filler {
       if (sum.storage != to.storage) launcher.copy(maker, sum, to);
       run_at(When::last);
     });
-  }
-
-  // Whether a place is in this storage after the moves so far.
-  bool is_in(const Place& at, int storage) const {
-    int in = at.storage;
-    while (was_moved(in)) in = moves_[static_cast<size_t>(in)].first;
-    return in == storage;
   }
 
   // By storage: the first step of the template that writes it, before any are added. Those add
@@ -347,9 +308,10 @@ class Filler {
       return s.kind == first.kind && s.index == first.index;
     }
     if (s.kind == Step::post)
-      return is_in(plan_.exchanges[static_cast<size_t>(s.index)].recv, storage);
+      return moves_.moved(plan_.exchanges[static_cast<size_t>(s.index)].recv.storage) == storage;
     const std::vector<Place>& out = plan_.launches[static_cast<size_t>(s.index)].out_at;
-    return std::any_of(out.begin(), out.end(), [&](const Place& at) { return is_in(at, storage); });
+    return std::any_of(out.begin(), out.end(),
+                       [&](const Place& at) { return moves_.moved(at.storage) == storage; });
   }
 
   // The first step of the template that writes the storage.
@@ -436,7 +398,7 @@ class Filler {
   std::set<int> added_;                                          // launches that fill buckets
   std::map<ValueId, const Total*> total_of_;                     // by Total::whole
   std::vector<Step> writers_;
-  std::vector<std::pair<int, uint64_t>> moves_;  // by storage: where it was moved; kNone: nowhere
+  MovedStorages moves_{plan_};
 };
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// HDF5's library ends the process on some files whose headers make no sense, such as a chunk of no
-// extent, by which HDF5 1.10 divides. So a file is opened in a process of its own first.
+// HDF5's library ends the process on some files whose headers make no sense: HDF5 1.10 divides by
+// numbers of them that may be 0. So a file is opened in a process of its own first.
 #pragma once
 
 #include <string>

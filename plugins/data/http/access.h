@@ -24,7 +24,7 @@ Access access_of(const std::string& address);
 // Of the bucket itself.
 Access access_of_bucket(const std::string& bucket);
 
-// As part of a request: what has a meaning there as %XX, but for letters, digits and these.
+// Percent-encoded for a URL (RFC 3986), all bytes but letters, digits and these.
 std::string escaped(const std::string& text, const char* but = "-._~/");
 // "a/b/c" as {"a", "b/c"}.
 std::pair<std::string, std::string> cut(const std::string& text);

@@ -125,7 +125,15 @@ typedef struct orr_support {
   uint32_t strided_out; /* bit i: output i may have any strides whose last is 1 */
   int32_t inplace;      /* k+1: output 0 may be the same buffer as input k; 0: never */
   int32_t capturable;   /* 1: a launch may be recorded (device.h, capture_begin); 0: never */
+  uint32_t takes;       /* ORR_TAKES_...: what it knows of that kernels did not always know */
 } orr_support;
+
+/* What an op may have that kernels older than it would ignore. A kernel that does not say that it
+ * takes it is not used for such an op. */
+enum {
+  ORR_TAKES_GROUPED_HEADS = 1, /* attention: fewer heads of keys and values than of queries */
+  ORR_TAKES_WINDOW = 2         /* attention: int "window" */
+};
 
 /* The answer of `measure`. */
 typedef struct orr_kernel_size {

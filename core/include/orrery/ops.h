@@ -21,6 +21,12 @@
  * of these if it is f32. The sum is the same; only the stored result is rounded to its dtype. A
  * kernel need not support this: for an f32 result the core then casts the inputs to f32.
  *
+ * EIGHT BITS. F8_E4M3 and F8_E5M2 are converted to and from by pointwise, factors of matmul, and
+ * moved; no other op takes them. A conversion rounds to nearest even; what is then beyond the
+ * largest value is NaN in F8_E4M3 and an infinity in F8_E5M2. The factors of a matmul may be one of
+ * each; its result is f32, bf16 or f16, and the sum is that of the factors as bf16, which has all
+ * of their values. A kernel need not support this: the core then casts the inputs to bf16.
+ *
  * SUMS over K elements that are neighbours in memory ("row sums"): blocks of ORR_SUM_BLOCK
  * elements; in a block, lane j of 16 adds elements j, j+16, ... in order starting from +0 (missing
  * elements add nothing); then lane[j] += lane[j+8] for j < 8, then 4, 2, 1; block sums are added in
@@ -60,10 +66,12 @@
  *                   If no kernel has as high a score for it as for the matmul, two ops are run.
  * pointwise_next    x... (, w...) -> y..., z...: a pointwise op and one that reads its output 0 as
  *                   rows [R,C] of its last dim. Text "next" says which: "reduce", which is "sum"
- *                   over the rows (C > 1; z is s[C]), "layernorm" or "rmsnorm". w... and z... are
- *                   its other inputs and its outputs, and like y... contiguous. Attributes and bits
- *                   are those of the two ops. Several ops: the core asks for a group (kernel.h,
- *                   claim), and orrery/sdk/joined.hpp makes this op of it.
+ *                   over the rows (C > 1; z is s[C], or s[O,C]: of each of O equal parts of the
+ *                   rows alone, without leaves), "layernorm" or "rmsnorm". w... and z... are its
+ *                   other inputs and its outputs, and like y... contiguous. Int "unread" has a bit
+ *                   for each output of the expression that nobody reads, and that has no memory.
+ *                   Attributes and bits are those of the two ops. Several ops: the core asks for a
+ *                   group (kernel.h, claim), and orrery/sdk/joined.hpp makes this op of it.
  * reduce            x[O,K,I] -> y[O,I]; text "fn": "sum", "sumsq" (sum of x*x), "max",
  *                   "min". Leaves over K (sum, O = 1). I = 1: row sums, else column sums. NaN wins
  *                   in max and min. O = 1, I = 1, K in the tens of millions is common.
@@ -89,9 +97,13 @@
  *                   With r the first output is dx + r, where dx is rounded before. s is the reduce
  *                   "sum" of the first output over its rows. With int "rms" = 1 there is no mean
  *                   and no db, and the first op is rmsnorm_grad. Several ops: as pointwise_next.
- * attention         q[B,H,T,D], k[B,H,S,D], v[B,H,S,D] -> o[B,H,T,D], f32 lse[B,H,T]; real "scale",
+ * attention         q[B,H,T,D], k[B,G,S,D], v[B,G,S,D] -> o[B,H,T,D], f32 lse[B,H,T]; real "scale",
  *                   int "causal" (key s is seen by query t iff s - S <= t - T). Strides are free
  *                   but for the last, which is 1. T x S is never stored. lse = max + log(sum exp).
+ *                   G divides H: head h of the queries reads head h / (H/G) of keys and values. If
+ *                   G < H (grouped queries), or if there is an int "window" = W > 0 (seen are only
+ *                   keys with s - S > t - T - W and, without causal, s - S < t - T + W), only
+ *                   kernels that say that they take it are asked (kernel.h, ORR_TAKES_...).
  *                   With three more inputs, seed, step and base (i64 scalars), real "dropout" and
  *                   int "rng_id": weights whose uniform number is below dropout (in f32) count as 0
  *                   in the sum of values, the others are scaled by 1/(1-dropout); lse is of all.
@@ -102,8 +114,9 @@
  *                   scores. Where it is -inf the key is not seen. A query that sees no key has o =
  *                   0 and lse = -inf, and its gradients are 0 (PyTorch gives NaN).
  * attention_grad    do, q, k, v, o, lse (, bias) (, seed, step, base) -> dq, dk, dv (, dbias); same
- *                   attributes; no atomics, fixed order. With int "bias_grad" = 1 there is
- *                   dbias[B,H,T,S], that of every score: T x S is then stored.
+ *                   attributes; no atomics, fixed order. dk and dv of a head that several heads of
+ *                   queries read are sums over these in order, rounded once. With int "bias_grad"
+ *                   = 1 there is dbias[B,H,T,S], that of every score: T x S is then stored.
  * cross_entropy     logits[R,V], labels[R] i32/i64, w[R] f32 -> loss[R] f32, lse[R] f32:
  *                   loss = w * (lse - logits[label]); where w = 0 loss is 0 and the label is
  *                   ignored; a label outside [0,V) is an error naming row and label.

@@ -19,7 +19,9 @@ extern "C" {
 
 /* Element types. Values are part of the ABI; new ones are appended, and a plugin refuses those that
  * it does not know. Reals are IEEE 754 in the machine's byte order, BF16 the upper half of an F32,
- * integers two's complement. BOOL is one byte, 0 or 1. */
+ * integers two's complement. BOOL is one byte, 0 or 1. F8_E4M3 (sign, 4 bits of exponent, 3 of
+ * fraction; to 448, 0x7f and 0xff are NaN, no infinities) and F8_E5M2 (the upper half of an F16; to
+ * 57,344) are those of OCP's "8-bit Floating Point Specification"; ops.h says what takes them. */
 enum {
   ORR_F32 = 1,
   ORR_F64 = 2,
@@ -28,7 +30,9 @@ enum {
   ORR_I32 = 5,
   ORR_I64 = 6,
   ORR_U8 = 7,
-  ORR_BOOL = 8
+  ORR_BOOL = 8,
+  ORR_F8_E4M3 = 9,
+  ORR_F8_E5M2 = 10
 };
 
 /* Bytes of one element of `dtype`; 0 for an unknown dtype. [any thread] */
@@ -41,7 +45,9 @@ static inline int64_t orr_dtype_bytes(int32_t dtype) {
     case ORR_BF16:
     case ORR_F16: return 2;
     case ORR_U8:
-    case ORR_BOOL: return 1;
+    case ORR_BOOL:
+    case ORR_F8_E4M3:
+    case ORR_F8_E5M2: return 1;
     default: return 0;
   }
 }

@@ -43,6 +43,11 @@ class Ended:
         self.code = process.returncode
 
 
+def saved(folder):
+    """Whether there is a whole checkpoint: a manifest is written last. Any will do, since only the newest are kept."""
+    return lambda: any(folder.glob("step-*/checkpoint.json"))
+
+
 class Recipe(TwoHostsAlone):
     names = ("host-1", "host-2")
 
@@ -84,8 +89,8 @@ class Recipe(TwoHostsAlone):
         return process
 
     def strike(self, n, blow, *, once):
-        """Signals a rank of host n once there is such a file: a checkpoint, for one that is to go on."""
-        wait_for(once.exists, 60)
+        """Signals a rank of host n once the condition holds: a checkpoint is there, for one that is to go on."""
+        wait_for(once, 60)
         victims = [pid for pid in in_namespace(n)
                    if pathlib.Path(f"/proc/{pid}/exe").resolve() == (BUILD / "orrery").resolve()]
         os.kill(max(victims), blow)
@@ -93,8 +98,7 @@ class Recipe(TwoHostsAlone):
     def check_goes_on(self, starts):
         """`starts` gives the jobs of both hosts. The second start takes up what the first one has saved."""
         first = starts()
-        saved = self.own / "checkpoints"
-        self.strike(2, signal.SIGKILL, once=saved / "step-00000010/checkpoint.json")
+        self.strike(2, signal.SIGKILL, once=saved(self.own / "checkpoints"))
         ended = [Ended(process) for process in first]
         self.assertEqual([e.code for e in ended], [75, 128 + signal.SIGKILL], [e.err for e in ended])
         again = [Ended(process) for process in starts()]
@@ -235,7 +239,7 @@ class SageMaker(Recipe, unittest.TestCase):
         (self.own / "algo-1/checkpoints").mkdir()
         self.configure(self.names[:1], self.small_parameters(steps="1000000"))
         process = self.container(1, mounts=False)
-        wait_for((self.own / "algo-1/checkpoints/step-00000010/checkpoint.json").exists, 60)
+        wait_for(saved(self.own / "algo-1/checkpoints"), 60)
         begun = time.monotonic()
         os.kill(process.pid, signal.SIGTERM)
         ended = Ended(process)
@@ -307,13 +311,13 @@ class Batch(unittest.TestCase):
         self.expected = digest(orrery("run", *self.words.split()[:-1]).out)
 
     def batch(self, recipe, options, words, meanwhile):
-        """What a batch job has printed; `meanwhile`: shell lines that know $job and wait for the `saved` file."""
+        """What a batch job has printed; `meanwhile`: shell lines that know $job and `saved`: a checkpoint is there."""
         shutil.rmtree(self.own / "checkpoints", ignore_errors=True)
         (self.own / "out").unlink(missing_ok=True)
         done = self.in_box(f"""cd {self.own}
             job=$(sbatch --parsable {options} -o {self.own}/out {RECIPES}/slurm/{recipe} {self.words} {words})
-            whole=checkpoints/step-00000010/checkpoint.json # is written when all else is
-            saved() {{ for _ in {{1..600}}; do [ -e $whole ] && return; sleep 0.05; done; }}
+            whole='checkpoints/step-*/checkpoint.json'
+            saved() {{ for _ in {{1..600}}; do compgen -G "$whole" > /dev/null && return; sleep 0.05; done; }}
             {meanwhile}
             for _ in {{1..1200}}; do squeue -h -j $job -o %T | grep -q . || break; sleep 0.1; done
             scontrol show job $job""")

@@ -92,6 +92,32 @@ TEST(FakeStep, AnotherStreamWaitsByEvents) {
   chain.expect_result();
 }
 
+// One compiled kernel on two streams, which the fake runs at once.
+TEST(FakeStep, TwoStreamsLaunchOneKernel) {
+  constexpr int64_t n = 1 << 18;
+  Case wide = line();
+  wide.in = wide.out = {tensor(ORR_F32, {n})};
+  Kernel kernel(wide);
+  Memory x{ORR_TIER_PINNED, 4 * n}, dx{ORR_TIER_DEVICE, 4 * n};
+  Memory y{ORR_TIER_DEVICE, 4 * n}, z{ORR_TIER_DEVICE, 4 * n};
+  Memory one{ORR_TIER_PINNED, 4 * n}, other{ORR_TIER_PINNED, 4 * n};
+  Stream first, second;
+  for (int64_t i = 0; i < n; ++i) x.floats()[i] = static_cast<float>(i % 1000);
+  first.copy(dx, x);
+  first.finish();
+  for (int turn = 0; turn < 20; ++turn) {
+    kernel.launch(first, {dx.whole}, y);
+    kernel.launch(second, {dx.whole}, z);
+    first.copy(one, y);
+    second.copy(other, z);
+    first.finish();
+    second.finish();
+    for (const Memory* found : {&one, &other})
+      for (int64_t i = 0; i < n; ++i)
+        ASSERT_EQ(found->floats()[i], 2 * x.floats()[i] + 1) << "element " << i;
+  }
+}
+
 // x*1.1 + 0.3, then times x: fused or not, each result is one of 16 bits.
 TEST(FakeOps, SixteenBitResultsRoundAfterEachInstruction) {
   for (int32_t dtype : {ORR_BF16, ORR_F16}) {

@@ -10,7 +10,8 @@
 struct FakeIndex {
   unsigned x, y, z;
 };
-static FakeIndex threadIdx, blockIdx;
+// Kernels of several streams run at once.
+static __thread FakeIndex threadIdx, blockIdx;
 
 extern "C" {
 float expf(float), exp2f(float), logf(float), tanhf(float), erff(float), sinf(float), cosf(float),

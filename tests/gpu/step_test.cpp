@@ -95,6 +95,7 @@ TEST(FakeStep, AnotherStreamWaitsByEvents) {
 // One compiled kernel on two streams, which the fake runs at once.
 TEST(FakeStep, TwoStreamsLaunchOneKernel) {
   constexpr int64_t n = 1 << 18;
+  device();
   Case wide = line();
   wide.in = wide.out = {tensor(ORR_F32, {n})};
   Kernel kernel(wide);

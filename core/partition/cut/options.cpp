@@ -29,7 +29,9 @@ double CutPass::bytes(ValueId v) const {
   return static_cast<double>(value.type.bytes()) / share;
 }
 
-// Whether v's sum may be scattered along the sequence instead of being completed everywhere.
+// Whether v's sum may be scattered along the sequence instead of being completed everywhere. Where
+// other axes cut the sequence too, each of their parts is scattered (segments): so a rank's share
+// lies within one part, and this axis exchanges nothing but what its own ranks have.
 bool CutPass::scatters(const Op& op, ValueId v) const {
   const Value& value = from.value(v);
   const int dim = ask_.scatter;
@@ -37,11 +39,12 @@ bool CutPass::scatters(const Op& op, ValueId v) const {
     return false;
   if (dim == value.batch_dim() || static_cast<int>(value.type.dims.size()) <= dim + 1) return false;
   int64_t extent = value.type.dims[static_cast<size_t>(dim)];
-  if (extent % n_parts)
+  if (extent % (int64_t{n_parts} * outer_))
     fail(ORR_INVALID,
-         "{}{}: a sequence of {} does not divide over the {} {} of axis '{}': choose a "
+         "{}{}: a sequence of {}{} does not divide over the {} {} of axis '{}': choose a "
          "length that they divide, or turn `sequence` off",
-         op.site.prefix(), op.kind, extent, n_parts, n_chunks > 1 ? "chunks" : "ranks", me.axis);
+         op.site.prefix(), op.kind, extent, outer_ > 1 ? fmt::format(" in {} parts", outer_) : "",
+         n_parts, n_chunks > 1 ? "chunks" : "ranks", me.axis);
   return true;
 }
 
@@ -190,8 +193,12 @@ std::optional<Dims> CutPass::segments_along(const Op& op, const Sharding& s, int
     if (dim == kNone) continue;
     const Placement& now = cut(op.in[i]);
     if (now.kind == Placement::split && now.dim == dim && !found) found = now.segments;
-    fresh = fresh || (dim == ask_.scatter && scatters(op, op.in[i]));
-    if (fresh && !found) found = Dims{from.type(op.in[i]).dims[static_cast<size_t>(dim)]};
+    const int64_t extent = from.type(op.in[i]).dims[static_cast<size_t>(dim)];
+    if (found) continue;
+    if (fresh)
+      found = Dims{extent};
+    else if (dim == ask_.scatter && scatters(op, op.in[i]))
+      found = Dims(static_cast<size_t>(outer_), extent / outer_);
   }
   return found;
 }

@@ -13,7 +13,7 @@
 namespace orrery {
 
 CutPass::CutPass(const Program& program, const Mesh& mesh, const Placing& placing,
-                 std::map<ValueId, PartsAsked> asked, int rank)
+                 std::map<ValueId, PartsAsked> asked, int outer, int rank)
     : OnParts(program,
               {mesh.coordinate(placing.axis, rank), mesh.size_of(placing.axis), placing.axis,
                placing.origin, placing.chunks > 0},
@@ -23,6 +23,7 @@ CutPass::CutPass(const Program& program, const Mesh& mesh, const Placing& placin
       ask_(placing),
       axis_(placing.axis),
       asked_(std::move(asked)),
+      outer_(outer),
       at_(from.values().size()),
       here_(from.values().size(), kNone),
       readers_(from.values().size()),

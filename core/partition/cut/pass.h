@@ -18,9 +18,10 @@ int dim_of(const std::vector<int>& factors, int factor);
 
 class CutPass : public OnParts {
  public:
-  // `asked`: placing.values, by their ids in `program`.
+  // `asked`: placing.values, by their ids in `program`. `outer`: into how many parts axes that come
+  // later cut the dim that sums are scattered over.
   CutPass(const Program& program, const Mesh& mesh, const Placing& placing,
-          std::map<ValueId, PartsAsked> asked, int rank);
+          std::map<ValueId, PartsAsked> asked, int outer, int rank);
   CutProgram run();
 
   const Placement& at(ValueId v) const override { return on_wholes_ ? kWhole : cut(v); }
@@ -113,6 +114,7 @@ class CutPass : public OnParts {
   const Placing& ask_;
   const Name axis_;  // me.axis
   const std::map<ValueId, PartsAsked> asked_;
+  const int outer_;
   CutProgram out_;
   std::vector<Placement> at_;               // by ValueId of the logical program
   std::vector<ValueId> here_;               // the value in the new program, which lies as at_ says

@@ -31,6 +31,20 @@ std::map<ValueId, PartsAsked> asked_here(const Program& logical, const std::vect
   return asked;
 }
 
+// Into how many parts the placings from `next` on cut the dim of the sequence that sums are
+// scattered over on an axis before them.
+int parts_of_scattered(const Program& logical, const Mesh& mesh, int dim, size_t next) {
+  int parts = 1;
+  for (size_t i = next; i < mesh.placed.size(); ++i) {
+    const Placing& outer = mesh.placed[i];
+    const bool cuts = std::any_of(outer.values.begin(), outer.values.end(), [&](auto& asked) {
+      return asked.second.dim == dim && logical.value(asked.first).role == Role::batch;
+    });
+    if (cuts) parts *= std::max(mesh.size_of(outer.axis), outer.chunks);
+  }
+  return parts;
+}
+
 // Lets ops that have to know their final share be appended in their final form (PartsRule::settle).
 void settle(Program& p) {
   std::vector<Op> ops;
@@ -64,10 +78,12 @@ CutProgram cut_program(const Program& logical, const Mesh& mesh, int rank) {
   std::iota(done.here.begin(), done.here.end(), 0);
   const Program* from = &logical;
   const std::vector<bool> needed = live_ops(logical);
-  for (const Placing& placing : mesh.placed) {
+  for (size_t i = 0; i < mesh.placed.size(); ++i) {
+    const Placing& placing = mesh.placed[i];
     if (mesh.size_of(placing.axis) == 1 && placing.chunks <= 1) continue;
     auto asked = asked_here(logical, needed, placing, done);
-    CutProgram next = CutPass(*from, mesh, placing, std::move(asked), rank).run();
+    const int outer = parts_of_scattered(logical, mesh, placing.scatter, i + 1);
+    CutProgram next = CutPass(*from, mesh, placing, std::move(asked), outer, rank).run();
     for (ValueId& v : done.here)
       if (v != kNone) v = next.here[static_cast<size_t>(v)];
     done.program = std::move(next.program), from = &done.program;

@@ -5,6 +5,7 @@ bytes than planned.
 
 Arguments: the build tree.
 """
+import json
 import pathlib
 import re
 import sys
@@ -94,6 +95,44 @@ class Context(Sweeping):
         def of(ranks, kind):
             return Training(f"strategy.context{{ {kind}size = {ranks}, chunks = 4 }}", ranks, WORDS)
         self.assert_alike([(of(ranks, kind), of(1, kind)) for kind in CHUNKED for ranks in (2, 4)])
+
+    def test_beside_the_sequence_of_tensor_ranks(self):
+        """Time is cut over both axes at once: each part of context's over the tensor ranks."""
+        for kind in KINDS:
+            for stack in ("{ strategy.context{ KIND size = 2 }, strategy.tensor{ sequence = true } }",
+                          "{ strategy.tensor{ size = 2, sequence = true }, strategy.context{ KIND } }"):
+                self.assert_close(stack.replace("KIND", kind), 4)
+        self.assert_close("{ strategy.pipeline{ size = 2 }, strategy.context{ size = 2 }, "
+                          "strategy.tensor{ size = 2, sequence = true }, strategy.recompute{} }", 8)
+
+    def test_chunks_of_both_have_the_bits_of_one_process(self):
+        def of(context, tensor):
+            return Training(f"{{ strategy.context{{ size = {context}, chunks = 4 }}, "
+                            f"strategy.tensor{{ size = {tensor}, chunks = 4, sequence = true }} }}", context * tensor, WORDS)
+        self.assert_alike([(of(*sizes), of(1, 1)) for sizes in ((2, 2), (1, 4), (4, 1))])
+
+    def sent(self, ranks, axis, *words):
+        """What a rank sends over an axis, for each layer: of two numbers of layers the difference."""
+        def of(layers):
+            done = orrery("plan", "--json", "-n", ranks, HERE / "two_axes.lua", f"layers={layers}", *words)
+            self.assertEqual((done.code, done.err), (0, ""))
+            step = json.loads(done.out)
+            return step["kinds"][0]["sent_bytes"][axis], step["peak_bytes"]
+        (some, peak), (more, higher) = of(2), of(3)
+        return more - some, higher - peak
+
+    def test_bytes_of_a_layer_are_those_of_the_paper(self):
+        """Megatron-LM: with the sequence cut a layer gathers and scatters [batch, its part of time, width] four times
+        each, and gathers it twice more in backward; gradients of what lies beside its matrices are summed."""
+        context, tensor, batch, time, width = 4, 2, 2, 256, 64
+        bytes_of = 4 * (tensor - 1) / tensor
+        part = batch * time // context * width * bytes_of
+        cut, kept = self.sent(8, "tensor", "sequence=true")
+        self.assertEqual(cut, 10 * part + 2 * 2 * width * bytes_of)
+        whole, more = self.sent(8, "tensor", "sequence=false")
+        self.assertEqual(whole, 8 * part)
+        self.assertLess(kept, more)
+        self.assertEqual(*(self.sent(8, "context", f"sequence={it}")[0] for it in ("true", "false")))
 
     def test_any_strategy_may_place(self):
         """The core knows neither the name nor the axis."""

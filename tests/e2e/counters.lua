@@ -32,6 +32,10 @@ local stacks = {
     local half = strategy.tensor { size = 2, sequence = args.sequence }
     return { strategy.data { size = orrery.world.size // 2 }, half }
   end,
+  context = function()
+    local half = strategy.tensor { size = 2, sequence = args.sequence }
+    return { strategy.data { size = orrery.world.size // 4 }, strategy.context { size = 2 }, half }
+  end,
 }
 
 local run = orrery.compile(function(batch) return nn.cross_entropy(model(batch.x), batch.y) end, {

@@ -90,6 +90,9 @@ class PlanIsTruth(unittest.TestCase):
         for words in (["stack=tensor"], ["stack=tensor", "sequence=true"]):
             self.check(2, *words)
             self.check(6, *words)
+        for words in (["stack=context"], ["stack=context", "sequence=true"]):
+            self.check(4, *words)
+            self.check(8, *words)
 
     def test_pieces_take_less_memory(self):
         held = []

@@ -5,6 +5,9 @@
 #include <map>
 #include <set>
 
+#include "lower/wholes.h"
+#include "plan/memory.h"
+
 namespace orrery {
 namespace {
 
@@ -24,12 +27,12 @@ uint64_t cast_bytes(const RankPlan& plan) {
   return bytes;
 }
 
-// The bytes of a category's storages. Buckets that lend each other memory count once, with all of
-// it.
+// The bytes of a category's storages; in the arena, the most that it has of them at a time. Buckets
+// that lend each other memory count once, with all of it.
 uint64_t bytes_of(const RankPlan& plan, const char* category) {
-  uint64_t bytes = 0, lent_from = UINT64_MAX, lent_to = 0;
+  uint64_t bytes = most_in_arena(plan, category), lent_from = UINT64_MAX, lent_to = 0;
   for (const Storage& s : plan.storages) {
-    if (s.category != category) continue;
+    if (s.category != category || s.region == Region::arena) continue;
     if (!s.lent)
       bytes += s.whole();
     else
@@ -55,6 +58,8 @@ Json ledger_json(const RankPlan& plan) {
   };
   add("parameter", bytes_of(plan, "parameter"));
   add("compute copy", bytes_of(plan, "compute copy") + cast_bytes(plan));
+  add(kGatheredWeights, bytes_of(plan, kGatheredWeights));
+  add(kFullGradients, bytes_of(plan, kFullGradients));
   add("gradient", bytes_of(plan, "gradient"));
   add("state", bytes_of(plan, "state"));
   return {{"parameters", parameters}, {"roles", std::move(roles)}};

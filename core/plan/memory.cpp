@@ -10,21 +10,41 @@
 
 namespace orrery {
 
-std::map<std::string, uint64_t> peak_by_category(const RankPlan& plan) {
-  std::vector<int64_t> change(
-      plan.schedule.size() +
-      2);  // by step: bytes that become alive minus bytes that ended before it
+namespace {
+
+struct Peak {
+  int64_t bytes = 0;
+  int step = 0;  // of the schedule
+};
+
+// When the arena has most of the storages that `counts` is true of.
+template <class Counts>
+Peak peak_of(const RankPlan& plan, Counts counts) {
+  // By step: bytes that become alive minus bytes that ended before it.
+  std::vector<int64_t> change(plan.schedule.size() + 2);
   for (const Storage& s : plan.storages) {
-    if (s.region != Region::arena) continue;
+    if (s.region != Region::arena || !counts(s)) continue;
     for (auto& [first, last] : s.alive) {
       change[static_cast<size_t>(first)] += static_cast<int64_t>(s.whole());
       change[static_cast<size_t>(last) + 1] -= static_cast<int64_t>(s.whole());
     }
   }
-  int peak_step = 0;
-  int64_t alive = 0, peak = 0;
+  Peak peak;
+  int64_t alive = 0;
   for (size_t step = 0; step < change.size(); ++step)
-    if ((alive += change[step]) > peak) peak = alive, peak_step = static_cast<int>(step);
+    if ((alive += change[step]) > peak.bytes) peak = {alive, static_cast<int>(step)};
+  return peak;
+}
+
+}  // namespace
+
+uint64_t most_in_arena(const RankPlan& plan, const std::string& category) {
+  return static_cast<uint64_t>(
+      peak_of(plan, [&](const Storage& s) { return s.category == category; }).bytes);
+}
+
+std::map<std::string, uint64_t> peak_by_category(const RankPlan& plan) {
+  const int peak_step = peak_of(plan, [](const Storage&) { return true; }).step;
   std::map<std::string, uint64_t> parts;
   for (const Storage& s : plan.storages)
     if (s.region == Region::arena && s.bytes && s.alive_at(peak_step))

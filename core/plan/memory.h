@@ -20,6 +20,8 @@ std::map<std::string, uint64_t> memory_parts(const RankPlan& plan);
 // does not have, buckets, and what their arena needs more than the step's, which they share.
 std::map<std::string, uint64_t> parts_of_rounds(const Blueprint& b, const RankPlan& step,
                                                 const std::vector<std::string>& kernels);
+// The most that the arena holds at a time of a category.
+uint64_t most_in_arena(const RankPlan& plan, const std::string& category);
 // What the arena holds when it is fullest, by category.
 std::map<std::string, uint64_t> peak_by_category(const RankPlan& plan);
 // The bytes of a run's checkpoint, of all ranks together: parameters and states, each once, or once

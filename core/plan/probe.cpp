@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lower/lower.h"
+#include "lower/wholes.h"
 #include "plan/memory.h"
 
 namespace orrery {
@@ -21,11 +22,16 @@ struct Activations {
   int64_t working = 0;  // the most beside them
 };
 
+bool comes_and_goes(const Storage& s) {
+  return s.category == "activation" || s.category == kGatheredWeights ||
+         (s.category == kFullGradients && s.region == Region::arena);
+}
+
 Activations activations(const RankPlan& plan) {
   std::vector<int64_t> change(plan.schedule.size() + 2);
   for (const Storage& s : plan.storages)
     for (auto& [first, last] : s.alive) {
-      if (s.category != "activation") continue;
+      if (!comes_and_goes(s)) continue;
       change[static_cast<size_t>(first)] += static_cast<int64_t>(s.whole());
       change[static_cast<size_t>(last) + 1] -= static_cast<int64_t>(s.whole());
     }

@@ -48,12 +48,13 @@ class Reduce(unittest.TestCase):
         self.assertEqual(run.code, 0, run.err)
         return [float(x) for line in re.findall(r"^step \d+ loss (\S+) norm (\S+)$", run.out, re.M) for x in line]
 
-    def planned_gradients(self, ranks, stack, reduce, words=()):
-        """The bytes of gradients for each parameter."""
+    def planned_gradients(self, ranks, stack, reduce, words=(), what="full gradients|gradient"):
+        """The bytes of gradients for each parameter; `what`: those that leave in pieces, and those that stay."""
         plan = self.command("plan", ranks, stack, reduce, ["tie=false", *words])
         self.assertEqual(plan.code, 0, plan.err)
         self.assertEqual("  reduce  fast" in plan.out, reduce == "fast")
-        return max(float(x) for x in re.findall(r"([\d.]+) gradient", plan.out))
+        return max(sum(float(x) for x in re.findall(rf"([\d.]+) (?:{what})\b", line))
+                   for line in re.findall(r"^  ledger .*", plan.out, re.MULTILINE))
 
     def test_has_the_losses_of_canonical_sums_but_for_rounding(self):
         odd = ["batch=13", "microbatches=8"]
@@ -72,13 +73,13 @@ class Reduce(unittest.TestCase):
                     self.assertAlmostEqual(a, b, delta=1e-4)
 
     def test_exchanges_for_each_microbatch_keep_less(self):
-        def planned(zero):
+        def planned(zero, kept):
             stack = f"{DATA}, {zero}, {LOOP}"
             plan = self.command("plan", 4, stack, "fast", ["batch=32", "microbatches=16"]).out
             peak = max(int(n) for n in re.findall(r"arena peak +(\d+)", plan))
-            return peak, self.planned_gradients(4, stack, "fast", ["batch=32", "microbatches=16"])
-        whole, once = planned("strategy.zero { stage = 3 }")
-        in_parts, of_each = planned(each())
+            return peak, self.planned_gradients(4, stack, "fast", ["batch=32", "microbatches=16"], kept)
+        whole, once = planned("strategy.zero { stage = 3 }", "full gradients")
+        in_parts, of_each = planned(each(), "gradient")
         self.assertGreater(once, 15)  # f32 of all parameters, of which the rank has a fourth
         self.assertLess(of_each, 5)   # of its own
         self.assertLess(in_parts, whole)

@@ -4,7 +4,8 @@
 -- memory. STACK is the strategy that shares the batch.
 local orrery = require "orrery"
 local nn, optim, strategy = orrery.nn, orrery.optim, orrery.strategy
-local a = orrery.args { layers = 35, dim = 4096, vocab = 50257, ctx = 16, batch = 64, clip = 1.0 }
+local a = orrery.args { layers = 35, dim = 4096, vocab = 50257, ctx = 16, batch = 64, clip = 1.0,
+  reduce = "canonical" }
 
 local Block = nn.module("Block", function(m)
   m.ln1, m.ln2 = nn.layernorm(a.dim), nn.layernorm(a.dim)
@@ -26,7 +27,7 @@ end)
 
 local model = Gpt()
 local run = orrery.compile(function(b) return nn.cross_entropy(model(b.x), b.y) end, {
-  params = model, microbatches = a.batch, clip = a.clip, optimizer = optim.adamw { lr = 1e-4 },
+  params = model, microbatches = a.batch, clip = a.clip, reduce = a.reduce, optimizer = optim.adamw { lr = 1e-4 },
   strategy = { strategy.data {}, STACK strategy.precision {}, strategy.recompute {} },
 })
 local ids = orrery.func(function() return orrery.zeros({ a.batch, a.ctx }, "i32") end)()

@@ -29,7 +29,8 @@ class Memory(unittest.TestCase):
         self.assertEqual(done.code, 0, done.err)
         first = done.out.split("\nrank")[1]
         found = {name: int(n) for name, n in re.findall(r"^ +([a-z ]+?) +(\d+)(?: bytes)?  ", first, re.MULTILINE)}
-        found["ledger"] = float(re.search(r"([\d.]+) gradient", first)[1])  # bytes for each parameter
+        found["ledger"] = {name: float(each) for each, name in re.findall(  # bytes for each parameter
+            r"([\d.]+) ([a-z ]+\b)", re.search(r"ledger  (.*) = ", first)[1])}
         found["states"] = sum(found.get(name, 0) for name in ("parameter", "compute copy", "state"))
         return 35 * BLOCK / 2 + HEAD + DIM * (16 + 2), found
 
@@ -48,7 +49,8 @@ class Memory(unittest.TestCase):
         self.near(found["gradient"], n * 2 / RANKS, 0.05)
         self.near(found["buckets"], HEAD + MATRIX, 0.05)  # that of the head, and the next
         self.near(found["memory"], n * (2 + 14 / RANKS), 0.05)  # 16.6 GB
-        self.assertAlmostEqual(found["ledger"], (HEAD + MATRIX) / n + 2 / RANKS, delta=0.01)
+        self.assertAlmostEqual(found["ledger"]["full gradients"], (HEAD + MATRIX) / n, delta=0.01)
+        self.assertAlmostEqual(found["ledger"]["gradient"], 2 / RANKS, delta=0.01)
 
     def test_stage_3(self):
         for prefetch in (1, 0):
@@ -59,6 +61,19 @@ class Memory(unittest.TestCase):
             # In backward with the gradients that are complete: with them the state is the paper's 1.9 GB.
             self.near(found["arena peak"], n * 2 / RANKS + (1 + prefetch) * BLOCK, 0.06)
             self.assertLess(found["gradient"], n * 2 / RANKS)
+
+    def test_what_is_whole_for_a_while_has_its_name(self):
+        """Of microbatches one after another: all weights and gradients, or with `each` two units and the head."""
+        held = {}
+        for each in ("false", "true"):
+            n, found = self.planned(f"strategy.zero {{ stage = 3, each = {each} }}, strategy.accumulate {{}},",
+                                    "batch=128", "reduce=fast")
+            held[each] = found
+        self.assertGreater(held["false"]["gathered weights"], n * 2)
+        self.assertGreater(held["false"]["ledger"]["full gradients"] * n / RANKS, n * 2 * 0.99)
+        self.near(held["true"]["gathered weights"], 2 * BLOCK, 0.05)
+        self.near(held["true"]["full gradients"], 2 * BLOCK, 0.05)
+        self.assertLess(held["true"]["ledger"]["full gradients"] * n / RANKS, HEAD + 2 * BLOCK)
 
     def test_the_norm_costs_no_copy_of_gradients(self):
         for zero in ("", "strategy.zero { stage = 2 },"):

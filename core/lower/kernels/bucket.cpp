@@ -18,6 +18,7 @@
 #include "lower/kernels/launcher.h"
 #include "lower/kernels/moved_storages.h"
 #include "lower/lower.h"
+#include "lower/wholes.h"
 
 namespace orrery {
 namespace {
@@ -179,7 +180,8 @@ class Filler {
     Storage s;
     // Pieces differ in size from rank to rank; registered memory has one size.
     const bool pieces = total(b.totals[0]).in_pieces;
-    s.region = b.axis.empty() || pieces ? Region::arena : Region::comm, s.category = "gradient";
+    s.region = b.axis.empty() || pieces ? Region::arena : Region::comm;
+    s.category = total(b.totals[0]).is_cut() ? kFullGradients : "gradient";
     s.bytes = static_cast<uint64_t>(b.count * element);
     s.slots = room(total(b.totals[0]));
     if (stacks()) s.by = Slots::stack;

@@ -12,6 +12,7 @@
 #include "lower/kernels/row_places.h"
 #include "lower/kernels/uses.h"
 #include "lower/lower.h"
+#include "lower/wholes.h"
 #include "program/strided.h"
 
 namespace orrery {
@@ -38,7 +39,11 @@ Place next_part(const Place& whole, const Op& op, const Dims& dims, int64_t& beg
 class Placer {
  public:
   explicit Placer(RankPlan& plan)
-      : plan_(plan), p_(plan.local.program), launcher_(plan), uses_(plan) {
+      : plan_(plan),
+        p_(plan.local.program),
+        wholes_(names_of_wholes(p_)),
+        launcher_(plan),
+        uses_(plan) {
     plan_.places.assign(p_.values().size(), {});
     is_total_.resize(p_.values().size());
     one_by_one_ = plan_.local.microbatches.one_by_one;
@@ -105,6 +110,7 @@ class Placer {
   }
 
   std::string category(ValueId v) const {
+    if (const char* whole = wholes_[at(v)]) return whole;
     if (nodes_.count(v) && !added_) return "gradient";
     return p_.value(v).type.dims.empty() ? "metric" : "activation";
   }
@@ -369,7 +375,8 @@ class Placer {
   std::map<ValueId, int64_t> nodes_;
   std::map<ValueId, ValueId> same_;
   std::map<ValueId, Inside> wanted_;
-  std::vector<char> is_total_;  // by value
+  std::vector<char> is_total_;             // by value
+  const std::vector<const char*> wholes_;  // by value
   Launcher launcher_;
   Uses uses_;
   RowPlaces rows_{plan_, launcher_, uses_.last_read};

@@ -12,6 +12,10 @@
 
 namespace orrery {
 
+// What a plugin answers. Score 0 if it does not say that it takes what not all kernels know of the
+// op (kernel.h, ORR_TAKES_...).
+orr_support answer_of(const orr_kernel_api& api, const orr_op& op);
+
 class KernelChoice {
  public:
   // `names`: the plugins to choose from.

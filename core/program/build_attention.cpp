@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// attention with all that it may be asked for. The op itself knows a causal mask and a bias: other
-// masks become a bias of 0 where a key is seen and -inf where it is not, and the heads of keys and
-// values are repeated to those of the queries.
+// attention with all that it may be asked for. The op itself knows groups of heads, a causal mask,
+// a window and a bias: other masks, and both of these where queries stand at an offset, become a
+// bias of 0 where a key is seen and -inf where it is not.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "base/error.h"
 #include "program/build.h"
+#include "program/plain_attention.h"
 
 namespace orrery::build {
 namespace {
@@ -36,30 +36,16 @@ ValueId over_scores(Program& p, const char* what, ValueId x, int64_t keys) {
   return broadcast(p, x, dims);
 }
 
-// [1,1,T,S]: the keys that a window and an offset let the queries see; kNone: all, but for those
-// that the op's own causal mask hides.
-ValueId seen_by_place(Program& p, int64_t queries, int64_t keys, const AttentionOptions& o) {
-  const bool causal = o.causal && o.offset;
-  if (!causal && o.window <= 0) return kNone;
-  const Operand first = o.offset.value_or(Operand::number(static_cast<double>(keys - queries)));
-  const ValueId place = p.pointwise(ORR_FN_ADD, {iota(p, queries, ORR_I64), first});
-  const ValueId lag =  // how far a key lies before the query
-      p.pointwise(ORR_FN_SUB, {reshape(p, place, {queries, 1}), iota(p, keys, ORR_I64)});
-  ValueId seen = kNone;
-  auto also = [&](int32_t fn, int64_t limit) {
-    const ValueId x = p.pointwise(fn, {lag, Operand::number(static_cast<double>(limit))});
-    seen = seen == kNone ? x : p.pointwise(ORR_FN_AND, {seen, x});
-  };
-  if (causal) also(ORR_FN_GE, 0);
-  if (o.window > 0) also(ORR_FN_LT, o.window);
-  if (o.window > 0 && !o.causal) also(ORR_FN_GT, -o.window);
-  return reshape(p, seen, {1, 1, queries, keys});
+// Which keys queries see by their places, where that is no matter of the op's own attributes.
+ValueId seen_from_offset(Program& p, int64_t queries, int64_t keys, const AttentionOptions& o) {
+  if (!o.offset || (!o.causal && o.window <= 0)) return kNone;
+  return seen_by_place(p, queries, keys, o.causal, o.window, *o.offset);
 }
 
 // What is added to the scores of q and k, in q's dtype; kNone: nothing.
 ValueId whole_bias(Program& p, ValueId q, ValueId k, const AttentionOptions& o) {
   const int64_t queries = extent(p, q, 1), keys = extent(p, k, 1);
-  ValueId bias = o.bias, seen = seen_by_place(p, queries, keys, o);
+  ValueId bias = o.bias, seen = seen_from_offset(p, queries, keys, o);
   if (bias != kNone) bias = p.cast(over_scores(p, "bias", bias, keys), p.type(q).dtype);
   if (o.mask != kNone) {
     if (p.type(o.mask).dtype != ORR_BOOL)
@@ -68,19 +54,13 @@ ValueId whole_bias(Program& p, ValueId q, ValueId k, const AttentionOptions& o) 
     const ValueId mask = over_scores(p, "mask", o.mask, keys);
     seen = seen == kNone ? mask : p.pointwise(ORR_FN_AND, {seen, mask});
   }
-  if (seen == kNone) return bias;
-  if (bias == kNone) bias = p.constant(0, p.type(q).dtype);
-  const Operand hidden = Operand::number(-std::numeric_limits<double>::infinity());
-  return p.pointwise(ORR_FN_SELECT, {seen, bias, hidden});
+  return seen == kNone ? bias : seen_bias(p, seen, bias, p.type(q).dtype);
 }
 
-// [B,S,kv_heads*d] as [B,S,heads*d]: each head as often as queries have heads for it.
-ValueId repeat_heads(Program& p, ValueId x, int64_t kv_heads, int64_t heads) {
-  const Dims d = p.type(x).dims;
-  const int64_t depth = d[2] / kv_heads, each = heads / kv_heads;
-  x = reshape(p, x, {d[0], d[1], kv_heads, 1, depth});
-  x = broadcast(p, x, {d[0], d[1], kv_heads, each, depth});
-  return reshape(p, x, {d[0], d[1], heads * depth});
+// The window if it hides a key from a query, else 0.
+int64_t narrow_window(Program& p, ValueId q, ValueId k, const AttentionOptions& o) {
+  const int64_t queries = extent(p, q, 1), keys = extent(p, k, 1);
+  return o.offset || o.window >= (o.causal ? keys : std::max(queries, keys)) ? 0 : o.window;
 }
 
 void check_kv_heads(Program& p, ValueId k, const AttentionOptions& o) {
@@ -96,11 +76,8 @@ void check_kv_heads(Program& p, ValueId k, const AttentionOptions& o) {
 
 ValueId attention(Program& p, ValueId q, ValueId k, ValueId v, const AttentionOptions& o) {
   const int64_t heads = std::max<int64_t>(o.heads, 1);
-  if (o.kv_heads && o.kv_heads != o.heads)
-    for (ValueId* x : {&k, &v}) {
-      check_kv_heads(p, *x, o);
-      *x = repeat_heads(p, *x, o.kv_heads, o.heads);
-    }
+  const bool grouped = o.kv_heads && o.kv_heads != o.heads;
+  if (grouped) check_kv_heads(p, k, o);
   if (o.window < 0)
     p.fail_here(fmt::format("attention: window is {}, expected 1 or more", o.window));
   const double depth = static_cast<double>(extent(p, q, 2)) / static_cast<double>(heads);
@@ -110,6 +87,8 @@ ValueId attention(Program& p, ValueId q, ValueId k, ValueId v, const AttentionOp
   Attrs attrs{{"heads", o.heads},
               {"causal", int64_t{o.causal && !o.offset}},
               {"scale", o.scale.value_or(1 / std::sqrt(depth))}};
+  if (grouped) attrs.set("kv_heads", o.kv_heads);
+  if (const int64_t window = narrow_window(p, q, k, o); window > 0) attrs.set("window", window);
   if (o.dropout != 0) {
     in.insert(in.end(), {p.seed(), p.step(), p.constant(0, ORR_I64)});
     attrs.set("dropout", o.dropout), attrs.set("rng_id", p.next_rng_id());

@@ -49,15 +49,16 @@ struct Attention : Kernel {
     int64_t panels = ceil_div(shape.queries, kQueries), slots = smaller(workers, all * parts);
     parallel(slots, [&](int64_t slot) {
       Scratch s(shape, scratch + slot * attention_slot(shape.queries, shape.keys, shape.depth));
-      int64_t packed = -1;
+      int64_t packed = -1;  // the head of keys and values
       for (int64_t i = slot * all * parts / slots; i < (slot + 1) * all * parts / slots; ++i) {
         int64_t head = i / parts, part = i % parts, b = head / shape.heads, h = head % shape.heads;
-        if (head != packed) {
-          copy_rows(pk + k.at(b, h), k.row, shape.keys, shape.depth, s.keys, kRowStride,
+        const int64_t group = h / shape.readers();
+        if (const int64_t wanted = b * shape.groups + group; wanted != packed) {
+          copy_rows(pk + k.at(b, group), k.row, shape.keys, shape.depth, s.keys, kRowStride,
                     shape.depth);
-          copy_rows(pv + v.at(b, h), v.row, shape.keys, shape.depth, s.values, kRowStride,
+          copy_rows(pv + v.at(b, group), v.row, shape.keys, shape.depth, s.values, kRowStride,
                     shape.depth);
-          packed = head;
+          packed = wanted;
         }
         for (int64_t p = panels * part / parts; p < panels * (part + 1) / parts; ++p)
           panel(p * kQueries, s, drops, dropout.row(b, h, shape.queries), pq + q.at(b, h),
@@ -74,9 +75,9 @@ struct Attention : Kernel {
     pack_panels<kQueries>(from + t * q.row, q.row, 1, count, shape.depth, s.query, 0);
     v16f top[kMicroVectors], total[kMicroVectors];
     for (int j = 0; j < kMicroVectors; ++j) top[j] = -infinity(), total[j] = splat(0.0f);
-    const int64_t end = shape.seen(t + count - 1);
+    const int64_t begin = shape.first(t) / kKeys * kKeys, end = shape.end(t + count - 1);
     bool begun = false;
-    for (int64_t first = 0; first < end; first += kKeys) {
+    for (int64_t first = begin; first < end; first += kKeys) {
       int64_t n = smaller(kKeys, end - first);
       if (shape.biased && hides(added + t * bias.row + first, bias.row, count, n)) continue;
       for (int64_t i = 0; i < n; i += kMicroRows)
@@ -107,23 +108,37 @@ struct Attention : Kernel {
   // is scaled to the new maximum, if anything was.
   void weigh(int64_t t, int64_t first, int64_t n, bool begun, float* score, float* sum, v16f& top,
              v16f& total) const {
-    int64_t whole = shape.causal ? larger(0, smaller(n, shape.seen(t) - first)) : n;
+    // All of the queries see the keys [some, whole).
+    const int64_t some = larger(0, smaller(n, shape.first(t + 15) - first)),
+                  whole = larger(some, smaller(n, shape.end(t) - first));
     v16f scale = splat(shape.last_scale()), best = top;
-    for (int64_t i = 0; i < whole; ++i) best = max(best, load(score + i * kQueries) * scale);
-    for (int64_t i = whole; i < n; ++i)
-      best = select(sees(shape, first + i, t), max(best, load(score + i * kQueries) * scale), best);
+    const auto look = [&](int64_t from, int64_t to) {
+      for (int64_t i = from; i < to; ++i) {
+        const v16f higher = max(best, load(score + i * kQueries) * scale);
+        best = select(sees(shape, first + i, t), higher, best);
+      }
+    };
+    look(0, some);
+    for (int64_t i = some; i < whole; ++i) best = max(best, load(score + i * kQueries) * scale);
+    look(whole, n);
     v16f base = select(best == -infinity(), splat(0.0f), best), block = splat(0.0f);
-    for (int64_t i = 0; i < whole; ++i) {
-      v16f w = exp_negative(fma(load(score + i * kQueries), scale, -base));
+    const auto weight = [&](int64_t i) {
+      return exp_negative(fma(load(score + i * kQueries), scale, -base));
+    };
+    const auto add_seen = [&](int64_t from, int64_t to) {
+      for (int64_t i = from; i < to; ++i) {
+        const v16f w = select(sees(shape, first + i, t), weight(i), splat(0.0f));
+        store(score + i * kQueries, w);
+        block = block + w;
+      }
+    };
+    add_seen(0, some);
+    for (int64_t i = some; i < whole; ++i) {
+      v16f w = weight(i);
       store(score + i * kQueries, w);
       block = block + w;
     }
-    for (int64_t i = whole; i < n; ++i) {
-      v16f w = exp_negative(fma(load(score + i * kQueries), scale, -base));
-      w = select(sees(shape, first + i, t), w, splat(0.0f));
-      store(score + i * kQueries, w);
-      block = block + w;
-    }
+    add_seen(whole, n);
     v16f shrink = exp_negative(top - base);
     total = fma(total, shrink, block);
     top = best;

@@ -25,26 +25,29 @@ struct Heads {
 };
 
 struct AttentionShape {
-  int64_t batch, heads, queries, keys, depth;
+  int64_t batch, heads, groups, queries, keys, depth;  // groups: heads of keys and values
   float scale;
-  bool causal, biased;
+  orr::AttentionSight sight;
+  bool biased;
   int bias;  // the input that the bias is or would be
 
   AttentionShape(const orr_tensor& q, const orr_tensor& k, const orr_op& op, int operands)
       : batch(q.dims[0]),
         heads(q.dims[1]),
+        groups(k.dims[1]),
         queries(q.dims[2]),
         keys(k.dims[2]),
         depth(q.dims[3]),
         scale(float(attr_real(op, "scale", 1.0))),
-        causal(attr_int(op, "causal", 0) != 0),
+        sight(op, q.dims[2], k.dims[2]),
         biased(orr::attention_has_bias(op, operands)),
         bias(operands) {}
 
-  // The number of keys that query t sees: [0, seen(t)).
-  int64_t seen(int64_t t) const {
-    return causal ? larger(0, smaller(keys, t + keys - queries + 1)) : keys;
-  }
+  // The keys that query t sees: [first(t), end(t)), both of which only grow from query to query.
+  int64_t first(int64_t t) const { return sight.begin(t); }
+  int64_t end(int64_t t) const { return sight.end(t); }
+  // How many heads of queries read one of keys.
+  int64_t readers() const { return heads / groups; }
   int dropout() const { return bias + biased; }  // the first input that dropout would have
   // What is still to be multiplied by, once a bias was added.
   float last_scale() const { return biased ? 1.0f : scale; }
@@ -65,8 +68,13 @@ ORR_INLINE v16f exp_negative(v16f x) {
 
 // The lanes, of the panel that starts at query t, whose queries see the key.
 ORR_INLINE m16 sees(const AttentionShape& s, int64_t key, int64_t t) {
-  int64_t first = key - (s.keys - s.queries) - t;
-  return lane_index() > splat_int(int32_t(first < -1 ? -2 : first > 16 ? 16 : first - 1));
+  const int64_t meets = key - (s.keys - s.queries) - t, window = s.sight.window;
+  const auto behind = [](int64_t lane) {
+    return lane_index() > splat_int(int32_t(smaller(larger(lane, -1), 16)));
+  };
+  const m16 some = behind(s.sight.causal ? meets - 1 : window ? meets - window : -1);
+  if (!window) return some;
+  return some & (splat_int(int32_t(smaller(larger(meets + window, 0), 16))) > lane_index());
 }
 
 // Copies rows to floats kRowStride or more apart, padded with zeros to `width`.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// attention_grad, one head per task: the weights are computed again, block by block, from lse, and
-// every gradient is summed by that task in a fixed order.
+// attention_grad, one head of keys and values per task, with the heads of queries that read it, one
+// after another: the weights are computed again, block by block, from lse, and every gradient is
+// summed by that task in a fixed order.
 #include "attention.h"
 #include "attention_dropout.h"
 #include "attention_plan.h"
@@ -60,13 +61,25 @@ struct AttentionGrad : Kernel {
   void launch(const orr_buffer* in, const orr_buffer* out, const orr_buffer* work) override {
     const Dropout drops(dropout, in + shape.dropout());
     float* scratch = aligned_scratch(work);
-    int64_t all = shape.batch * shape.heads, slots = smaller(workers, all);
+    int64_t all = shape.batch * shape.groups, slots = smaller(workers, all);
     parallel(slots, [&](int64_t slot) {
       Scratch s(shape,
                 scratch + slot * attention_grad_slot(shape.queries, shape.keys, shape.depth));
       for (int64_t i = slot * all / slots; i < (slot + 1) * all / slots; ++i)
-        head(i / shape.heads, i % shape.heads, s, drops, in, out);
+        group(i / shape.groups, i % shape.groups, s, drops, in, out);
     });
+  }
+
+  void group(int64_t b, int64_t g, const Scratch& s, const Dropout& drops, const orr_buffer* in,
+             const orr_buffer* out) const {
+    const int64_t wide = shape.padded_depth(), depth = shape.depth, readers = shape.readers();
+    copy_rows(host<S>(in[2]) + k.at(b, g), k.row, shape.keys, depth, s.keys, kRowStride, depth);
+    copy_rows(host<S>(in[3]) + v.at(b, g), v.row, shape.keys, depth, s.values, kRowStride, depth);
+    for (int64_t i = 0; i < shape.keys * wide; i += 16)
+      store(s.key_grad + i, splat(0.0f)), store(s.value_grad + i, splat(0.0f));
+    for (int64_t h = g * readers; h < (g + 1) * readers; ++h) head(b, h, s, drops, in, out);
+    write_rows(s.key_grad, shape.scale, host<S>(out[1]) + gk.at(b, g), gk.row);
+    write_rows(s.value_grad, 1.0f, host<S>(out[2]) + gv.at(b, g), gv.row);
   }
 
   // A head's bias and, if it is wanted, its gradient, [queries][keys].
@@ -92,14 +105,10 @@ struct AttentionGrad : Kernel {
     for (int64_t first = 0; first < shape.queries; first += kSpan)
       span(first, smaller(kSpan, shape.queries - first), s, drops, row, added,
            host<S>(in[4]) + o.at(b, h), host<S>(out[0]) + gq.at(b, h));
-    write_rows(s.key_grad, shape.scale, host<S>(out[1]) + gk.at(b, h), gk.row);
-    write_rows(s.value_grad, 1.0f, host<S>(out[2]) + gv.at(b, h), gv.row);
   }
 
   void gather(int64_t b, int64_t h, const Scratch& s, const orr_buffer* in) const {
     int64_t wide = shape.padded_depth(), depth = shape.depth;
-    copy_rows(host<S>(in[2]) + k.at(b, h), k.row, shape.keys, depth, s.keys, kRowStride, depth);
-    copy_rows(host<S>(in[3]) + v.at(b, h), v.row, shape.keys, depth, s.values, kRowStride, depth);
     copy_rows(host<S>(in[1]) + q.at(b, h), q.row, shape.queries, depth, s.query, wide, wide);
     copy_rows(host<S>(in[0]) + go.at(b, h), go.row, shape.queries, depth, s.grad, wide, wide);
     const float* from = host<float>(in[5]) + b * lse.batch + h * lse.head;
@@ -107,8 +116,6 @@ struct AttentionGrad : Kernel {
       const float log = from[t * lse.row];  // -inf where no key is seen: scores less 0 are -inf
       s.logs[t] = log == -HUGE_VALF ? 0.0f : log;
     }
-    for (int64_t i = 0; i < shape.keys * wide; i += 16)
-      store(s.key_grad + i, splat(0.0f)), store(s.value_grad + i, splat(0.0f));
   }
 
   // The queries [t, t + count): their gradient, and what they add to those of keys and values;
@@ -124,13 +131,13 @@ struct AttentionGrad : Kernel {
       for (int64_t j = 0; j < n; j += 16)
         dot_lanes(s.query_grad + j, s.grad_t + i * depth + j, s.delta + t + i + j);
     }
-    int64_t end = shape.seen(t + count - 1);
-    for (int64_t first = 0; first < end; first += kKeys)
-      block(t, count, first, smaller(kKeys, end - first), s, drops, row, added);
+    const int64_t begin = shape.first(t) / kKeys * kKeys, end = shape.end(t + count - 1);
+    for (int64_t first = begin; first < end; first += kKeys)
+      block(t, count, first, smaller(kKeys, end - first), first > begin, s, drops, row, added);
     alignas(64) float factor[kQueries];
     for (int i = 0; i < kQueries; ++i) factor[i] = shape.scale;
     for (int64_t i = 0; i < count; i += kQueries)
-      if (end > 0)
+      if (end > begin)
         write_transposed(s.query_grad + i, kRowStride, depth, int(smaller(kQueries, count - i)),
                          factor, to + (t + i) * gq.row, gq.row);
       else
@@ -146,8 +153,8 @@ struct AttentionGrad : Kernel {
     store(to, sum);
   }
 
-  // Keys [first, first + n) under the span's queries.
-  void block(int64_t t, int64_t count, int64_t first, int64_t n, const Scratch& s,
+  // Keys [first, first + n) under the span's queries; `begun`: not the first of them.
+  void block(int64_t t, int64_t count, int64_t first, int64_t n, bool begun, const Scratch& s,
              const Dropout& drops, int64_t row, const HeadBias& added) const {
     int64_t depth = shape.depth;
     alignas(64) float ones[kQueries];
@@ -156,10 +163,11 @@ struct AttentionGrad : Kernel {
             all = 0;  // the queries [some, all) are those of panels that see something
     for (int64_t i = 0; i < count; i += kQueries) {
       int queries = int(smaller(kQueries, count - i)), vectors = (queries + 15) / 16;
-      int64_t last = shape.seen(t + smaller(i + kQueries, count) - 1) - first;
+      int64_t last = shape.end(t + smaller(i + kQueries, count) - 1) - first;
       int64_t keys = smaller(n, ceil_div(larger(0, last), kMicroRows) * kMicroRows);
       const bool hidden =
-          added.from && hides(added.from + (t + i) * bias.row + first, bias.row, queries, keys);
+          shape.first(t + i) >= first + n ||
+          (added.from && hides(added.from + (t + i) * bias.row + first, bias.row, queries, keys));
       if (hidden) {
         clear_panel(i, keys, s);
       } else {
@@ -170,16 +178,16 @@ struct AttentionGrad : Kernel {
         write_transposed(s.slope + i, kRowStride, keys, queries, ones,
                          added.grad + (t + i) * shape.keys + first, shape.keys);
       for (int64_t d = 0; d < depth; d += kMicroRows)
-        if ((keys > 0 && !hidden) || first == 0)
+        if ((keys > 0 && !hidden) || !begun)
           multiply_micro<float>(
               int(smaller(kMicroRows, depth - d)), vectors,
               {hidden ? 0 : keys, s.keys + first * kRowStride + d, kRowStride, s.slope + i,
-               kRowStride, s.query_grad + d * kRowStride + i, kRowStride, first > 0, nullptr});
+               kRowStride, s.query_grad + d * kRowStride + i, kRowStride, begun, nullptr});
     }
     for (int64_t i = 0; i < n; i += kMicroRows) {
       int rows = int(smaller(kMicroRows, n - i));
       int64_t from = 0;  // the first panel that sees one of these keys
-      while (shape.seen(t + smaller(from + kQueries, count) - 1) <= first + i) from += kQueries;
+      while (shape.end(t + smaller(from + kQueries, count) - 1) <= first + i) from += kQueries;
       from = larger(from, some);
       if (from >= all) continue;
       sum_over_queries(s.weight + i * kRowStride + from, rows, s.grad, t + from, all - from,
@@ -222,9 +230,10 @@ struct AttentionGrad : Kernel {
       int64_t t16 = t + 16 * j, to = at + 16 * j;
       v16f logs = load(s.logs + t16), delta = load(s.delta + t16);
       v16f scale = splat(shape.last_scale());
+      const int64_t some = shape.first(t16 + 15) - first, whole = shape.end(t16) - first;
       for (int64_t i = 0; i < keys; ++i, to += kRowStride) {
         v16f w = exp_negative(fma(load(s.weight + to), scale, -logs));
-        if (first + i >= shape.seen(t16)) w = select(sees(shape, first + i, t16), w, splat(0.0f));
+        if (i < some || i >= whole) w = select(sees(shape, first + i, t16), w, splat(0.0f));
         store(s.weight + to, w);
         const v16f slope = w * (load(s.slope + to) - delta);
         // What a bias gets for a key that is not seen is +0, as where no block was computed.

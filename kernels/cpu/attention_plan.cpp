@@ -32,6 +32,7 @@ void check(const orr_op& op, int heads_in, int heads_out, orr_support& out) {
   accept(out, "attention/k128");
   out.strided_in = (1u << operands) - 1;
   out.strided_out = (1u << heads_out) - 1;
+  out.takes = ORR_TAKES_GROUPED_HEADS | ORR_TAKES_WINDOW;
 }
 
 uint64_t bytes(int64_t slot) { return uint64_t(threads() * slot) * 4 + 64; }

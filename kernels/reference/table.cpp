@@ -76,6 +76,7 @@ void supports(void*, const orr_op* op, orr_support* out) {
     out->strided_in = f.strided_in;
     out->strided_out = f.strided_out;
     out->inplace = f.inplace ? f.inplace(one.get()) : 0;
+    out->takes = f.takes;
     one.answer(*out);
   } catch (const std::exception& e) {
     *out = orr_support{};

@@ -268,13 +268,7 @@ void require_device(const Subject& subject) {
   }
 }
 
-bool takes(const orr_kernel_api& api, const Case& c) {
-  const AbiOp op(c);
-  orr_support support{};
-  support.size = sizeof support;
-  api.supports(api.self, &op.op, &support);
-  return support.score > 0;
-}
+bool takes(const orr_kernel_api& api, const Case& c) { return ask(api, c).score > 0; }
 
 std::vector<Test> kernel_tests() {
   std::vector<Test> tests = {{"kernel.probe", 10, probe},

@@ -22,14 +22,6 @@ std::vector<Strided> contiguous(const Program& p, const std::vector<ValueId>& va
   return out;
 }
 
-// The highest score for the op.
-int32_t score(const KernelChoice& kernels, const Program& p, const Op& op) {
-  const KernelForm form = op_def(op.kind).form(op, contiguous(p, op.in), contiguous(p, op.out));
-  Launch launch;
-  launch.op = op, launch.in = abi_tensors(form.in), launch.out = abi_tensors(form.out);
-  return kernels.best(launch).score;
-}
-
 }  // namespace
 
 std::vector<char> read_from_outside(const LocalProgram& local) {
@@ -83,11 +75,18 @@ bool taken_as_one(const KernelChoice& kernels, const Op& both, const std::vector
   return score >= kernels.best(product).score;
 }
 
+int32_t score_of(const KernelChoice& kernels, const Program& p, const Op& op) {
+  const KernelForm form = op_def(op.kind).form(op, contiguous(p, op.in), contiguous(p, op.out));
+  Launch launch;
+  launch.op = op, launch.in = abi_tensors(form.in), launch.out = abi_tensors(form.out);
+  return kernels.best(launch).score;
+}
+
 bool taken_as_joined(const KernelChoice& kernels, const Program& p, const Op& joined,
                      const std::vector<const Op*>& ops) {
-  const int32_t found = score(kernels, p, joined);
+  const int32_t found = score_of(kernels, p, joined);
   return found > 0 && std::all_of(ops.begin(), ops.end(),
-                                  [&](const Op* op) { return found >= score(kernels, p, *op); });
+                                  [&](const Op* op) { return found >= score_of(kernels, p, *op); });
 }
 
 void remove_ops(Program& p, const std::vector<char>& gone) {

@@ -32,6 +32,8 @@ int32_t score_as_it_is(const KernelChoice& kernels, const Op& op, const std::vec
 // product alone.
 bool taken_as_one(const KernelChoice& kernels, const Op& both, const std::vector<Strided>& in,
                   const std::vector<Strided>& out);
+// The highest score for the op, all of whose tensors are contiguous.
+int32_t score_of(const KernelChoice& kernels, const Program& p, const Op& op);
 // Whether a kernel takes the joined op, all of whose tensors are contiguous, and none has a higher
 // score for one of those that it stands for.
 bool taken_as_joined(const KernelChoice& kernels, const Program& p, const Op& joined,

@@ -2,6 +2,7 @@
 #include "lower/kernel_choice.h"
 
 #include <optional>
+#include <orrery/sdk/plugin.hpp>
 
 #include "base/error.h"
 #include "lower/abi_op.h"
@@ -19,12 +20,14 @@ constexpr const char* permission = "numerics";
 // More than any machine has; sums of workspaces stay below 2^63.
 constexpr uint64_t kMostWorkspace = uint64_t{1} << 50;
 
-orr_support ask(const AbiOp& op, const orr_kernel_api& api) {
-  orr_support s{};
-  s.size = sizeof s;
-  api.supports(api.self, op.get(), &s);
-  s.numerics[sizeof s.numerics - 1] = s.reason[sizeof s.reason - 1] = 0;
-  return s;
+// What of the op a kernel must say that it takes.
+uint32_t must_take(const orr_op& op) {
+  const bool grad = std::string_view(op.kind) == "attention_grad";
+  if (!grad && std::string_view(op.kind) != "attention") return 0;
+  uint32_t found = op.in[1 + grad].dims[1] < op.in[grad].dims[1] ? ORR_TAKES_GROUPED_HEADS : 0;
+  for (int32_t i = 0; i < op.n_attrs; ++i)
+    if (std::string_view(op.attrs[i].name) == "window") found |= ORR_TAKES_WINDOW;
+  return found;
 }
 
 // All of an op that the answer may depend on, as text.
@@ -78,6 +81,17 @@ Launch without_permission(Launch launch) {
 
 }  // namespace
 
+orr_support answer_of(const orr_kernel_api& api, const orr_op& op) {
+  orr_support s{};
+  s.size = sizeof s;
+  api.supports(api.self, &op, &s);
+  s.numerics[sizeof s.numerics - 1] = s.reason[sizeof s.reason - 1] = 0;
+  if (s.score <= 0 || (must_take(op) & ~s.takes) == 0) return s;
+  s.score = 0;
+  orr::copy_text(s.reason, "it does not say that it takes grouped heads or a window");
+  return s;
+}
+
 KernelChoice::KernelChoice(const std::vector<std::string>& names) : names_(names) {
   for (const std::string& name : names) tables_.push_back(&Registry::get().kernel(name));
 }
@@ -95,9 +109,9 @@ KernelChoice::Found KernelChoice::ask_all(const Launch& launch, const AbiOp& op)
   const AbiOp plain_op(plain ? *plain : launch);
   Found best{};
   for (size_t k = 0; k < tables_.size(); ++k) {
-    orr_support s = ask(op, *tables_[k]);
+    orr_support s = answer_of(*tables_[k], *op.get());
     const bool without = !s.score && plain;
-    if (without) s = ask(plain_op, *tables_[k]);
+    if (without) s = answer_of(*tables_[k], *plain_op.get());
     if (s.score > best.support.score) best = {s, static_cast<int>(k), without};
   }
   return best;
@@ -115,7 +129,8 @@ orr_support KernelChoice::choose(Launch& launch) const {
 void KernelChoice::refuse(const Launch& launch) const {
   std::string reasons;
   for (size_t k = 0; k < tables_.size(); ++k)
-    reasons += fmt::format("\n  {}: {}", names_[k], ask(AbiOp(launch), *tables_[k]).reason);
+    reasons +=
+        fmt::format("\n  {}: {}", names_[k], answer_of(*tables_[k], *AbiOp(launch).get()).reason);
   fail(ORR_UNAVAILABLE, "{}no kernel plugin computes {}{}{}", launch.op.site.prefix(),
        shown_kind(launch.op), reasons, Registry::get().not_loaded(ORR_KIND_KERNEL));
 }

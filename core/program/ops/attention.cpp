@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// attention: q[B,T,heads*D], k[B,S,heads*D], v[B,S,heads*D] -> o[B,T,heads*D], lse[B,heads,T]; the
-// T x S matrix is never stored. A bias of [B,heads,T,S], whose dims but the last may be 1, is added
-// to the scores. With real "dropout" and int "rng_id" seed, step and base follow. Kernels see
-// [B,H,T,D] with strides (orrery/ops.h).
+// attention: q[B,T,heads*D], k and v [B,S,kv_heads*D] -> o[B,T,heads*D], lse[B,heads,T]; the T x S
+// matrix is never stored. Without int "kv_heads" there are as many as heads. Int "window" hides the
+// keys that are so many places away, or more. A bias of [B,heads,T,S], whose dims but the last may
+// be 1, is added to the scores. With real "dropout" and int "rng_id" seed, step and base follow.
+// Kernels see [B,H,T,D] with strides (orrery/ops.h).
 #include <stdexcept>
 
 #include "program/autodiff.h"
 #include "program/build.h"
 #include "program/op.h"
 #include "program/ops/attention.h"
+#include "program/plain_attention.h"
 #include "program/wanted.h"
 
 namespace orrery {
@@ -17,8 +19,6 @@ namespace orrery {
 extern const PartsRule attention_parts;  // ops/attention_parts.cpp
 
 namespace {
-
-int64_t heads_of(const Attrs& attrs) { return attr_int(attrs, "heads", 1); }
 
 // All scores: [B,heads,T,S].
 Dims score_dims(const Type& q, const Type& k, int64_t heads) {
@@ -34,17 +34,30 @@ void check_bias(const Type& bias, const Type& q, const Dims& scores) {
                                 " or 1 for any of its dims but the last");
 }
 
+void check_heads(const Type& q, const Type& k, int64_t heads, int64_t kv_heads) {
+  if (heads < 1 || q.dims[2] % heads)
+    throw std::invalid_argument("width " + std::to_string(q.dims[2]) + " does not divide into " +
+                                std::to_string(heads) + " heads");
+  if (kv_heads < 1 || heads % kv_heads)
+    throw std::invalid_argument(std::to_string(heads) + " heads are no multiple of " +
+                                std::to_string(kv_heads) + " heads of keys and values");
+  if (k.dims[2] != q.dims[2] / heads * kv_heads)
+    throw std::invalid_argument("k and v are " + to_string(k) + ": " + std::to_string(kv_heads) +
+                                " heads as wide as those of q have " +
+                                std::to_string(q.dims[2] / heads * kv_heads) + " columns");
+}
+
 std::vector<Type> infer(const OpArgs& args) {
   const Type &q = args.in[0], &k = args.in[1], &v = args.in[2];
   int64_t heads = heads_of(args.attrs);
   std::string shapes = to_string(q) + ", " + to_string(k) + ", " + to_string(v);
   if (q.dims.size() != 3 || k.dims.size() != 3 || k != v || q.dtype != k.dtype ||
-      q.dims[0] != k.dims[0] || q.dims[2] != k.dims[2] || !is_real(q.dtype))
+      q.dims[0] != k.dims[0] || !is_real(q.dtype))
     throw std::invalid_argument("needs q [B,T,C], k and v [B,S,C] of one real dtype, not " +
                                 shapes + how_to_make_real(q.dtype));
-  if (heads < 1 || q.dims[2] % heads)
-    throw std::invalid_argument("width " + std::to_string(q.dims[2]) + " does not divide into " +
-                                std::to_string(heads) + " heads");
+  check_heads(q, k, heads, kv_heads_of(args.attrs));
+  if (const int64_t window = attr_int(args.attrs, "window", 0); window < 0)
+    throw std::invalid_argument("window is " + std::to_string(window) + ", expected 1 or more");
   if (has_bias("attention", args.in.size())) check_bias(args.in[3], q, score_dims(q, k, heads));
   const double dropout = attr_real(args.attrs, "dropout", 0);
   if (!(dropout >= 0 && dropout < 1) || (dropout > 0) != (args.in.size() > 5))
@@ -87,31 +100,38 @@ ValueId together(Program& p, ValueId x) {
 }
 
 // The T x S matrix of weights exp(scale * q k^T + bias - lse), 0 where a query does not see a key,
-// and the cotangents that those of it give q and k; all by head and in the dtype of lse.
+// and the cotangents that those of it give q and k; all by head of the queries and in the dtype of
+// lse.
 class Weights {
  public:
   Weights(Program& program, const Op& op, ValueId query, ValueId key, ValueId lse)
       : p(program),
         heads(heads_of(op.attrs)),
+        kv_heads(kv_heads_of(op.attrs)),
         dtype(p.type(lse).dtype),
         scale_(attr_real(op.attrs, "scale", 1)) {
-    q = by_head(query), k = by_head(key);
+    q = by_head(query), k = by_head_of_key(key);
     const Dims dims = p.type(lse).dims;
     ValueId s = scaled(build::matmul(p, q, k, false, true));
-    if (const ValueId bias = bias_of(op); bias != kNone) {
-      s = p.pointwise(ORR_FN_ADD, {s, p.cast(bias, dtype)});
-      lse = p.pointwise(ORR_FN_MAX, {lse, Operand::number(-1e30)});  // of a query that sees nothing
-    }
+    const ValueId bias = bias_of(op);
+    if (bias != kNone) s = p.pointwise(ORR_FN_ADD, {s, p.cast(bias, dtype)});
+    if (bias != kNone || attr_int(op.attrs, "window", 0))  // of a query that sees nothing
+      lse = p.pointwise(ORR_FN_MAX, {lse, Operand::number(-1e30)});
     s = p.pointwise(ORR_FN_SUB, {s, build::reshape(p, lse, {dims[0], dims[1], dims[2], 1})});
-    if (attr_int(op.attrs, "causal", 0)) s = hidden(s, dims[2], p.type(key).dims[1]);
-    w = p.pointwise(ORR_FN_EXP, {s});
+    w = p.pointwise(ORR_FN_EXP, {hidden(op, s, dims[2], p.type(key).dims[1])});
   }
   ValueId by_head(ValueId x) { return apart(p, p.cast(x, dtype), heads); }
+  // Each head of keys or values as often as heads of queries read it.
+  ValueId by_head_of_key(ValueId x) {
+    return repeat_groups(p, apart(p, p.cast(x, dtype), kv_heads), 1, kv_heads, heads / kv_heads);
+  }
   ValueId of_query(ValueId ds) { return together(p, scaled(build::matmul(p, ds, k))); }
-  ValueId of_key(ValueId ds) { return together(p, scaled(build::matmul(p, ds, q, true))); }
+  ValueId of_key(ValueId ds) { return summed(scaled(build::matmul(p, ds, q, true))); }
+  // What heads of queries give those of keys or values that they read.
+  ValueId summed(ValueId x) { return together(p, sum_groups(p, x, 1, kv_heads, heads / kv_heads)); }
 
   Program& p;
-  const int64_t heads;
+  const int64_t heads, kv_heads;
   const int32_t dtype;
   ValueId q, k, w;
 
@@ -119,12 +139,13 @@ class Weights {
   ValueId scaled(ValueId x) { return p.pointwise(ORR_FN_MUL, {x, Operand::number(scale_)}); }
 
   // Scores below all others where a key is not seen by a query, so that their weights are 0 and
-  // finite: key s is seen by query t where s - S <= t - T.
-  ValueId hidden(ValueId scores, int64_t queries, int64_t keys) {
-    const ValueId t = build::reshape(p, build::iota(p, queries, ORR_I64), {queries, 1});
-    const ValueId last =
-        p.pointwise(ORR_FN_ADD, {t, Operand::number(static_cast<double>(keys - queries))});
-    const ValueId seen = p.pointwise(ORR_FN_LE, {build::iota(p, keys, ORR_I64), last});
+  // finite.
+  ValueId hidden(const Op& op, ValueId scores, int64_t queries, int64_t keys) {
+    const int64_t window = attr_int(op.attrs, "window", 0);
+    const bool causal = attr_int(op.attrs, "causal", 0) != 0;
+    if (!causal && !window) return scores;
+    const ValueId seen = seen_by_place(p, queries, keys, causal, window,
+                                       Operand::number(static_cast<double>(keys - queries)));
     return p.pointwise(ORR_FN_SELECT, {seen, scores, Operand::number(-1e4)});
   }
 
@@ -164,11 +185,11 @@ void gradient(Gradient& g, const Op& op) {
 // gets, dq = dS k, dk = dS^T q.
 std::vector<ValueId> grad_parts(Program& p, const Op& op) {
   Weights a(p, op, op.in[1], op.in[2], op.in[5]);
-  const ValueId dy = a.by_head(op.in[0]), o = a.by_head(op.in[4]), v = a.by_head(op.in[3]);
+  const ValueId dy = a.by_head(op.in[0]), o = a.by_head(op.in[4]), v = a.by_head_of_key(op.in[3]);
   const ValueId row = build::reduce(p, "sum", p.pointwise(ORR_FN_MUL, {dy, o}), {-1}, true);
   const ValueId dw = build::matmul(p, dy, v, false, true);
   const ValueId ds = p.pointwise(ORR_FN_MUL, {a.w, p.pointwise(ORR_FN_SUB, {dw, row})});
-  const ValueId dv = together(p, build::matmul(p, a.w, dy, true));
+  const ValueId dv = a.summed(build::matmul(p, a.w, dy, true));
   std::vector<ValueId> found = {a.of_query(ds), a.of_key(ds), dv};
   if (op.out.size() == 4) found.push_back(ds);
   for (ValueId& x : found) x = p.cast(x, p.type(op.out[0]).dtype);
@@ -201,8 +222,9 @@ bool has_dense_rows(const Strided& x) { return x.strides.back() == 1 || x.dims.b
 
 KernelForm form(const Op& op, const std::vector<Strided>& in, const std::vector<Strided>& out) {
   KernelForm f;
-  const int64_t heads = heads_of(op.attrs);
-  const size_t operands = operands_of(op.kind);
+  const int64_t heads = heads_of(op.attrs), kv_heads = kv_heads_of(op.attrs);
+  const size_t operands = operands_of(op.kind), key = query_of(op.kind) + 1;
+  const auto is_key = [](size_t i, size_t first) { return i == first || i == first + 1; };
   const bool biased = has_bias(op.kind, in.size());
   for (size_t i = 0; i < in.size(); ++i) {
     if (i >= operands + biased) {
@@ -214,26 +236,42 @@ KernelForm form(const Op& op, const std::vector<Strided>& in, const std::vector<
       f.copy.push_back(static_cast<int>(i));
     f.in.push_back(lse    ? Strided::contiguous({in[i].dtype, in[i].dims})
                    : bias ? over_scores(in[i], in[query_of(op.kind)], heads)
-                          : by_head(in[i], heads));
+                          : by_head(in[i], is_key(i, key) ? kv_heads : heads));
   }
   for (size_t i = 0; i < out.size(); ++i) {
     const bool whole = op.kind == "attention" ? i == 1 : i == 3;  // lse, the gradient of the bias
     f.out_ok = f.out_ok && (whole ? out[i].is_contiguous() : out[i].strides[2] == 1);
-    f.out.push_back(whole ? out[i] : by_head(out[i], heads));
+    const bool of_key = op.kind == "attention_grad" && is_key(i, 1);
+    f.out.push_back(whole ? out[i] : by_head(out[i], of_key ? kv_heads : heads));
   }
   return f;
+}
+
+// The sum over so many queries, the last of which stands at `last`, of how many of n keys are
+// before it: all areas under a line that is cut off at 0 and n.
+double keys_before(double last, double queries, double n) {
+  const auto area = [n](double x) {
+    return x <= 0 ? 0 : x < n ? x * x / 2 : n * n / 2 + n * (x - n);
+  };
+  return area(last) - area(last - queries);
+}
+
+// How many pairs of a query and a key that it sees there are, to half a key for each query.
+double pairs_seen(const Attrs& attrs, double queries, double keys) {
+  const auto window = static_cast<double>(attr_int(attrs, "window", 0));
+  const bool causal = attr_int(attrs, "causal", 0) != 0;
+  if (!causal && window == 0) return queries * keys;
+  const double end = keys_before(causal ? keys : keys + window, queries, keys);
+  return window == 0 ? end : end - keys_before(keys - window, queries, keys);
 }
 
 Cost cost(const OpArgs& args, const std::vector<Type>& out) {
   Cost c = touch_cost(args, out);
   bool grad = args.kind == "attention_grad";
   const Dims &q = args.in[grad ? 1 : 0].dims, &k = args.in[grad ? 2 : 1].dims;
-  const double queries = static_cast<double>(q[1]), keys = static_cast<double>(k[1]);
-  double seen = queries * keys;
-  if (attr_int(args.attrs, "causal", 0))  // all but a triangle of the last queries
-    seen = queries < keys ? queries * (keys - queries / 2) : keys * keys / 2;
   c.matrix = true;
-  c.flops = (grad ? 5 : 2) * 2.0 * static_cast<double>(q[0] * q[2]) * seen;
+  c.flops = (grad ? 5 : 2) * 2.0 * static_cast<double>(q[0] * q[2]) *
+            pairs_seen(args.attrs, static_cast<double>(q[1]), static_cast<double>(k[1]));
   return c;
 }
 

@@ -1,16 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Attention on a part of the heads, or of the queries with all keys and values on every rank
-// (Grattafiori et al., "The Llama 3 Herd of Models", 2024, section 3.3.2). Under a causal mask the
-// op on a part of the queries says which it is: "first_query" of "queries". When all axes are done,
-// the keys that no query of the part sees are left out, so that the part with the others has the
-// op's own mask.
+// (Grattafiori et al., "The Llama 3 Herd of Models", 2024, section 3.3.2). Under a causal mask or a
+// window the op on a part of the queries says which it is: "first_query" of "queries". When all
+// axes are done, the keys behind the last that a part sees under a causal mask are left out, so
+// that the part with the others has the op's own mask and window; a window without a causal mask
+// becomes a bias.
+//
+// A part of the heads of queries has the heads of keys and values that it reads. Where these do not
+// divide over the ranks, every rank has them all, picks its own, and their gradients are sums over
+// the ranks.
 #include <algorithm>
 
 #include "base/error.h"
 #include "program/build.h"
 #include "program/on_parts.h"
 #include "program/ops/attention.h"
+#include "program/ops/attention_groups.h"
+#include "program/plain_attention.h"
 
 namespace orrery {
 namespace {
@@ -26,6 +33,9 @@ void add_bias(const OnParts& s, const Op& op, size_t dim, const Placement& cut, 
 }
 
 bool is_causal(const Op& op) { return attr_int(op.attrs, "causal", 0) != 0; }
+
+// Whether places say which keys a query sees.
+bool has_places(const Op& op) { return is_causal(op) || op.attrs.has("window"); }
 
 // The gradients of keys and values are summands, one of each part.
 std::vector<Way> by_queries(const OnParts& s, const Op& op, const std::vector<Placement>& in) {
@@ -52,13 +62,14 @@ void check_heads(const OnParts& s, const Op& op, int64_t heads) {
        op.site.prefix(), heads, s.me.ranks, s.me.axis, legal);
 }
 
-std::vector<Way> by_heads(const OnParts& s, const Op& op, const std::vector<Placement>& in) {
-  // A bias has its queries in this dim.
+// Whether an operand lies by heads. A bias has its queries in that dim.
+bool lies_by_heads(const Op& op, const std::vector<Placement>& in) {
   const auto operands = in.begin() + static_cast<long>(operands_of(op.kind));
-  if (std::none_of(in.begin(), operands, [](const Placement& c) { return c.is_along(2); }))
-    return {};
-  const int64_t heads = attr_int(op.attrs, "heads", 1);
-  check_heads(s, op, heads);
+  return std::any_of(in.begin(), operands, [](const Placement& c) { return c.is_along(2); });
+}
+
+// How inputs and outputs lie on a part of the heads, all of them.
+Way part_of_heads(const OnParts& s, const Op& op) {
   auto by_width = [&](ValueId v) {
     const Dims& dims = s.from.type(v).dims;
     return dims.size() == 3 ? Placement::along(2, {dims[2]}) : Placement{};
@@ -66,32 +77,40 @@ std::vector<Way> by_heads(const OnParts& s, const Op& op, const std::vector<Plac
   Way way{.only = true};
   for (ValueId v : op.in) way.in.push_back(by_width(v));
   for (ValueId v : op.out) way.out.push_back(by_width(v));
-  const Placement share = Placement::along(1, {heads});
+  const Placement share = Placement::along(1, {heads_of(op.attrs)});
   (first_key(op) == 2 ? way.in[5] : way.out[1]) = share;  // lse
   add_bias(s, op, 1, share, way);
-  return {way};
+  return way;
 }
 
-std::vector<Way> options(const OnParts& s, const Op& op, const std::vector<Placement>& in) {
-  if (s.deals) return {};
-  std::vector<Way> found = by_queries(s, op, in);
-  return found.empty() ? by_heads(s, op, in) : found;
+std::vector<Way> by_heads(const OnParts& s, const Op& op, const std::vector<Placement>& in) {
+  if (!lies_by_heads(op, in)) return {};
+  check_heads(s, op, heads_of(op.attrs));
+  if (kv_heads_of(op.attrs) % s.me.ranks) return {};
+  return {part_of_heads(s, op)};
+}
+
+// Where heads of keys and values do not divide. It depends on the chunks only whether this is so,
+// since the order of the sums of their gradients does.
+bool by_picked_groups(OnParts& s, const Op& op) {
+  std::vector<Placement> in;
+  for (ValueId v : op.in) in.push_back(s.at(v));
+  if (s.deals || !lies_by_heads(op, in) || kv_heads_of(op.attrs) % s.n_parts == 0 ||
+      heads_of(op.attrs) % s.n_parts || !by_queries(s, op, in).empty())
+    return false;
+  on_picked_groups(s, op, part_of_heads(s, op));
+  return true;
 }
 
 // Which queries a part has, or which heads.
 void fit(Op& copy, const Program&, const Way& way, const Member& part) {
   const Placement& first = way.in[0];
-  if (first.is_along(1) && is_causal(copy)) {
+  if (first.is_along(1) && has_places(copy)) {
     const int64_t queries = first.segments[0];
     copy.attrs.set("queries", attr_int(copy.attrs, "queries", queries));
     copy.attrs.set("first_query", attr_int(copy.attrs, "first_query", 0) + part.begin(queries));
   }
-  if (!first.is_along(2)) return;
-  const int64_t all = attr_int(copy.attrs, "heads", 1), share = all / part.ranks;
-  copy.attrs.set("heads", share);
-  if (!copy.attrs.has("rng_id")) return;
-  copy.attrs.set("head_total", attr_int(copy.attrs, "head_total", all));
-  copy.attrs.set("head_lo", attr_int(copy.attrs, "head_lo", 0) + part.rank * share);
+  if (first.is_along(2)) fit_heads(copy, part, kv_heads_of(copy.attrs) / part.ranks);
 }
 
 // The same op and outputs on the keys [0, n); the gradients of the others are 0.
@@ -123,22 +142,37 @@ void without_keys(Program& p, Op op, int64_t n) {
   }
 }
 
+// Writes the window of a part of the queries, the last of which stands at a key before the last, as
+// a bias.
+void with_bias(Program& p, Op op, int64_t last) {
+  const size_t q = first_key(op) - 1;
+  const int64_t queries = p.type(op.in[q]).dims[1], keys = p.type(op.in[q + 1]).dims[1];
+  const ValueId seen = seen_by_place(p, queries, keys, false, attr_int(op.attrs, "window", 0),
+                                     Operand::number(static_cast<double>(last - queries)));
+  set_bias(op, seen_bias(p, seen, bias_of(op), p.type(op.in[q]).dtype));
+  op.attrs.erase("window");
+  p.append(std::move(op));
+}
+
 void settle(Program& p, Op op) {
   const size_t k = first_key(op);
   const int64_t keys = p.type(op.in[k]).dims[1];
-  int64_t seen = keys;  // by the last query of the part
+  int64_t last = keys;  // behind the place of the part's last query
   if (op.attrs.has("queries"))
-    seen += attr_int(op.attrs, "first_query", 0) + p.type(op.in[k - 1]).dims[1] -
+    last += attr_int(op.attrs, "first_query", 0) + p.type(op.in[k - 1]).dims[1] -
             attr_int(op.attrs, "queries", 0);
   op.attrs.erase("queries"), op.attrs.erase("first_query");
-  if (seen < keys)
-    without_keys(p, std::move(op), seen);
-  else
+  if (last == keys)
     p.append(std::move(op));
+  else if (is_causal(op))
+    without_keys(p, std::move(op), last);
+  else
+    with_bias(p, std::move(op), last);
 }
 
 }  // namespace
 
-extern const PartsRule attention_parts{.options = options, .fit = fit, .settle = settle};
+extern const PartsRule attention_parts{
+    .options = options, .run = by_picked_groups, .fit = fit, .settle = settle};
 
 }  // namespace orrery

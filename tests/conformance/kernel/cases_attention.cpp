@@ -12,22 +12,33 @@ namespace {
 struct Sizes {
   explicit Sizes(const orr_tensor& q, const orr_tensor& k)
       : per_row(size_t(q.dims[1])),
+        readers(per_row / size_t(k.dims[1])),
         heads(size_t(q.dims[0] * q.dims[1])),
         t(size_t(q.dims[2])),
         s(size_t(k.dims[2])),
         d(size_t(q.dims[3])) {}
-  size_t per_row, heads, t, s, d;
+  size_t per_row, readers, heads, t, s, d;  // readers: heads of queries to one of keys
+  // Where the keys, or values, that a head of queries reads begin.
+  size_t keys_of(size_t head) const { return head / readers * s * d; }
 };
 
 // Whether a case has a bias behind so many inputs.
 bool has_bias(const Case& c, size_t operands) { return (c.in.size() - operands) % 3 == 1; }
+
+// Whether query i sees key j by its place.
+bool sees(const Case& c, const Sizes& z, size_t i, size_t j) {
+  const int64_t lag = int64_t(i) - int64_t(z.t) - (int64_t(j) - int64_t(z.s)),
+                window = c.attr("window", 0);
+  if (c.attr("causal", 0)) return lag >= 0 && (window == 0 || lag < window);
+  return window == 0 || std::abs(lag) < window;
+}
 
 // The scores of query i of a head; -inf where the key is not seen. `bias`: what is added to them.
 Values scores(const Case& c, const Sizes& z, const double* q, const double* k, const double* bias,
               size_t i) {
   Values s(z.s, -HUGE_VAL);
   for (size_t j = 0; j < z.s; ++j) {
-    if (c.attr("causal", 0) && long(j) - long(z.s) > long(i) - long(z.t)) continue;
+    if (!sees(c, z, i, j)) continue;
     s[j] = 0;
     for (size_t e = 0; e < z.d; ++e)
       s[j] += q[i * z.d + e] * k[j * z.d + e] * c.real_attr("scale", 1);
@@ -63,13 +74,14 @@ std::vector<Values> forward(const Case& c, const Sizes& z, const std::vector<Val
   for (size_t h = 0; h < z.heads; ++h)
     for (size_t i = 0; i < z.t; ++i) {
       const double* bias = biased ? &x[behind][h * z.t * z.s] : nullptr;
-      Values s = scores(c, z, &q[h * z.t * z.d], &k[h * z.s * z.d], bias, i);
+      Values s = scores(c, z, &q[h * z.t * z.d], &k[z.keys_of(h)], bias, i);
       const Values keep = kept(c, z, scalars, h, i);
       double sum = 0;
       for (double e : s) sum += std::exp(e);
       for (size_t j = 0; j < z.s && sum > 0; ++j)
         for (size_t e = 0; e < z.d; ++e)
-          o[(h * z.t + i) * z.d + e] += keep[j] * std::exp(s[j]) / sum * v[(h * z.s + j) * z.d + e];
+          o[(h * z.t + i) * z.d + e] +=
+              keep[j] * std::exp(s[j]) / sum * v[z.keys_of(h) + j * z.d + e];
       lse.push_back(std::log(sum));
     }
   return {o, lse};
@@ -88,11 +100,11 @@ std::vector<Values> grad_oracle(const Case& c, const std::vector<Values>& x) {
     for (size_t i = 0; i < z.t; ++i) {
       size_t row = (h * z.t + i) * z.d;
       const double* bias = biased ? &x[6][h * z.t * z.s] : nullptr;
-      Values s = scores(c, z, &q[h * z.t * z.d], &k[h * z.s * z.d], bias, i);
+      Values s = scores(c, z, &q[h * z.t * z.d], &k[z.keys_of(h)], bias, i);
       const Values keep = kept(c, z, x.data() + 6 + biased, h, i);
       for (size_t j = 0; j < z.s; ++j) {
         if (std::isinf(s[j])) continue;
-        size_t key = (h * z.s + j) * z.d;
+        const size_t key = z.keys_of(h) + j * z.d;
         double p = std::exp(s[j] - lse[h * z.t + i]), dp = 0;
         for (size_t e = 0; e < z.d; ++e) dp += d_o[row + e] * (keep[j] * v[key + e] - o[row + e]);
         if (biased) slope[(h * z.t + i) * z.s + j] = p * dp;
@@ -184,6 +196,25 @@ Case with_window(Case c) {
   return c;
 }
 
+// The same with fewer heads of keys and values.
+Case in_groups(Case c, int64_t groups) {
+  for (size_t i = 1; i < 3; ++i) {
+    const int64_t* d = c.in[i].dims;
+    const int64_t row = c.in[i].strides[2];  // that of a dense one is the depth
+    c.in[i] = row == d[3] ? tensor(c.in[i].dtype, {d[0], groups, d[2], d[3]})
+                          : heads(c.in[i].dtype, d[0], groups, d[2], d[3], 16);
+  }
+  c.note += "groups" + std::to_string(groups);
+  return c;
+}
+
+// The same with a window of so many keys.
+Case near(Case c, int64_t keys) {
+  c.note += "near" + std::to_string(keys);
+  c.attrs.push_back(integer("window", keys));
+  return c;
+}
+
 // The same with dropout, of heads [lo, lo + H) of `all`.
 Case with_dropout(Case c, double rate, int64_t lo, int64_t all) {
   c.note += "dropout";
@@ -244,6 +275,27 @@ std::vector<Case> attention_cases() {
     }
     forward.push_back(with_window(attention(dtype, 1, 2, 70, 290, 8, false, true)));
     forward.push_back(with_window(attention(dtype, 1, 1, 290, 70, 8, false, false)));
+    for (bool causal : {false, true}) {
+      const Case tiny = attention(dtype, 1, 4, 3, 5, 4, causal, true);
+      forward.push_back(in_groups(tiny, 2));
+      forward.push_back(near(tiny, 2));
+      forward.push_back(near(in_groups(tiny, 1), 3));
+      const Case few = attention(dtype, 2, 4, 5, 9, 8, causal, true);
+      const Case uneven = attention(dtype, 1, 6, 9, 150, 16, causal, false);
+      forward.push_back(in_groups(few, 2));
+      forward.push_back(in_groups(few, 1));
+      forward.push_back(in_groups(uneven, 3));
+      forward.push_back(in_groups(with_bias(uneven, {1, 1, 1, 1}), 2));
+      forward.push_back(in_groups(with_dropout(uneven, 0.2, 3, 12), 2));
+      forward.push_back(near(few, 3));
+      forward.push_back(near(attention(dtype, 1, 2, 9, 5, 8, causal, true), 2));
+      forward.push_back(near(attention(dtype, 1, 2, 290, 290, 8, causal, true), 40));
+      forward.push_back(near(attention(dtype, 1, 1, 300, 129, 8, causal, false), 70));
+      forward.push_back(near(attention(dtype, 1, 1, 70, 400, 16, causal, true), 130));
+      forward.push_back(near(attention(dtype, 1, 2, 33, 33, 64, causal, true), 1));
+      forward.push_back(near(in_groups(with_bias(uneven, {0, 1, 0, 1}), 3), 20));
+      forward.push_back(near(in_groups(with_dropout(uneven, 0.2, 0, 0), 3), 20));
+    }
     forward.push_back(attention(dtype, 256, 1, 9, 9, 4, true, true));
     forward.push_back(attention(dtype, 1, 256, 6, 9, 4, true, false));
   }

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "conformance/kernel/buffer.h"
+#include "lower/kernel_choice.h"
 #include "plugin/host.h"
 #include "plugin/registry.h"
 
@@ -176,15 +177,11 @@ Case packed(Case c, const orr_support& support) {
   return c;
 }
 
-orr_support ask(const orr_kernel_api& api, const Case& c) {
-  const AbiOp op(c);
-  orr_support support{};
-  support.size = sizeof support;
-  api.supports(api.self, &op.op, &support);
-  return support;
-}
-
 }  // namespace
+
+orr_support ask(const orr_kernel_api& api, const Case& c) {
+  return orrery::answer_of(api, AbiOp(c).op);
+}
 
 RunResult run(const std::string& plugin, const Case& as_it_is, const std::vector<Values>& inputs,
               const RunOptions& options) {

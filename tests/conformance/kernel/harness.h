@@ -104,6 +104,9 @@ struct AbiOp {
   orr_op op{};
 };
 
+// What the plugin says to the case, as the core takes it.
+orr_support ask(const orr_kernel_api& api, const Case& c);
+
 struct RunOptions {
   int64_t misalign = 0;   // elements
   int32_t inplace = 0;    // as orr_support.inplace

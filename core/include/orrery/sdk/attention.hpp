@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What kernels of attention and attention_grad (orrery/ops.h) have in common: how many inputs they
-// have, and which weights dropout leaves out.
+// have, which keys a query sees by its place, and which weights dropout leaves out.
 #pragma once
 
 #include <orrery/kernel.h>
 #include <orrery/ops.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <orrery/sdk/plugin.hpp>
 
@@ -19,6 +20,27 @@ enum { attention_operands = 3, attention_grad_operands = 6 };
 inline bool attention_has_bias(const orr_op& op, int operands) {
   return op.n_in > operands && (op.n_in - operands) % 3 == 1;
 }
+
+// The keys [begin, end) that a query sees under a causal mask and a window.
+struct AttentionSight {
+  AttentionSight(const orr_op& op, int64_t all_queries, int64_t all_keys)
+      : queries(all_queries),
+        keys(all_keys),
+        window(attr_int(op, "window", 0)),
+        causal(attr_int(op, "causal", 0) != 0) {}
+
+  int64_t begin(int64_t query) const { return window ? inside(place(query) - window + 1) : 0; }
+  int64_t end(int64_t query) const {
+    return causal ? inside(place(query) + 1) : window ? inside(place(query) + window) : keys;
+  }
+
+  int64_t queries, keys, window;
+  bool causal;
+
+ private:
+  int64_t place(int64_t query) const { return query + keys - queries; }
+  int64_t inside(int64_t key) const { return std::clamp<int64_t>(key, 0, keys); }
+};
 
 // Everywhere `operands` says how many inputs the op has before seed, step and base: 3, the gradient
 // 6; one more with a bias.

@@ -33,7 +33,9 @@ inline void require_attention_operands(const orr_op& op, const orr_tensor* q, in
   require_rank(q[1], 4, "k");
   require_real(q[0], "q");
   require_like(q[0], q[0], "q");
-  require_shape(q[1], {q[0].dims[0], q[0].dims[1], q[1].dims[2], q[0].dims[3]}, "k");
+  require_shape(q[1], {q[0].dims[0], q[1].dims[1], q[1].dims[2], q[0].dims[3]}, "k");
+  require(q[1].dims[1] > 0 ? q[0].dims[1] % q[1].dims[1] == 0 : q[0].dims[1] == 0,
+          "the heads of keys must divide those of queries");
   for (int i = 1; i < 3; ++i) {
     require_like(q[i], q[1], "k or v");
     require_dtype(q[i], q[0].dtype, "k or v");

@@ -15,7 +15,7 @@ local function flat(x) return x:reshape(x.shape[1], x.shape[2] * x.shape[3], x.s
 -- An op on parts; a mask holds within the queries and keys of one part.
 function Ring:op(kind, inputs, within)
   local a = self.attributes
-  return self.draft:op(kind, inputs, { causal = within and a.causal or 0, heads = a.heads, scale = a.scale })
+  return self.draft:op(kind, inputs, { causal = within and a.causal or 0, heads = a.heads, kv_heads = a.kv_heads, scale = a.scale })
 end
 
 -- o as [batch, halves, places, heads, depth], and the log-sum-exp of each row of scores as [.., heads, 1].
@@ -85,7 +85,7 @@ local M = {}
 
 local function check(who, o, attributes, ranks, tensors)
   local parts = attributes.causal == 1 and 2 * ranks or ranks
-  if #tensors % 3 == 1 then
+  if #tensors % 3 == 1 or attributes.window then
     orrery.fail(("%s: kind 'ring' has no place for a mask, bias, window or offset of attention, as that of '%s' (%s) has: "
       .. "give kind = 'gathered' or 'ulysses'"):format(who, o.region, o.line))
   end

@@ -90,6 +90,12 @@ std::vector<Way> by_heads(const OnParts& s, const Op& op, const std::vector<Plac
   return {part_of_heads(s, op)};
 }
 
+std::vector<Way> options(const OnParts& s, const Op& op, const std::vector<Placement>& in) {
+  if (s.deals) return {};
+  std::vector<Way> found = by_queries(s, op, in);
+  return found.empty() ? by_heads(s, op, in) : found;
+}
+
 // Where heads of keys and values do not divide. It depends on the chunks only whether this is so,
 // since the order of the sums of their gradients does.
 bool by_picked_groups(OnParts& s, const Op& op) {

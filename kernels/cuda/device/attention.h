@@ -5,15 +5,19 @@
 
 namespace orr_cuda {
 
-// An operand [B,H,L,D] whose last stride is 1. Strides are in elements.
+// An operand [B,H,L,D] whose last stride is 1. Strides are in elements. The heads of all samples are
+// numbered one after another.
 struct Heads {
   void* data;
   int64_t batch, head, row;
+  int32_t heads;  // of a sample
 };
 
 // attention: q, k, v -> o, lse. attention_grad: do, q, k, v, o, lse -> dq, dk, dv. The gradient
 // first computes delta, the row sums of do * o. lse and delta are [B,H,T]. A bias and its gradient
 // are [B,H,T,S], null if there is none; `seen` says by tiles where the bias lets something be seen.
+// q has `readers` heads for each of k and v. A block works on one head of queries; where its rows
+// are keys, on one of keys, and on its readers one after another.
 struct AttentionArgs {
   Heads q, k, v, bias, o, d_o, dq, dk, dv, d_bias, seen;
   void *lse, *delta;
@@ -22,10 +26,11 @@ struct AttentionArgs {
   int32_t head_total;
   uint32_t rng_id;
   float dropout;
-  double keep;  // the factor of the weights that are kept
-  int32_t heads, queries, keys, depth;
+  double keep;                                   // the factor of the weights that are kept
+  int32_t heads, readers, queries, keys, depth;  // readers: heads of queries to one of keys
   double scale;
-  bool causal;
+  // Query t sees the keys [t + first, t + last), as far as there are such keys.
+  int32_t first, last;
   bool wide_lse;  // f64
   bool packets;   // rows of 16 bits that are all aligned to 16 bytes
   // Rows of the bias are whole packets of 16 bytes; rows of its gradient are whole words of 4.

@@ -11,42 +11,45 @@
 
 namespace orr_cuda {
 
-// The number of keys that query t sees: [0, seen). Beyond the queries it is all keys.
-__device__ inline int seen(const AttentionArgs& a, int t) {
-  if (!a.causal) return a.keys;
-  const int n = t + 1 + a.keys - a.queries;
-  return n < 0 ? 0 : n < a.keys ? n : a.keys;
+__device__ inline int within(int n, int all) { return n < 0 ? 0 : n < all ? n : all; }
+
+// The keys that query t sees: [first_key, end_key).
+__device__ inline int first_key(const AttentionArgs& a, int t) {
+  return within(t + a.first, a.keys);
 }
-// The first query that sees key s.
+__device__ inline int end_key(const AttentionArgs& a, int t) { return within(t + a.last, a.keys); }
+// The queries that see key s: [first_query, end_query).
 __device__ inline int first_query(const AttentionArgs& a, int s) {
-  const int t = a.causal ? s - a.keys + a.queries : 0;
-  return t < 0 ? 0 : t;
+  return within(s - a.last + 1, a.queries);
+}
+__device__ inline int end_query(const AttentionArgs& a, int s) {
+  return within(s - a.first + 1, a.queries);
 }
 
-// Row `row` of the block's head; blockIdx.y is batch * heads + head.
+// Row `row` of a head, which counts from the first sample's first.
 template <class T>
-__device__ T* head_row(const AttentionArgs& a, const Heads& x, int row) {
-  const int64_t b = blockIdx.y / unsigned(a.heads), h = blockIdx.y % unsigned(a.heads);
+__device__ T* head_row(const Heads& x, int head, int row) {
+  const int64_t b = unsigned(head) / unsigned(x.heads), h = unsigned(head) % unsigned(x.heads);
   return static_cast<T*>(x.data) + b * x.batch + h * x.head + row * x.row;
 }
 
 // The score of query t and key s with the bias, if there is one, which is of T.
 template <class T, class A>
-__device__ A biased(const AttentionArgs& a, int t, int s, A score) {
-  return a.bias.data ? score + get(head_row<const T>(a, a.bias, t)[s]) : score;
+__device__ A biased(const AttentionArgs& a, int head, int t, int s, A score) {
+  return a.bias.data ? score + get(head_row<const T>(a.bias, head, t)[s]) : score;
 }
 
-// The index at which the statistics of the block's head begin.
-__device__ inline int64_t first_statistic(const AttentionArgs& a) {
-  return int64_t(blockIdx.y) * a.queries;
+// The index at which the statistics of a head of queries begin.
+__device__ inline int64_t first_statistic(const AttentionArgs& a, int head) {
+  return int64_t(head) * a.queries;
 }
 
-// The dropout of the block's head.
+// The dropout of a head of queries.
 struct Dropout {
-  __device__ explicit Dropout(const AttentionArgs& a)
+  __device__ Dropout(const AttentionArgs& a, int head)
       : on(a.seed != nullptr), keys(a.keys), id(a.rng_id), rate(a.dropout) {
     if (!on) return;
-    const int64_t b = blockIdx.y / unsigned(a.heads), h = blockIdx.y % unsigned(a.heads);
+    const int64_t b = unsigned(head) / unsigned(a.heads), h = unsigned(head) % unsigned(a.heads);
     seed = uint64_t(*a.seed), step = uint32_t(*a.step);
     first = uint64_t(*a.base + (a.first_row + (b * a.head_total + h) * a.queries) * keys);
   }
@@ -83,17 +86,17 @@ __device__ A part_of_dot(const T* x, const T* y, int depth, int lane, int lanes,
   return sum;
 }
 
-// The sum of do * o over row t, which the first of `lanes` neighbouring threads writes to delta; 0
+// The sum of do * o over row t of the block's head, which the first of `lanes` neighbouring threads writes to delta; 0
 // beyond the queries. All lanes of a warp must call it.
 template <class T>
 __device__ Acc<T> delta_of(const AttentionArgs& a, int t, int lanes) {
   using A = Acc<T>;
-  const int lane = int(threadIdx.x) % lanes, row = t < a.queries ? t : 0;
-  A sum = part_of_dot<T, A>(head_row<const T>(a, a.d_o, row), head_row<const T>(a, a.o, row),
+  const int lane = int(threadIdx.x) % lanes, row = t < a.queries ? t : 0, head = int(blockIdx.y);
+  A sum = part_of_dot<T, A>(head_row<const T>(a.d_o, head, row), head_row<const T>(a.o, head, row),
                             a.depth, lane, lanes, a.packets);
   for (int d = lanes / 2; d > 0; d /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, d);
   if (t >= a.queries) return A(0);
-  if (lane == 0) static_cast<A*>(a.delta)[first_statistic(a) + t] = sum;
+  if (lane == 0) static_cast<A*>(a.delta)[first_statistic(a, head) + t] = sum;
   return sum;
 }
 

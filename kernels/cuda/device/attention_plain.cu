@@ -15,23 +15,24 @@ __device__ void attention(const AttentionArgs& a) {
   using Tiles = PlainTiles<A, tile>;
   constexpr int stride = Tiles::square_stride;
   const Tiles tiles(a.depth);
-  const Dropout dropout(a);
+  const int head = int(blockIdx.y), key_head = head / a.readers;
+  const Dropout dropout(a, head);
   A *q = tiles.rows(0), *k = tiles.rows(1), *v = tiles.rows(2), *o = tiles.rows(3);
   A* p = tiles.square(4, 0);
   __shared__ A top[tile], sum[tile], factor[tile];
   const int t0 = int(blockIdx.x) * tile, rank = int(threadIdx.x);
-  load_tile<T>(tiles, a, a.q, t0, a.queries, q);
+  load_tile<T>(tiles, a.q, head, t0, a.queries, q);
   clear_tile(tiles, o);
   if (rank < tile) top[rank] = A(-HUGE_VALF), sum[rank] = 0;
-  const int last = seen(a, t0 + tile - 1);
-  for (int s0 = 0; s0 < last; s0 += tile) {
+  const int last = end_key(a, t0 + tile - 1);
+  for (int s0 = first_key(a, t0) / tile * tile; s0 < last; s0 += tile) {
     __syncthreads();
-    load_tile<T>(tiles, a, a.k, s0, a.keys, k);
-    load_tile<T>(tiles, a, a.v, s0, a.keys, v);
+    load_tile<T>(tiles, a.k, key_head, s0, a.keys, k);
+    load_tile<T>(tiles, a.v, key_head, s0, a.keys, v);
     __syncthreads();
     dot_tiles(tiles, q, k, [&](int i, int j, A x) {
-      const bool sees = t0 + i < a.queries && s0 + j < seen(a, t0 + i);
-      p[i * stride + j] = sees ? biased<T>(a, t0 + i, s0 + j, x * A(a.scale)) : A(-HUGE_VALF);
+      const bool sees = sees_key(a, t0 + i, s0 + j);
+      p[i * stride + j] = sees ? biased<T>(a, head, t0 + i, s0 + j, x * A(a.scale)) : A(-HUGE_VALF);
     });
     __syncthreads();
     if (rank < tile) {
@@ -56,10 +57,11 @@ __device__ void attention(const AttentionArgs& a) {
   each_element(tiles, [&](int i, int c) {
     if (t0 + i >= a.queries) return;
     const A inverse = sum[i] > A(0) || sum[i] != sum[i] ? A(a.keep) / sum[i] : A(0);
-    head_row<T>(a, a.o, t0 + i)[c] = rounded<T>(o[i * tiles.stride + c] * inverse);
+    head_row<T>(a.o, head, t0 + i)[c] = rounded<T>(o[i * tiles.stride + c] * inverse);
   });
   if (rank < tile && t0 + rank < a.queries)
-    store_statistic(a.lse, a.wide_lse, first_statistic(a) + t0 + rank, top[rank] + log(sum[rank]));
+    store_statistic(a.lse, a.wide_lse, first_statistic(a, head) + t0 + rank,
+                    top[rank] + log(sum[rank]));
 }
 
 }  // namespace

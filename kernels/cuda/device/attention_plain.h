@@ -46,11 +46,11 @@ __device__ void clear_tile(const Tiles& t, typename Tiles::A* to) {
 
 // Loads the rows of a head from `first` on; zeros beyond `count` rows.
 template <class T, class Tiles>
-__device__ void load_tile(const Tiles& t, const AttentionArgs& a, const Heads& x, int first,
-                          int count, typename Tiles::A* to) {
+__device__ void load_tile(const Tiles& t, const Heads& x, int head, int first, int count,
+                          typename Tiles::A* to) {
   each_element(t, [&](int i, int c) {
     to[i * t.stride + c] =
-        first + i < count ? get(head_row<const T>(a, x, first + i)[c]) : typename Tiles::A(0);
+        first + i < count ? get(head_row<const T>(x, head, first + i)[c]) : typename Tiles::A(0);
   });
 }
 
@@ -93,6 +93,11 @@ __device__ void add_rows(const Tiles& t, typename Tiles::A* to, Factor factor, W
 #pragma unroll
     for (int i = 0; i < high; ++i) to[(i0 + i) * t.stride + c] = x[i];
   }
+}
+
+// Whether there is a query t that sees key s.
+__device__ inline bool sees_key(const AttentionArgs& a, int t, int s) {
+  return t < a.queries && s >= first_key(a, t) && s < end_key(a, t);
 }
 
 // lse and delta are f32, or f64 for f64 operands.

@@ -23,15 +23,15 @@ struct Statistic {
 
 // lse of a query in base 2. 0 beyond the queries, and where one sees no key, so that scores of
 // -infinity less it are not NaN.
-__device__ float lse_of(const AttentionArgs& a, int t) {
+__device__ float lse_of(const AttentionArgs& a, int head, int t) {
   if (t >= a.queries) return 0.0f;
-  const float lse = static_cast<const float*>(a.lse)[first_statistic(a) + t];
+  const float lse = static_cast<const float*>(a.lse)[first_statistic(a, head) + t];
   return lse == -HUGE_VALF ? 0.0f : lse * kLog2E;
 }
 
-__device__ Statistic statistic_of(const AttentionArgs& a, int t) {
-  const auto* delta = static_cast<const float*>(a.delta) + first_statistic(a);
-  return {lse_of(a, t), t < a.queries ? delta[t] : 0.0f};
+__device__ Statistic statistic_of(const AttentionArgs& a, int head, int t) {
+  const auto* delta = static_cast<const float*>(a.delta) + first_statistic(a, head);
+  return {lse_of(a, head, t), t < a.queries ? delta[t] : 0.0f};
 }
 
 // Scores to weights; lse(n, j) is of element j of p[n].
@@ -74,7 +74,7 @@ __device__ void store_slopes(const AttentionArgs& a, int t, int first,
 #pragma unroll
   for (int h = 0; h < 2; ++h) {
     if (t + 8 * h >= a.queries) return;
-    T* const row = head_row<T>(a, a.d_bias, t + 8 * h);
+    T* const row = head_row<T>(a.d_bias, int(blockIdx.y), t + 8 * h);
 #pragma unroll
     for (int n = 0; n < columns; ++n) {
       const int s = s0 + n * 8;
@@ -96,7 +96,7 @@ __device__ void clear_slopes(const AttentionArgs& a, int t0, int first, int end)
   const int lane = int(threadIdx.x) % 32;
 #pragma unroll 1
   for (int t = t0 + int(threadIdx.x) / 32; t < t0 + kFlashRows && t < a.queries; t += 4) {
-    T* const row = head_row<T>(a, a.d_bias, t);
+    T* const row = head_row<T>(a.d_bias, int(blockIdx.y), t);
 #pragma unroll 1
     for (int s = first + lane; s < end && s < a.keys; s += 32) row[s] = T(0.0f);
   }
@@ -116,27 +116,28 @@ __device__ void flash_grad_q(const AttentionArgs& a) {
   const int column = int(blockIdx.z) * columns;
   const int r = int(threadIdx.x) / 32 * 16, t = t0 + r + int(threadIdx.x) % 32 / 4;
   const int last = t0 + kFlashRows < a.queries ? t0 + kFlashRows : a.queries;
-  const int tiles = (seen(a, last - 1) + step - 1) / step;
-  const int whole = seen(a, t0 + r) / step;  // tiles of which this warp sees everything
-  Bias<T, biased, false, step> bias(a, t0, 0, tiles, buffer(4).at);
-  Loader<T, step, width, 2> loader(a, {a.k, a.v}, 0, a.keys);
+  const int head = int(blockIdx.y), first = first_key(a, t0) / step;
+  const int tiles = (end_key(a, last - 1) + step - 1) / step;
+  const Whole whole(a, t0 + r, step);
+  Bias<T, biased, false, step> bias(a, head, t0, first, tiles, buffer(4).at);
+  Loader<T, step, width, 2> loader(a, {a.k, a.v}, head / a.readers, first * step, a.keys);
   const auto load = [&](int i, int skipped, int turn) {
     loader.skip(skipped);
     loader.load({buffer(turn), buffer(2 + turn)});
     bias.load(i, turn);
   };
-  Loader<T, kFlashRows, width, 2>(a, {a.q, a.d_o}, t0, a.queries).load({q, d_o});
-  int i = bias.next(0);
-  if (!biased || i < tiles) load(i, i, 0);
+  Loader<T, kFlashRows, width, 2>(a, {a.q, a.d_o}, head, t0, a.queries).load({q, d_o});
+  int i = bias.next(first);
+  if (!biased || i < tiles) load(i, i - first, 0);
   const bool stores = biased && a.d_bias.data && column == 0;
   if (stores) clear_slopes<T>(a, t0, 0, i < tiles ? i * step : a.keys);
   const float scale = float(a.scale) * kLog2E;
-  const Statistic of[2] = {{lse_of(a, t), delta_of<T>(a, t, 4)},
-                           {lse_of(a, t + 8), delta_of<T>(a, t + 8, 4)}};
+  const Statistic of[2] = {{lse_of(a, head, t), delta_of<T>(a, t, 4)},
+                           {lse_of(a, head, t + 8), delta_of<T>(a, t + 8, 4)}};
   Result dq[columns / 8] = {}, p[step / 8], ds[step / 8];
   for (int turn = 0; i < tiles; turn ^= 1) {
     await_tile();
-    const uint32_t left = a.seed ? left_out<false, step / 8>(a, t, i * step) : 0;
+    const uint32_t left = a.seed ? left_out<false, step / 8>(a, head, t, i * step) : 0;
     begin_products();
     product_of_rows(q, buffer(turn), p);
     end_batch();
@@ -146,7 +147,7 @@ __device__ void flash_grad_q(const AttentionArgs& a) {
     if (next < tiles) load(next, next - i - 1, turn ^ 1);
     await_products<1>(p);
     bias.add(turn, scale, p);
-    if (i >= whole) mask_keys(a, i * step, t, p);
+    if (!whole.has(i)) mask_keys(a, i * step, t, p);
     to_weights(p, biased ? 1.0f : scale, [&](int, int j) { return of[j / 2].lse; });
     await_slopes(a, left, ds);
     to_slopes(ds, p, [&](int, int j) { return of[j / 2].delta; });
@@ -173,8 +174,9 @@ struct Statistics {
   float* at;
 
   __device__ float* of(int turn) const { return at + turn * 2 * step; }
-  __device__ Statistic read(const AttentionArgs& a, int tile) const {
-    return statistic_of(a, int(threadIdx.x) < step ? tile * step + int(threadIdx.x) : a.queries);
+  __device__ Statistic read(const AttentionArgs& a, int head, int tile) const {
+    return statistic_of(a, head,
+                        int(threadIdx.x) < step ? tile * step + int(threadIdx.x) : a.queries);
   }
   __device__ void write(int turn, Statistic x) const {
     if (int(threadIdx.x) >= step) return;
@@ -196,51 +198,59 @@ __device__ void flash_grad_kv(const AttentionArgs& a) {
   const Statistics<step> statistics{reinterpret_cast<float*>(buffer(4).at + Scores::elements)};
   const int s0 = int(blockIdx.x) * kFlashRows, column = int(blockIdx.z) * columns;
   const int r = int(threadIdx.x) / 32 * 16, s = s0 + r + int(threadIdx.x) % 32 / 4;
-  const int first = first_query(a, s0) / step, tiles = (a.queries + step - 1) / step;
-  const int hides = first_query(a, s0 + r + 15);  // queries that do not see all keys of this warp
-  Scores bias(a, s0, first, tiles, buffer(4).at);
-  int i = bias.next(first);
-  Loader<T, step, width, 2> loader(a, {a.q, a.d_o}, i * step, a.queries);
-  const auto load = [&](int at, int skipped, int turn) {
-    loader.skip(skipped);
-    loader.load({buffer(turn), buffer(2 + turn)});
-    bias.load(at, turn);
-  };
-  Loader<T, kFlashRows, width, 2>(a, {a.k, a.v}, s0, a.keys).load({k, v});
-  if (!biased || i < tiles) load(i, 0, 0);
-  statistics.write(0, statistics.read(a, i));
+  const int first = first_query(a, s0) / step;
+  const int tiles = (end_query(a, s0 + kFlashRows - 1) + step - 1) / step;
+  // The queries that see all keys of this warp.
+  const int sees_all = first_query(a, s0 + r + 15), sees_some = end_query(a, s0 + r);
+  Loader<T, kFlashRows, width, 2>(a, {a.k, a.v}, int(blockIdx.y), s0, a.keys).load({k, v});
   const float scale = float(a.scale) * kLog2E;
   Result dk[columns / 8] = {}, dv[columns / 8] = {}, p[step / 8], ds[step / 8];
-  for (int turn = 0; i < tiles; turn ^= 1) {
-    await_tile();
-    const int next = bias.next(i + 1);
-    const Statistic of_next = statistics.read(a, next);
-    const uint32_t left = a.seed ? left_out<true, step / 8>(a, s, i * step) : 0;
-    begin_products();
-    product_of_rows(k, buffer(turn), p);
-    end_batch();
-    product_of_rows(v, buffer(2 + turn), ds);
-    end_batch();
-    if (next < tiles) load(next, next - i - 1, turn ^ 1);
-    await_products<1>(p);
-    bias.add(turn, scale, p);
-    if (i * step < hides) {
-      const int t = lane_column(i * step);
-      const int begins[2] = {first_query(a, s) - t, first_query(a, s + 8) - t};
-      mask([&](int column, int h) { return column < begins[h]; }, p);
+#pragma unroll 1
+  for (int reader = 0; reader < a.readers; ++reader) {
+    const int head = int(blockIdx.y) * a.readers + reader;
+    Scores bias(a, head, s0, first, tiles, buffer(4).at);
+    int i = bias.next(first);
+    Loader<T, step, width, 2> loader(a, {a.q, a.d_o}, head, i * step, a.queries);
+    const auto load = [&](int at, int skipped, int turn) {
+      loader.skip(skipped);
+      loader.load({buffer(turn), buffer(2 + turn)});
+      bias.load(at, turn);
+    };
+    if (reader > 0) __syncthreads();  // no warp reads what the last reader has left
+    if (i < tiles) load(i, 0, 0);
+    statistics.write(0, statistics.read(a, head, i));
+    for (int turn = 0; i < tiles; turn ^= 1) {
+      await_tile();
+      const int next = bias.next(i + 1);
+      const Statistic of_next = statistics.read(a, head, next);
+      const uint32_t left = a.seed ? left_out<true, step / 8>(a, head, s, i * step) : 0;
+      begin_products();
+      product_of_rows(k, buffer(turn), p);
+      end_batch();
+      product_of_rows(v, buffer(2 + turn), ds);
+      end_batch();
+      if (next < tiles) load(next, next - i - 1, turn ^ 1);
+      await_products<1>(p);
+      bias.add(turn, scale, p);
+      if (i * step < sees_all || (i + 1) * step > sees_some) {
+        const int t = lane_column(i * step);
+        const int begins[2] = {first_query(a, s) - t, first_query(a, s + 8) - t};
+        const int ends[2] = {end_query(a, s) - t, end_query(a, s + 8) - t};
+        mask([&](int column, int h) { return column < begins[h] || column >= ends[h]; }, p);
+      }
+      const float *lse = statistics.of(turn) + lane_column(0), *delta = lse + step;
+      to_weights(p, biased ? 1.0f : scale, [=](int n, int j) { return lse[n * 8 + j % 2]; });
+      statistics.write(turn ^ 1, of_next);
+      await_slopes(a, left, ds);
+      to_slopes(ds, p, [=](int n, int j) { return delta[n * 8 + j % 2]; });
+      if (a.seed) leave_out(left, 1.0f, p);
+      const auto weights = as_operands<T>(p), slopes = as_operands<T>(ds);
+      begin_products();
+      add_product(weights, buffer(2 + turn).template from_column<columns>(column), dv);
+      add_product(slopes, buffer(turn).template from_column<columns>(column), dk);
+      end_products(dv, dk);
+      i = next;
     }
-    const float *lse = statistics.of(turn) + lane_column(0), *delta = lse + step;
-    to_weights(p, biased ? 1.0f : scale, [=](int n, int j) { return lse[n * 8 + j % 2]; });
-    statistics.write(turn ^ 1, of_next);
-    await_slopes(a, left, ds);
-    to_slopes(ds, p, [=](int n, int j) { return delta[n * 8 + j % 2]; });
-    if (a.seed) leave_out(left, 1.0f, p);
-    const auto weights = as_operands<T>(p), slopes = as_operands<T>(ds);
-    begin_products();
-    add_product(weights, buffer(2 + turn).template from_column<columns>(column), dv);
-    add_product(slopes, buffer(turn).template from_column<columns>(column), dk);
-    end_products(dv, dk);
-    i = next;
   }
   wait_copies();
   __syncthreads();

@@ -100,19 +100,19 @@ struct Tile {
   __device__ uint64_t some_rows(int r) const { return describe_matrix(at, r * 64 * 2, block * 2); }
 };
 
-// Loads tiles of consecutive rows of the block's head, of n tensors at a time. A thread has one
+// Loads tiles of consecutive rows of a head, of n tensors at a time. A thread has one
 // packet of every apart-th row.
 template <class T, int rows, int width, int n>
 class Loader {
  public:
   // Begins at row `first` of `count`.
-  __device__ Loader(const AttentionArgs& a, const Heads (&x)[n], int first, int count)
+  __device__ Loader(const AttentionArgs& a, const Heads (&x)[n], int head, int first, int count)
       : left_(column() < a.depth ? count - first - row() : 0),
         columns_(a.depth - column()),
         packets_(a.packets) {
 #pragma unroll
     for (int i = 0; i < n; ++i) {
-      from_[i] = uintptr_t(head_row<const T>(a, x[i], first + row()) + column());
+      from_[i] = uintptr_t(head_row<const T>(x[i], head, first + row()) + column());
       step_[i] = apart * x[i].row * int(sizeof(T));
     }
   }
@@ -244,7 +244,7 @@ __device__ void store_rows(const AttentionArgs& a, const Heads& to, int first, i
   __syncwarp();
   constexpr int packets = width / 8;
   const int c = lane % packets * 8;
-  T* const head = head_row<T>(a, to, first) + from + c;
+  T* const head = head_row<T>(to, int(blockIdx.y), first) + from + c;
   for (int row = r + lane / packets; row < r + 16; row += 32 / packets) {
     if (first + row >= all || from + c >= a.depth) break;
     T* place = head + row * to.row;
@@ -273,17 +273,27 @@ __device__ void mask(F hidden, Result (&scores)[columns]) {
 // The same where columns are keys from `first` on and the rows are the queries t and t + 8.
 template <int columns>
 __device__ void mask_keys(const AttentionArgs& a, int first, int t, Result (&scores)[columns]) {
-  const int key = lane_column(first), ends[2] = {seen(a, t) - key, seen(a, t + 8) - key};
-  mask([&](int column, int h) { return column >= ends[h]; }, scores);
+  const int key = lane_column(first);
+  const int ends[2] = {end_key(a, t) - key, end_key(a, t + 8) - key};
+  const int begins[2] = {first_key(a, t) - key, first_key(a, t + 8) - key};
+  mask([&](int column, int h) { return column < begins[h] || column >= ends[h]; }, scores);
 }
 
-// What dropout leaves out of this lane's rows r and r + 8 of a tile with n * 8 columns, of which
+// The tiles of so many keys of which the 16 queries of a warp from t on see everything.
+struct Whole {
+  __device__ Whole(const AttentionArgs& a, int t, int step)
+      : first((first_key(a, t + 15) + step - 1) / step), end(end_key(a, t) / step) {}
+  __device__ bool has(int tile) const { return tile >= first && tile < end; }
+  int first, end;
+};
+
+// What dropout leaves out in a head of queries of this lane's rows r and r + 8 of a tile with n * 8 columns, of which
 // the first is number `first`: a bit for each element. Rows are keys and columns queries, or the
 // other way around. To be called where few registers are in use: random numbers take many.
 template <bool of_keys, int n>
-__device__ uint32_t left_out(const AttentionArgs& a, int r, int first) {
+__device__ uint32_t left_out(const AttentionArgs& a, int head, int r, int first) {
   static_assert(4 * n <= 32);
-  const Dropout dropout(a);
+  const Dropout dropout(a, head);
   const int column = lane_column(first);
   uint32_t bits = 0;
 #pragma unroll 1

@@ -4,11 +4,13 @@
 // all others.
 #include "../device/attention.h"
 
+#include <algorithm>
 #include <initializer_list>
 #include <optional>
 #include <orrery/sdk/attention_checks.hpp>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "../function.h"
@@ -28,6 +30,7 @@ struct Shape {
     bias = grad ? orr::attention_grad_operands : orr::attention_operands;
     biased = orr::attention_has_bias(op, bias);
     heads = q[0].dims[0] * q[0].dims[1];
+    readers = q[1].dims[1] > 0 ? q[0].dims[1] / q[1].dims[1] : 1;
     queries = q[0].dims[2];
     keys = q[1].dims[2];
     depth = q[0].dims[3];
@@ -55,7 +58,7 @@ struct Shape {
   int64_t delta_bytes() const { return grad ? round_up(heads * queries * bytes(), 16) : 0; }
 
   bool grad;
-  int64_t heads, queries, keys, depth;
+  int64_t heads, readers, queries, keys, depth;  // readers: heads of queries to one of keys
   int32_t dtype;
   double scale;
   int bias;  // the input that it is or would be
@@ -67,10 +70,14 @@ void supports(const orr_op& op, orr_support& out) {
   const Shape s(op);
   require(s.heads < 1 << 16, "65,536 heads of the batch, or more");
   require(s.queries < 1 << 30 && s.keys < 1 << 30, "2^30 queries or keys, or more");
+  const int64_t window = orr::attr_int(op, "window", 0);
+  require(window < 1 << 28 && (!window || std::max(s.queries, s.keys) < 1 << 28),
+          "a window of 2^28 keys, or over so many");
   require(s.flash() || s.shared(s.grad ? 6 : 4) <= kMostShared,
           "heads of " + std::to_string(s.depth) + " elements do not fit into shared memory");
   out.strided_in = s.grad ? 95 : 15;
   out.strided_out = s.grad ? 7 : 1;
+  out.takes = ORR_TAKES_GROUPED_HEADS | ORR_TAKES_WINDOW;
   orr::copy_text(out.numerics, s.flash() ? "cuda.attention.flash.3: keys by 64, mma f32"
                                          : "cuda.attention.plain.2: tiles by depth, no fma");
 }
@@ -79,6 +86,7 @@ void supports(const orr_op& op, orr_support& out) {
 struct Seen {
   Seen(const Shape& s, const orr_tensor& bias) {
     const auto own = [&](int d) { return bias.strides[d] == 0 ? int64_t{1} : bias.dims[d]; };
+    all_heads = int32_t(bias.dims[1]);
     batch = own(0), heads = own(1), queries = own(2), keys = s.keys;
     down = divide_up(queries, int64_t{kSeenRows}), across = divide_up(keys, int64_t{kSeenRows});
   }
@@ -86,11 +94,13 @@ struct Seen {
   // Where the byte of each tile lies.
   Heads place(CUdeviceptr at) const {
     const int64_t head = down * across;
-    return {pointer(at), batch > 1 ? heads * head : 0, heads > 1 ? head : 0, down > 1 ? across : 0};
+    return {pointer(at), batch > 1 ? heads * head : 0, heads > 1 ? head : 0, down > 1 ? across : 0,
+            all_heads};
   }
 
   int64_t batch, heads, queries, keys;  // 1 where it is one for all
   int64_t down, across;                 // tiles
+  int32_t all_heads;                    // of the scores
 };
 
 // delta in the gradient, then what a bias lets be seen.
@@ -100,11 +110,12 @@ uint64_t measure(const orr_op& op) {
   return uint64_t(s.delta_bytes() + (looks ? Seen(s, op.in[s.bias]).bytes() : 0));
 }
 
-// A device function with its launch, over the tiles of `length` rows of each head.
+// A device function with its launch, over the tiles of each head of queries, or of keys.
 struct Step {
-  Step(const std::string& name, const Shape& s, int64_t length, int tiles, unsigned parts = 1)
+  Step(const std::string& name, const Shape& s, bool of_keys, int tiles, unsigned parts = 1)
       : function(find_function(name)),
-        grid{unsigned(divide_up(length, s.tile())), unsigned(s.heads), parts},
+        grid{unsigned(divide_up(of_keys ? s.keys : s.queries, s.tile())),
+             unsigned(of_keys ? s.heads / s.readers : s.heads), parts},
         shared(unsigned(s.shared(tiles))) {
     // Heads of several depths share a plain function.
     if (shared > 48 << 10) allow_shared(function, s.flash() ? shared : unsigned(kMostShared));
@@ -145,10 +156,10 @@ struct Attention : Prepared {
       const auto parts = [&](bool of_keys) {
         return flash ? unsigned(flash_parts(shape_.width(), shape_.biased, of_keys)) : 1;
       };
-      steps_.emplace_back(name + "_grad_q" + end, shape_, shape_.queries, 5, parts(false));
-      steps_.emplace_back(name + "_grad_kv" + end, shape_, shape_.keys, 6, parts(true));
+      steps_.emplace_back(name + "_grad_q" + end, shape_, false, 5, parts(false));
+      steps_.emplace_back(name + "_grad_kv" + end, shape_, true, 6, parts(true));
     } else {
-      steps_.emplace_back(name + end, shape_, shape_.queries, 4);
+      steps_.emplace_back(name + end, shape_, false, 4);
     }
   }
 
@@ -175,6 +186,16 @@ struct Attention : Prepared {
       enqueue(stream, s.function, s.grid, {kFlashThreads}, s.shared, args);
   }
 
+  // Query t sees the keys [t + first, t + last). Without a mask that is all of them.
+  std::pair<int32_t, int32_t> sight(const orr_op& op) const {
+    const orr::AttentionSight sees(op, shape_.queries, shape_.keys);
+    const int64_t place = shape_.keys - shape_.queries;  // of query 0
+    int64_t first = 1 - (int64_t{1} << 30), last = shape_.keys;
+    if (sees.window) first = place - sees.window + 1, last = place + sees.window;
+    if (sees.causal) last = place + 1;
+    return {int32_t(first), int32_t(last)};
+  }
+
   // What every launch has.
   void set_arguments(const orr_op& op) {
     const orr::AttentionDropout dropout(op, shape_.dropout());
@@ -189,7 +210,9 @@ struct Attention : Prepared {
     args_.keys = int32_t(shape_.keys);
     args_.depth = int32_t(shape_.depth);
     args_.scale = shape_.scale;
-    args_.causal = orr::attr_int(op, "causal", 0) != 0;
+    args_.readers = int32_t(shape_.readers);
+    const auto [first, last] = sight(op);
+    args_.first = first, args_.last = last;
     args_.packets = shape_.depth % 8 == 0 && orr_dtype_bytes(shape_.dtype) == 2;
     args_.wide_lse = (shape_.grad ? op.in[5] : op.out[1]).dtype == ORR_F64;
   }
@@ -198,7 +221,7 @@ struct Attention : Prepared {
     const orr_tensor& bias = in_[size_t(shape_.bias)];
     const CUdeviceptr at = b.in[shape_.bias];
     const int64_t* s = bias.strides;
-    args.bias = {pointer(at), s[0], s[1], s[2]};
+    args.bias = {pointer(at), s[0], s[1], s[2], int32_t(bias.dims[1])};
     args.bias_packets =
         shape_.keys % 8 == 0 && (int64_t(at) | s[0] * 2 | s[1] * 2 | s[2] * 2) % 16 == 0;
     if (look_) args.seen = look_->seen.place(b.workspace + CUdeviceptr(shape_.delta_bytes()));
@@ -211,7 +234,7 @@ struct Attention : Prepared {
     for (Heads AttentionArgs::*place : to) {
       const int64_t* s = tensor->strides;
       if ((int64_t(*at) | s[0] * 2 | s[1] * 2 | s[2] * 2) % 16 != 0) args.packets = false;
-      args.*place = {pointer(*at), s[0], s[1], s[2]};
+      args.*place = {pointer(*at), s[0], s[1], s[2], int32_t(tensor->dims[1])};
       ++tensor, ++at;
     }
   }

@@ -39,8 +39,10 @@ return orrery.strategy.define {
     if o.kind == "ring" then return ring.replace(draft, "strategy.context", "context", ranks) end
     for _, value in ipairs(draft:values "activation") do
       if value.op == "attention" and value.phase == "forward" then
-        local inputs = draft:inputs(value)
-        for i = 1, 3 do draft:place(inputs[i], "context", 3) end -- queries, keys and values: by heads
+        local inputs, attributes = draft:inputs(value), draft:maker(value).attributes
+        -- Queries, keys and values: by heads. Few heads of keys and values are gathered, and each rank picks its own.
+        local few = (attributes.kv_heads or 0) % math.max(ranks, o.chunks) ~= 0
+        for i = 1, few and 1 or 3 do draft:place(inputs[i], "context", 3) end
       end
     end
   end,

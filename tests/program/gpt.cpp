@@ -78,9 +78,11 @@ class Builder {
   }
 
   ValueId block(const std::string& path, ValueId x) {
-    ValueId qkv = linear(path + ".qkv", norm(path + ".ln1", x), 3 * s_.dim);
-    auto parts = build::split(p_, qkv, -1, {s_.dim, s_.dim, s_.dim});
-    build::AttentionOptions how{.heads = s_.heads, .causal = true};
+    const int64_t keys = s_.kv_heads ? s_.dim / s_.heads * s_.kv_heads : s_.dim;
+    ValueId qkv = linear(path + ".qkv", norm(path + ".ln1", x), s_.dim + 2 * keys);
+    auto parts = build::split(p_, qkv, -1, {s_.dim, keys, keys});
+    build::AttentionOptions how{
+        .heads = s_.heads, .kv_heads = s_.kv_heads, .causal = s_.causal, .window = s_.window};
     if (s_.biased) how.bias = param(path + ".near", {s_.heads, s_.ctx, s_.ctx});
     at("GPT." + path);
     ValueId a = build::attention(p_, parts[0], parts[1], parts[2], how);

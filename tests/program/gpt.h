@@ -17,7 +17,9 @@ struct GptShape {
   int64_t batch = 4, ctx = 6, dim = 8, heads = 4, layers = 2, vocab = 10;
   double dropout = 0.1, clip = 0.5;
   bool tied = true;
-  bool biased = false;  // each layer learns what is added to its scores
+  bool biased = false;               // each layer learns what is added to its scores
+  int64_t kv_heads = 0, window = 0;  // of attention; 0: as many as heads, none
+  bool causal = true;
 };
 
 struct Gpt {

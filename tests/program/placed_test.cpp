@@ -88,13 +88,43 @@ TEST(Placed, ABiasOfScoresIsCutWithThem) {
     for (int ranks : {2, 4}) expect_equal_training({ranks, by_heads, 0}, shape);
 }
 
+GptShape grouped(int64_t kv_heads, int64_t window = 0, bool causal = true) {
+  GptShape shape = shape_of(true);
+  shape.kv_heads = kv_heads, shape.window = window, shape.causal = causal;
+  return shape;
+}
+
+// Heads of keys and values that divide over the ranks, and such as do not.
+TEST(Placed, GroupedHeadsTrainAsOneRank) {
+  for (bool by_heads : {false, true})
+    for (int ranks : {2, 4})
+      for (int64_t kv_heads : {1, 2})
+        expect_equal_training({ranks, by_heads, 0}, grouped(kv_heads));
+}
+
+// A group of four heads is divided: one part reads the first for four of its six, and half the
+// next.
+TEST(Placed, AGroupOfHeadsIsCutAnywhere) {
+  GptShape shape = grouped(3);
+  shape.heads = 12, shape.dim = 24;
+  expect_equal_training({2, true, 0}, shape);
+}
+
+TEST(Placed, WindowsTrainAsOneRank) {
+  for (bool causal : {true, false})
+    for (bool by_heads : {false, true})
+      for (int ranks : {2, 4}) expect_equal_training({ranks, by_heads, 0}, grouped(2, 3, causal));
+  GptShape biased = grouped(2, 3, false);
+  biased.biased = true;
+  expect_equal_training({4, false, 0}, biased);
+}
+
 TEST(Placed, ChunksOfTimeTrainAsOneRank) {
   for (int ranks : {1, 2}) expect_equal_training({ranks, false, 4}, shape_of(true));
 }
 
 // With the same chunks of time and attention by heads no sum depends on the number of ranks.
-TEST(Placed, ChunksOfTimeGiveTheBitsOfOneRank) {
-  const GptShape shape = shape_of(true);
+void expect_bits_of_one_rank(const GptShape& shape) {
   Gpt gpt = make_gpt(shape);
   for (int ranks : {2, 4}) {
     Together alone = ranks_of(gpt.program, {1, true, 4}),
@@ -103,6 +133,11 @@ TEST(Placed, ChunksOfTimeGiveTheBitsOfOneRank) {
       EXPECT_EQ(several.step(gpt_batch(shape, step)), alone.step(gpt_batch(shape, step)));
     for (auto& s : gpt.states()) EXPECT_EQ(several.state(s->name), alone.state(s->name)) << s->name;
   }
+}
+
+TEST(Placed, ChunksOfTimeGiveTheBitsOfOneRank) {
+  expect_bits_of_one_rank(shape_of(true));
+  for (int64_t kv_heads : {1, 2}) expect_bits_of_one_rank(grouped(kv_heads, 3));
 }
 
 // What stands for a value of the model says how it lies, so that the whole is known from the part.
@@ -130,20 +165,23 @@ double parameters(const Gpt& gpt) {
 
 // Keys and values are gathered in forward and again in backward, their gradients scattered; beside
 // them travel the loss and the gradients of parameters, of that of places the rows alone.
+// Grouped heads travel as they are: one of four is a quarter.
 TEST(PlacedTraffic, IsKeysAndValues) {
-  for (int ranks : {2, 4}) {
-    const GptShape s = shape_of(true);
-    Gpt gpt = make_gpt(s);
-    Together together = ranks_of(gpt.program, {ranks, false, 0});
-    together.step(gpt_batch(s, 1));
-    const double bsh = static_cast<double>(s.batch * s.ctx * s.dim),
-                 places = static_cast<double>(s.ctx * s.dim),
-                 layers = static_cast<double>(s.layers), share = (ranks - 1.0) / ranks;
-    EXPECT_EQ(together.sent().size(), 3u);
-    EXPECT_DOUBLE_EQ(together.sent().at("all_gather"), share * (4 * layers * bsh + places));
-    EXPECT_DOUBLE_EQ(together.sent().at("reduce_scatter"), share * 2 * layers * bsh);
-    EXPECT_DOUBLE_EQ(together.sent().at("all_reduce"), 2 * share * (parameters(gpt) - places + 1));
-  }
+  for (int64_t kv_heads : {4, 2, 1})
+    for (int ranks : {2, 4}) {
+      const GptShape s = grouped(kv_heads);
+      Gpt gpt = make_gpt(s);
+      Together together = ranks_of(gpt.program, {ranks, false, 0});
+      together.step(gpt_batch(s, 1));
+      const double keys = static_cast<double>(s.batch * s.ctx * s.dim * kv_heads / s.heads),
+                   places = static_cast<double>(s.ctx * s.dim),
+                   layers = static_cast<double>(s.layers), share = (ranks - 1.0) / ranks;
+      EXPECT_EQ(together.sent().size(), 3u);
+      EXPECT_DOUBLE_EQ(together.sent().at("all_gather"), share * (4 * layers * keys + places));
+      EXPECT_DOUBLE_EQ(together.sent().at("reduce_scatter"), share * 2 * layers * keys);
+      EXPECT_DOUBLE_EQ(together.sent().at("all_reduce"),
+                       2 * share * (parameters(gpt) - places + 1));
+    }
 }
 
 // Queries, keys, values and the result, and the gradients of each: an all_to_all of a rank's part.

@@ -160,6 +160,32 @@ void add_norms(std::vector<Entry>& rows) {
   rows.back().refuses_sum = "put the batch first";
 }
 
+// Fewer heads of keys and values, and windows.
+void add_attention_in_groups(std::vector<Entry>& rows) {
+  const In q = real({6, 3, 4}), few = real({6, 5, 2}), k = real({6, 5, 4});
+  const Type o = same({6, 3, 4}), lse = same({6, 2, 3});
+  const auto add = [&](const std::string& note, const In& kv, const Attrs& attrs) {
+    rows.push_back(row("attention " + note, {q, kv, kv}, {o, lse}, attrs));
+    rows.push_back(row("attention_grad " + note, {q, q, kv, kv, q, real({6, 2, 3}, 2, 3)},
+                       {o, same(kv.dims), same(kv.dims)}, attrs));
+  };
+  const Attrs heads{{"heads", int64_t{2}}, {"scale", 0.7}};
+  Attrs grouped = heads, near = heads, both = heads;
+  grouped.set("kv_heads", int64_t{1});
+  near.set("window", int64_t{2});
+  both.set("kv_heads", int64_t{1}), both.set("window", int64_t{2});
+  both.set("causal", int64_t{1});
+  add("grouped", few, grouped);
+  rows[rows.size() - 2].bad = {{{f32({6, 3, 4}), f32({6, 5, 4}), f32({6, 5, 4})},
+                                op("attention", grouped),
+                                "1 heads as wide as those of q have 2 columns"},
+                               {{f32({6, 3, 4}), f32({6, 5, 2}), f32({6, 5, 2})},
+                                op("attention", {{"heads", int64_t{4}}, {"kv_heads", int64_t{3}}}),
+                                "4 heads are no multiple of 3"}};
+  add("near", k, near);
+  add("grouped near causal", few, both);
+}
+
 void add_attention(std::vector<Entry>& rows) {
   In q = real({6, 3, 4}), k = real({6, 5, 4});
   Type o = same({6, 3, 4}), kv = same({6, 5, 4});
@@ -176,6 +202,7 @@ void add_attention(std::vector<Entry>& rows) {
     rows.push_back(
         row("attention_grad" + note, {q, q, k, k, q, real({6, 2, 3}, 2, 3)}, {o, kv, kv}, attrs));
   }
+  add_attention_in_groups(rows);
   rows.push_back(
       row("attention dropout", {q, k, k}, {o, same({6, 2, 3})}, [](Program& p, const Ids& in) {
         build::attention(p, in[0], in[1], in[2],

@@ -88,6 +88,16 @@ TEST(Tensor, TrainsAsOneRank) {
   for (int ranks : {1, 2, 4}) expect_equal_training({ranks, false, false, {}});
 }
 
+TEST(Tensor, TrainsAsOneRankWithGroupedHeads) {
+  for (int ranks : {2, 4})
+    for (int64_t kv_heads : {1, 2})
+      for (int64_t window : {0, 3}) {
+        Split split{ranks, false, false, {}};
+        split.shape.kv_heads = kv_heads, split.shape.window = window;
+        expect_equal_training(split);
+      }
+}
+
 TEST(Tensor, TrainsAsOneRankWithTheSequenceCut) {
   for (int ranks : {2, 4}) {
     Split split{ranks, true, false, {}};
@@ -123,6 +133,16 @@ void expect_same_bits(Split split, int ranks) {
         << ranks << " ranks";
   for (auto& s : make_gpt(split.shape).states())
     EXPECT_EQ(several.state(s->name), alone.state(s->name)) << s->name;
+}
+
+// Two heads of keys and values divide over two ranks, but not over the four chunks.
+TEST(TensorChunks, OfGroupedHeadsGiveTheBitsOfOneRank) {
+  for (int64_t kv_heads : {2, 4}) {
+    Split split{1, false, false, {}};
+    split.shape.kv_heads = kv_heads, split.shape.dim = 16, split.shape.heads = 8;
+    split.chunks = 4;
+    for (int ranks : {2, 4}) expect_same_bits(split, ranks);
+  }
 }
 
 TEST(TensorChunks, GiveTheBitsOfOneRank) {

@@ -220,8 +220,6 @@ void run_grad(const Call& call) {
   });
 }
 
-constexpr uint32_t kTakes = ORR_TAKES_GROUPED_HEADS | ORR_TAKES_WINDOW;
-
 }  // namespace
 
 const Family attention_family = {"attention",
@@ -231,8 +229,7 @@ const Family attention_family = {"attention",
                                  forward_workspace,
                                  15,
                                  1,
-                                 nullptr,
-                                 kTakes};
+                                 nullptr};
 const Family attention_grad_family = {"attention_grad",
                                       "reference.attention.1",
                                       orr::require_attention_grad,
@@ -240,7 +237,6 @@ const Family attention_grad_family = {"attention_grad",
                                       grad_workspace,
                                       95,
                                       7,
-                                      nullptr,
-                                      kTakes};
+                                      nullptr};
 
 }  // namespace reference

@@ -40,7 +40,6 @@ struct Family {
   uint64_t (*workspace)(const orr_op&);  // bytes; null: none
   uint32_t strided_in, strided_out;
   int32_t (*inplace)(const orr_op&);  // see orr_support; null: never
-  uint32_t takes = 0;                 // as in orr_support
 };
 
 // Families by file.

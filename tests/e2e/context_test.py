@@ -73,6 +73,37 @@ class Context(Sweeping):
         self.assert_close("strategy.context{}", 2, "model=gpt", "steps=9")  # dropout of attention's weights
         self.assert_close("strategy.context{ kind = 'ulysses' }", 2, "model=gpt", "steps=9")
 
+    def test_grouped_heads_and_windows(self):
+        def lines(stack, ranks, *words):
+            return self.sweep.lines(Training(stack, ranks, words, "grouped.lua"))
+        for words in ((), ("causal=false",), ("window=5",), ("window=5", "causal=false"), ("kv_heads=1",)):
+            alone = lines("nil", 1, *words)
+            for kind in KINDS:
+                for ranks in (2, 4):
+                    if "ring" in kind and "window=5" in words:
+                        continue
+                    with self.subTest(words=words, kind=kind, ranks=ranks):
+                        assert_close(self, lines(f"strategy.context{{ {kind}size = {ranks} }}", ranks, *words), alone)
+        for ranks in (2, 4):
+            self.assertEqual(lines(f"strategy.context{{ kind = 'ulysses', chunks = 4, size = {ranks} }}", ranks, "window=5"),
+                             lines("strategy.context{ kind = 'ulysses', chunks = 4, size = 1 }", 1, "window=5"))
+
+    def test_grouped_heads_travel_as_they_are(self):
+        """Beside gradients and the loss: what two of eight heads send is a quarter of what eight do."""
+        def sent(kv_heads, kind):
+            script = pathlib.Path(self.folder.name) / "grouped.lua"
+            script.write_text((HERE / "grouped.lua").read_text().replace("STACK", f"strategy.context{{ {kind} }}"))
+            done = orrery("plan", "--details", "-n", 4, script, f"kv_heads={kv_heads}")
+            self.assertEqual((done.code, done.err), (0, ""))
+            return sum(int(n) for n in re.findall(r"(?:all_gather|reduce_scatter|all_to_all) .* sends (\d+) bytes", done.out))
+        rows = 4 * 3 * 32 * 32  # gathered of the table of places, by four ranks
+        for kind in ("", "kind = 'ring'"):
+            with self.subTest(kind=kind):
+                few, all_of_them = sent(2, kind) - rows, sent(8, kind) - rows
+                self.assertGreater(few, 0)
+                print(kind, few, all_of_them)
+                self.assertLess(few / all_of_them, 0.26 if kind == "" else 0.7)
+
     def test_beside_tensor_and_pipeline(self):
         for kind in KINDS:
             for stack in ("{ strategy.context{ KIND size = 2 }, strategy.tensor{} }",
@@ -227,6 +258,8 @@ class Context(Sweeping):
                 script = pathlib.Path(self.folder.name) / "strategies.lua"
                 script.write_text((HERE / "strategies.lua").read_text().replace("strategy = STACK", f"strategy = {stack}"))
                 self.assert_refused(script, ranks, WORDS, texts)
+        script.write_text((HERE / "grouped.lua").read_text().replace("STACK", "strategy.context{ kind = 'ring' }"))
+        self.assert_refused(script, 2, ("window=5",), ["kind 'ring' has no place for a mask, bias, window or offset"])
         script.write_text((HERE / "strategies.lua").read_text().replace("STACK", "strategy.context{ kind = 'ring' }"))
         self.assert_refused(script, 2, ("model=gpt",), ["kind 'ring' cannot drop out weights of attention, as that of "
                                                         "'GPT.blocks.1'", "dropout = 0.1: set it to 0"])

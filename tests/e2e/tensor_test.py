@@ -69,6 +69,22 @@ class Tensor(Sweeping):
         self.assertEqual(len(alone.out.splitlines()), 3)
         self.assertEqual((cut.code, cut.out), (0, alone.out), cut.err)
 
+    def test_grouped_heads(self):
+        """Two heads of keys and values: they divide over two ranks, and each of four has one of them."""
+        for words in ((), ("window=5",), ("window=5", "causal=false"), ("kv_heads=1",), ("drop=0.2",)):
+            alone = self.run_stack("nil", 1, *words, name="grouped.lua")
+            self.assertEqual(len(alone), 5)
+            for size, kind in ((2, ""), (4, ", sequence = true")):
+                with self.subTest(words=words, size=size):
+                    assert_close(self, self.run_stack(f"strategy.tensor{{ size = {size}{kind} }}", size, *words,
+                                                      name="grouped.lua"), alone)
+        for size in (2, 4):
+            self.assertEqual(self.run_stack(f"strategy.tensor{{ size = {size}, chunks = 4 }}", size, "window=5", name="grouped.lua"),
+                             self.run_stack("strategy.tensor{ size = 1, chunks = 4 }", 1, "window=5", name="grouped.lua"))
+            plan = self.start("plan", f"strategy.tensor{{ size = {size} }}", size, name="grouped.lua")
+            self.assertEqual((plan.code, plan.err), (0, ""))
+            self.assertNotIn("cannot work on parts", plan.out)
+
     def test_what_several_stages_read(self):
         """A sum over ranks that a later stage reads first, then an earlier one or a result of the step."""
         for early in ("early=true", "early=false"):

@@ -29,6 +29,14 @@ struct Case {
   int64_t batch, heads, queries, keys, depth;
   bool causal;
   int32_t dtype = ORR_F32;
+  int64_t readers = 1, window = 0;  // heads of queries to one of keys
+
+  int64_t groups() const { return heads / readers; }
+  // Whether query t sees key s.
+  bool sees(int64_t t, int64_t s) const {
+    const int64_t lag = t + keys - queries - s;
+    return (!causal || lag >= 0) && (window == 0 || std::abs(lag) < window);
+  }
 };
 
 float get(const void* p, int64_t i, int32_t dtype) {
@@ -50,13 +58,13 @@ void put(void* p, int64_t i, float x, int32_t dtype) {
 
 // A tensor [B,H,rows,D] that lies in memory as [B,rows,H,D], as a linear layer leaves it.
 struct Operand {
-  Operand(const Case& c, int64_t rows, uint32_t seed)
-      : bytes(uint64_t(c.batch * c.heads * rows * c.depth * orr_dtype_bytes(c.dtype))),
-        shape(tensor(c.dtype, {c.batch, c.heads, rows, c.depth},
-                     {rows * c.heads * c.depth, c.depth, c.heads * c.depth, 1})) {
+  Operand(const Case& c, int64_t heads, int64_t rows, uint32_t seed)
+      : bytes(uint64_t(c.batch * heads * rows * c.depth * orr_dtype_bytes(c.dtype))),
+        shape(tensor(c.dtype, {c.batch, heads, rows, c.depth},
+                     {rows * heads * c.depth, c.depth, heads * c.depth, 1})) {
     std::mt19937 engine(seed);
     std::normal_distribution<float> normal;
-    for (int64_t i = 0; i < c.batch * c.heads * rows * c.depth; ++i)
+    for (int64_t i = 0; i < c.batch * heads * rows * c.depth; ++i)
       put(bytes.data(), i, normal(engine), c.dtype);
   }
   double at(int64_t b, int64_t h, int64_t r, int64_t d) {
@@ -70,14 +78,14 @@ struct Operand {
 struct Heads {
   explicit Heads(const Case& c)
       : c(c),
-        q(c, c.queries, 1),
-        k(c, c.keys, 2),
-        v(c, c.keys, 3),
-        grad(c, c.queries, 4),
-        o(c, c.queries, 0),
-        gq(c, c.queries, 0),
-        gk(c, c.keys, 0),
-        gv(c, c.keys, 0),
+        q(c, c.heads, c.queries, 1),
+        k(c, c.groups(), c.keys, 2),
+        v(c, c.groups(), c.keys, 3),
+        grad(c, c.heads, c.queries, 4),
+        o(c, c.heads, c.queries, 0),
+        gq(c, c.heads, c.queries, 0),
+        gk(c, c.groups(), c.keys, 0),
+        gv(c, c.groups(), c.keys, 0),
         lse(uint64_t(c.batch * c.heads * c.queries) * 4),
         mask(uint64_t(c.queries * c.keys) * 4) {}
 
@@ -87,17 +95,19 @@ struct Heads {
     orr_tensor m = tensor(ORR_F32, {c.batch, c.heads, c.queries, c.keys}, {0, 0, c.keys, 1});
     Attributes attrs;
     attrs.add_real("scale", 1 / std::sqrt(double(c.depth))).add("causal", c.causal);
+    if (c.window) attrs.add("window", c.window);
+    const auto n = int32_t(attrs.list.size());
     orr_tensor in[] = {q.shape, k.shape, v.shape, m}, out[] = {o.shape, l};
     std::vector<Bytes*> from = {&q.bytes, &k.bytes, &v.bytes};
     if (masked) from.push_back(&mask);
-    orr_op op{sizeof op, int32_t(from.size()), 2,       2,      "attention", in,
+    orr_op op{sizeof op, int32_t(from.size()), 2,       n,      "attention", in,
               out,       attrs.list.data(),    nullptr, "test", nullptr};
     bool good = run(forward, op, orr_cpu::attention_workspace(op), from, {&o.bytes, &lse});
     orr_tensor in2[] = {grad.shape, q.shape, k.shape, v.shape, o.shape, l, m};
     from = {&grad.bytes, &q.bytes, &k.bytes, &v.bytes, &o.bytes, &lse};
     if (masked) from.push_back(&mask);
     orr_tensor out2[] = {gq.shape, gk.shape, gv.shape};
-    orr_op op2{sizeof op2, int32_t(from.size()), 3,       2,      "attention_grad", in2,
+    orr_op op2{sizeof op2, int32_t(from.size()), 3,       n,      "attention_grad", in2,
                out2,       attrs.list.data(),    nullptr, "test", nullptr};
     return good && run(backward, op2, orr_cpu::attention_grad_workspace(op2), from,
                        {&gq.bytes, &gk.bytes, &gv.bytes});
@@ -108,56 +118,88 @@ struct Heads {
   Bytes lse, mask;
 };
 
+// What one head of queries adds to the gradients of the keys and values that it reads.
+struct OfKeys {
+  Doubles k, v;
+};
+
 // One head in double precision; the gradients follow from o and lse as they are defined.
-void check_head(Heads& r, int64_t b, int64_t h) {
+void check_head(Heads& r, int64_t b, int64_t h, OfKeys& sums) {
   const Case& c = r.c;
+  const int64_t g = h / c.readers;
   double scale = 1 / std::sqrt(double(c.depth)), near = c.dtype == ORR_F32 ? 1e-5 : 2e-2;
-  Doubles gk(c.keys * c.depth), gv(c.keys * c.depth);
   for (int64_t t = 0; t < c.queries; ++t) {
-    int64_t seen = c.causal ? std::clamp<int64_t>(t + c.keys - c.queries + 1, 0, c.keys) : c.keys;
-    Doubles w(seen), o(c.depth), gq(c.depth);
+    Doubles w(c.keys, -INFINITY), o(c.depth), gq(c.depth);
     double top = -INFINITY, total = 0, delta = 0;
-    for (int64_t s = 0; s < seen; ++s) {
-      for (int64_t d = 0; d < c.depth; ++d) w[s] += r.q.at(b, h, t, d) * r.k.at(b, h, s, d) * scale;
+    for (int64_t s = 0; s < c.keys; ++s) {
+      if (!c.sees(t, s)) continue;
+      w[s] = 0;
+      for (int64_t d = 0; d < c.depth; ++d) w[s] += r.q.at(b, h, t, d) * r.k.at(b, g, s, d) * scale;
       top = std::max(top, w[s]);
     }
-    for (double x : w) total += std::exp(x - top);
+    const bool seen = top > -INFINITY;
+    for (double& x : w) total += x = seen ? std::exp(x - top) : 0;
     float lse = static_cast<float*>(r.lse.data())[(b * c.heads + h) * c.queries + t];
-    ASSERT_TRUE(seen == 0 || std::abs(lse - (top + std::log(total))) < 1e-5) << lse;
-    for (int64_t s = 0; s < seen; ++s) {
-      w[s] = std::exp(w[s] - top) / total;
-      for (int64_t d = 0; d < c.depth; ++d) o[d] += w[s] * r.v.at(b, h, s, d);
+    ASSERT_TRUE(!seen || std::abs(lse - (top + std::log(total))) < 1e-5) << lse;
+    for (int64_t s = 0; s < c.keys && seen; ++s) {
+      w[s] /= total;
+      for (int64_t d = 0; d < c.depth; ++d) o[d] += w[s] * r.v.at(b, g, s, d);
     }
     for (int64_t d = 0; d < c.depth; ++d) {
       ASSERT_NEAR(r.o.at(b, h, t, d), o[d], near) << "o of query " << t << " depth " << d;
       delta += r.grad.at(b, h, t, d) * o[d];
     }
-    for (int64_t s = 0; s < seen; ++s) {
+    for (int64_t s = 0; s < c.keys; ++s) {
       double slope = -delta;
-      for (int64_t d = 0; d < c.depth; ++d) slope += r.grad.at(b, h, t, d) * r.v.at(b, h, s, d);
+      for (int64_t d = 0; d < c.depth; ++d) slope += r.grad.at(b, h, t, d) * r.v.at(b, g, s, d);
       for (int64_t d = 0; d < c.depth; ++d) {
-        gv[s * c.depth + d] += w[s] * r.grad.at(b, h, t, d);
-        gk[s * c.depth + d] += w[s] * slope * scale * r.q.at(b, h, t, d);
-        gq[d] += w[s] * slope * scale * r.k.at(b, h, s, d);
+        sums.v[s * c.depth + d] += w[s] * r.grad.at(b, h, t, d);
+        sums.k[s * c.depth + d] += w[s] * slope * scale * r.q.at(b, h, t, d);
+        gq[d] += w[s] * slope * scale * r.k.at(b, g, s, d);
       }
     }
     for (int64_t d = 0; d < c.depth; ++d)
       ASSERT_NEAR(r.gq.at(b, h, t, d), gq[d], 5 * near) << "dq of query " << t << " depth " << d;
   }
+}
+
+// A head of keys and values, and all that read it.
+void check_group(Heads& r, int64_t b, int64_t g) {
+  const Case& c = r.c;
+  const double near = c.dtype == ORR_F32 ? 1e-5 : 2e-2;
+  OfKeys sums{Doubles(c.keys * c.depth), Doubles(c.keys * c.depth)};
+  for (int64_t h = g * c.readers; h < (g + 1) * c.readers; ++h) {
+    check_head(r, b, h, sums);
+    if (testing::Test::HasFatalFailure()) return;
+  }
   for (int64_t s = 0; s < c.keys; ++s)
     for (int64_t d = 0; d < c.depth; ++d) {
-      double allow = 5 * near * (1 + std::abs(gv[s * c.depth + d]) + std::abs(gk[s * c.depth + d]));
-      ASSERT_NEAR(r.gk.at(b, h, s, d), gk[s * c.depth + d], allow) << "dk of key " << s;
-      ASSERT_NEAR(r.gv.at(b, h, s, d), gv[s * c.depth + d], allow) << "dv of key " << s;
+      const double gk = sums.k[s * c.depth + d], gv = sums.v[s * c.depth + d];
+      const double allow = 5 * near * (1 + std::abs(gv) + std::abs(gk));
+      ASSERT_NEAR(r.gk.at(b, g, s, d), gk, allow) << "dk of key " << s;
+      ASSERT_NEAR(r.gv.at(b, g, s, d), gv, allow) << "dv of key " << s;
     }
 }
 
 const Case cases[] = {
-    {1, 1, 1, 1, 16, true},      {2, 3, 64, 64, 64, true},
-    {2, 2, 37, 37, 20, true},    {1, 2, 300, 300, 32, true},
-    {1, 1, 300, 300, 40, false}, {1, 2, 5, 150, 64, true},
-    {1, 1, 150, 70, 24, true},   {1, 1, 1, 200, 64, true},
-    {2, 2, 65, 130, 48, false},  {1, 2, 70, 70, 64, true, ORR_BF16},
+    {1, 1, 1, 1, 16, true},
+    {2, 3, 64, 64, 64, true},
+    {2, 2, 37, 37, 20, true},
+    {1, 2, 300, 300, 32, true},
+    {1, 1, 300, 300, 40, false},
+    {1, 2, 5, 150, 64, true},
+    {1, 1, 150, 70, 24, true},
+    {1, 1, 1, 200, 64, true},
+    {2, 2, 65, 130, 48, false},
+    {1, 2, 70, 70, 64, true, ORR_BF16},
+    {2, 6, 70, 150, 20, true, ORR_F32, 3},
+    {1, 4, 300, 300, 40, false, ORR_F32, 4},
+    {1, 2, 300, 300, 32, true, ORR_F32, 1, 50},
+    {1, 1, 600, 600, 16, true, ORR_F32, 1, 130},
+    {1, 1, 600, 300, 16, false, ORR_F32, 1, 70},
+    {1, 1, 40, 700, 24, true, ORR_F32, 1, 200},
+    {1, 1, 290, 290, 64, true, ORR_F32, 1, 1},
+    {2, 4, 300, 400, 32, false, ORR_BF16, 2, 33},
 };
 
 struct Isa {
@@ -183,8 +225,8 @@ TEST(CpuAttention, AgreesWithDoublePrecision) {
     Heads r(c);
     ASSERT_TRUE(r.go(narrow.forward, narrow.backward)) << "wrote outside its buffers";
     for (int64_t b = 0; b < c.batch; ++b)
-      for (int64_t h = 0; h < c.heads; ++h) {
-        check_head(r, b, h);
+      for (int64_t g = 0; g < c.groups(); ++g) {
+        check_group(r, b, g);
         if (HasFatalFailure()) return;
       }
   }
@@ -214,6 +256,38 @@ TEST(CpuAttention, CausalRowsKeepTheirBitsInALongerSequence) {
     shorter.go(isa.forward, isa.backward);
     longer.go(isa.forward, isa.backward);
     ASSERT_EQ(0, std::memcmp(shorter.o.bytes.data(), longer.o.bytes.data(), 150 * 32 * 4));
+  }
+}
+
+// Keys that a window hides from all queries are not read: the queries see the last of them alone.
+TEST(CpuAttention, KeysOutsideOfAWindowAreNotRead) {
+  use_serial_host();
+  const Case c{1, 2, 64, 640, 24, true, ORR_F32, 2, 100};
+  for (Isa isa : {narrow, has_avx512() ? wide : narrow}) {
+    Heads sound(c), broken(c);
+    for (Operand* x : {&broken.k, &broken.v})
+      std::fill_n(static_cast<float*>(x->bytes.data()), 3 * 128 * 24, NAN);  // whole blocks
+    ASSERT_TRUE(sound.go(isa.forward, isa.backward));
+    ASSERT_TRUE(broken.go(isa.forward, isa.backward));
+    ASSERT_EQ(results(sound), results(broken));
+  }
+}
+
+// Heads of queries compute what they do with a head of keys of their own.
+TEST(CpuAttention, GroupedHeadsHaveTheBitsOfRepeatedOnes) {
+  use_serial_host();
+  Heads grouped({1, 4, 150, 150, 32, true, ORR_F32, 2}), repeated({1, 4, 150, 150, 32, true});
+  for (auto [from, to] : {std::pair{&grouped.k, &repeated.k}, std::pair{&grouped.v, &repeated.v}})
+    for (int64_t i = 0; i < 150 * 4 * 32; ++i) {
+      const int64_t row = i / 128, head = i / 32 % 4, d = i % 32;
+      static_cast<float*>(to->bytes.data())[i] =
+          static_cast<float*>(from->bytes.data())[row * 64 + head / 2 * 32 + d];
+    }
+  for (Isa isa : {narrow, has_avx512() ? wide : narrow}) {
+    ASSERT_TRUE(grouped.go(isa.forward, isa.backward));
+    ASSERT_TRUE(repeated.go(isa.forward, isa.backward));
+    for (auto [x, y] : {std::pair{&grouped.o, &repeated.o}, {&grouped.gq, &repeated.gq}})
+      ASSERT_EQ(0, std::memcmp(x->bytes.data(), y->bytes.data(), 150 * 128 * 4));
   }
 }
 

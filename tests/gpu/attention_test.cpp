@@ -24,6 +24,7 @@ struct Shape {
   bool causal = false;
   double factor = 1;  // of the scale
   double dropout = 0;
+  int64_t readers = 1, window = 0;  // heads of queries to one of keys
 };
 
 // A bias that lies once where `own` does not say that each sample, head or query has its own.
@@ -47,15 +48,16 @@ Values numbers(const Mask& mask, const Shape& x) {
 // The op and its gradient. Heads are cut out of one fused projection, as models make them.
 struct Both {
   Both(const Shape& x, const Mask* mask) {
-    const auto [dtype, b, h, t, s, d, causal, factor, rate] = x;
+    const auto [dtype, b, h, t, s, d, causal, factor, rate, readers, near] = x;
     const int64_t row = 3 * h * d;
     const orr_tensor q = strided(dtype, {b, h, t, d}, {t * row, d, row, 1});
-    const orr_tensor k = strided(dtype, {b, h, s, d}, {s * row, d, row, 1});
+    const orr_tensor k = strided(dtype, {b, h / readers, s, d}, {s * row, d, row, 1});
     const orr_tensor o = tensor(dtype, {b, h, t, d}), lse = tensor(wide(dtype), {b, h, t});
     forward.kind = "attention", grad.kind = "attention_grad";
     forward.in = {q, k, k}, forward.out = {o, lse};
     grad.in = {o, q, k, k, o, lse}, grad.out = {q, k, k};
     forward.attrs = {real("scale", factor / std::sqrt(double(d))), integer("causal", causal)};
+    if (near) forward.attrs.push_back(integer("window", near));
     forward.fills.resize(3), grad.fills.resize(6);
     if (mask) add_bias(x, *mask);
     if (rate > 0) add_dropout(rate);
@@ -189,6 +191,8 @@ TEST_P(Warps, RandomShapesUnderEveryMask) {
       if (random() % 2) x.keys = (x.keys + 7) / 8 * 8;  // rows of whole packets
       x.causal = random() % 3 == 0;
       x.dropout = random() % 4 == 0 ? 0.25 : 0;
+      if (random() % 3 == 0) x.readers = x.heads;
+      if (random() % 3 == 0) x.window = any(1, 150);
       const Mask masks[] = {padding(x.keys), window(any(1, 70)), booleans(),    relative(),
                             slopes(),        everything(),       nothing_seen()};
       SCOPED_TRACE(testing::Message()
@@ -210,6 +214,36 @@ TEST_P(Warps, DeepHeadsAndManyTiles) {
   expect_reference({dtype, 1, 2, 40, 40, 64, true, -1}, nullptr, false);
   const Mask mask = booleans();
   expect_reference({ORR_F32, 1, 2, 70, 70, 64, false}, &mask, false);
+}
+
+TEST_P(Warps, GroupedHeadsAndWindows) {
+  const int32_t dtype = GetParam() ? ORR_F16 : ORR_BF16;
+  for (int64_t d : {64, 128, 256}) {
+    expect_reference({dtype, 2, 6, 70, 130, d, true, 1, 0, 3});
+    expect_reference({dtype, 1, 2, 130, 130, d, true, 1, 0, 1, 50});
+    expect_reference({dtype, 1, 2, 130, 200, d, false, 1, 0.2, 2, 40});
+  }
+  expect_reference({dtype, 1, 2, 200, 100, 64, true, 1, 0, 1, 30});
+  expect_reference({dtype, 1, 2, 100, 400, 64, true, 1, 0, 2, 200});
+  expect_reference({dtype, 1, 2, 130, 130, 32, true, 1, 0, 1, 1});
+  expect_reference({ORR_F32, 2, 6, 70, 130, 64, true, 1, 0.2, 3}, nullptr, false);
+  expect_reference({ORR_F32, 1, 2, 130, 130, 40, false, 1, 0, 2, 35}, nullptr, false);
+  expect_reference({ORR_F32, 1, 2, 100, 200, 160, true, 1, 0, 1, 35}, nullptr, false);
+  const Mask mask = relative();
+  expect_reference({dtype, 2, 4, 130, 130, 64, true, 1, 0, 2, 70}, &mask);
+  expect_reference({ORR_F32, 1, 4, 70, 70, 64, false, 1, 0, 2, 20}, &mask, false);
+}
+
+// Keys that a window hides from all queries may be NaN: nothing reads their tiles.
+TEST_P(Warps, KeysOutsideOfAWindowAreNotRead) {
+  const Both both({ORR_BF16, 1, 2, 64, 640, 64, true, 1, 0, 2, 100}, nullptr);
+  std::vector<Values> inputs = both.inputs(4), spoilt = inputs;
+  for (size_t i : {2, 3})
+    for (size_t e = 0; e < spoilt[i].size(); ++e)
+      if (int64_t(e) / 64 % 640 < 7 * 64) spoilt[i][e] = std::nan("");
+  EXPECT_EQ(run(both.forward, Both::of_forward(spoilt)).bits,
+            run(both.forward, Both::of_forward(inputs)).bits);
+  EXPECT_EQ(run(both.grad, spoilt).bits, run(both.grad, inputs).bits);
 }
 
 // Scores that exceed those of earlier tiles by far.

@@ -85,8 +85,11 @@ TEST(OlderKernels, GetAllHeadsOfKeysAndABias) {
     }
     EXPECT_EQ(computed, 2);
     EXPECT_EQ(count(kinds(p), "attention") + count(kinds(p), "attention_grad"), 2);
-    for (const Launch& launch : newer.plan().launches)
-      if (launch.op.kind == "attention") EXPECT_EQ(launch.in[1].dims[1], how.kv_heads);
+    for (const Launch& launch : newer.plan().launches) {
+      if (launch.op.kind == "attention") {
+        EXPECT_EQ(launch.in[1].dims[1], how.kv_heads);
+      }
+    }
   }
 }
 

@@ -58,6 +58,7 @@ Machine::Machine(const Program& logical, const std::vector<std::string>& kernels
   plan.local = localize(logical, microbatches, plan.mesh, dealt, 0);
   // Nodes are results here: they live to the end.
   for (const Total& t : plan.local.totals) plan.local.program.output("$nodes", t.partial);
+  write_in_known_ops(plan.local, kernels);
   if (fuse) fuse_ops(plan.local, kernels);
   place_values(plan);
   make_schedule(plan);

@@ -32,9 +32,12 @@ Mesh mesh_over(const Program& p, const Split& split) {
   for (size_t i = 0; i < p.values().size(); ++i)
     if (p.values()[i].role == Role::batch && p.values()[i].type.dims.size() == 2)
       placing.values[static_cast<ValueId>(i)] = {1, "mine (a.lua:1)"};
-  for (const Op& op : p.ops())
-    for (size_t i = 0; i < 3 && split.by_heads && op.kind == "attention"; ++i)
+  for (const Op& op : p.ops()) {
+    const int64_t kv_heads = attr_int(op.attrs, "kv_heads", attr_int(op.attrs, "heads", 1));
+    const bool few = kv_heads % std::max(split.ranks, split.chunks) != 0;  // they are gathered
+    for (size_t i = 0; i < (few ? 1 : 3) && split.by_heads && op.kind == "attention"; ++i)
       placing.values[op.in[i]] = {2, "mine (a.lua:1)"};
+  }
   return mesh;
 }
 

@@ -182,8 +182,13 @@ void add_attention_in_groups(std::vector<Entry>& rows) {
                                {{f32({6, 3, 4}), f32({6, 5, 2}), f32({6, 5, 2})},
                                 op("attention", {{"heads", int64_t{4}}, {"kv_heads", int64_t{3}}}),
                                 "4 heads are no multiple of 3"}};
-  add("near", k, near);
-  add("grouped near causal", few, both);
+  for (const auto& [note, kv, attrs] :
+       {std::tuple{"near", k, near}, std::tuple{"grouped near causal", few, both}}) {
+    add(note, kv, attrs);
+    rows[rows.size() - 2].bad = {{{f32({6, 3, 4}), f32({6, 5, 4}), f32({6, 5, 4})},
+                                  op("attention", {{"window", int64_t{-1}}}),
+                                  "window is -1, expected 1 or more"}};
+  }
 }
 
 void add_attention(std::vector<Entry>& rows) {

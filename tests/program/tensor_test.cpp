@@ -93,7 +93,7 @@ TEST(Tensor, TrainsAsOneRankWithGroupedHeads) {
     for (int64_t kv_heads : {1, 2})
       for (int64_t window : {0, 3}) {
         Split split{ranks, false, false, {}};
-        split.shape.kv_heads = kv_heads, split.shape.window = window;
+        split.shape.kv_heads = kv_heads, split.shape.window = window, split.shape.dim = 16;
         expect_equal_training(split);
       }
 }

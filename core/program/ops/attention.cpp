@@ -261,8 +261,9 @@ double pairs_seen(const Attrs& attrs, double queries, double keys) {
   const auto window = static_cast<double>(attr_int(attrs, "window", 0));
   const bool causal = attr_int(attrs, "causal", 0) != 0;
   if (!causal && window == 0) return queries * keys;
-  const double end = keys_before(causal ? keys : keys + window, queries, keys);
-  return window == 0 ? end : end - keys_before(keys - window, queries, keys);
+  const double reach = causal ? window : window - 0.5;  // of the middle of a query's place
+  const double end = keys_before(causal ? keys : keys + reach, queries, keys);
+  return window == 0 ? end : end - keys_before(keys - reach, queries, keys);
 }
 
 Cost cost(const OpArgs& args, const std::vector<Type>& out) {

@@ -31,6 +31,7 @@ struct AttentionArgs {
   double scale;
   // Query t sees the keys [t + first, t + last), as far as there are such keys.
   int32_t first, last;
+  bool window;    // whether keys before the first are hidden from a query
   bool wide_lse;  // f64
   bool packets;   // rows of 16 bits that are all aligned to 16 bytes
   // Rows of the bias are whole packets of 16 bytes; rows of its gradient are whole words of 4.

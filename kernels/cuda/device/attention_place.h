@@ -26,6 +26,20 @@ __device__ inline int end_query(const AttentionArgs& a, int s) {
   return within(s - a.first + 1, a.queries);
 }
 
+// The head of queries that the block works on. Where its rows are keys it goes from reader to reader
+// and keeps the number in shared memory: registers are scarce there.
+__device__ inline volatile int& reader() {
+  __shared__ int head;
+  return head;
+}
+template <bool of_keys>
+__device__ int head_of_queries() {
+  if constexpr (of_keys)
+    return reader();
+  else
+    return int(blockIdx.y);
+}
+
 // Row `row` of a head, which counts from the first sample's first.
 template <class T>
 __device__ T* head_row(const Heads& x, int head, int row) {

@@ -107,6 +107,9 @@ __device__ void attention_grad(const AttentionArgs& a) {
 
 }  // namespace
 
+// Else the compiler would spill registers, so that more blocks fit beside each other.
+#undef ORR_BLOCKS
+#define ORR_BLOCKS(threads) 1
 ORR_TILED(attention_grad_q, 16, attention_grad<T, 16, false>)
 ORR_TILED(attention_grad_q, 32, attention_grad<T, 32, false>)
 ORR_TILED(attention_grad_kv, 16, attention_grad<T, 16, true>)

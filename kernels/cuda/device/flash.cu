@@ -76,17 +76,18 @@ __device__ void flash(const AttentionArgs& a) {
   const int t0 = int(gridDim.x - 1 - blockIdx.x) * kFlashRows;  // the longest rows first
   const int r = int(threadIdx.x) / 32 * 16, t = t0 + r + int(threadIdx.x) % 32 / 4;
   const int last = t0 + kFlashRows < a.queries ? t0 + kFlashRows : a.queries;
-  const int head = int(blockIdx.y), first = first_key(a, t0) / step;
+  const int first = first_key(a, t0) / step;
   const int tiles = (end_key(a, last - 1) + step - 1) / step;
-  const Whole whole(a, t0 + r, step);
-  Bias<T, biased, false, step> bias(a, head, t0, first, tiles, buffer(4).at);
-  Loader<T, step, width, 2> loader(a, {a.k, a.v}, head / a.readers, first * step, a.keys);
+  const int whole = end_key(a, t0 + r) / step;  // tiles behind whose last key this warp sees
+  Bias<T, biased, false, step> bias(a, t0, first, tiles, buffer(4).at);
+  Loader<T, step, width, 2> loader(a, {a.k, a.v}, int(blockIdx.y) / a.readers, first * step,
+                                   a.keys);
   const auto load = [&](int i, int skipped, int turn) {
     loader.skip(skipped);
     loader.load({buffer(turn), buffer(2 + turn)});
     bias.load(i, turn);
   };
-  Loader<T, kFlashRows, width, 1>(a, {a.q}, head, t0, a.queries).load({q});
+  Loader<T, kFlashRows, width, 1>(a, {a.q}, int(blockIdx.y), t0, a.queries).load({q});
   int i = bias.next(first);
   if (!biased || i < tiles) load(i, i - first, 0);
   const float scale = float(a.scale) * kLog2E;
@@ -94,7 +95,7 @@ __device__ void flash(const AttentionArgs& a) {
   Result o[width / 8] = {}, s[step / 8];
   for (int turn = 0; i < tiles; turn ^= 1) {
     await_tile();
-    const uint32_t left = a.seed ? left_out<false, step / 8>(a, head, t, i * step) : 0;
+    const uint32_t left = a.seed ? left_out<false, step / 8>(a, t, i * step) : 0;
     begin_products();
     product_of_rows(q, buffer(turn), s);
     end_batch();
@@ -102,7 +103,8 @@ __device__ void flash(const AttentionArgs& a) {
     if (next < tiles) load(next, next - i - 1, turn ^ 1);
     await_products<0>(s);
     bias.add(turn, scale, s);
-    if (!whole.has(i)) mask_keys(a, i * step, t, s);
+    if (i >= whole) mask_keys_behind(a, i * step, t, s);
+    if (a.window) mask_keys_before(a, i * step, t, s);
     soften(run, biased ? 1.0f : scale, s, o);
     if (a.seed) leave_out(left, 1.0f, s);
     const auto weights = as_operands<T>(s);

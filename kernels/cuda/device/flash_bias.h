@@ -20,8 +20,8 @@ class Bias {
   enum { elements = biased ? 2 * Scores::elements : 0 };
 
   // The block's rows are those from `own` on; tiles [first, end) of a head of queries go by.
-  __device__ Bias(const AttentionArgs& a, int head, int own, int first, int end, T* shared)
-      : a_(a), shared_(shared), head_(head), own_(own), end_(end) {
+  __device__ Bias(const AttentionArgs& a, int own, int first, int end, T* shared)
+      : a_(a), shared_(shared), own_(own), end_(end) {
     if constexpr (biased) look(first & ~31);
   }
 
@@ -80,7 +80,8 @@ class Bias {
     const int i = first + int(threadIdx.x) % 32, at = i * step / kSeenRows, own = own_ / kSeenRows;
     int seen = kHidden;
     if (i < end_)
-      seen = head_row<const unsigned char>(a_.seen, head_, of_keys ? at : own)[of_keys ? own : at];
+      seen = head_row<const unsigned char>(a_.seen, head_of_queries<of_keys>(),
+                                           of_keys ? at : own)[of_keys ? own : at];
     seen_ = __ballot_sync(0xffffffffu, seen != kHidden);
     open_ = __ballot_sync(0xffffffffu, seen == kOpen);
   }
@@ -90,7 +91,8 @@ class Bias {
     constexpr int packets = columns / 8, apart = kFlashThreads / packets;
     const int row = int(threadIdx.x) / packets, column = int(threadIdx.x) % packets * 8;
     const int rows_left = a_.queries - t - row, columns_left = a_.keys - s - column;
-    const T* const from = head_row<const T>(a_.bias, head_, t + row) + s + column;
+    const T* const from =
+        head_row<const T>(a_.bias, head_of_queries<of_keys>(), t + row) + s + column;
     T* const to = tile(turn).packet(row, column);
     if (a_.bias_packets) {
 #pragma unroll
@@ -110,7 +112,7 @@ class Bias {
 
   const AttentionArgs& a_;
   T* shared_;
-  int head_, own_, end_;
+  int own_, end_;
   uint32_t seen_ = 0, open_ = 0;  // of the 32 tiles that are known, a bit for each
   uint32_t turns_ = 0;            // whether the tile of turn 0, of turn 1 is open
 };

@@ -116,28 +116,29 @@ __device__ void flash_grad_q(const AttentionArgs& a) {
   const int column = int(blockIdx.z) * columns;
   const int r = int(threadIdx.x) / 32 * 16, t = t0 + r + int(threadIdx.x) % 32 / 4;
   const int last = t0 + kFlashRows < a.queries ? t0 + kFlashRows : a.queries;
-  const int head = int(blockIdx.y), first = first_key(a, t0) / step;
+  const int first = first_key(a, t0) / step;
   const int tiles = (end_key(a, last - 1) + step - 1) / step;
-  const Whole whole(a, t0 + r, step);
-  Bias<T, biased, false, step> bias(a, head, t0, first, tiles, buffer(4).at);
-  Loader<T, step, width, 2> loader(a, {a.k, a.v}, head / a.readers, first * step, a.keys);
+  const int whole = end_key(a, t0 + r) / step;  // tiles behind whose last key this warp sees
+  Bias<T, biased, false, step> bias(a, t0, first, tiles, buffer(4).at);
+  Loader<T, step, width, 2> loader(a, {a.k, a.v}, int(blockIdx.y) / a.readers, first * step,
+                                   a.keys);
   const auto load = [&](int i, int skipped, int turn) {
     loader.skip(skipped);
     loader.load({buffer(turn), buffer(2 + turn)});
     bias.load(i, turn);
   };
-  Loader<T, kFlashRows, width, 2>(a, {a.q, a.d_o}, head, t0, a.queries).load({q, d_o});
+  Loader<T, kFlashRows, width, 2>(a, {a.q, a.d_o}, int(blockIdx.y), t0, a.queries).load({q, d_o});
   int i = bias.next(first);
   if (!biased || i < tiles) load(i, i - first, 0);
   const bool stores = biased && a.d_bias.data && column == 0;
   if (stores) clear_slopes<T>(a, t0, 0, i < tiles ? i * step : a.keys);
   const float scale = float(a.scale) * kLog2E;
-  const Statistic of[2] = {{lse_of(a, head, t), delta_of<T>(a, t, 4)},
-                           {lse_of(a, head, t + 8), delta_of<T>(a, t + 8, 4)}};
+  const Statistic of[2] = {{lse_of(a, int(blockIdx.y), t), delta_of<T>(a, t, 4)},
+                           {lse_of(a, int(blockIdx.y), t + 8), delta_of<T>(a, t + 8, 4)}};
   Result dq[columns / 8] = {}, p[step / 8], ds[step / 8];
   for (int turn = 0; i < tiles; turn ^= 1) {
     await_tile();
-    const uint32_t left = a.seed ? left_out<false, step / 8>(a, head, t, i * step) : 0;
+    const uint32_t left = a.seed ? left_out<false, step / 8>(a, t, i * step) : 0;
     begin_products();
     product_of_rows(q, buffer(turn), p);
     end_batch();
@@ -147,7 +148,8 @@ __device__ void flash_grad_q(const AttentionArgs& a) {
     if (next < tiles) load(next, next - i - 1, turn ^ 1);
     await_products<1>(p);
     bias.add(turn, scale, p);
-    if (!whole.has(i)) mask_keys(a, i * step, t, p);
+    if (i >= whole) mask_keys_behind(a, i * step, t, p);
+    if (a.window) mask_keys_before(a, i * step, t, p);
     to_weights(p, biased ? 1.0f : scale, [&](int, int j) { return of[j / 2].lse; });
     await_slopes(a, left, ds);
     to_slopes(ds, p, [&](int, int j) { return of[j / 2].delta; });
@@ -174,8 +176,8 @@ struct Statistics {
   float* at;
 
   __device__ float* of(int turn) const { return at + turn * 2 * step; }
-  __device__ Statistic read(const AttentionArgs& a, int head, int tile) const {
-    return statistic_of(a, head,
+  __device__ Statistic read(const AttentionArgs& a, int tile) const {
+    return statistic_of(a, reader(),
                         int(threadIdx.x) < step ? tile * step + int(threadIdx.x) : a.queries);
   }
   __device__ void write(int turn, Statistic x) const {
@@ -200,30 +202,30 @@ __device__ void flash_grad_kv(const AttentionArgs& a) {
   const int r = int(threadIdx.x) / 32 * 16, s = s0 + r + int(threadIdx.x) % 32 / 4;
   const int first = first_query(a, s0) / step;
   const int tiles = (end_query(a, s0 + kFlashRows - 1) + step - 1) / step;
-  // The queries that see all keys of this warp.
-  const int sees_all = first_query(a, s0 + r + 15), sees_some = end_query(a, s0 + r);
+  const int hides = first_query(a, s0 + r + 15);  // queries that stand before keys of this warp
   Loader<T, kFlashRows, width, 2>(a, {a.k, a.v}, int(blockIdx.y), s0, a.keys).load({k, v});
   const float scale = float(a.scale) * kLog2E;
   Result dk[columns / 8] = {}, dv[columns / 8] = {}, p[step / 8], ds[step / 8];
+  reader() = int(blockIdx.y) * a.readers;
+  bool more = true;
 #pragma unroll 1
-  for (int reader = 0; reader < a.readers; ++reader) {
-    const int head = int(blockIdx.y) * a.readers + reader;
-    Scores bias(a, head, s0, first, tiles, buffer(4).at);
+  while (more) {
+    __syncthreads();  // all know the reader, and none reads what the last one has left
+    Scores bias(a, s0, first, tiles, buffer(4).at);
     int i = bias.next(first);
-    Loader<T, step, width, 2> loader(a, {a.q, a.d_o}, head, i * step, a.queries);
+    Loader<T, step, width, 2> loader(a, {a.q, a.d_o}, reader(), i * step, a.queries);
     const auto load = [&](int at, int skipped, int turn) {
       loader.skip(skipped);
       loader.load({buffer(turn), buffer(2 + turn)});
       bias.load(at, turn);
     };
-    if (reader > 0) __syncthreads();  // no warp reads what the last reader has left
     if (i < tiles) load(i, 0, 0);
-    statistics.write(0, statistics.read(a, head, i));
+    statistics.write(0, statistics.read(a, i));
     for (int turn = 0; i < tiles; turn ^= 1) {
       await_tile();
       const int next = bias.next(i + 1);
-      const Statistic of_next = statistics.read(a, head, next);
-      const uint32_t left = a.seed ? left_out<true, step / 8>(a, head, s, i * step) : 0;
+      const Statistic of_next = statistics.read(a, next);
+      const uint32_t left = a.seed ? left_out<true, step / 8>(a, s, i * step) : 0;
       begin_products();
       product_of_rows(k, buffer(turn), p);
       end_batch();
@@ -232,11 +234,15 @@ __device__ void flash_grad_kv(const AttentionArgs& a) {
       if (next < tiles) load(next, next - i - 1, turn ^ 1);
       await_products<1>(p);
       bias.add(turn, scale, p);
-      if (i * step < sees_all || (i + 1) * step > sees_some) {
+      if (i * step < hides) {
         const int t = lane_column(i * step);
         const int begins[2] = {first_query(a, s) - t, first_query(a, s + 8) - t};
+        mask([&](int column, int h) { return column < begins[h]; }, p);
+      }
+      if (a.window) {
+        const int t = lane_column(i * step);
         const int ends[2] = {end_query(a, s) - t, end_query(a, s + 8) - t};
-        mask([&](int column, int h) { return column < begins[h] || column >= ends[h]; }, p);
+        mask([&](int column, int h) { return column >= ends[h]; }, p);
       }
       const float *lse = statistics.of(turn) + lane_column(0), *delta = lse + step;
       to_weights(p, biased ? 1.0f : scale, [=](int n, int j) { return lse[n * 8 + j % 2]; });
@@ -251,6 +257,10 @@ __device__ void flash_grad_kv(const AttentionArgs& a) {
       end_products(dv, dk);
       i = next;
     }
+    const int next_reader = reader() + 1;
+    __syncthreads();
+    reader() = next_reader;
+    more = next_reader % a.readers > 0;
   }
   wait_copies();
   __syncthreads();

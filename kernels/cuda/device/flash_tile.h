@@ -270,30 +270,29 @@ __device__ void mask(F hidden, Result (&scores)[columns]) {
       if (hidden(n * 8 + i % 2, i / 2)) scores[n].x[i] = -HUGE_VALF;
 }
 
-// The same where columns are keys from `first` on and the rows are the queries t and t + 8.
+// The same where columns are keys from `first` on and the rows are the queries t and t + 8: the keys
+// behind the last that these see, and those before the first. Apart, they take fewer registers.
 template <int columns>
-__device__ void mask_keys(const AttentionArgs& a, int first, int t, Result (&scores)[columns]) {
-  const int key = lane_column(first);
-  const int ends[2] = {end_key(a, t) - key, end_key(a, t + 8) - key};
-  const int begins[2] = {first_key(a, t) - key, first_key(a, t + 8) - key};
-  mask([&](int column, int h) { return column < begins[h] || column >= ends[h]; }, scores);
+__device__ void mask_keys_behind(const AttentionArgs& a, int first, int t,
+                                 Result (&scores)[columns]) {
+  const int key = lane_column(first), ends[2] = {end_key(a, t) - key, end_key(a, t + 8) - key};
+  mask([&](int column, int h) { return column >= ends[h]; }, scores);
 }
-
-// The tiles of so many keys of which the 16 queries of a warp from t on see everything.
-struct Whole {
-  __device__ Whole(const AttentionArgs& a, int t, int step)
-      : first((first_key(a, t + 15) + step - 1) / step), end(end_key(a, t) / step) {}
-  __device__ bool has(int tile) const { return tile >= first && tile < end; }
-  int first, end;
-};
+template <int columns>
+__device__ void mask_keys_before(const AttentionArgs& a, int first, int t,
+                                 Result (&scores)[columns]) {
+  const int key = lane_column(first);
+  const int begins[2] = {first_key(a, t) - key, first_key(a, t + 8) - key};
+  mask([&](int column, int h) { return column < begins[h]; }, scores);
+}
 
 // What dropout leaves out in a head of queries of this lane's rows r and r + 8 of a tile with n * 8 columns, of which
 // the first is number `first`: a bit for each element. Rows are keys and columns queries, or the
 // other way around. To be called where few registers are in use: random numbers take many.
 template <bool of_keys, int n>
-__device__ uint32_t left_out(const AttentionArgs& a, int head, int r, int first) {
+__device__ uint32_t left_out(const AttentionArgs& a, int r, int first) {
   static_assert(4 * n <= 32);
-  const Dropout dropout(a, head);
+  const Dropout dropout(a, head_of_queries<of_keys>());
   const int column = lane_column(first);
   uint32_t bits = 0;
 #pragma unroll 1

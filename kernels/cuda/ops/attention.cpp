@@ -213,6 +213,7 @@ struct Attention : Prepared {
     args_.readers = int32_t(shape_.readers);
     const auto [first, last] = sight(op);
     args_.first = first, args_.last = last;
+    args_.window = orr::attr_int(op, "window", 0) > 0;
     args_.packets = shape_.depth % 8 == 0 && orr_dtype_bytes(shape_.dtype) == 2;
     args_.wide_lse = (shape_.grad ? op.in[5] : op.out[1]).dtype == ORR_F64;
   }

@@ -35,7 +35,7 @@ orr_status* prepare(void*, const orr_op* op, orr_kernel** out) {
   return orr::guard([&] {
     const int q = std::string_view(op->kind) == "attention" ? 0 : 1;
     if (op->in[q].dims[1] != op->in[q + 1].dims[1] || orr::attr_int(*op, "window", 0))
-      throw orr::Error("an older kernel would compute this wrongly");
+      throw orr::Error(ORR_FAILED, "an older kernel would compute this wrongly");
     orr::check(reference::table().prepare(nullptr, op, out));
   });
 }

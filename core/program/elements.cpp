@@ -7,6 +7,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <orrery/sdk/float8.hpp>
 
 namespace orrery {
 namespace {
@@ -56,6 +57,8 @@ double read_element(int32_t dtype, const void* place) {
     case ORR_F64: return load<double>(place);
     case ORR_BF16: return std::bit_cast<float>(static_cast<uint32_t>(load<uint16_t>(place)) << 16);
     case ORR_F16: return from_f16(load<uint16_t>(place));
+    case ORR_F8_E4M3: return orr::e4m3_to_f32(load<uint8_t>(place));
+    case ORR_F8_E5M2: return orr::e5m2_to_f32(load<uint8_t>(place));
     case ORR_I32: return load<int32_t>(place);
     case ORR_I64: return static_cast<double>(load<int64_t>(place));
     default: return load<uint8_t>(place);
@@ -68,6 +71,8 @@ void write_element(int32_t dtype, void* place, double value) {
     case ORR_F64: return store(place, value);
     case ORR_BF16: return store(place, to_bf16(value));
     case ORR_F16: return store(place, to_f16(value));
+    case ORR_F8_E4M3: return store(place, orr::f32_to_e4m3(static_cast<float>(value)));
+    case ORR_F8_E5M2: return store(place, orr::f32_to_e5m2(static_cast<float>(value)));
     case ORR_I32: return store(place, static_cast<int32_t>(value));
     case ORR_I64: return store(place, static_cast<int64_t>(value));
     case ORR_BOOL: return store(place, static_cast<uint8_t>(value != 0));

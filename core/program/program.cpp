@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "program/axes.h"
+#include "program/eight_bits.h"
 #include "program/elements.h"
 #include "program/op.h"
 #include "program/own_rows.h"
@@ -173,6 +174,7 @@ void Program::append(Op op) {
   if (op.stage == 0) op.stage = stage_;
   if (op.out.empty()) {
     complete_for_samples(op);
+    check_eight_bits(*this, op);
     const OpDef& def = op_def(op.kind);
     std::vector<Type> types;
     try {

@@ -10,14 +10,16 @@
 namespace orrery {
 namespace {
 
-constexpr std::array<std::pair<int32_t, const char*>, 8> kDtypes = {{{ORR_F32, "f32"},
-                                                                     {ORR_F64, "f64"},
-                                                                     {ORR_BF16, "bf16"},
-                                                                     {ORR_F16, "f16"},
-                                                                     {ORR_I32, "i32"},
-                                                                     {ORR_I64, "i64"},
-                                                                     {ORR_U8, "u8"},
-                                                                     {ORR_BOOL, "bool"}}};
+constexpr std::array<std::pair<int32_t, const char*>, 10> kDtypes = {{{ORR_F32, "f32"},
+                                                                      {ORR_F64, "f64"},
+                                                                      {ORR_BF16, "bf16"},
+                                                                      {ORR_F16, "f16"},
+                                                                      {ORR_I32, "i32"},
+                                                                      {ORR_I64, "i64"},
+                                                                      {ORR_U8, "u8"},
+                                                                      {ORR_BOOL, "bool"},
+                                                                      {ORR_F8_E4M3, "f8_e4m3"},
+                                                                      {ORR_F8_E5M2, "f8_e5m2"}}};
 
 template <class T>
 const T* find(const Attrs& attrs, std::string_view name) {

@@ -22,8 +22,8 @@ constexpr const char* kMetadata = "__metadata__";
 constexpr const char* kRemedy = "; restore the file from a copy or save it again";
 
 // What the engine writes, in the order of the specification, by alignment.
-constexpr std::array<int32_t, 8> kOrder = {ORR_BOOL, ORR_U8,  ORR_F16, ORR_BF16,
-                                           ORR_I32,  ORR_F32, ORR_F64, ORR_I64};
+constexpr std::array<int32_t, 10> kOrder = {ORR_BOOL, ORR_U8,  ORR_F8_E5M2, ORR_F8_E4M3, ORR_F16,
+                                            ORR_BF16, ORR_I32, ORR_F32,     ORR_F64,     ORR_I64};
 
 // A name from the file for messages: control characters are escaped, and long names are cut.
 std::string shown(const std::string& name) {

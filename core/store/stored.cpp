@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/stored.h"
+#include "program/eight_bits.h"
 
 #include <algorithm>
 #include <array>
@@ -66,11 +67,13 @@ T load(const std::byte* from, bool swapped) {
 template <class T>
 bool fits(T value, int32_t dtype) {
   if (dtype == ORR_F64 || dtype == ORR_BOOL) return true;
-  if (is_real(dtype)) {
+  if (is_number(dtype)) {
     const double size = std::abs(static_cast<double>(value));
-    const double infinite = dtype == ORR_F16    ? 65520  // from here on, when rounded
-                            : dtype == ORR_BF16 ? 0x1p128 - 0x1p119
-                                                : 0x1p128 - 0x1p103;
+    const double infinite = dtype == ORR_F16       ? 65520  // from here on, when rounded
+                            : dtype == ORR_BF16    ? 0x1p128 - 0x1p119
+                            : dtype == ORR_F8_E4M3 ? 464 + 0x1p-16  // 464 itself becomes 448
+                            : dtype == ORR_F8_E5M2 ? 61440
+                                                   : 0x1p128 - 0x1p103;
     return !(size >= infinite) || std::isinf(size);
   }
   if constexpr (std::is_floating_point_v<T>) {
@@ -105,7 +108,7 @@ void convert(const Elements& e, size_t count, int32_t dtype, std::byte* to,
       std::memcpy(to, &whole, sizeof whole);
     } else {
       const auto number = static_cast<double>(value);
-      write_element(dtype, to, is_real(dtype) ? number / e.divisor : number);
+      write_element(dtype, to, is_number(dtype) ? number / e.divisor : number);
     }
   }
 }

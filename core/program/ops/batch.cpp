@@ -16,7 +16,8 @@
 //                  fill up get zeros. Each is the other's gradient, but that what samples give to
 //                  one value is summed first
 //   microbatch_sum x[B*n, ...] -> the same dims: each row is the sum of the rows of its sample's
-//                  microbatch, those that fill up among them. It is its own gradient
+//                  microbatch, those that fill up among them. It is its own gradient. With text
+//                  "fn" = "max" it is the largest of them, without a gradient
 //   sample_index   -> i64[B] (ints "dims"), each sample's number in the batch from 0; rows that
 //                  fill up repeat the last one
 #include <stdexcept>
@@ -87,7 +88,18 @@ std::vector<Type> infer_rows(const OpArgs& args) {
   return {args.in[0]};
 }
 
+std::vector<Type> infer_microbatch(const OpArgs& args) {
+  const std::string fn = attr_text(args.attrs, "fn", "sum");
+  if (fn != "sum" && fn != "max")
+    throw std::invalid_argument("fn '" + fn + "' is neither sum nor max");
+  return infer_rows(args);
+}
+
 void microbatch_gradient(Gradient& g, const Op& op) {
+  if (g.wanted(op.in[0]) && attr_text(op.attrs, "fn", "sum") != "sum")
+    g.p.fail_here(
+        "the largest value of a microbatch has no gradient: let none through, with "
+        ":stop_gradient()");
   if (g.wanted(op.in[0])) g.add(op.in[0], g.p.add1("microbatch_sum", {g.dy()}));
 }
 
@@ -126,8 +138,8 @@ extern const OpDef batch_gather_op{"batch_gather",  infer_rows, behind_rows,
                                    gather_gradient, no_cost,    nullptr};
 extern const OpDef batch_slice_op{"batch_slice",  infer_rows, behind_rows,
                                   slice_gradient, no_cost,    nullptr};
-extern const OpDef microbatch_sum_op{"microbatch_sum",    infer_rows, behind_rows,
-                                     microbatch_gradient, no_cost,    nullptr};
+extern const OpDef microbatch_sum_op{"microbatch_sum",    infer_microbatch, behind_rows,
+                                     microbatch_gradient, no_cost,          nullptr};
 extern const OpDef sample_index_op{"sample_index", infer_index, behind_rows,
                                    nullptr,        no_cost,     nullptr};
 extern const OpDef total_op{"total", infer_first, same_dims_sharding, nullptr,

@@ -2,7 +2,7 @@
 //
 // matmul: a[..., M, K] x b[..., K, N] -> [..., M, N]. ints "ta", "tb" say that the last two dims of
 // a or b are stored transposed; b of rank 2 is shared by all leading dims of a. int "dtype": the
-// result's.
+// result's. Of eight-bit factors, which need not be alike, it must be said.
 //
 // matmul_pointwise: a matmul and the pointwise op that reads it; inputs a, b and those of the
 // expression but its input 0, which is the product. Lowering makes it
@@ -11,7 +11,9 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "base/error.h"
 #include "program/build.h"
+#include "program/eight_bits.h"
 #include "program/op.h"
 #include "program/wanted.h"
 
@@ -31,22 +33,39 @@ Sizes sizes(const OpArgs& args) {
   return s;
 }
 
+// The dtype of the result of eight-bit factors, which hold too little for sums.
+int32_t said_dtype(const OpArgs& args) {
+  const int32_t dtype = sum_dtype(args.attrs, 0);
+  if (dtype != ORR_F32 && dtype != ORR_BF16 && dtype != ORR_F16)
+    throw std::invalid_argument(fmt::format(
+        "the product of {} and {} needs a dtype, f32, bf16 or f16: cast the factors to one with "
+        "x:cast(\"bf16\"), which changes no value",
+        dtype_name(args.in[0].dtype), dtype_name(args.in[1].dtype)));
+  return dtype;
+}
+
+int32_t result_dtype(const OpArgs& args) {
+  const Type &a = args.in[0], &b = args.in[1];
+  if (is_eight_bits(a.dtype) && is_eight_bits(b.dtype)) return said_dtype(args);
+  if (a.dtype == b.dtype && is_real(a.dtype)) return sum_dtype(args.attrs, a.dtype);
+  throw std::invalid_argument(std::string("needs two real tensors of one dtype, not ") +
+                              dtype_name(a.dtype) + " and " + dtype_name(b.dtype) +
+                              how_to_make_real(is_real(a.dtype) ? b.dtype : a.dtype));
+}
+
 std::vector<Type> infer(const OpArgs& args) {
   const Type &a = args.in[0], &b = args.in[1];
   std::string shapes = to_string(a.dims) + " x " + to_string(b.dims);
   if (a.dims.size() < 2 || b.dims.size() < 2)
     throw std::invalid_argument("needs at least two dims on both sides: " + shapes);
-  if (a.dtype != b.dtype || !is_real(a.dtype))
-    throw std::invalid_argument(std::string("needs two real tensors of one dtype, not ") +
-                                dtype_name(a.dtype) + " and " + dtype_name(b.dtype) +
-                                how_to_make_real(is_real(a.dtype) ? b.dtype : a.dtype));
+  const int32_t dtype = result_dtype(args);
   Sizes s = sizes(args);
   if (s.k != s.kb) throw std::invalid_argument("inner sizes differ: " + shapes);
   Dims lead(a.dims.begin(), a.dims.end() - 2), lead_b(b.dims.begin(), b.dims.end() - 2);
   if (!lead_b.empty() && lead != lead_b)
     throw std::invalid_argument("leading sizes differ: " + shapes);
   lead.push_back(s.m), lead.push_back(s.n);
-  return {{sum_dtype(args.attrs, a.dtype), lead}};
+  return {{dtype, lead}};
 }
 
 Sharding sharding(const OpArgs& args, const std::vector<Type>&) {

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "program/build.h"
+#include "program/eight_bits.h"
 #include "program/on_parts.h"
 #include "program/strided.h"
 
@@ -266,7 +267,7 @@ void gradient(Gradient& g, const Op& op) {
   if (last.fn == ORR_FN_INPUT || last.fn == ORR_FN_CAST) {
     Side x = side(
         op, last.fn == ORR_FN_INPUT ? static_cast<int32_t>(op.expr.instrs.size()) - 1 : last.a);
-    if (x.input != kNone && is_real(g.p.type(x.input).dtype) && g.wanted(x.input))
+    if (x.input != kNone && is_number(g.p.type(x.input).dtype) && g.wanted(x.input))
       add_reduced(g, x.input, dy);
     return;
   }

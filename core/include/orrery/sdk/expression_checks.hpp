@@ -52,6 +52,8 @@ inline void check_instruction(const orr_op& op, int k) {
     return require(e.a >= 0 && e.a < op.n_in && op.in[e.a].dtype == e.dtype,
                    at + " reads an input that is missing or of another dtype");
   if (e.fn == ORR_FN_CONST || e.fn == ORR_FN_CAST) return;
+  require(!is_eight_bits(e.dtype) && !is_eight_bits(dtype(0)),
+          at + " computes in eight bits: these are only converted");
   if (is_comparison(e.fn) || is_logic(e.fn) || e.fn == ORR_FN_ISFINITE)
     require(e.dtype == ORR_BOOL, at + " must give bool");
   else

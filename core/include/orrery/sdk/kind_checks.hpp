@@ -106,12 +106,14 @@ inline void require_iota(const orr_op& op) {
   require_counts(op, 0, 1);
   require_rank(op.out[0], 1, "y");
   require(op.out[0].dtype != ORR_BOOL, "y must not be bool");
+  require_computed(op.out[0], "y");
 }
 
 inline void require_reduce(const orr_op& op) {
   require_counts(op, 1, 1);
   const orr_tensor &x = op.in[0], &y = op.out[0];
   require_rank(x, 3, "x");
+  require_computed(x, "x");
   std::string_view fn = attr_text(op, "fn", "");
   const bool adds = fn == "sum" || fn == "sumsq";
   require(adds || fn == "max" || fn == "min", "fn must be \"sum\", \"sumsq\", \"max\" or \"min\"");
@@ -142,6 +144,7 @@ inline void require_reduce_each(const orr_op& op) {
 
 inline void require_filled_rows(const orr_op& op) {
   require_rank(op.in[0], 2, "x");
+  require_computed(op.in[0], "x");
   require(op.in[0].dims[1] > 0, "rows must not be empty");
 }
 
@@ -200,6 +203,7 @@ inline void require_fold(const orr_op& op) {
   require_rank(op.out[0], stride->count + 2, "y");
   require_dtype(op.out[0], op.in[0].dtype, "y");
   require(op.in[0].dtype != ORR_BOOL, "x must not be bool");
+  require_computed(op.in[0], "x");
   const Windows g(op);
   bool fits = op.out[0].dims[0] == g.lead && op.out[0].dims[stride->count + 1] == g.width;
   for (int d = 0; d < 3; ++d)

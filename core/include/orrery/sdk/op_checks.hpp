@@ -22,6 +22,7 @@ inline void require(bool ok, const std::string& reason) {
 }
 
 inline bool is_real(int32_t dtype) { return dtype >= ORR_F32 && dtype <= ORR_F16; }
+inline bool is_eight_bits(int32_t dtype) { return dtype == ORR_F8_E4M3 || dtype == ORR_F8_E5M2; }
 inline bool is_index(int32_t dtype) { return dtype == ORR_I32 || dtype == ORR_I64; }
 // The dtype of statistics (mean, lse, loss) and of weights beside a tensor of `dtype`.
 inline int32_t wide_dtype(int32_t dtype) { return dtype == ORR_F64 ? ORR_F64 : ORR_F32; }
@@ -78,6 +79,10 @@ inline void require_real(const orr_tensor& t, const char* name) {
   require(is_real(t.dtype), std::string(name) + " must be f32, f64, bf16 or f16");
 }
 
+inline void require_computed(const orr_tensor& t, const char* name) {
+  require(!is_eight_bits(t.dtype), std::string(name) + " must not be of eight bits");
+}
+
 inline void require_index(const orr_tensor& t, const char* name) {
   require(is_index(t.dtype), std::string(name) + " must be i32 or i64");
 }
@@ -91,6 +96,7 @@ inline void require_scalar(const orr_tensor& t, const char* name) {
 inline bool sums_into(int32_t from, int32_t to) {
   const bool from_short = from == ORR_BF16 || from == ORR_F16;
   const bool to_short = to == ORR_BF16 || to == ORR_F16;
+  if (is_eight_bits(from)) return false;
   return from == to || (from_short && to == ORR_F32) || (from == ORR_F32 && to_short) ||
          (!is_real(from) && to == ORR_I64);
 }
@@ -99,6 +105,18 @@ inline bool sums_into(int32_t from, int32_t to) {
 inline void require_sum(const orr_tensor& t, int32_t summed, const char* name) {
   require(sums_into(summed, t.dtype),
           std::string("sums of the first input's dtype cannot be stored in that of ") + name);
+}
+
+// The factors and the result of a matmul (ops.h, ANOTHER DTYPE and EIGHT BITS).
+inline void require_product(const orr_tensor& a, const orr_tensor& b, const orr_tensor& y) {
+  if (!is_eight_bits(a.dtype)) {
+    require_real(a, "a");
+    require_dtype(b, a.dtype, "b");
+    return require_sum(y, a.dtype, "y");
+  }
+  require(is_eight_bits(b.dtype), "b must be of eight bits, as a is");
+  require(y.dtype == ORR_F32 || y.dtype == ORR_BF16 || y.dtype == ORR_F16,
+          "the product of eight-bit factors is f32, bf16 or f16");
 }
 
 // The leaves of an op that sums over the batch (ops.h, LEAVES).

@@ -55,6 +55,8 @@ extern const Op op_table[];
 extern const int op_count;
 
 // Whether sums of real elements of one dtype may be stored as the other (ops.h, ANOTHER DTYPE).
+// F8_E4M3 and F8_E5M2.
+constexpr bool is_eight_bits(int32_t dtype) { return dtype == ORR_F8_E4M3 || dtype == ORR_F8_E5M2; }
 bool sums_into(int32_t from, int32_t to);
 
 // Helpers for `supports`.

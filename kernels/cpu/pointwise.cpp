@@ -2,6 +2,7 @@
 //
 // Runs a compiled pointwise expression block by block: finds or gathers the operands of a block,
 // runs the steps, and writes back results that could not be written in place.
+#include "float8.h"
 #include "pointwise_steps.h"
 #include "tasks.h"
 
@@ -94,6 +95,13 @@ struct Machine {
     for (int i = 0; i < kBlock; ++i) to[i] = value;
   }
 
+  template <class Round>
+  void rounded_fill(const pointwise::Constant& c, Round&& round) const {
+    float lanes[kLanes];
+    store(lanes, round(splat(float(c.value))));
+    fill(c.slot, lanes[0]);
+  }
+
   void constant(const pointwise::Constant& c) const {
     switch (c.dtype) {
       case ORR_F32: return fill(c.slot, float(c.value));
@@ -101,6 +109,8 @@ struct Machine {
       case ORR_BOOL: return fill(c.slot, c.value != 0 ? -1 : 0);
       case ORR_BF16: return fill(c.slot, rounded<bf16>(float(c.value)));
       case ORR_F16: return fill(c.slot, rounded<f16>(float(c.value)));
+      case ORR_F8_E4M3: return rounded_fill(c, [](v16f x) { return round_e4m3(x); });
+      case ORR_F8_E5M2: return rounded_fill(c, [](v16f x) { return round_e5m2(x); });
       default: return fill(c.slot, int64_t(c.value));
     }
   }

@@ -5,7 +5,7 @@
 // vector registers. Accumulator steps combine it with slots; memory steps compute a slot from
 // slots. The code is compiled once for any CPU (pointwise_compile.cpp) and run per instruction set.
 //
-// A slot holds f32, bf16 and f16 values as float, BOOL as 32-bit masks, integers as int64, f64 as
+// A slot holds f32 values and those of 16 and 8 bits as float, BOOL as 32-bit masks, integers as int64, f64 as
 // double. Slots of inputs and outputs hold the tensor's own format.
 #pragma once
 
@@ -47,6 +47,8 @@ enum Code : uint16_t {
   ROUND,
   ROUND_BF16,
   ROUND_F16,
+  ROUND_E4M3,
+  ROUND_E5M2,
   EQ,
   NE,
   LT,

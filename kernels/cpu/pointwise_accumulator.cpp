@@ -31,13 +31,14 @@ namespace orr_cpu::ORR_ISA {
 const pointwise::Step* run_accumulator(const pointwise::Step* step, void* const* slot) {
   // In the order of pointwise::Code.
   static const void* const label[] = {
-      &&LEAVE, &&LOAD,  &&LOAD_BF16, &&LOAD_F16, &&STORE,   &&STORE_BF16,  &&STORE_F16,
-      &&ADD,   &&SUB,   &&SUB_R,     &&MUL,      &&DIV,     &&DIV_R,       &&MIN,
-      &&MAX,   &&FMA,   &&FMA_ADD,   &&NEG,      &&ABS,     &&SIGN,        &&SQRT,
-      &&RSQRT, &&RECIP, &&FLOOR,     &&CEIL,     &&ROUND,   &&ROUND_BF16,  &&ROUND_F16,
-      &&EQ,    &&NE,    &&LT,        &&LE,       &&GT,      &&GE,          &&AND,
-      &&OR,    &&XOR,   &&NOT,       &&ISFINITE, &&NONZERO, &&MASK_TO_ONE, &&SELECT,
-      &&LEAVE, &&LEAVE, &&LEAVE,     &&LEAVE,    &&LEAVE,   &&LEAVE,       &&LEAVE};
+      &&LEAVE,       &&LOAD,       &&LOAD_BF16, &&LOAD_F16, &&STORE, &&STORE_BF16, &&STORE_F16,
+      &&ADD,         &&SUB,        &&SUB_R,     &&MUL,      &&DIV,   &&DIV_R,      &&MIN,
+      &&MAX,         &&FMA,        &&FMA_ADD,   &&NEG,      &&ABS,   &&SIGN,       &&SQRT,
+      &&RSQRT,       &&RECIP,      &&FLOOR,     &&CEIL,     &&ROUND, &&ROUND_BF16, &&ROUND_F16,
+      &&ROUND_E4M3,  &&ROUND_E5M2, &&EQ,        &&NE,       &&LT,    &&LE,         &&GT,
+      &&GE,          &&AND,        &&OR,        &&XOR,      &&NOT,   &&ISFINITE,   &&NONZERO,
+      &&MASK_TO_ONE, &&SELECT,     &&LEAVE,     &&LEAVE,    &&LEAVE, &&LEAVE,      &&LEAVE,
+      &&LEAVE,       &&LEAVE};
   static_assert(sizeof label / sizeof label[0] == pointwise::RANDOM + 1);
   v16f accumulator[kAccumulators] = {};
   const float *a, *b;

@@ -10,7 +10,9 @@ namespace orr_cpu::pointwise {
 namespace {
 
 bool is_half(int32_t dtype) { return dtype == ORR_BF16 || dtype == ORR_F16; }
-bool is_float(int32_t dtype) { return dtype == ORR_F32 || is_half(dtype); }
+bool is_float(int32_t dtype) { return dtype == ORR_F32 || is_half(dtype) || is_eight_bits(dtype); }
+// Whether values of this dtype are floats that have been rounded.
+bool is_rounded(int32_t dtype) { return is_float(dtype) && dtype != ORR_F32; }
 
 struct Emitter {
   const orr_op& op;
@@ -160,14 +162,21 @@ struct Emitter {
     step.from = int16_t(type);
     step.dtype = int16_t(i.dtype);
     step.imm = i.imm;
-    if (is_half(i.dtype)) {
+    if (is_rounded(i.dtype)) {
       int at = slot[r];
       emit(LOAD, at);
       round_to(i.dtype);
       emit(STORE, at);
     }
   }
-  void round_to(int32_t half) { emit(half == ORR_BF16 ? ROUND_BF16 : ROUND_F16); }
+  void round_to(int32_t dtype) {
+    switch (dtype) {
+      case ORR_BF16: emit(ROUND_BF16); break;
+      case ORR_F16: emit(ROUND_F16); break;
+      case ORR_F8_E4M3: emit(ROUND_E4M3); break;
+      default: emit(ROUND_E5M2);
+    }
+  }
 
   // Computes register r into the accumulator; one that is used again is also kept.
   void accumulate(int r) {
@@ -184,11 +193,11 @@ struct Emitter {
     } else {
       ternary(i);
     }
-    if (is_half(i.dtype) && !is_exact(i)) round_to(i.dtype);
+    if (is_rounded(i.dtype) && !is_exact(i)) round_to(i.dtype);
     if (uses[r] > 1) keep(r);
   }
 
-  // Whether a 16-bit result of operands of that type needs no rounding.
+  // Whether a rounded result of operands of that type needs no rounding.
   static bool is_exact(const orr_instr& i) {
     return i.fn == ORR_FN_NEG || i.fn == ORR_FN_ABS || i.fn == ORR_FN_SIGN || i.fn == ORR_FN_MIN ||
            i.fn == ORR_FN_MAX || i.fn == ORR_FN_SELECT;
@@ -319,7 +328,7 @@ struct Emitter {
     w.slot = out.slots++;
     out.out.push_back(w);
     int32_t dtype = op.out[j].dtype;
-    if (!is_float(dtype)) {
+    if (!is_float(dtype) || is_eight_bits(dtype)) {
       emit(NARROW, in_slot(r), 0, w.slot).dtype = int16_t(dtype);
       return;
     }

@@ -6,6 +6,7 @@
 
 #include <orrery/ops.h>
 
+#include "float8.h"
 #include "vmath.h"
 
 namespace orr_cpu::ORR_ISA {

@@ -3,6 +3,7 @@
 // Pointwise steps on integers, which compute in int64 and wrap to their dtype, and conversions.
 #include <math.h>
 
+#include "float8.h"
 #include "pointwise_steps.h"
 #include "pointwise_wide.h"
 
@@ -93,7 +94,9 @@ struct Reader {
     switch (dtype) {
       case ORR_F32:
       case ORR_BF16:
-      case ORR_F16: return ((const float*)p)[i];
+      case ORR_F16:
+      case ORR_F8_E4M3:
+      case ORR_F8_E5M2: return ((const float*)p)[i];
       case ORR_F64: return ((const double*)p)[i];
       case ORR_BOOL: return ((const int32_t*)p)[i] != 0;
       default: return double(((const int64_t*)p)[i]);
@@ -116,7 +119,9 @@ void convert(int from, int dtype, void* to, const void* a) {
   switch (dtype) {
     case ORR_F32:
     case ORR_BF16:
-    case ORR_F16: return each<float>(to, [=](int i) { return r.single(i); });
+    case ORR_F16:
+    case ORR_F8_E4M3:
+    case ORR_F8_E5M2: return each<float>(to, [=](int i) { return r.single(i); });
     case ORR_F64: return each<double>(to, [=](int i) { return r.real(i); });
     case ORR_BOOL: return each<int32_t>(to, [=](int i) { return mask(r.real(i) != 0); });
     default: {
@@ -127,12 +132,36 @@ void convert(int from, int dtype, void* to, const void* a) {
   }
 }
 
+namespace {
+
+// Bytes in lanes, one at a time: machine code does better (pointwise_trace_memory.h).
+template <class Fn>
+void from_bytes(void* to, const uint8_t* a, Fn&& fn) {
+  alignas(64) int32_t lanes[kLanes];
+  for (int i = 0; i < kBlock; i += kLanes) {
+    for (int j = 0; j < kLanes; ++j) lanes[j] = a[i + j];
+    store((float*)to + i, fn(load_int(lanes)));
+  }
+}
+template <class Fn>
+void to_bytes(uint8_t* to, const void* a, Fn&& fn) {
+  alignas(64) int32_t lanes[kLanes];
+  for (int i = 0; i < kBlock; i += kLanes) {
+    store_int(lanes, fn(load((const float*)a + i)));
+    for (int j = 0; j < kLanes; ++j) to[i + j] = uint8_t(lanes[j]);
+  }
+}
+
+}  // namespace
+
 void widen(int from, void* to, const void* a) {
   const uint8_t* byte = (const uint8_t*)a;
   const int32_t* word = (const int32_t*)a;
   switch (from) {
     case ORR_BOOL: return each<int32_t>(to, [=](int i) { return mask(byte[i] != 0); });
     case ORR_U8: return each<int64_t>(to, [=](int i) { return int64_t(byte[i]); });
+    case ORR_F8_E4M3: return from_bytes(to, byte, [](v16i x) { return from_e4m3(x); });
+    case ORR_F8_E5M2: return from_bytes(to, byte, [](v16i x) { return from_e5m2(x); });
     default: return each<int64_t>(to, [=](int i) { return int64_t(word[i]); });
   }
 }
@@ -144,6 +173,8 @@ void narrow(int dtype, void* to, const void* a) {
     case ORR_BOOL: return each<uint8_t>(to, [=](int i) { return uint8_t(word[i] != 0); });
     case ORR_U8: return each<uint8_t>(to, [=](int i) { return uint8_t(wide[i]); });
     case ORR_I32: return each<int32_t>(to, [=](int i) { return int32_t(wide[i]); });
+    case ORR_F8_E4M3: return to_bytes((uint8_t*)to, a, [](v16f x) { return to_e4m3(x); });
+    case ORR_F8_E5M2: return to_bytes((uint8_t*)to, a, [](v16f x) { return to_e5m2(x); });
     default: return each<int64_t>(to, [=](int i) { return wide[i]; });  // f64 too: the same bytes
   }
 }

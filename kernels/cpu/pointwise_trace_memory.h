@@ -215,7 +215,7 @@ inline bool take_integer(const Step& s, Slots& slots) {
 }
 
 inline bool is_float(int dtype) {
-  return dtype == ORR_F32 || dtype == ORR_BF16 || dtype == ORR_F16;
+  return dtype == ORR_F32 || dtype == ORR_BF16 || dtype == ORR_F16 || is_eight_bits(dtype);
 }
 inline v16i is_not_zero(v16i x) { return not_of(mask_to_int(x == splat_int(0))); }
 
@@ -299,7 +299,12 @@ inline bool take_conversion(const Step& s, Slots& slots) {
 inline bool take_widening(const Step& s, Slots& slots) {
   const bool bytes = s.from != ORR_I32;
   const v16i x = {note(bytes ? Node::LOAD_U8 : Node::LOAD, -1, -1, -1, s.a)};
-  slots.set(s.c, s.from == ORR_BOOL ? is_not_zero(x) : x);
+  if (s.from == ORR_F8_E4M3)
+    slots.set(s.c, from_e4m3(x));
+  else if (s.from == ORR_F8_E5M2)
+    slots.set(s.c, from_e5m2(x));
+  else
+    slots.set(s.c, s.from == ORR_BOOL ? is_not_zero(x) : x);
   return true;
 }
 inline bool take_narrowing(const Step& s, Slots& slots) {
@@ -308,6 +313,8 @@ inline bool take_narrowing(const Step& s, Slots& slots) {
     case ORR_BOOL: store(Node::STORE_U8, as_int(slots.load(s.a)) & splat_int(1)); break;
     case ORR_U8: store(Node::STORE_U8, slots.load_int(s.a)); break;
     case ORR_I32: store(Node::STORE, slots.load_int(s.a)); break;
+    case ORR_F8_E4M3: store(Node::STORE_U8, to_e4m3(slots.load(s.a))); break;
+    case ORR_F8_E5M2: store(Node::STORE_U8, to_e5m2(slots.load(s.a))); break;
     default: {
       const v16w x = slots.load_wide(s.a);
       both([&](int h) { return note_wide(Node::STORE, of(x, h), -1, -1, s.c, h); });

@@ -100,6 +100,7 @@ void moves(const orr_op&, orr_support& out) {
 
 void reduces(const orr_op& op, orr_support& out) {
   if (reduce_fn(op) == ReduceFn::unknown) return refuse(out, "fn is not sum, sumsq, max or min");
+  if (is_eight_bits(op.in[0].dtype)) return refuse(out, "x must not be of eight bits");
   if (is_real(op.in[0].dtype) && !sums_into(op.in[0].dtype, op.out[0].dtype))
     return refuse(out, "no result of that type from such terms");
   accept(out, kNumerics);

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Element types: how each is read into its accumulator and rounded back, and the dispatch from an
-// ABI dtype to a C++ type. 16-bit values live as bit patterns; arithmetic is never done in them.
+// ABI dtype to a C++ type. Values of 16 and 8 bits live as bit patterns; arithmetic is never done in
+// them.
 #pragma once
 
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <orrery/sdk/float8.hpp>
 #include <orrery/sdk/op_checks.hpp>
 #include <type_traits>
 
@@ -21,7 +23,7 @@ struct F16 {
   uint16_t bits;
 };
 
-// The accumulator of each element type: f32 for f32 and 16-bit reals, f64 for f64, i64 for
+// The accumulator of each element type: f32 for f32 and shorter reals, f64 for f64, i64 for
 // integers.
 template <class T>
 struct AccumulatorOf {
@@ -41,6 +43,14 @@ struct AccumulatorOf<Bf16> {
 };
 template <>
 struct AccumulatorOf<F16> {
+  using type = float;
+};
+template <>
+struct AccumulatorOf<F8E4M3> {
+  using type = float;
+};
+template <>
+struct AccumulatorOf<F8E5M2> {
   using type = float;
 };
 template <class T>
@@ -79,6 +89,8 @@ inline float get(float x) { return x; }
 inline double get(double x) { return x; }
 inline float get(Bf16 x) { return bf16_to_f32(x.bits); }
 inline float get(F16 x) { return f16_to_f32(x.bits); }
+inline float get(F8E4M3 x) { return e4m3_to_f32(x.bits); }
+inline float get(F8E5M2 x) { return e5m2_to_f32(x.bits); }
 inline int64_t get(int32_t x) { return x; }
 inline int64_t get(int64_t x) { return x; }
 inline int64_t get(uint8_t x) { return x; }
@@ -87,6 +99,8 @@ inline void put(float& to, float x) { to = x; }
 inline void put(double& to, double x) { to = x; }
 inline void put(Bf16& to, float x) { to.bits = f32_to_bf16(x); }
 inline void put(F16& to, float x) { to.bits = f32_to_f16(x); }
+inline void put(F8E4M3& to, float x) { to.bits = f32_to_e4m3(x); }
+inline void put(F8E5M2& to, float x) { to.bits = f32_to_e5m2(x); }
 inline void put(int32_t& to, int64_t x) { to = int32_t(x); }
 inline void put(int64_t& to, int64_t x) { to = x; }
 inline void put(uint8_t& to, int64_t x) { to = uint8_t(x); }
@@ -118,6 +132,8 @@ void with_any(int32_t dtype, F&& f) {
     case ORR_I64: return f(Type<int64_t>{});
     case ORR_U8:
     case ORR_BOOL: return f(Type<uint8_t>{});
+    case ORR_F8_E4M3: return f(Type<F8E4M3>{});
+    case ORR_F8_E5M2: return f(Type<F8E5M2>{});
     default: return with_real(dtype, f);
   }
 }

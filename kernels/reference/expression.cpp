@@ -24,7 +24,7 @@ A* lanes(Register& r) {
 template <class F>
 void with_accumulator(int32_t dtype, F&& f) {
   if (dtype == ORR_F64) return f(double{});
-  if (is_real(dtype)) return f(float{});
+  if (is_real(dtype) || is_eight_bits(dtype)) return f(float{});
   f(int64_t{});
 }
 
@@ -130,6 +130,8 @@ class Interpreter {
     switch (dtype) {
       case ORR_BF16: return each([&](int l) { r.f[l] = bf16_to_f32(f32_to_bf16(r.f[l])); });
       case ORR_F16: return each([&](int l) { r.f[l] = f16_to_f32(f32_to_f16(r.f[l])); });
+      case ORR_F8_E4M3: return each([&](int l) { r.f[l] = e4m3_to_f32(f32_to_e4m3(r.f[l])); });
+      case ORR_F8_E5M2: return each([&](int l) { r.f[l] = e5m2_to_f32(f32_to_e5m2(r.f[l])); });
       case ORR_I32: return each([&](int l) { r.i[l] = int32_t(r.i[l]); });
       case ORR_U8: return each([&](int l) { r.i[l] = uint8_t(r.i[l]); });
       default: return;

@@ -75,7 +75,7 @@ float flushed(float x) {
   return std::fabs(x) < std::numeric_limits<float>::min() ? std::copysign(0.0f, x) : x;
 }
 
-// From bf16 to bf16: in pairs, the second of a pair first, and what is subnormal counts as 0.
+// From bf16, or eight bits, to bf16: in pairs, the second of a pair first, and what is subnormal counts as 0.
 FMA_CLONES void multiply_pairs(const float* a, const float* b, int64_t depth, float* sum) {
   float acc[kTile] = {};
   for (int64_t i = 0; i < depth; ++i) {
@@ -91,12 +91,12 @@ FMA_CLONES void multiply_pairs(const float* a, const float* b, int64_t depth, fl
 }
 #undef FMA_CLONES
 
-// Of elements T, stored as Y.
-template <class T, class Y>
+// Of elements T and U, stored as Y.
+template <class T, class U, class Y>
 class Product {
  public:
   using A = Acc<T>;
-  Product(const Shape& s, const orr_op& op, const T* a, const T* b)
+  Product(const Shape& s, const orr_op& op, const T* a, const U* b)
       : s_(s), at_a_(op.in[0], s.m, s.k), at_b_(op.in[1], s.k, s.n), a_(a), b_(b) {}
 
   // y = a[:, :, k0 : k0 + depth] times b[:, k0 : k0 + depth, :].
@@ -118,7 +118,7 @@ class Product {
       read_panel(g, k0 + k, d, n0, columns, panel);
       for (int64_t i = 0; i < rows; ++i) {
         read_row(g, m0 + i, k0 + k, d, row);
-        if constexpr (std::is_same_v<T, Bf16> && std::is_same_v<Y, Bf16>)
+        if constexpr ((std::is_same_v<T, Bf16> || sizeof(T) == 1) && std::is_same_v<Y, Bf16>)
           multiply_pairs(row, panel, d, sum);
         else
           multiply(row, panel, d, sum);
@@ -132,7 +132,7 @@ class Product {
 
   void read_panel(int64_t g, int64_t k0, int64_t depth, int64_t n0, int64_t columns, A* to) const {
     for (int64_t k = 0; k < depth; ++k) {
-      const T* from = b_ + g * at_b_.group + at_b_.rows[size_t(k0 + k)];
+      const U* from = b_ + g * at_b_.group + at_b_.rows[size_t(k0 + k)];
       for (int64_t j = 0; j < kTile; ++j)
         to[k * kTile + j] = j < columns ? A(get(from[at_b_.columns[size_t(n0 + j)]])) : A(0);
     }
@@ -145,16 +145,15 @@ class Product {
 
   Shape s_;
   Operand at_a_, at_b_;
-  const T *a_, *b_;
+  const T* a_;
+  const U* b_;
 };
 
 void check(const orr_op& op) {
   require_counts(op, 2, 1);
   require(op.in[0].rank >= 3 && op.in[1].rank >= 3, "a and b need three dims or more");
   require(op.out[0].rank >= 3, "y needs three dims");
-  require_real(op.in[0], "a");
-  require_dtype(op.in[1], op.in[0].dtype, "b");
-  require_sum(op.out[0], op.in[0].dtype, "y");
+  require_product(op.in[0], op.in[1], op.out[0]);
   Shape s(op);
   if (op.in[0].rank == 3) require_shape(op.in[0], {s.groups, s.m, s.k}, "a");
   if (op.in[1].rank == 3) require_shape(op.in[1], {s.groups, s.k, s.n}, "b");
@@ -171,13 +170,30 @@ uint64_t workspace(const orr_op& op) {
   return leaves_workspace(op, s.m * s.n, op.out[0].dtype);
 }
 
-void run(const Call& call) {
+template <class T, class U, class Y>
+void run_of(const Call& call) {
   Shape s(call.op);
   int64_t depth = s.k / Leaves(call.op).n;
-  with_real_sum(call.op.in[0].dtype, call.op.out[0].dtype, [&]<class T, class Y>(Type<T>, Type<Y>) {
-    Product<T, Y> product(s, call.op, call.input<T>(0), call.input<T>(1));
-    sum_leaves(call.op, call.output<Y>(0), s.m * s.n, reinterpret_cast<Y*>(call.workspace),
-               [&](int64_t leaf, Y* y) { product.run(leaf * depth, depth, y); });
+  Product<T, U, Y> product(s, call.op, call.input<T>(0), call.input<U>(1));
+  sum_leaves(call.op, call.output<Y>(0), s.m * s.n, reinterpret_cast<Y*>(call.workspace),
+             [&](int64_t leaf, Y* y) { product.run(leaf * depth, depth, y); });
+}
+
+template <class T, class U>
+void run_of_eight_bits(const Call& call) {
+  with_real(call.op.out[0].dtype, [&]<class Y>(Type<Y>) { run_of<T, U, Y>(call); });
+}
+
+void run(const Call& call) {
+  const int32_t a = call.op.in[0].dtype, b = call.op.in[1].dtype;
+  if (!is_eight_bits(a))
+    return with_real_sum(a, call.op.out[0].dtype,
+                         [&]<class T, class Y>(Type<T>, Type<Y>) { run_of<T, T, Y>(call); });
+  const auto with_eight = [&](int32_t dtype, auto&& f) {
+    dtype == ORR_F8_E4M3 ? f(Type<F8E4M3>{}) : f(Type<F8E5M2>{});
+  };
+  with_eight(a, [&]<class T>(Type<T>) {
+    with_eight(b, [&]<class U>(Type<U>) { run_of_eight_bits<T, U>(call); });
   });
 }
 

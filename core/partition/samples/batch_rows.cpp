@@ -77,23 +77,24 @@ static ValueId repeated(Program& p, ValueId x, const Dims& dims) {
   return of_samples(p, append_op(p, std::move(op), {p.type(x).dtype, dims}));
 }
 
-// For each row of x the sum of all, in the dims of x, so that ops before and behind join it.
-static ValueId add_sum_of_rows(Program& p, ValueId x) {
+// For each row of x the sum of all, or the largest, in the dims of x, so that ops before and behind
+// join it.
+static ValueId add_sum_of_rows(Program& p, ValueId x, const std::string& fn) {
   const Type type = p.type(x);
   Dims one = type.dims, rest(type.dims.begin() + 1, type.dims.end());
   one[0] = 1;
-  const Attrs sum = {{"fn", std::string("sum")}, {"begin", int64_t{0}}, {"end", int64_t{1}}};
+  const Attrs sum = {{"fn", fn}, {"begin", int64_t{0}}, {"end", int64_t{1}}};
   const ValueId y = of_samples(p, append_op(p, "reduce", sum, {x}, {type.dtype, rest}));
   return repeated(p, of_samples(p, add_reshape(p, y, one)), type.dims);
 }
 
-ValueId add_microbatch_sum(Program& p, ValueId x, int64_t microbatches) {
+ValueId add_microbatch_sum(Program& p, ValueId x, int64_t microbatches, const std::string& fn) {
   const Type type = p.type(x);
   const Dims apart = {microbatches, type.dims[0] / microbatches,
                       type.elements() / std::max<int64_t>(type.dims[0], 1)};
-  if (microbatches == 1 && type.dims.size() > 1) return add_sum_of_rows(p, x);
+  if (microbatches == 1 && type.dims.size() > 1) return add_sum_of_rows(p, x, fn);
   const Dims one = {apart[0], 1, apart[2]};
-  const Attrs sum = {{"fn", std::string("sum")}, {"begin", int64_t{1}}, {"end", int64_t{2}}};
+  const Attrs sum = {{"fn", fn}, {"begin", int64_t{1}}, {"end", int64_t{2}}};
   ValueId y = of_samples(p, add_reshape(p, x, apart));
   y = of_samples(p, append_op(p, "reduce", sum, {y}, {type.dtype, {apart[0], apart[2]}}));
   y = repeated(p, of_samples(p, add_reshape(p, y, one)), apart);

@@ -30,8 +30,9 @@ ValueId add_batch_gather(Program& p, const DealtSamples& samples, ValueId x, con
 // Takes the rows of this rank's samples from those of all, y. The result has the type `own`, with
 // zeros in the rows that pad.
 ValueId add_batch_slice(Program& p, const DealtSamples& samples, ValueId y, const Type& own);
-// For each row of x, which has the rows of so many microbatches: the sum of its microbatch's rows.
-ValueId add_microbatch_sum(Program& p, ValueId x, int64_t microbatches);
+// For each row of x, which has the rows of so many microbatches: the sum of its microbatch's rows,
+// or the largest (`fn`).
+ValueId add_microbatch_sum(Program& p, ValueId x, int64_t microbatches, const std::string& fn);
 // The indices in the batch of `rows` samples that begin at index `first`; kNone: at the rank's
 // first sample.
 ValueId add_sample_index(Program& p, const DealtSamples& samples, int64_t rows, ValueId first);

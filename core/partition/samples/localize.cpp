@@ -297,7 +297,7 @@ class Localizer {
     if (op.kind == "microbatch_sum") {
       const int64_t ranks = is_gathered(op.in[0]) ? mesh_.size_of(mesh_.gathered_axis()) : 1;
       const int64_t here = rows_ / microbatches_.rows * ranks;
-      return add_microbatch_sum(to(), value(op.in[0]), here);
+      return add_microbatch_sum(to(), value(op.in[0]), here, attr_text(op.attrs, "fn", "sum"));
     }
     const DealtSamples samples{from_.batch_size(), microbatches_, dealt_, mesh_};
     if (op.kind == "batch_gather")

@@ -2,16 +2,19 @@
 //
 // Mixed precision: modules compute in 16 bits, with f32 master weights, optimizer state and loss.
 // Micikevicius et al., "Mixed Precision Training", ICLR 2018. Why bf16 needs no loss scale and f16
-// does: Kalamkar et al., "A Study of BFLOAT16 for Deep Learning Training", 2019.
+// does: Kalamkar et al., "A Study of BFLOAT16 for Deep Learning Training", 2019. Linear layers may
+// multiply in 8 bits (eight.h).
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <optional>
 #include <vector>
 
 #include <orrery/sdk/path.hpp>
 #include <orrery/sdk/strategy.hpp>
 
 #include "compute.h"
+#include "eight.h"
 #include "loss_scale.h"
 #include "wire.h"
 
@@ -21,8 +24,10 @@ using precision::kLargestScale;
 constexpr double kFirstScale = 0x1p16;
 
 constexpr orr_option kOptions[] = {
-    {"compute", ORR_ATTR_TEXT, 0, "bf16", "what modules compute in: bf16, f16 or f32"},
+    {"compute", ORR_ATTR_TEXT, 0, "bf16", "what modules compute in: bf16, f16, f32, or fp8"},
     {"keep", ORR_ATTR_TEXT, 0, "", "modules that stay in f32, such as norm"},
+    {"scale", ORR_ATTR_TEXT, 0, "tensor", "fp8: what has a scale: tensor or row"},
+    {"except", ORR_ATTR_TEXT, 0, "", "fp8: modules whose products stay in bf16"},
     {"wire", ORR_ATTR_TEXT, 0, "", "what gradients are added and sent in: bf16, f16 or f32"},
     {"loss_scale", 0, 0, nullptr, "dynamic, or a power of two; f16: dynamic"},
     {"growth_interval", ORR_ATTR_INT, 0, "2000", "good steps before a dynamic loss scale doubles"},
@@ -39,11 +44,20 @@ orr_status* describe(void*, orr_strategy_info* out) {
 
 [[noreturn]] void refuse(const std::string& why) { throw orr::Error(ORR_INVALID, why); }
 
-int32_t dtype_of(const char* option, const std::string& name) {
+int32_t dtype_of(const std::string& name) {
   if (name == "bf16") return ORR_BF16;
   if (name == "f16") return ORR_F16;
   if (name == "f32") return ORR_F32;
-  refuse(std::string(option) + " '" + name + "': there are bf16, f16 and f32");
+  return 0;
+}
+
+// bf16 with the products of linear layers in eight bits.
+constexpr const char* kEight = "fp8";
+
+int32_t compute_of(const std::string& name) {
+  const int32_t dtype = name == kEight ? int32_t{ORR_BF16} : dtype_of(name);
+  if (dtype) return dtype;
+  refuse("compute '" + name + "': there are bf16, f16, f32 and fp8");
 }
 
 // The options of the stack's entry, read.
@@ -52,11 +66,13 @@ struct Asked {
   std::vector<std::string> keep;
   int32_t wire = 0;  // the type in which gradients travel; 0: the type they are computed in
   precision::LossScale scale;
+  std::optional<precision::EightBits> eight;
 };
 
 int32_t wire_of(int32_t compute, const std::string& name) {
   if (name.empty()) return 0;
-  const int32_t dtype = dtype_of("wire", name);
+  const int32_t dtype = dtype_of(name);
+  if (!dtype) refuse("wire '" + name + "': there are bf16, f16 and f32");
   if (dtype != compute && dtype != ORR_F32 && compute != ORR_F32)
     refuse("wire '" + name +
            "': gradients made in the other 16-bit dtype can be sent as they are, or in f32");
@@ -99,9 +115,28 @@ precision::LossScale scale_of(const orr_options* options, bool needed) {
   return {fixed, 0};
 }
 
+precision::EightBits eight_of(const orr_options* options) {
+  const std::string scale = options->text(options->self, "scale", "tensor");
+  if (scale != "tensor" && scale != "row")
+    refuse("scale '" + scale + "': there are tensor and row");
+  return {scale == "row" ? precision::Scaling::row : precision::Scaling::tensor,
+          orr::path::cut(options->text(options->self, "except", ""), ',')};
+}
+
+void refuse_eight(const orr_options* options, const std::string& compute) {
+  for (const char* option : {"scale", "except"})
+    if (*options->text(options->self, option, ""))
+      refuse(std::string(option) + " is for compute = \"fp8\", and not for '" + compute + "'");
+}
+
 Asked asked(const orr_options* options) {
   Asked a;
-  a.compute = dtype_of("compute", options->text(options->self, "compute", "bf16"));
+  const std::string compute = options->text(options->self, "compute", "bf16");
+  a.compute = compute_of(compute);
+  if (compute == kEight)
+    a.eight = eight_of(options);
+  else
+    refuse_eight(options, compute);
   a.keep = orr::path::cut(options->text(options->self, "keep", ""), ',');
   if (a.compute == ORR_F32 && !a.keep.empty())
     refuse("keep '" + a.keep[0] + "': with compute 'f32' all modules stay in f32");
@@ -127,6 +162,10 @@ orr_status* transform(void*, orr_program* program, const orr_edit* edit,
     const Asked a = asked(options);
     if (a.wire) precision::store_gradients(p, a.wire);
     if (a.scale.initial > 0 && p.trains()) precision::guard_updates(p, a.scale);
+    if (a.eight)
+      p.at_last([how = *a.eight](const orr::Program& all) {
+        precision::multiply_in_eight_bits(all, how);
+      });
   });
 }
 

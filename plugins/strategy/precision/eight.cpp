@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "eight.h"
+
+#include <map>
+#include <string_view>
+#include <tuple>
+
+#include "products.h"
+#include "scales.h"
+
+namespace precision {
+namespace {
+
+// A tensor in eight bits, and what it was multiplied by.
+struct Narrow {
+  orr::Value bits, scale;
+};
+
+class Narrower {
+ public:
+  Narrower(const orr::Program& p, Scaling scaling) : p_(p), scaling_(scaling) {}
+
+  void run(const LinearProduct& product) {
+    if (product.sums_samples) return sum_samples(product);
+    begin(product);
+    const auto last = static_cast<int32_t>(p_.dims(product.left).size()) - 1;
+    const Narrow a = narrow(product.left, product.left_is_slope, last),
+                 b = narrow(product.right, false, product.right_is_turned ? 1 : 0);
+    const int32_t dtype = p_.type(product.out).dtype;
+    p_.reread(product.out, product.left, a.bits), p_.reread(product.out, product.right, b.bits);
+    p_.retype(product.out, 0, dtype);
+    p_.replace(product.out, unscaled(p_, product.out, {a.scale, columns(b.scale)}));
+  }
+
+ private:
+  void begin(const LinearProduct& product) { p_.beside(product.out, p_.info(product.out).runs); }
+
+  Narrow narrow(int32_t v, bool slope, int32_t summed) {
+    const Over over = scaling_ == Scaling::row ? Over::rows : Over::tensor;
+    const auto [known, fresh] =
+        narrow_.try_emplace({v, slope, over == Over::rows ? summed : -1}, Narrow{});
+    if (!fresh) return known->second;
+    const Format& format = slope ? kSlopes : kFactors;
+    const orr::Value scale = scale_for(p_, largest_size(p_, v, over, summed), format);
+    return known->second = {narrowed(p_, v, scale, format), scale};
+  }
+
+  // Scales of a matrix's rows, as those of the columns of the product.
+  orr::Value columns(orr::Value scale) const {
+    const std::vector<int64_t> dims = p_.dims(scale);
+    return dims.empty() ? scale : p_.reshape(scale, {dims[0] * dims[1]});
+  }
+
+  // dw. A scale differs from microbatch to microbatch, over which the product adds, so that it must
+  // be divided out before: the factors are the same numbers of eight bits, as bf16. With scales of
+  // rows they are those that there were.
+  void sum_samples(const LinearProduct& product) {
+    if (scaling_ == Scaling::row) return;
+    begin(product);
+    p_.reread(product.out, product.left, widened(product.left, product.left_is_slope));
+    p_.reread(product.out, product.right, widened(product.right, product.right_is_slope));
+  }
+
+  // v as it is after it was in eight bits. What another op has only reshaped has the eight bits that
+  // it had before.
+  orr::Value widened(int32_t v, bool slope) {
+    const auto [known, fresh] = widened_.try_emplace({v, slope}, orr::Value{});
+    if (!fresh) return known->second;
+    const orr_value_info info = p_.info(v);
+    const std::vector<int32_t> in = info.op < 0 ? std::vector<int32_t>{} : p_.inputs(v);
+    const bool same = std::string_view(info.kind) == "reshape" && p_.info(in[0]).batch_dim == 0;
+    orr::Value made;
+    if (same) {
+      made = p_.reshape(widened(in[0], slope), p_.dims(v));
+    } else {
+      const Narrow x = narrow(v, slope, -1);
+      made = p_.cast(p_.cast(x.bits, ORR_F32) * p_.div(1.0, x.scale), info.type.dtype);
+    }
+    return widened_[{v, slope}] = made;
+  }
+
+  const orr::Program& p_;
+  const Scaling scaling_;
+  std::map<std::tuple<int32_t, bool, int32_t>, Narrow> narrow_;
+  std::map<std::pair<int32_t, bool>, orr::Value> widened_;
+};
+
+}  // namespace
+
+void multiply_in_eight_bits(const orr::Program& program, const EightBits& how) {
+  std::string unmatched;
+  const std::vector<LinearProduct> products = linear_products(program, how.except, unmatched);
+  if (!unmatched.empty())
+    throw orr::Error(ORR_INVALID, "except '" + unmatched + "' matches no module");
+  if (products.empty())
+    throw orr::Error(ORR_INVALID,
+                     "no linear layer of the model has a product in bf16, with sides that are "
+                     "multiples of 16, and another product behind it: use compute 'bf16'");
+  Narrower narrower(program, how.scaling);
+  for (const LinearProduct& product : products) narrower.run(product);
+}
+
+}  // namespace precision

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Scales are powers of two, so that multiplying and dividing by them changes no bit of a fraction.
+#include "scales.h"
+
+#include <vector>
+
+namespace precision {
+namespace {
+
+constexpr double kSmallest = 0x1p-100;  // smaller sizes, and zero, count as this one
+
+orr::Value reduced(const orr::Program& p, int32_t v, const char* fn, int64_t begin, int64_t end) {
+  return p.op("reduce", {v},
+              {orr::text_attr("fn", fn), orr::int_attr("begin", begin), orr::int_attr("end", end)});
+}
+
+orr::Value larger(const orr::Program& p, orr::Value a, orr::Operand b) {
+  return p.pointwise(ORR_FN_MAX, {a, b});
+}
+
+// The largest size along one dim, which is dropped. Both ends are read, so that no tensor of sizes
+// is written.
+orr::Value largest_along(const orr::Program& p, int32_t v, int64_t dim) {
+  const orr::Value high = p.cast(reduced(p, v, "max", dim, dim + 1), ORR_F32),
+                   low = p.cast(reduced(p, v, "min", dim, dim + 1), ORR_F32);
+  return larger(p, high, p.pointwise(ORR_FN_NEG, {low}));
+}
+
+// The largest number of all samples of the microbatch, in the dims of x.
+orr::Value largest_of_microbatch(const orr::Program& p, orr::Value x) {
+  return p.op("microbatch_sum", {x}, {orr::text_attr("fn", "max")});
+}
+
+orr::Value of_samples(const orr::Program& p, int32_t v, Over over) {
+  std::vector<int64_t> dims = p.dims(v);
+  const auto rank = static_cast<int64_t>(dims.size());
+  orr::Value size = largest_along(p, v, rank - 1);
+  if (over == Over::rows) {
+    dims.back() = 1;
+    return p.reshape(size, dims);
+  }
+  if (rank > 2) size = reduced(p, size, "max", 1, rank - 1);
+  std::fill(dims.begin() + 1, dims.end(), 1);
+  return largest_of_microbatch(p, p.reshape(size, dims));
+}
+
+}  // namespace
+
+orr::Value largest_size(const orr::Program& p, int32_t v, Over over, int32_t summed) {
+  if (p.info(v).batch == ORR_BATCH_SAMPLES) return of_samples(p, v, over);
+  if (over == Over::tensor) return reduced(p, largest_along(p, v, 1), "max", 0, 1);
+  std::vector<int64_t> dims = p.dims(v);
+  dims[static_cast<size_t>(summed)] = 1;
+  return p.reshape(largest_along(p, v, summed), dims);
+}
+
+orr::Value scale_for(const orr::Program& p, orr::Value size, const Format& format) {
+  const orr::Value x = larger(p, size, kSmallest);
+  // The power of two of x's leading bit (Rump, "Error estimation of floating-point summation and
+  // dot product", 2012): rounding keeps only that bit of the difference.
+  const orr::Value far = x * (0x1p23 + 1), unit = far - far * (1 - 0x1p-24);
+  const orr::Value fits = p.pointwise(ORR_FN_LE, {x, unit * kLargest});
+  return p.pointwise(ORR_FN_SELECT, {fits, p.div(format.top, unit), p.div(format.top / 2, unit)});
+}
+
+orr::Value narrowed(const orr::Program& p, int32_t v, orr::Value scale, const Format& format) {
+  return p.cast(p.cast(v, ORR_F32) * scale, format.dtype);
+}
+
+orr::Value unscaled(const orr::Program& p, int32_t v, const std::vector<orr::Value>& scales) {
+  orr::Value y = p.cast(v, ORR_F32);
+  for (const orr::Value& scale : scales) y = y * p.div(1.0, scale);
+  return p.cast(y, p.type(v).dtype);
+}
+
+}  // namespace precision

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -26,7 +27,7 @@ constexpr double kFirstScale = 0x1p16;
 constexpr orr_option kOptions[] = {
     {"compute", ORR_ATTR_TEXT, 0, "bf16", "what modules compute in: bf16, f16, f32, or fp8"},
     {"keep", ORR_ATTR_TEXT, 0, "", "modules that stay in f32, such as norm"},
-    {"scale", ORR_ATTR_TEXT, 0, "tensor", "fp8: what has a scale: tensor or row"},
+    {"scale", ORR_ATTR_TEXT, 0, "tensor", "fp8: what has a scale: tensor, row or delayed"},
     {"except", ORR_ATTR_TEXT, 0, "", "fp8: modules whose products stay in bf16"},
     {"wire", ORR_ATTR_TEXT, 0, "", "what gradients are added and sent in: bf16, f16 or f32"},
     {"loss_scale", 0, 0, nullptr, "dynamic, or a power of two; f16: dynamic"},
@@ -116,11 +117,12 @@ precision::LossScale scale_of(const orr_options* options, bool needed) {
 }
 
 precision::EightBits eight_of(const orr_options* options) {
+  using precision::Scaling;
   const std::string scale = options->text(options->self, "scale", "tensor");
-  if (scale != "tensor" && scale != "row")
-    refuse("scale '" + scale + "': there are tensor and row");
-  return {scale == "row" ? precision::Scaling::row : precision::Scaling::tensor,
-          orr::path::cut(options->text(options->self, "except", ""), ',')};
+  const std::map<std::string, Scaling> known = {
+      {"tensor", Scaling::tensor}, {"row", Scaling::row}, {"delayed", Scaling::delayed}};
+  if (!known.count(scale)) refuse("scale '" + scale + "': there are tensor, row and delayed");
+  return {known.at(scale), orr::path::cut(options->text(options->self, "except", ""), ',')};
 }
 
 void refuse_eight(const orr_options* options, const std::string& compute) {
@@ -162,6 +164,7 @@ orr_status* transform(void*, orr_program* program, const orr_edit* edit,
     const Asked a = asked(options);
     if (a.wire) precision::store_gradients(p, a.wire);
     if (a.scale.initial > 0 && p.trains()) precision::guard_updates(p, a.scale);
+    if (a.eight) precision::keep_history(p, *a.eight);
     if (a.eight)
       p.at_last([how = *a.eight](const orr::Program& all) {
         precision::multiply_in_eight_bits(all, how);

@@ -10,22 +10,26 @@ namespace {
 
 constexpr double kSmallest = 0x1p-100;  // smaller sizes, and zero, count as this one
 
+orr::Value larger(const orr::Program& p, orr::Value a, orr::Operand b) {
+  return p.pointwise(ORR_FN_MAX, {a, b});
+}
+
+}  // namespace
+
 orr::Value reduced(const orr::Program& p, int32_t v, const char* fn, int64_t begin, int64_t end) {
   return p.op("reduce", {v},
               {orr::text_attr("fn", fn), orr::int_attr("begin", begin), orr::int_attr("end", end)});
 }
 
-orr::Value larger(const orr::Program& p, orr::Value a, orr::Operand b) {
-  return p.pointwise(ORR_FN_MAX, {a, b});
-}
-
-// The largest size along one dim, which is dropped. Both ends are read, so that no tensor of sizes
+// Both ends are read, so that no tensor of sizes
 // is written.
 orr::Value largest_along(const orr::Program& p, int32_t v, int64_t dim) {
   const orr::Value high = p.cast(reduced(p, v, "max", dim, dim + 1), ORR_F32),
                    low = p.cast(reduced(p, v, "min", dim, dim + 1), ORR_F32);
   return larger(p, high, p.pointwise(ORR_FN_NEG, {low}));
 }
+
+namespace {
 
 // The largest number of all samples of the microbatch, in the dims of x.
 orr::Value largest_of_microbatch(const orr::Program& p, orr::Value x) {
@@ -55,17 +59,32 @@ orr::Value largest_size(const orr::Program& p, int32_t v, Over over, int32_t sum
   return p.reshape(largest_along(p, v, summed), dims);
 }
 
-orr::Value scale_for(const orr::Program& p, orr::Value size, const Format& format) {
-  const orr::Value x = larger(p, size, kSmallest);
-  // The power of two of x's leading bit (Rump, "Error estimation of floating-point summation and
-  // dot product", 2012): rounding keeps only that bit of the difference.
-  const orr::Value far = x * (0x1p23 + 1), unit = far - far * (1 - 0x1p-24);
+// Rump, "Error estimation of floating-point summation and dot product", 2012: rounding keeps only
+// the leading bit of the difference.
+orr::Value leading_power(orr::Value x) {
+  const orr::Value far = x * (0x1p23 + 1);
+  return far - far * (1 - 0x1p-24);
+}
+
+orr::Value fitting_power(const orr::Program& p, orr::Value size) {
+  const orr::Value x = larger(p, size, kSmallest), unit = leading_power(x);
   const orr::Value fits = p.pointwise(ORR_FN_LE, {x, unit * kLargest});
-  return p.pointwise(ORR_FN_SELECT, {fits, p.div(format.top, unit), p.div(format.top / 2, unit)});
+  return p.pointwise(ORR_FN_SELECT, {fits, unit, unit * 2.0});
+}
+
+orr::Value scale_for(const orr::Program& p, orr::Value size, const Format& format) {
+  return p.div(format.top, fitting_power(p, size));
 }
 
 orr::Value narrowed(const orr::Program& p, int32_t v, orr::Value scale, const Format& format) {
   return p.cast(p.cast(v, ORR_F32) * scale, format.dtype);
+}
+
+orr::Value narrowed_within(const orr::Program& p, int32_t v, orr::Value scale,
+                           const Format& format) {
+  const double most = kLargest * format.top;
+  const orr::Value x = larger(p, p.cast(v, ORR_F32) * scale, -most);
+  return p.cast(p.pointwise(ORR_FN_MIN, {x, most}), format.dtype);
 }
 
 orr::Value unscaled(const orr::Program& p, int32_t v, const std::vector<orr::Value>& scales) {

@@ -23,11 +23,23 @@ enum class Over { tensor, rows };
 // dim 0, or a matrix for all of them. Over rows: along `summed`, the dim that the product sums over.
 orr::Value largest_size(const orr::Program& p, int32_t v, Over over, int32_t summed);
 
+// The reduce `fn` of v along the dims from `begin` up to `end`, which are dropped.
+orr::Value reduced(const orr::Program& p, int32_t v, const char* fn, int64_t begin, int64_t end);
+// The largest size along one dim, which is dropped, as f32.
+orr::Value largest_along(const orr::Program& p, int32_t v, int64_t dim);
+
+// The power of two of the number's leading bit. REQUIRES: numbers from 2^-126 to 2^103.
+orr::Value leading_power(orr::Value x);
+// The smallest power of two that, times kLargest, is no smaller than the size.
+orr::Value fitting_power(const orr::Program& p, orr::Value size);
 // The largest power of two by which numbers of at most this size may be multiplied.
 orr::Value scale_for(const orr::Program& p, orr::Value size, const Format& format);
 
 // v times the scale, rounded to eight bits.
 orr::Value narrowed(const orr::Program& p, int32_t v, orr::Value scale, const Format& format);
+// The same where the scale may be too large: what is beyond the largest number becomes that.
+orr::Value narrowed_within(const orr::Program& p, int32_t v, orr::Value scale,
+                           const Format& format);
 
 // v divided by the scales, in v's dtype.
 orr::Value unscaled(const orr::Program& p, int32_t v, const std::vector<orr::Value>& scales);

@@ -86,7 +86,7 @@ class Fields {
   // Rates by dtype, each a number or [[FLOPs, FLOP/s], ...].
   std::map<std::string, Rate> rates() {
     std::map<std::string, Rate> found;
-    for (const char* dtype : {"f64", "f32", "f16", "bf16"}) {
+    for (const char* dtype : {"f64", "f32", "f16", "bf16", "f8"}) {
       read_.push_back(dtype);
       if (!has(dtype)) continue;
       const Json& value = json_.at(dtype);
@@ -168,7 +168,7 @@ std::vector<Level> levels_of(const std::string& file, std::vector<Fields> list) 
 Machine assumed() {
   Machine m;
   m.name = "assumed";
-  m.matrix_flops = {{"f64", 5e10}, {"f32", 1e11}, {"f16", 1e11}, {"bf16", 1e11}};
+  m.matrix_flops = {{"f64", 5e10}, {"f32", 1e11}, {"f16", 1e11}, {"bf16", 1e11}, {"f8", 1e11}};
   m.vector_flops = 1e10, m.memory_bandwidth = 1e10, m.cache_bandwidth = 5e10, m.cache_bytes = 2e6;
   m.launch_seconds = 1e-6, m.ranks_per_host = 8;
   m.inside = {2e-6, 5e9}, m.between = {1e-5, 1.25e9};

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "lower/channel.h"
 #include "plan/traffic.h"
+#include "program/eight_bits.h"
 
 namespace orrery {
 namespace {
@@ -63,10 +64,12 @@ double Rate::highest() const {
   return most;
 }
 
+std::string rate_name(int32_t dtype) { return is_eight_bits(dtype) ? "f8" : dtype_name(dtype); }
+
 double Machine::arithmetic_seconds(const Launch& launch) const {
   const Cost& cost = launch.cost;
   if (!cost.matrix) return cost.flops / vector_flops;
-  const std::string dtype = dtype_name(launch.in.front().dtype);
+  const std::string dtype = rate_name(launch.in.front().dtype);
   auto known = attention_flops.find(dtype);
   if (!is_attention(launch) || known == attention_flops.end()) known = matrix_flops.find(dtype);
   if (known == matrix_flops.end())

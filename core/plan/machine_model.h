@@ -82,6 +82,9 @@ class Rate {
   std::vector<std::pair<double, double>> points_;
 };
 
+// By what name machine files have the rate of products of this dtype: both of eight bits have one.
+std::string rate_name(int32_t dtype);
+
 struct Machine {
   std::string name;  // that of the file, or "assumed"
   std::map<std::string, Rate> matrix_flops;

@@ -6,6 +6,7 @@
 
 #include "base/in_parallel.h"
 #include "lower/lower.h"
+#include "plan/machine_model.h"
 #include "plan/memory.h"
 #include "plan/traffic.h"
 #include "program/op.h"
@@ -23,7 +24,7 @@ void add_compute(PlannedRanks& made, const RankPlan& plan, const Machine& machin
                                                       : "arithmetic";
     made.compute["launches"] += machine.launch_seconds;
     made.compute[bound] += seconds;
-    if (l.cost.matrix) made.product_flops[dtype_name(l.in.front().dtype)] += l.cost.flops;
+    if (l.cost.matrix) made.product_flops[rate_name(l.in.front().dtype)] += l.cost.flops;
   }
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lower/kernels/joined_ops.h"
 
+#include "program/eight_bits.h"
+
 #include <algorithm>
 
 namespace orrery {
@@ -49,6 +51,19 @@ int32_t product_dtype(const Op& both) {
   return both.expr.instrs[static_cast<size_t>(reg)].dtype;
 }
 
+int32_t wider_factors(int32_t result) { return result == ORR_F16 ? ORR_F32 : ORR_BF16; }
+
+bool is_better_wider(const KernelChoice& kernels, const Launch& product) {
+  Launch wide = product;
+  bool eight = false;
+  for (size_t i = 0; i < 2; ++i)
+    if (is_eight_bits(wide.in[i].dtype))
+      wide.in[i].dtype = wider_factors(product.out[0].dtype), eight = true;
+  if (!eight) return false;
+  const int32_t score = kernels.best(product).score;
+  return !score || kernels.best(wide).score > score;
+}
+
 std::vector<orr_tensor> abi_tensors(const std::vector<Strided>& layouts) {
   std::vector<orr_tensor> out;
   for (const Strided& x : layouts) out.push_back(x.abi());
@@ -72,7 +87,7 @@ bool taken_as_one(const KernelChoice& kernels, const Op& both, const std::vector
   product.op = product_of(both);
   product.in = {one.in[0], one.in[1]}, product.out = {one.out[0]};
   product.out[0].dtype = product_dtype(both);
-  return score >= kernels.best(product).score;
+  return score >= kernels.best(product).score && !is_better_wider(kernels, product);
 }
 
 int32_t score_of(const KernelChoice& kernels, const Program& p, const Op& op) {

@@ -23,6 +23,12 @@ int32_t product_dtype(const Op& both);
 // Whether a register of the expression is the product itself.
 bool is_product(const Op& both, int32_t reg);
 
+// What factors of eight bits are cast to where a product with such a result reads wider ones: bf16,
+// or f32, from which alone a sum is stored as f16.
+int32_t wider_factors(int32_t result);
+// Whether a kernel has a higher score for the product with wider factors, or none takes it as it is.
+bool is_better_wider(const KernelChoice& kernels, const Launch& product);
+
 std::vector<orr_tensor> abi_tensors(const std::vector<Strided>& layouts);
 // The score of the best kernel for the op if that takes these layouts without copies, else 0.
 // `launch` becomes what it was asked.

@@ -17,8 +17,6 @@ bool is_short(const Place& x) {
   return is_real(x.layout.dtype) && orr_dtype_bytes(x.layout.dtype) == 2;
 }
 
-bool is_eight(const Place& x) { return is_eight_bits(x.layout.dtype); }
-
 bool can_widen(const Op& op, const std::vector<Place>& in, const std::vector<Place>& out) {
   return op.attrs.has("dtype") && out[0].layout.dtype == ORR_F32 &&
          std::any_of(in.begin(), in.end(), is_short);
@@ -83,9 +81,8 @@ void Launcher::add(const Op& op, std::vector<Place> in, const std::vector<Place>
     std::set<int> copies(form.copy.begin(), form.copy.end());
     if (copies.empty()) {
       launch.in = abi_tensors(form.in), launch.out = abi_tensors(form.out);
-      if (op.kind == "matmul" && std::any_of(in.begin(), in.end(), is_eight) &&
-          !kernels_.takes(launch))
-        return add_of_sixteen_bits(op, std::move(in), out);
+      if (op.kind == "matmul" && is_better_wider(kernels_, launch))
+        return add_of_wider_factors(op, std::move(in), out);
       if (can_widen(op, in, out) && !kernels_.takes(launch))
         return add_widened(op, std::move(in), out);
       if (op.kind != "pointwise" && has_gaps(out) && !kernels_.takes(launch))
@@ -229,13 +226,13 @@ void Launcher::add_widened(const Op& op, std::vector<Place> in, const std::vecto
   add(op, std::move(in), out);
 }
 
-// Adds a product of eight-bit factors that no kernel computes (ops.h, EIGHT BITS): they are cast to
-// bf16 first, or to f32, from which alone a sum is stored as f16.
-void Launcher::add_of_sixteen_bits(const Op& op, std::vector<Place> in,
-                                   const std::vector<Place>& out) {
-  const int32_t dtype = out[0].layout.dtype == ORR_F16 ? ORR_F32 : ORR_BF16;
+// Adds a product of eight-bit factors that no kernel computes, or not as well (ops.h, EIGHT BITS):
+// they are cast first.
+void Launcher::add_of_wider_factors(const Op& op, std::vector<Place> in,
+                                    const std::vector<Place>& out) {
   for (Place& x : in)
-    if (is_eight(x)) x = contiguous_copy(op, x, dtype);
+    if (is_eight_bits(x.layout.dtype))
+      x = contiguous_copy(op, x, wider_factors(out[0].layout.dtype));
   add(op, std::move(in), out);
 }
 

@@ -47,7 +47,7 @@ class Launcher {
   void add_beside(const Op& op, const std::vector<Place>& in, const std::vector<Place>& out);
   void add_apart(const Op& op, const std::vector<Place>& in, const std::vector<Place>& out);
   void add_widened(const Op& op, std::vector<Place> in, const std::vector<Place>& out);
-  void add_of_sixteen_bits(const Op& op, std::vector<Place> in, const std::vector<Place>& out);
+  void add_of_wider_factors(const Op& op, std::vector<Place> in, const std::vector<Place>& out);
   void note_padding(Launch& launch) const;
   void finish(Launch launch);
 

@@ -53,11 +53,7 @@ orr::Value History::scale(const Tensor& tensor, const Format& format) const {
 }
 
 void History::observe(const Tensor& tensor, int32_t v) {
-  std::vector<int64_t> dims = p_.dims(v);
-  const auto rank = static_cast<int64_t>(dims.size());
-  orr::Value size = largest_along(p_, v, rank - 1);
-  if (rank > 2) size = reduced(p_, size, "max", 1, rank - 1);
-  const orr::Value power = fitting_power(p_, p_.reshape(size, {dims[0], 1}));
+  const orr::Value power = fitting_power(p_, p_.reshape(sample_sizes(p_, v), {p_.dims(v)[0], 1}));
   const orr::Value step =
       p_.op("iota", {}, {orr::int_attr("n", kPowers), orr::int_attr("dtype", ORR_F32)});
   // Between a power and the one below.

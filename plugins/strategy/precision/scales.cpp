@@ -3,12 +3,15 @@
 // Scales are powers of two, so that multiplying and dividing by them changes no bit of a fraction.
 #include "scales.h"
 
+#include <algorithm>
 #include <vector>
 
 namespace precision {
 namespace {
 
 constexpr double kSmallest = 0x1p-100;  // smaller sizes, and zero, count as this one
+// Where ranks have parts of a dim, each reduces its own blocks, and only their sizes travel.
+constexpr int64_t kBlocks = 16;
 
 orr::Value larger(const orr::Program& p, orr::Value a, orr::Operand b) {
   return p.pointwise(ORR_FN_MAX, {a, b});
@@ -21,12 +24,23 @@ orr::Value reduced(const orr::Program& p, int32_t v, const char* fn, int64_t beg
               {orr::text_attr("fn", fn), orr::int_attr("begin", begin), orr::int_attr("end", end)});
 }
 
-// Both ends are read, so that no tensor of sizes
-// is written.
-orr::Value largest_along(const orr::Program& p, int32_t v, int64_t dim) {
-  const orr::Value high = p.cast(reduced(p, v, "max", dim, dim + 1), ORR_F32),
-                   low = p.cast(reduced(p, v, "min", dim, dim + 1), ORR_F32);
+// Both ends are read, so that no tensor of sizes is written.
+static orr::Value sizes_of_blocks(const orr::Program& p, int32_t v, int64_t dim) {
+  std::vector<int64_t> dims = p.dims(v);
+  const auto at = dims.begin() + dim;
+  *at /= kBlocks;
+  dims.insert(at, kBlocks);
+  const orr::Value x = p.reshape(v, dims);
+  const orr::Value high = p.cast(reduced(p, x, "max", dim + 1, dim + 2), ORR_F32),
+                   low = p.cast(reduced(p, x, "min", dim + 1, dim + 2), ORR_F32);
   return larger(p, high, p.pointwise(ORR_FN_NEG, {low}));
+}
+
+orr::Value sample_sizes(const orr::Program& p, int32_t v) {
+  const auto rank = static_cast<int64_t>(p.dims(v).size());
+  orr::Value sizes = sizes_of_blocks(p, v, rank - 1);
+  if (rank > 2) sizes = reduced(p, sizes, "max", 1, rank - 1);
+  return reduced(p, sizes, "max", 1, 2);
 }
 
 namespace {
@@ -36,27 +50,29 @@ orr::Value largest_of_microbatch(const orr::Program& p, orr::Value x) {
   return p.op("microbatch_sum", {x}, {orr::text_attr("fn", "max")});
 }
 
-orr::Value of_samples(const orr::Program& p, int32_t v, Over over) {
+orr::Value largest_along(const orr::Program& p, int32_t v, int64_t dim) {
   std::vector<int64_t> dims = p.dims(v);
-  const auto rank = static_cast<int64_t>(dims.size());
-  orr::Value size = largest_along(p, v, rank - 1);
-  if (over == Over::rows) {
-    dims.back() = 1;
-    return p.reshape(size, dims);
-  }
-  if (rank > 2) size = reduced(p, size, "max", 1, rank - 1);
+  dims[static_cast<size_t>(dim)] = 1;
+  return p.reshape(reduced(p, sizes_of_blocks(p, v, dim), "max", dim, dim + 1), dims);
+}
+
+orr::Value of_samples(const orr::Program& p, int32_t v) {
+  std::vector<int64_t> dims = p.dims(v);
   std::fill(dims.begin() + 1, dims.end(), 1);
-  return largest_of_microbatch(p, p.reshape(size, dims));
+  return largest_of_microbatch(p, p.reshape(sample_sizes(p, v), dims));
+}
+
+orr::Value of_matrix(const orr::Program& p, int32_t v) {
+  const orr::Value columns =
+      p.reshape(sizes_of_blocks(p, v, 1), {kBlocks, p.dims(v)[0] / kBlocks, kBlocks});
+  return reduced(p, reduced(p, columns, "max", 1, 2), "max", 0, 2);
 }
 
 }  // namespace
 
 orr::Value largest_size(const orr::Program& p, int32_t v, Over over, int32_t summed) {
-  if (p.info(v).batch == ORR_BATCH_SAMPLES) return of_samples(p, v, over);
-  if (over == Over::tensor) return reduced(p, largest_along(p, v, 1), "max", 0, 1);
-  std::vector<int64_t> dims = p.dims(v);
-  dims[static_cast<size_t>(summed)] = 1;
-  return p.reshape(largest_along(p, v, summed), dims);
+  if (over == Over::rows) return largest_along(p, v, summed);
+  return p.info(v).batch == ORR_BATCH_SAMPLES ? of_samples(p, v) : of_matrix(p, v);
 }
 
 // Rump, "Error estimation of floating-point summation and dot product", 2012: rounding keeps only

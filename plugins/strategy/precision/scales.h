@@ -21,12 +21,13 @@ enum class Over { tensor, rows };
 
 // The largest size among the numbers of v, as f32 that v can be multiplied by. v is of samples along
 // dim 0, or a matrix for all of them. Over rows: along `summed`, the dim that the product sums over.
+// REQUIRES: that dim, and the sides of a matrix, are multiples of 16.
 orr::Value largest_size(const orr::Program& p, int32_t v, Over over, int32_t summed);
 
 // The reduce `fn` of v along the dims from `begin` up to `end`, which are dropped.
 orr::Value reduced(const orr::Program& p, int32_t v, const char* fn, int64_t begin, int64_t end);
-// The largest size along one dim, which is dropped, as f32.
-orr::Value largest_along(const orr::Program& p, int32_t v, int64_t dim);
+// The largest size among the numbers of each sample, which are along dim 0, as f32.
+orr::Value sample_sizes(const orr::Program& p, int32_t v);
 
 // The power of two of the number's leading bit. REQUIRES: numbers from 2^-126 to 2^103.
 orr::Value leading_power(orr::Value x);

@@ -72,7 +72,8 @@ class Writer {
     if (e.fn == ORR_FN_CONST) return each(k, literal(e.imm, e.dtype));
     if (e.fn == ORR_FN_RAND) return random(k);
     if (e.fn == ORR_FN_CAST) {
-      const bool to_i32 = e.dtype == ORR_I32 && is_real(e_.instrs[e.a].dtype);
+      const int32_t from = e_.instrs[e.a].dtype;
+      const bool to_i32 = e.dtype == ORR_I32 && (is_real(from) || is_eight_bits(from));
       const std::string to = std::string("cast<") + register_type(e.dtype) + ">";
       return each(k, (to_i32 ? "cast_i32" : to) + "(" + reg(e.a) + "[v])");
     }
@@ -101,8 +102,8 @@ class Writer {
   // One statement for all elements, rounded (wrapped) to the dtype.
   void each(int k, const std::string& value) {
     const int32_t dtype = e_.instrs[k].dtype;
-    const bool narrow =
-        dtype == ORR_BF16 || dtype == ORR_F16 || dtype == ORR_I32 || dtype == ORR_U8;
+    const bool narrow = dtype == ORR_BF16 || dtype == ORR_F16 || is_eight_bits(dtype) ||
+                        dtype == ORR_I32 || dtype == ORR_U8;
     text_ += "ORR_EACH " + reg(k) + "[v] = ";
     text_ += narrow ? std::string("narrow<") + memory_type(dtype) + ">(" + value + ");\n"
                     : value + ";\n";
@@ -116,12 +117,13 @@ class Writer {
 
 const char* register_type(int32_t dtype) {
   if (dtype == ORR_F64 || dtype == ORR_BOOL) return dtype == ORR_F64 ? "double" : "bool";
-  return is_real(dtype) ? "float" : "long long";
+  return is_real(dtype) || is_eight_bits(dtype) ? "float" : "long long";
 }
 
 const char* memory_type(int32_t dtype) {
-  static const char* const types[] = {nullptr, "float",     "double",        "Bf16",         "F16",
-                                      "int",   "long long", "unsigned char", "unsigned char"};
+  static const char* const types[] = {nullptr,         "float",  "double",    "Bf16",
+                                      "F16",           "int",    "long long", "unsigned char",
+                                      "unsigned char", "F8E4M3", "F8E5M2"};
   return types[dtype];
 }
 

@@ -37,11 +37,10 @@ MatmulShape::MatmulShape(const orr_op& op) {
   require_counts(op, 2, 1);
   require_rank(op.in[0], 3, "a");
   require_rank(op.in[1], 3, "b");
-  require_real(op.in[0], "a");
-  require_dtype(op.in[1], op.in[0].dtype, "b");
-  require_dtype(op.out[0], op.in[0].dtype, "y");
   const orr_tensor &ta = op.in[0], &tb = op.in[1];
-  dtype = ta.dtype;
+  dtype = ta.dtype, dtype_b = tb.dtype, dtype_y = op.out[0].dtype;
+  require_product(ta, tb, op.out[0]);
+  require(dtype == dtype_y || is_eight_bits(dtype), "y has another dtype than a");
   g = ta.dims[0], m = ta.dims[1], k = ta.dims[2], n = tb.dims[2];
   require_shape(tb, {g, k, n}, "b");
   require_leaves(op, k);
@@ -56,6 +55,23 @@ MatmulShape::MatmulShape(const orr_op& op) {
   a = view_of(ta, true), b = view_of(tb, true), y = view_of(ty);
   rows_summed = a && a->turned;
   fast = orr::attr_text(op, "numerics", "") == "fast";
+  if (is_eight_bits(dtype)) be_of_eight_bits(Leaves(op).n);
+}
+
+// What cuBLASLt takes of eight bits: rows of K in both factors, 16 bytes of everything.
+void MatmulShape::be_of_eight_bits(int64_t leaves) {
+  constexpr int64_t whole = 16;
+  require(dtype == ORR_F8_E4M3 || dtype_b == ORR_F8_E4M3, "both factors are f8_e5m2");
+  require(g == 1, "groups of eight bits");
+  require(k % (whole * leaves) == 0 && n % whole == 0,
+          "of eight bits K, and K of a leaf, and N must be multiples of 16");
+  const auto reads = [&](const std::optional<Matrix>& x, bool turned) {
+    return x && x->turned == turned && x->leading == k;
+  };
+  copies_a = !reads(a, false), copies_b = !reads(b, true);
+  if (copies_a) a = Matrix{k, m, std::max<int64_t>(k, 1), 0, false};
+  if (copies_b) b = Matrix{k, n, std::max<int64_t>(k, 1), 0, true};
+  if (y && y->leading * orr_dtype_bytes(dtype_y) % whole != 0) y.reset();
 }
 
 MatmulShape MatmulShape::of_leaf(int64_t depth) const {
@@ -66,11 +82,11 @@ MatmulShape MatmulShape::of_leaf(int64_t depth) const {
 }
 
 Alignment alignment_of(const MatmulShape& shape) {
-  const int64_t bytes = orr_dtype_bytes(shape.dtype);
-  const auto of = [=](const Matrix& x) {
+  const auto of = [](const Matrix& x, int32_t dtype) {
+    const int64_t bytes = orr_dtype_bytes(dtype);
     return std::gcd(int64_t{16}, std::gcd(x.leading * bytes, x.batch_stride * bytes));
   };
-  return {of(*shape.a), of(*shape.b), of(*shape.y)};
+  return {of(*shape.a, shape.dtype), of(*shape.b, shape.dtype_b), of(*shape.y, shape.dtype_y)};
 }
 
 }  // namespace orr_cuda

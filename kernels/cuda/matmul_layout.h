@@ -23,12 +23,17 @@ struct MatmulShape {
   // The product of one leaf of `depth` elements. REQUIRES: there are a, b and y.
   MatmulShape of_leaf(int64_t depth) const;
 
-  int32_t dtype;
+  int32_t dtype, dtype_b, dtype_y;  // of a, b and y
   int64_t g, m, n, k;
   // Empty if the strides have no such form: rows overlap, or no dim has stride 1.
   std::optional<Matrix> a, b, y;
   bool rows_summed;  // a is turned: K is the batch, M is a dim of the model
   bool fast;         // any order of sums is allowed, and TF32
+  // Of eight bits: whether the product reads a copy, whose rows of K lie one after another.
+  bool copies_a = false, copies_b = false;
+
+ private:
+  void be_of_eight_bits(int64_t leaves);
 };
 
 // The form of a [batch, rows, cols] tensor; empty if its strides have none.

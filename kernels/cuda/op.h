@@ -62,7 +62,8 @@ constexpr auto round_up(auto n, decltype(n) to) { return divide_up(n, to) * to; 
 
 // "f32", "bool", as in the names of device functions: "softmax_f32".
 inline const char* dtype_name(int32_t dtype) {
-  static const char* const names[] = {"?", "f32", "f64", "bf16", "f16", "i32", "i64", "u8", "bool"};
+  static const char* const names[] = {"?",   "f32", "f64",  "bf16",    "f16",    "i32",
+                                      "i64", "u8",  "bool", "f8_e4m3", "f8_e5m2"};
   return names[orr_dtype_bytes(dtype) ? dtype : 0];
 }
 

@@ -34,7 +34,7 @@ Extent odd_extent(const MatmulShape& s, int64_t padded, int64_t unit) {
 
 std::optional<Padding> Padding::of(const orr_op& op, MatmulShape& shape) {
   const int64_t padded = orr::attr_int(op, "padded", 0);
-  if (!padded || shape.g != 1) return {};
+  if (!padded || shape.g != 1 || is_eight_bits(shape.dtype)) return {};
   Padding p;
   p.element_ = orr_dtype_bytes(shape.dtype);
   const int64_t unit = whole / p.element_;

@@ -46,6 +46,27 @@ ORR_FN float round_to_bfloat(float x) {  // a bf16 is the upper half of a float
 
 struct Bf16 { unsigned short bits; };
 struct F16 { unsigned short bits; };
+struct F8E4M3 { unsigned char bits; };
+struct F8E5M2 { unsigned char bits; };
+
+// Numbers of eight bits, without their sign. They lack the last `dropped` bits of a float's fraction,
+// and their exponent is smaller by `bias`. Below the smallest normal number they are steps.
+template <int dropped, int bias> ORR_FN float eight_to_float(unsigned size) {
+  const float step = __uint_as_float((bias + dropped - 22) << 23);
+  return size >> (23 - dropped) ? __uint_as_float((size << dropped) + (bias << 23)) : (float)size * step;
+}
+// To nearest even. In a sum with `far` only whole steps are left.
+template <int dropped, int bias> ORR_FN unsigned float_to_eight(float size) {
+  const unsigned bits = __float_as_uint(size), far = (bias + dropped + 1) << 23;
+  if (bits < (bias + 1) << 23) return __float_as_uint(size + __uint_as_float(far)) - far;
+  return (bits + ((1u << (dropped - 1)) - 1) + (bits >> dropped & 1) - (bias << 23)) >> dropped;
+}
+ORR_FN float signed_as(float size, unsigned byte) {
+  return __uint_as_float(__float_as_uint(size) | (byte & 0x80u) << 24);
+}
+ORR_FN unsigned char eight_of(unsigned size, float x) {
+  return (unsigned char)(size | (__float_as_uint(x) >> 24 & 0x80u));
+}
 
 ORR_FN double bits_f64(u64 bits) { return __longlong_as_double((i64)bits); }
 
@@ -54,12 +75,31 @@ ORR_FN double get(double x) { return x; }
 template <class T> ORR_FN i64 get(T x) { return x; }
 ORR_FN float get(Bf16 x) { return __uint_as_float((unsigned)x.bits << 16); }
 ORR_FN float get(F16 x) { return half_to_float(x.bits); }
+ORR_FN float get(F8E4M3 x) {
+  const unsigned size = x.bits & 0x7fu;
+  const float nan = __uint_as_float(0x7fc00000u);
+  return signed_as(size == 0x7fu ? nan : eight_to_float<20, 120>(size), x.bits);
+}
+ORR_FN float get(F8E5M2 x) {
+  const unsigned size = x.bits & 0x7fu;
+  const float other = __uint_as_float(size == 0x7cu ? 0x7f800000u : 0x7fc00000u);
+  return signed_as(size >= 0x7cu ? other : eight_to_float<21, 112>(size), x.bits);
+}
 
 // Stores a result: put rounds it to the type, keep takes it as rounded.
 template <class T, class A> ORR_FN void put(T& to, A x) { to = (T)x; }
 ORR_FN void keep(Bf16& to, float x) { to.bits = (unsigned short)(__float_as_uint(x) >> 16); }
 ORR_FN void put(Bf16& to, float x) { keep(to, round_to_bfloat(x)); }
 ORR_FN void put(F16& to, float x) { to.bits = float_to_half(x); }
+ORR_FN void put(F8E4M3& to, float x) {
+  const float size = fabs(x);
+  to.bits = eight_of(size <= 464.0f ? float_to_eight<20, 120>(size) : 0x7fu, x);
+}
+ORR_FN void put(F8E5M2& to, float x) {
+  const float size = fabs(x);
+  const unsigned other = size >= 61440.0f ? 0x7cu : 0x7eu;
+  to.bits = eight_of(size < 61440.0f ? float_to_eight<21, 112>(size) : other, x);
+}
 template <class T, class A> ORR_FN void keep(T& to, A x) { put(to, x); }
 
 template <class T, class A> ORR_FN A narrow(A x) {

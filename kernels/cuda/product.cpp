@@ -19,12 +19,13 @@ constexpr int most_candidates = 32;
 
 cudaDataType_t data_type(int32_t dtype) {
   static constexpr cudaDataType_t types[] = {CUDA_R_32F, CUDA_R_64F, CUDA_R_16BF, CUDA_R_16F};
-  return types[dtype - ORR_F32];
+  if (dtype == ORR_F8_E4M3) return CUDA_R_8F_E4M3;
+  return dtype == ORR_F8_E5M2 ? CUDA_R_8F_E5M2 : types[dtype - ORR_F32];
 }
 
-Layout layout(const Matrix& x, const MatmulShape& shape) {
+Layout layout(const Matrix& x, const MatmulShape& shape, int32_t dtype) {
   cublasLtMatrixLayout_t made = nullptr;
-  ORR_BLAS(cublasLtMatrixLayoutCreate, &made, data_type(shape.dtype), static_cast<uint64_t>(x.rows),
+  ORR_BLAS(cublasLtMatrixLayoutCreate, &made, data_type(dtype), static_cast<uint64_t>(x.rows),
            static_cast<uint64_t>(x.cols), x.leading);
   Layout owned(made, blas().cublasLtMatrixLayoutDestroy);
   const auto set = [&](cublasLtMatrixLayoutAttribute_t which, const auto& value) {
@@ -35,7 +36,7 @@ Layout layout(const Matrix& x, const MatmulShape& shape) {
   return owned;
 }
 
-// f32 is f32, but for fast products; 16-bit products are summed in f32.
+// f32 is f32, but for fast products; products of fewer bits are summed in f32.
 cublasComputeType_t compute_type(const MatmulShape& shape) {
   if (shape.dtype == ORR_F64) return CUBLAS_COMPUTE_64F;
   return shape.fast && shape.dtype == ORR_F32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
@@ -58,6 +59,9 @@ Description description(const MatmulShape& shape, const Epilogue& epilogue) {
   describe(made, CUBLASLT_MATMUL_DESC_TRANSA, turn(shape.b->turned));
   describe(made, CUBLASLT_MATMUL_DESC_TRANSB, turn(shape.a->turned));
   describe(made, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue.kind);
+  // Else sums of eight bits are moved to full registers now and then.
+  if (shape.fast && is_eight_bits(shape.dtype))
+    describe(made, CUBLASLT_MATMUL_DESC_FAST_ACCUM, int8_t{1});
   if (epilogue.bias >= 0) describe(made, CUBLASLT_MATMUL_DESC_BIAS_POINTER, any_address);
   if (!epilogue.aux_at) return owned;
   describe(made, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, any_address);
@@ -110,9 +114,9 @@ MatmulShape nominal_of(const MatmulShape& shape) {
   return nominal;
 }
 
-size_t bytes_of(const Matrix& x, const MatmulShape& shape) {
+size_t bytes_of(const Matrix& x, const MatmulShape& shape, int32_t dtype) {
   const int64_t elements = (shape.g - 1) * x.batch_stride + x.cols * x.leading;
-  return static_cast<size_t>(elements * orr_dtype_bytes(shape.dtype));
+  return static_cast<size_t>(elements * orr_dtype_bytes(dtype));
 }
 
 std::string text_of(const Matrix& x) {
@@ -121,9 +125,12 @@ std::string text_of(const Matrix& x) {
 }
 
 std::string text_of(const MatmulShape& shape, const Alignment& alignment) {
-  return std::string(shape.fast ? "fast" : "exact") + " dtype " + std::to_string(shape.dtype) +
-         " groups " + std::to_string(shape.g) + " depth " + std::to_string(shape.k) + " a " +
-         text_of(*shape.a) + " b " + text_of(*shape.b) + " y " + text_of(*shape.y) + " aligned " +
+  std::string dtypes = std::to_string(shape.dtype);
+  if (is_eight_bits(shape.dtype))
+    dtypes += "/" + std::to_string(shape.dtype_b) + "/" + std::to_string(shape.dtype_y);
+  return std::string(shape.fast ? "fast" : "exact") + " dtype " + dtypes + " groups " +
+         std::to_string(shape.g) + " depth " + std::to_string(shape.k) + " a " + text_of(*shape.a) +
+         " b " + text_of(*shape.b) + " y " + text_of(*shape.y) + " aligned " +
          std::to_string(alignment.a) + "/" + std::to_string(alignment.b) + "/" +
          std::to_string(alignment.y);
 }
@@ -145,7 +152,7 @@ void tell_own(const MatmulShape& shape) {
 // Whether a result has enough elements for another order of sums to show. Of 16-bit results few do:
 // they round most of it away.
 bool shows_order(const MatmulShape& shape) {
-  const int64_t least = orr_dtype_bytes(shape.dtype) == 2 ? 1 << 18 : 64;
+  const int64_t least = orr_dtype_bytes(shape.dtype_y) == 2 ? 1 << 18 : 64;
   return shape.g * shape.m * shape.n >= least;
 }
 
@@ -160,10 +167,10 @@ size_t blas_workspace(const MatmulShape& shape) {
 
 Product::Call::Call(const MatmulShape& shape, const Epilogue& epilogue)
     : product(description(shape, epilogue)),
-      a(layout(*shape.a, shape)),
-      b(layout(*shape.b, shape)),
-      y(layout(*shape.y, shape)),
-      c(layout(epilogue.added_at ? *epilogue.added_at : *shape.y, shape)) {}
+      a(layout(*shape.a, shape, shape.dtype)),
+      b(layout(*shape.b, shape, shape.dtype_b)),
+      y(layout(*shape.y, shape, shape.dtype_y)),
+      c(layout(epilogue.added_at ? *epilogue.added_at : *shape.y, shape, shape.dtype_y)) {}
 
 Product::Product(const MatmulShape& shape, const Alignment& alignment, bool raced,
                  const Epilogue& epilogue)
@@ -223,13 +230,20 @@ Product::Algorithms Product::candidates(const Epilogue& epilogue) const {
   return fitting;
 }
 
+// What to do where the library has none.
+std::string Product::remedy() const {
+  if (!is_eight_bits(shape_.dtype)) return "";
+  return " of eight bits, which GPUs from compute capability 8.9 on multiply: use "
+         "compute = \"bf16\" of strategy.precision";
+}
+
 // A product that is not fast has the bits that it has alone.
 void Product::choose(bool raced) {
   Algorithms fitting = candidates(shape_.fast ? epilogue_ : Epilogue());
   usable_ = !fitting.empty() && takes(fitting.front(), call_);
   if (!usable_ && !epilogue_.name().empty()) return;
   if (fitting.empty())
-    throw orr::Error(ORR_FAILED, "cuBLASLt has no algorithm for " + extent_of(shape_));
+    throw orr::Error(ORR_FAILED, "cuBLASLt has no algorithm for " + extent_of(shape_) + remedy());
   algorithm_ = fitting.front();
   if (!raced || (!shape_.fast && !shows_order(shape_))) return;
   std::erase_if(fitting, [&](const cublasLtMatmulAlgo_t& x) { return !takes(x, call_); });
@@ -239,15 +253,15 @@ void Product::choose(bool raced) {
 cublasLtMatmulAlgo_t Product::fastest(const Algorithms& candidates) {
   // Behind y lies what an epilogue reads or writes beside, then a bias.
   const auto& beside = epilogue_.added_at ? epilogue_.added_at : epilogue_.aux_at;
-  const size_t y_bytes = round_up(bytes_of(*shape_.y, shape_), 256),
-               aux_bytes = beside ? round_up(bytes_of(*beside, shape_), 256) : 0,
+  const size_t y_bytes = round_up(bytes_of(*shape_.y, shape_, shape_.dtype_y), 256),
+               aux_bytes = beside ? round_up(bytes_of(*beside, shape_, shape_.dtype_y), 256) : 0,
                bias_bytes = epilogue_.bias >= 0 ? y_bytes : 0;
-  const RaceTrack track{bytes_of(*shape_.a, shape_),
-                        bytes_of(*shape_.b, shape_),
+  const RaceTrack track{bytes_of(*shape_.a, shape_, shape_.dtype),
+                        bytes_of(*shape_.b, shape_, shape_.dtype_b),
                         y_bytes + aux_bytes + bias_bytes,
                         workspace_,
                         shape_.dtype,
-                        shape_.fast ? 0 : bytes_of(*shape_.y, shape_)};
+                        shape_.fast ? 0 : bytes_of(*shape_.y, shape_, shape_.dtype_y)};
   const std::string then = epilogue_.name();
   return fastest_of(candidates, text_of(shape_, alignment_) + (then.empty() ? "" : " then " + then),
                     track,

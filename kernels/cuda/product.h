@@ -19,6 +19,7 @@
 
 #include <cuda.h>
 
+#include <string>
 #include <vector>
 
 #include "blas.h"
@@ -54,6 +55,7 @@ class Product {
   };
   using Algorithms = std::vector<cublasLtMatmulAlgo_t>;
   void choose(bool raced);
+  std::string remedy() const;
   // The library's choices for a shape, the best first.
   Algorithms choices(const MatmulShape& shape, const Epilogue& epilogue) const;
   // The one whose bits count, then others that might have them.

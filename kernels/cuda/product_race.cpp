@@ -12,6 +12,7 @@
 #include <map>
 #include <random>
 
+#include <orrery/sdk/float8.hpp>
 #include <orrery/sdk/plugin.hpp>
 
 #include "blas.h"
@@ -53,8 +54,9 @@ std::vector<char> normal(int32_t dtype, unsigned seed) {
     const double f64 = x;
     const __nv_bfloat16 bf16(x);
     const __half f16(x);
+    const uint8_t f8 = dtype == ORR_F8_E4M3 ? orr::f32_to_e4m3(x) : orr::f32_to_e5m2(x);
     const void* const forms[] = {&x, &f64, &bf16, &f16};
-    std::memcpy(&pattern[at], forms[dtype - ORR_F32], bytes);
+    std::memcpy(&pattern[at], bytes == 1 ? &f8 : forms[dtype - ORR_F32], bytes);
   }
   return pattern;
 }

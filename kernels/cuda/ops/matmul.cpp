@@ -11,6 +11,7 @@
 #include "../op.h"
 #include "../padding.h"
 #include "../product.h"
+#include "../rows_of_k.h"
 #include "../window_layout.h"
 #include "column_sums.h"
 #include "window_product.h"
@@ -24,12 +25,14 @@ uint64_t levels_of(const orr_op& op) {
 }
 
 uint64_t node_bytes(const MatmulShape& shape) {
-  return round_up(uint64_t(shape.m * shape.n * orr_dtype_bytes(shape.dtype)), 256);
+  return round_up(uint64_t(shape.m * shape.n * orr_dtype_bytes(shape.dtype_y)), 256);
 }
 
 // What the algorithm is chosen for, and the alignment of a, b and y, on which it depends.
 std::string numerics_of(const MatmulShape& shape) {
   std::string text = std::string("cublaslt.") + dtype_name(shape.dtype) + ".";
+  if (is_eight_bits(shape.dtype))
+    text += std::string(dtype_name(shape.dtype_b)) + "." + dtype_name(shape.dtype_y) + ".";
   if (shape.fast || shape.rows_summed) return text + (shape.fast ? "fast" : "own") + "/1";
   text += std::to_string(nominal_rows) + "x" + std::to_string(nominal_cols);
   if (!shape.a || !shape.b || !shape.y) return text + "/2";
@@ -42,11 +45,12 @@ void supports(const orr_op& op, orr_support& out) {
   if (is_window_product(op)) return window_product_family.supports(op, out);
   const MatmulShape shape(op);
   orr::copy_text(out.numerics, numerics_of(shape));
-  out.strided_in = (shape.a ? 1u : 0u) | (shape.b ? 2u : 0u);
+  out.strided_in = (shape.a ? 1u : 0u) | (shape.b ? 2u : 0u);  // of eight bits: copied here
   out.strided_out = shape.y && shape.k > 0 && levels_of(op) == 0 ? 1u : 0u;
 }
 
-// The workspace is the library's, then nodes of leaves, then the copies of a product with padding.
+// The workspace is the library's, then nodes of leaves, then the copies of a product with padding or
+// of eight bits.
 uint64_t nodes_end(const orr_op& op, const MatmulShape& shape, const MatmulShape& grown) {
   return blas_workspace(grown) + levels_of(op) * node_bytes(shape);
 }
@@ -56,13 +60,13 @@ uint64_t measure(const orr_op& op) {
   const MatmulShape shape(op);
   MatmulShape grown = shape;
   const auto padding = Padding::of(op, grown);
-  return nodes_end(op, shape, grown) + (padding ? padding->bytes() : 0);
+  return nodes_end(op, shape, grown) + (padding ? padding->bytes() : 0) + RowsOfK::bytes(shape);
 }
 
 // to += from, over one node.
 std::unique_ptr<Prepared> prepare_add(const MatmulShape& shape) {
   orr_tensor flat{};
-  flat.dtype = shape.dtype, flat.rank = 1;
+  flat.dtype = shape.dtype_y, flat.rank = 1;
   flat.dims[0] = shape.m * shape.n, flat.strides[0] = 1;
   Terms terms(flat);
   const int32_t to = terms.input(flat), from = terms.input(flat);
@@ -78,19 +82,22 @@ class Matmul : public Prepared {
         leaves_(op),
         depth_(grown_.k / leaves_.n),
         copies_at_(nodes_end(op, shape_, grown_)) {
-    const int64_t bytes = orr_dtype_bytes(shape_.dtype);
-    node_step_ = static_cast<uint64_t>(op.out[0].strides[0] * bytes);
-    a_step_ = depth_ * op.in[0].strides[2] * bytes;
-    b_step_ = depth_ * op.in[1].strides[1] * bytes;
+    const int64_t bytes = orr_dtype_bytes(shape_.dtype), y_bytes = orr_dtype_bytes(shape_.dtype_y);
+    const bool eight = is_eight_bits(shape_.dtype);  // K lies along rows then
+    node_step_ = static_cast<uint64_t>(op.out[0].strides[0] * y_bytes);
+    a_step_ = depth_ * (eight ? 1 : op.in[0].strides[2] * bytes);
+    b_step_ = depth_ * (eight ? 1 : op.in[1].strides[1] * bytes);
     if (empty()) return;
+    if (eight) rows_of_k_.emplace(op, shape_);
     alignment_ = alignment_of(grown_);
     alignment_.a = std::gcd(alignment_.a, a_step_), alignment_.b = std::gcd(alignment_.b, b_step_);
     // A sum over leaves has the alignment of any of its nodes, so that one leaf has it too.
-    if (orr::attr(op, "leaf_n")) alignment_.y = std::gcd(alignment_.y, grown_.m * grown_.n * bytes);
+    if (orr::attr(op, "leaf_n"))
+      alignment_.y = std::gcd(alignment_.y, grown_.m * grown_.n * y_bytes);
     const MatmulShape leaf = grown_.of_leaf(depth_);
     aligned_.emplace(leaf, alignment_, true);
-    // Rarely used: not worth a race.
-    if (std::max({alignment_.a, alignment_.b, alignment_.y}) > bytes)
+    // Rarely used: not worth a race. Of eight bits there is none.
+    if (!eight && std::max({alignment_.a, alignment_.b, alignment_.y}) > bytes)
       unaligned_.emplace(leaf, Alignment{bytes, bytes, bytes}, false);
     if (leaves_.n > 1) add_ = prepare_add(shape_);
   }
@@ -100,10 +107,11 @@ class Matmul : public Prepared {
     if (empty()) {  // sums of no terms
       const int64_t elements = shape_.g * shape_.m * shape_.n * leaves_.nodes();
       ORR_DRIVER(cuMemsetD8Async, buffers.out[0], 0,
-                 size_t(elements * orr_dtype_bytes(shape_.dtype)), stream);
+                 size_t(elements * orr_dtype_bytes(shape_.dtype_y)), stream);
       return;
     }
-    const ProductPlaces all{buffers.in[0], buffers.in[1], 0, buffers.workspace};
+    ProductPlaces all{buffers.in[0], buffers.in[1], 0, buffers.workspace};
+    if (rows_of_k_) all = rows_of_k_->before(stream, all, all.workspace + copies_at_);
     LeafNode nodes[kMaxNodes];
     CUdeviceptr y = buffers.out[0];
     for (int k = 0, n = fill_nodes(leaves_, nodes); k < n; ++k, y += node_step_)
@@ -135,6 +143,7 @@ class Matmul : public Prepared {
 
   MatmulShape shape_, grown_;  // as it is, and with padding
   std::optional<Padding> padding_;
+  std::optional<RowsOfK> rows_of_k_;
   Leaves leaves_;
   int64_t depth_;
   uint64_t copies_at_;  // in the workspace

@@ -19,6 +19,23 @@ namespace {
 
 uint64_t bits_of(uint64_t x) { return (x * 0x9E3779B97F4A7C15u) >> 40; }
 
+bool is_eight(cudaDataType type) { return type == CUDA_R_8F_E4M3 || type == CUDA_R_8F_E5M2; }
+
+// Of eight bits the library has products of rows of K alone, of which one factor at least is E4M3,
+// with all of 16 bytes, and results of more bits.
+bool fits_eight(const Description& p, const Layout& a, const Layout& b, const Layout& d) {
+  const bool short_results = d.type == CUDA_R_16BF || d.type == CUDA_R_16F;
+  return is_eight(b.type) && (a.type == CUDA_R_8F_E4M3 || b.type == CUDA_R_8F_E4M3) && p.turn_a &&
+         !p.turn_b && p.compute == CUBLAS_COMPUTE_32F && p.scale == CUDA_R_32F &&
+         (short_results || d.type == CUDA_R_32F) && a.rows % 16 == 0 && d.rows % 16 == 0 &&
+         a.leading % 16 == 0 && b.leading % 16 == 0 && bytes_of(d.type) * d.leading % 16 == 0;
+}
+
+bool types_fit(const Description& p, const Layout& a, const Layout& b, const Layout& d) {
+  if (is_eight(a.type) || is_eight(b.type)) return is_eight(a.type) && fits_eight(p, a, b, d);
+  return a.type == b.type && a.type == d.type;
+}
+
 // op(a) is [m, k], op(b) is [k, n].
 bool fits(const Description& p, const Layout& a, const Layout& b, const Layout& d) {
   const uint64_t m = p.turn_a ? a.cols : a.rows, ka = p.turn_a ? a.rows : a.cols;
@@ -26,7 +43,7 @@ bool fits(const Description& p, const Layout& a, const Layout& b, const Layout& 
   for (const Layout* x : {&a, &b, &d})
     if (x->leading < static_cast<int64_t>(x->rows) || x->rows == 0 || x->cols == 0) return false;
   return m == d.rows && n == d.cols && ka == kb && a.batch == d.batch && b.batch == d.batch &&
-         a.type == b.type && a.type == d.type;
+         types_fit(p, a, b, d);
 }
 
 // Odd columns have no epilogues, so that callers need a way without.
@@ -152,6 +169,7 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t p,
     case CUBLASLT_MATMUL_DESC_TRANSA: return set(d.turn_a);
     case CUBLASLT_MATMUL_DESC_TRANSB: return set(d.turn_b);
     case CUBLASLT_MATMUL_DESC_EPILOGUE: return set(d.epilogue);
+    case CUBLASLT_MATMUL_DESC_FAST_ACCUM: return set(d.fast_sums);
     case CUBLASLT_MATMUL_DESC_BIAS_POINTER: return set(d.bias);
     case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER: return set(d.aux);
     case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD: return set(d.aux_leading);
@@ -282,6 +300,11 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
   if (!fits(text, p.a, p.b, p.d) || !fits(text, p.d) || !p.algorithm.takes(p.d) ||
       bytes < p.algorithm.workspace)
     return CUBLAS_STATUS_INVALID_VALUE;
+  if (is_eight(p.a.type)) {
+    note_call("product of eight bits");
+    for (const void* x : {a, b, static_cast<const void*>(d)})
+      if (reinterpret_cast<uintptr_t>(x) % 16 != 0) return CUBLAS_STATUS_INVALID_VALUE;
+  }
   count_epilogue(p);
   count_aligned(p);
   for (const Layout* x : {&p.a, &p.b, &p.d})

@@ -26,6 +26,7 @@ struct Description {
   const void* bias = nullptr;
   void* aux = nullptr;
   int64_t aux_leading = 0, aux_batch_stride = 0;
+  int8_t fast_sums = 0;  // of eight bits
 
   bool has(uint32_t flag) const { return epilogue != CUBLASLT_EPILOGUE_DEFAULT && epilogue & flag; }
   bool has_bias() const { return has(CUBLASLT_EPILOGUE_BIAS); }

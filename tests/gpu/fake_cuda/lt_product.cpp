@@ -3,12 +3,14 @@
 // The products of the fake cuBLASLt, in the order of each algorithm.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+#include <cuda_fp8.h>
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <tuple>
 #include <type_traits>
 #include <vector>
 
@@ -21,6 +23,9 @@ float get(float x) { return x; }
 double get(double x) { return x; }
 float get(__nv_bfloat16 x) { return __bfloat162float(x); }
 float get(__half x) { return __half2float(x); }
+
+float get(__nv_fp8_e4m3 x) { return static_cast<float>(x); }
+float get(__nv_fp8_e5m2 x) { return static_cast<float>(x); }
 
 void put(float& to, float x) { to = x; }
 void put(double& to, double x) { to = x; }
@@ -100,14 +105,15 @@ void fill_gaps(T* to, const Layout& x) {
   }
 }
 
-template <class T, class A>
+// Factors Ta and Tb, a result T.
+template <class Ta, class Tb, class T, class A>
 void multiply_as(const Product& p, const char* a, const char* b, const char* c, char* d,
                  const Beside& beside) {
   const uint64_t m = p.d.rows, k = p.description.turn_a ? p.a.rows : p.a.cols;
   for (int32_t g = 0; g < p.d.batch; ++g) {
     const auto of = [g](auto* base, const Layout& l) { return base + g * l.batch_stride; };
-    auto wide_a = dense<A>(of(reinterpret_cast<const T*>(a), p.a), p.a, p.description.turn_a);
-    auto wide_b = dense<A>(of(reinterpret_cast<const T*>(b), p.b), p.b, p.description.turn_b);
+    auto wide_a = dense<A>(of(reinterpret_cast<const Ta*>(a), p.a), p.a, p.description.turn_a);
+    auto wide_b = dense<A>(of(reinterpret_cast<const Tb*>(b), p.b), p.b, p.description.turn_b);
     if constexpr (std::is_same_v<T, float>)
       if (p.description.compute == CUBLAS_COMPUTE_32F_FAST_TF32)
         for (auto* factor : {&wide_a, &wide_b})
@@ -132,9 +138,38 @@ void multiply_as(const Product& p, const char* a, const char* b, const char* c, 
   }
 }
 
+using Bytes = std::tuple<const char*, const char*, const char*, char*>;
+
+template <class T, class A>
+void multiply_as(const Product& p, const Bytes& at, const Beside& beside) {
+  const auto& [a, b, c, d] = at;
+  multiply_as<T, T, T, A>(p, a, b, c, d, beside);
+}
+
+template <class Ta, class Tb>
+void multiply_eight(const Product& p, const Bytes& at, const Beside& beside) {
+  const auto& [a, b, c, d] = at;
+  switch (p.d.type) {
+    case CUDA_R_16BF: return multiply_as<Ta, Tb, __nv_bfloat16, float>(p, a, b, c, d, beside);
+    case CUDA_R_16F: return multiply_as<Ta, Tb, __half, float>(p, a, b, c, d, beside);
+    default: return multiply_as<Ta, Tb, float, float>(p, a, b, c, d, beside);
+  }
+}
+
+void multiply_eight(const Product& p, const Bytes& at, const Beside& beside) {
+  using E4M3 = __nv_fp8_e4m3;
+  using E5M2 = __nv_fp8_e5m2;
+  if (p.a.type == CUDA_R_8F_E5M2) return multiply_eight<E5M2, E4M3>(p, at, beside);
+  if (p.b.type == CUDA_R_8F_E5M2) return multiply_eight<E4M3, E5M2>(p, at, beside);
+  multiply_eight<E4M3, E4M3>(p, at, beside);
+}
+
 }  // namespace
 
-uint64_t bytes_of(cudaDataType type) { return type == CUDA_R_64F ? 8 : type == CUDA_R_32F ? 4 : 2; }
+uint64_t bytes_of(cudaDataType type) {
+  if (type == CUDA_R_8F_E4M3 || type == CUDA_R_8F_E5M2) return 1;
+  return type == CUDA_R_64F ? 8 : type == CUDA_R_32F ? 4 : 2;
+}
 
 uint64_t extent(const Layout& x) {
   const uint64_t last = (x.cols - 1) * static_cast<uint64_t>(x.leading) + x.rows +
@@ -144,11 +179,13 @@ uint64_t extent(const Layout& x) {
 
 void multiply(const Product& p, const char* a, const char* b, const char* c, char* d,
               const Beside& beside) {
+  const Bytes at{a, b, c, d};
+  if (bytes_of(p.a.type) == 1) return multiply_eight(p, at, beside);
   switch (p.d.type) {
-    case CUDA_R_64F: return multiply_as<double, double>(p, a, b, c, d, beside);
-    case CUDA_R_16BF: return multiply_as<__nv_bfloat16, float>(p, a, b, c, d, beside);
-    case CUDA_R_16F: return multiply_as<__half, float>(p, a, b, c, d, beside);
-    default: return multiply_as<float, float>(p, a, b, c, d, beside);
+    case CUDA_R_64F: return multiply_as<double, double>(p, at, beside);
+    case CUDA_R_16BF: return multiply_as<__nv_bfloat16, float>(p, at, beside);
+    case CUDA_R_16F: return multiply_as<__half, float>(p, at, beside);
+    default: return multiply_as<float, float>(p, at, beside);
   }
 }
 

@@ -20,7 +20,7 @@ import safetensors.numpy
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 RECORDERS = ("golden/make.py", "golden/transformers.py", "golden/expressions_record.py", "golden/edges_record.py",
              "golden/random_models_record.py", "golden/adversarial.py", "golden/optimizers.py",
-             "golden/schedules.py", "golden/averages.py", "golden/lbfgs.py", "data/make.py", "data/make_bpe.py", "data/make_tokenizer_json.py", "data/make_gpt2.py",
+             "golden/schedules.py", "golden/averages.py", "golden/eight_bits.py", "golden/lbfgs.py", "data/make.py", "data/make_bpe.py", "data/make_tokenizer_json.py", "data/make_gpt2.py",
              "data/make_transformers.py", "data/make_mixtures.py", "data/make_sentencepiece.py", "data/make_pt.py", "data/make_dcp.py",
              "data/make_images.py", "data/make_hdf5.py")
 READ = ("data/files/bpe/vocab.json", "data/files/bpe/merges.txt", *(  # by recorders; made once

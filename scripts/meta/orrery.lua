@@ -2,7 +2,7 @@
 -- Made by `orrery stubs`; do not edit.
 error('this file is for editors; write require "orrery"')
 
----@alias orrery.DType 'f32'|'f64'|'bf16'|'f16'|'i32'|'i64'|'u8'|'bool'
+---@alias orrery.DType 'f32'|'f64'|'bf16'|'f16'|'i32'|'i64'|'u8'|'bool'|'f8_e4m3'|'f8_e5m2'
 ---@alias orrery.Value {id: integer, name: string, dims: integer[], dtype: orrery.DType, bytes: integer, region: string, line: string, op: string, phase: string}
 ---@alias orrery.Schedule fun(step: integer): number
 ---@alias orrery.Initial number|orrery.HostTensor|table
@@ -3939,8 +3939,10 @@ function orrery.strategy.data(options) end
 function orrery.strategy.pipeline(options) end
 
 ---@class orrery.strategy.precision.Options
----@field compute? any what modules compute in: bf16, f16 or f32 (default bf16)
+---@field compute? any what modules compute in: bf16, f16, f32, or fp8 (default bf16)
 ---@field keep? any modules that stay in f32, such as norm
+---@field scale? any fp8: what has a scale: tensor, row or delayed (default tensor)
+---@field except? any fp8: modules whose products stay in bf16
 ---@field wire? any what gradients are added and sent in: bf16, f16 or f32
 ---@field loss_scale? any dynamic, or a power of two; f16: dynamic
 ---@field growth_interval? integer good steps before a dynamic loss scale doubles (default 2000)

@@ -175,7 +175,7 @@ function M.print_help(name) io.write(M.help(name)) end
 
 local head = {
   "---@meta", "-- Made by `orrery stubs`; do not edit.", "error('this file is for editors; write require \"orrery\"')", "",
-  "---@alias orrery.DType 'f32'|'f64'|'bf16'|'f16'|'i32'|'i64'|'u8'|'bool'",
+  "---@alias orrery.DType 'f32'|'f64'|'bf16'|'f16'|'i32'|'i64'|'u8'|'bool'|'f8_e4m3'|'f8_e5m2'",
   "---@alias orrery.Value {id: integer, name: string, dims: integer[], dtype: orrery.DType, bytes: integer, "
     .. "region: string, line: string, op: string, phase: string}",
   "---@alias orrery.Schedule fun(step: integer): number", "---@alias orrery.Initial number|orrery.HostTensor|table", "",

@@ -19,7 +19,7 @@ BREAKS = [
     ("comm.h", "int32_t (*rank)(orr_comm*);", "int64_t (*rank)(orr_comm*);", "field orr_comm_api.rank was"),
     ("kernel.h", "typedef struct orr_support {\n  uint32_t size;", "typedef struct orr_support {\n  uint32_t size;\n  int32_t early;",
      "field orr_support.early lies inside"),
-    ("types.h", "ORR_BF16 = 3", "ORR_BF16 = 9", "enum ORR_BF16 was '3' and is '9'"),
+    ("types.h", "ORR_BF16 = 3", "ORR_BF16 = 90", "enum ORR_BF16 was '3' and is '90'"),
     ("types.h", "  uint64_t bytes;\n} orr_buffer;", "  uint64_t bytes;\n  int32_t more;\n} orr_buffer;", "struct orr_buffer was"),
     ("plugin.h", "\n} orr_plugin;", "\n  int32_t more;\n} orr_plugin;", "struct orr_plugin was"),
     ("comm.h", "  int32_t max_ranks;", "  int32_t max_ranks, more;", "field orr_comm_caps.more lies inside"),

@@ -1,223 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Reverse-mode differentiation. Three ranks have samples x and a parameter w. In
+//
+//   y = x * w; s = sum over the batch of y^2; loss = batch_mean(s, n) + 0.1 * w^2
+//
+// the term of the sum s gives each rank a summand, and the penalty is the same on all ranks:
+//
+//   ds = 1; dy = 2 * y * ds; dw = sum over the batch of x * dy    GradientParts::partial
+//   0.2 * w                                                       GradientParts::regular
+//
+// Nothing is divided by n yet, and no rank waits for another. The update computes
+// total(dw) / n + 0.2 * w (program/train.cpp). `total` is where the ranks' summands are added.
 #include "program/autodiff.h"
 
 #include <algorithm>
-#include <map>
-#include <set>
 
 #include "base/error.h"
+#include "program/backward_pass.h"
 #include "program/build.h"
-#include "program/eight_bits.h"
-#include "program/join_products.h"
 #include "program/loss_terms.h"
 #include "program/own_rows.h"
 
 namespace orrery {
 namespace {
 
-// Which terms of a loss a pass differentiates. all: everything, as it is written. sums: the sums
-// over the batch that it is linear in, and their quotients (LossTerms). whole: terms that need
-// the whole batch otherwise, by Program::completed or gathered rows. others: the terms left over;
-// what `whole` differentiates is a constant to them.
-enum class Pass { all, sums, whole, others };
-
 bool is_sum(const Program& p, ValueId v) {
   return p.value(v).batch() == Batch::partial || p.value(v).batch() == Batch::mean;
 }
-
-// Whether cotangents end here on purpose.
-bool ends_cotangents(const Op& op) { return op.kind == "stop_gradient" || op.kind == "total"; }
-
-// By value: whether it is one of `wrt` or depends on one, through the ops from `first` on.
-std::vector<char> dependents(const Program& p, const std::vector<ValueId>& wrt, size_t first) {
-  std::vector<char> found(p.values().size());
-  for (ValueId v : wrt) found[static_cast<size_t>(v)] = true;
-  for (size_t i = first; i < p.ops().size(); ++i) {
-    const Op& op = p.ops()[i];
-    if (ends_cotangents(op) || std::none_of(op.in.begin(), op.in.end(), [&](ValueId v) {
-          return found[static_cast<size_t>(v)];
-        }))
-      continue;
-    for (ValueId v : op.out)
-      if (is_number(p.type(v).dtype)) found[static_cast<size_t>(v)] = true;
-  }
-  return found;
-}
-
-Dependence dependence(const Program& p, const std::vector<ValueId>& wrt, size_t first = 0) {
-  Dependence on{dependents(p, wrt, first), std::vector<char>(p.values().size())};
-  for (size_t i = first; i < p.ops().size(); ++i) {
-    const Op& op = p.ops()[i];
-    const auto& from = op.kind == "batch_sum" || op.kind == "batch_gather" ? on.depends : on.whole;
-    const bool whole = std::any_of(op.in.begin(), op.in.end(),
-                                   [&](ValueId v) { return from[static_cast<size_t>(v)] != 0; });
-    for (ValueId v : op.out)
-      on.whole[static_cast<size_t>(v)] =
-          whole && on.depends[static_cast<size_t>(v)] && p.value(v).batch() == Batch::none;
-  }
-  return on;
-}
-
-// A backward pass. The cotangents of a value's uses are added, but those of the values `wrt` are
-// kept one for each use.
-class Reverse : public Gradient {
- public:
-  Reverse(Program& p, const std::vector<ValueId>& wrt, const Dependence& on, size_t first = 0)
-      : Gradient(p), on_(on), first_(first) {
-    for (ValueId v : wrt) is_wrt_[v] = true;
-  }
-
-  // Whether the loss has a term that is made of the whole batch, other than a mean over the
-  // samples.
-  bool has_whole(ValueId loss) const {
-    if (is_whole(loss)) return true;
-    const OpId maker = p.value(loss).producer;
-    if (p.value(loss).batch() != Batch::mean || maker == kNone) return false;
-    const Op& op = p.ops()[static_cast<size_t>(maker)];
-    return op.kind != "batch_mean" &&
-           std::any_of(op.in.begin(), op.in.end(), [&](ValueId v) { return has_whole(v); });
-  }
-
-  bool wanted(ValueId x) override {
-    if (!depends(x)) return false;
-    if (is_eight_bits(p.type(x).dtype))
-      p.fail_here(fmt::format(
-          "{} has no gradient in eight bits: give it one with orrery.with_gradient, or let none "
-          "through, with :stop_gradient() before the cast",
-          to_string(p.type(x))));
-    const Batch batch = p.value(x).batch();
-    if (pass_ == Pass::others && (is_whole(x) || batch == Batch::partial)) return false;
-    return !above_sums_ || batch == Batch::mean ||
-           (pass_ == Pass::sums && batch == Batch::partial) ||
-           (pass_ == Pass::whole && is_whole(x));
-  }
-
-  // Rows that pad the last microbatch have a cotangent where a loss does not give them weight 0
-  // (orrery.grad): it may not reach the other rows of the microbatch.
-  ValueId dy(int j) override {
-    const ValueId dy = get(op_->out[static_cast<size_t>(j)]);
-    if (dy == kNone || pass_ != Pass::all || op_->kind != "microbatch_sum") return dy;
-    return p.pointwise(ORR_FN_MUL, {dy, build::weight_like(p, dy)});
-  }
-
-  void add(ValueId x, ValueId dx) override {
-    if (!wanted(x)) return;
-    if (above_sums_ && p.value(x).batch() == Batch::partial) dx = terms_->of_sum(dx), mark_bare(x);
-    if (op_ && p.value(x).batch() == Batch::partial && is_bare(op_->out[0])) mark_bare(x);
-    if (p.value(x).batch() == Batch::sharded && counts_padding())
-      dx = p.pointwise(ORR_FN_MUL, {dx, build::weight_like(p, x)});
-    if (is_wrt_.count(x)) {
-      uses_[x].push_back(dx);
-      if (!is_made_of_wrt(x)) return;
-    }
-    auto [at, fresh] = cotangent_.emplace(x, dx);
-    if (!fresh) at->second = p.pointwise(ORR_FN_ADD, {at->second, dx});
-  }
-
-  // `terms`: those of the loss, for Pass::sums.
-  void run(size_t n_ops, Pass pass, LossTerms* terms = nullptr) {
-    terms_ = terms;
-    const Site before = p.site();
-    const OpId twin = p.twin();
-    pass_ = pass;
-    for (size_t i = n_ops; i-- > first_;) {
-      const std::vector<ValueId>& out = p.ops()[i].out;
-      if (std::all_of(out.begin(), out.end(), [&](ValueId v) { return get(v) == kNone; }) ||
-          is_left_to_other_pass(p.ops()[i]))
-        continue;
-      const Op op = p.ops()[i];  // a copy: gradients append ops
-      const OpDef& def = op_def(op.kind);
-      if (!def.gradient) {
-        refuse(op);
-        continue;
-      }
-      op_ = &op;
-      p.set_site(op.site);
-      p.set_twin(static_cast<OpId>(i));
-      if (pass == Pass::sums && is_mean(op) && terms->is_quotient(op)) {
-        if (op.kind != "batch_mean") mark_bare(op.in[0]);
-        add(op.in[0], terms->of_divided(op, get(op.out[0])));
-        continue;
-      }
-      above_sums_ = is_mean(op) && (pass == Pass::sums || pass == Pass::whole);
-      def.gradient(*this, op);
-      above_sums_ = false;
-    }
-    op_ = nullptr;
-    p.set_twin(twin);
-    p.set_site(before);
-  }
-
-  // A bare sum over the batch is one that no batch_mean divides.
-  void mark_bare(ValueId sum) { bare_.insert(sum); }
-
-  std::vector<ValueId> uses(ValueId x) {
-    std::vector<ValueId> found = uses_[x];
-    std::reverse(found.begin(), found.end());  // in the order of the uses in forward
-    return join_products(p, found);
-  }
-
- private:
-  ValueId get(ValueId v) const {
-    auto at = cotangent_.find(v);
-    return at == cotangent_.end() ? kNone : at->second;
-  }
-
-  // Whether the current op makes a sum over the batch that samples read, or that the script wrote
-  // itself. Rows that pad the last microbatch are not in that sum, so their cotangent must be made
-  // 0. Other sums belong to means, in which these rows have weight 0 anyway.
-  bool counts_padding() const {
-    return op_ && std::any_of(op_->out.begin(), op_->out.end(),
-                              [&](ValueId v) { return p.is_completed(v) || is_bare(v); });
-  }
-
-  bool is_bare(ValueId v) const { return bare_.count(v) > 0; }
-
-  bool is_mean(const Op& op) const { return p.value(op.out[0]).batch() == Batch::mean; }
-
-  bool depends(ValueId x) const {
-    return static_cast<size_t>(x) < on_.depends.size() && on_.depends[static_cast<size_t>(x)];
-  }
-
-  bool is_whole(ValueId x) const {
-    return static_cast<size_t>(x) < on_.whole.size() && on_.whole[static_cast<size_t>(x)];
-  }
-
-  // Whether another pass handles the cotangents of the op's results.
-  bool is_left_to_other_pass(const Op& op) const {
-    if (pass_ != Pass::others && pass_ != Pass::whole) return false;
-    return (is_mean(op) && terms_->is_quotient(op)) ||
-           (pass_ == Pass::others && is_whole(op.out[0]));
-  }
-
-  // Whether x, one of `wrt`, is computed from others of them, so that its cotangent must be passed
-  // on.
-  bool is_made_of_wrt(ValueId x) const {
-    const OpId maker = p.value(x).producer;
-    if (maker == kNone || static_cast<size_t>(maker) < first_) return false;
-    const Op& op = p.ops()[static_cast<size_t>(maker)];
-    return !ends_cotangents(op) &&
-           std::any_of(op.in.begin(), op.in.end(), [&](ValueId v) { return depends(v); });
-  }
-
-  void refuse(const Op& op) const {
-    for (ValueId v : op.in)
-      if (depends(v))
-        fail(ORR_FAILED, "{}{} has no derivative: let none through, with :stop_gradient()",
-             op.site.prefix(), op.kind);
-  }
-
-  const Dependence& on_;
-  LossTerms* terms_ = nullptr;
-  size_t first_;  // the op that the forward part begins with
-  std::set<ValueId> bare_;
-  std::map<ValueId, bool> is_wrt_;
-  std::map<ValueId, ValueId> cotangent_;
-  std::map<ValueId, std::vector<ValueId>> uses_;
-  const Op* op_ = nullptr;
-  Pass pass_ = Pass::all;
-  bool above_sums_ = false;  // the current op lies between the loss and its sums
-};
 
 ValueId sum(Program& p, const std::vector<ValueId>& terms) {
   ValueId total = kNone;
@@ -232,37 +41,41 @@ struct TermGradients {
   ValueId weight = kNone;                  // kNone: `sums` are not to be divided
 };
 
-// Computes them for a loss that is linear in its sums. The loss's cotangent is `scale` for the
-// gradients of sums, `cotangent` for the others, which are computed in phase `late` with the sums
-// held constant. A term of the whole batch counts as a mean of itself over the samples; with
-// `undivided` its gradient is not to be divided.
+// Differentiates the terms of the whole batch, in the first n ops. Such a term counts as a mean of
+// itself over the samples: its cotangent is the weight by which its gradient will be divided.
+void run_whole_batch(Program& p, ValueId loss, size_t n, BackwardPass& pass, LossTerms& terms,
+                     ValueId weight, ValueId scale) {
+  if (weight != kNone) scale = p.pointwise(ORR_FN_MUL, {p.cast(weight, p.type(loss).dtype), scale});
+  pass.add(loss, scale);
+  pass.run(n, Pass::whole_batch, &terms);
+}
+
+// The gradients of a loss that is linear in its sums. The loss's cotangent is `scale` for the
+// gradients of sums and `cotangent` for the others. The others are computed in phase `late`.
+// `undivided`: gradients of terms of the whole batch are not to be divided by a weight.
 TermGradients gradients_of_terms(Program& p, ValueId loss, const std::vector<ValueId>& wrt,
                                  const Dependence& on, LossTerms& terms, ValueId cotangent,
                                  ValueId scale, Phase late, bool undivided = false) {
   const size_t n = p.ops().size();
-  Reverse batch(p, wrt, on), penalty(p, wrt, on), whole(p, wrt, on);
+  BackwardPass batch(p, wrt, on), penalty(p, wrt, on), whole_batch(p, wrt, on);
   if (p.value(loss).batch() != Batch::partial) penalty.add(loss, cotangent);
   TermGradients found;
   found.weight = terms.weight();
   if (is_sum(p, loss)) {
-    if (p.value(loss).batch() == Batch::partial) batch.mark_bare(loss);
+    if (p.value(loss).batch() == Batch::partial) batch.mark_undivided(loss);
     batch.add(loss, scale);
     batch.run(n, Pass::sums, &terms);
   }
-  if (whole.has_whole(loss)) {
+  if (whole_batch.has_whole_batch_term(loss)) {
     if (found.weight == kNone && !undivided)
       found.weight = build::total_weight(p, p.type(loss).dtype);
-    whole.add(loss,
-              found.weight == kNone
-                  ? scale
-                  : p.pointwise(ORR_FN_MUL, {p.cast(found.weight, p.type(loss).dtype), scale}));
-    whole.run(n, Pass::whole, &terms);
+    run_whole_batch(p, loss, n, whole_batch, terms, found.weight, scale);
   }
   p.set_phase(late);
   penalty.run(n, Pass::others, &terms);
   for (ValueId v : wrt) {
     found.sums.emplace_back();
-    for (Reverse* pass : {&batch, &whole})
+    for (BackwardPass* pass : {&batch, &whole_batch})
       for (ValueId use : pass->uses(v))
         if (p.value(use).batch() != Batch::none) found.sums.back().push_back(use);
     found.others.push_back(sum(p, penalty.uses(v)));
@@ -296,8 +109,9 @@ ValueId mean_of(Program& p, const std::vector<ValueId>& uses, ValueId weight) {
                 type.dtype);
 }
 
-std::vector<ValueId> derivatives_of_mean(Program& p, ValueId y, ValueId cotangent,
-                                         const std::vector<ValueId>& wrt) {
+// The derivative of a mean is divided by the weight of all samples, which is known only after all
+// microbatches: a value of a sample cannot have it.
+void refuse_batch_values(const Program& p, const std::vector<ValueId>& wrt) {
   for (size_t i = 0; i < wrt.size(); ++i)
     if (p.value(wrt[i]).batch() != Batch::none)
       p.fail_here(fmt::format(
@@ -306,6 +120,11 @@ std::vector<ValueId> derivatives_of_mean(Program& p, ValueId y, ValueId cotangen
           "the samples' sum, with :sum() in place of :mean()",
           i + 1, to_string(p.type(wrt[i])),
           p.value(wrt[i]).batch() == Batch::sharded ? "each sample" : "the whole batch"));
+}
+
+std::vector<ValueId> derivatives_of_mean(Program& p, ValueId y, ValueId cotangent,
+                                         const std::vector<ValueId>& wrt) {
+  refuse_batch_values(p, wrt);
   const Dependence on = dependence(p, wrt);
   LossTerms terms(p, y, on);
   if (const std::string& why = terms.why_not_linear(); !why.empty())
@@ -331,11 +150,11 @@ std::vector<ValueId> pull_back(Program& p, const std::vector<ValueId>& outputs,
                                const std::vector<ValueId>& wrt, OpId first) {
   size_t n = p.ops().size();
   const Dependence on = dependence(p, wrt, static_cast<size_t>(first));
-  Reverse reverse(p, wrt, on, static_cast<size_t>(first));
-  for (size_t i = 0; i < outputs.size(); ++i) reverse.add(outputs[i], cotangents[i]);
-  reverse.run(n, Pass::all);
+  BackwardPass backward(p, wrt, on, static_cast<size_t>(first));
+  for (size_t i = 0; i < outputs.size(); ++i) backward.add(outputs[i], cotangents[i]);
+  backward.run(n, Pass::all);
   std::vector<ValueId> found;
-  for (ValueId v : wrt) found.push_back(sum(p, reverse.uses(v)));
+  for (ValueId v : wrt) found.push_back(sum(p, backward.uses(v)));
   return found;
 }
 

@@ -13,8 +13,9 @@
 namespace orrery {
 
 // The gradient of a loss with respect to one parameter, in two parts. `partial` has a sum over the
-// batch for each use of the parameter, in the order of the uses, not yet divided by the summed
-// weight. `regular` is the part that does not depend on the batch (a penalty on the weights).
+// batch for each use of the parameter, in the order of the uses: it is neither added up over ranks
+// and microbatches nor divided by the summed weight. `regular` does not depend on the batch (the
+// gradient of a penalty on the weights); kNone: there is none.
 struct GradientParts {
   std::vector<ValueId> partial;
   ValueId regular = kNone;

@@ -66,7 +66,7 @@ std::string LossTerms::check(const Op& op) const {
   std::vector<char> varies;
   for (ValueId x : op.in) varies.push_back(depends(x) && is_sum(p_, x));
   const bool whole =
-      std::any_of(op.in.begin(), op.in.end(), [&](ValueId x) { return is_whole(x); });
+      std::any_of(op.in.begin(), op.in.end(), [&](ValueId x) { return is_of_whole_batch(x); });
   const bool none = std::none_of(varies.begin(), varies.end(), [](char v) { return v != 0; });
   if ((none || is_linear_in(p_, op, varies)) && !(whole && multiplies(op))) return "";
   return fmt::format("'{}' makes a nonlinear function of sums over the batch here", name_of(op));

@@ -14,12 +14,13 @@
 
 namespace orrery {
 
-// By value; values that are younger than the lists do not depend on what is trained.
+// What depends on the trained parameters. By value: those that were added to the program after the
+// lists were made do not.
 struct Dependence {
-  std::vector<char> depends;  // on what is trained
-  // One value for all samples that depends on what is trained by way of a sum over the batch or
-  // gathered rows: its gradient is that of an ordinary function (Program::completed).
-  std::vector<char> whole;
+  std::vector<char> depends;
+  // It depends on them by way of a completed sum over the batch (Program::completed) or of gathered
+  // rows, and is itself one value for all samples: it is made of the whole batch.
+  std::vector<char> whole_batch;
 };
 
 class LossTerms {
@@ -33,18 +34,18 @@ class LossTerms {
   // 0-d, a sum over the batch; kNone: gradients of sums are those of the loss, undivided.
   ValueId weight() const { return weight_; }
 
-  // Whether the op divides a sum that depends on what is trained, its first input, by a value that
-  // does not, its second. Such is batch_mean.
+  // Whether the op divides a sum that depends on the trained parameters by a value that does not,
+  // as batch_mean does.
   bool is_quotient(const Op& op) const;
 
-  // The cotangent of a quotient's sum, given that of the quotient.
+  // The cotangent of the sum that the quotient divides, given that of the quotient.
   ValueId of_divided(const Op& quotient, ValueId dy);
   // The cotangent of a sum that the loss does not divide, given the loss's derivative by it.
   ValueId of_sum(ValueId dx);
 
  private:
   bool depends(ValueId v) const { return is_set(on_.depends, v); }
-  bool is_whole(ValueId v) const { return is_set(on_.whole, v); }
+  bool is_of_whole_batch(ValueId v) const { return is_set(on_.whole_batch, v); }
   static bool is_set(const std::vector<char>& list, ValueId v) {
     return static_cast<size_t>(v) < list.size() && list[static_cast<size_t>(v)];
   }
@@ -63,7 +64,8 @@ class LossTerms {
 
 // The loss as a function of complete sums over the batch, which all ranks have before backward
 // begins, so that it may be any function. Sums of batch fields alone are those of WholeFields; the
-// others are complete before the first op that reads one of them, so that they travel together.
+// others are complete before the first op that reads one of them, so that one exchange adds them
+// all.
 ValueId of_complete_sums(Program& p, ValueId loss);
 
 }  // namespace orrery

@@ -88,7 +88,7 @@ void add_failures(CLI::App* command, PlanChoice& asked) {
 }
 
 // What is about the answer goes with no other text; --must-fit may also refuse what --json prints.
-void keep_answers_apart(CLI::App* command) {
+void separate_answers(CLI::App* command) {
   for (const char* other : {"--diff", "--digest", "--layouts", "--search"})
     for (const std::string failures : {"--mtbf", "--job-mtbf"})
       command->get_option(failures)->excludes(command->get_option(other));
@@ -166,7 +166,7 @@ Examples:
       ->check(CLI::NonNegativeNumber)
       ->needs(search)
       ->capture_default_str();
-  keep_answers_apart(command);
+  separate_answers(command);
   command->callback([choice, asked, command, &exit_code] {
     const Watchdog watchdog = watch_plugins();
     check_ranks(choice->ranks);

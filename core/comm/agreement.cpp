@@ -37,8 +37,8 @@ std::string to_text(int rank, const SentDescription& s) {
   return fmt::format("rank {} {}{}", rank, s.text, *s.line ? fmt::format(" ({})", s.line) : "");
 }
 
-[[noreturn]] void fail_apart(const WorldComm::Post& post, const Description& description,
-                             const std::vector<Signature>& all, int one, int other) {
+[[noreturn]] void fail_different(const WorldComm::Post& post, const Description& description,
+                                 const std::vector<Signature>& all, int one, int other) {
   SentDescription mine{};
   description.text.copy(mine.text, sizeof mine.text - 1);
   description.line.copy(mine.line, sizeof mine.line - 1);
@@ -75,10 +75,10 @@ std::vector<Signature> agree(const WorldComm::Post& post, int size, Signature mi
     else if (active < 0)
       active = r;
     else if (n.what != all[static_cast<size_t>(active)].what)
-      fail_apart(post, description, all, active, r);
+      fail_different(post, description, all, active, r);
   }
   if (joined >= 0 && active >= 0 && !all[static_cast<size_t>(active)].stands_in)
-    fail_apart(post, description, all, active, joined);
+    fail_different(post, description, all, active, joined);
   return all;
 }
 

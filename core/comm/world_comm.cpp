@@ -322,19 +322,19 @@ std::string WorldComm::elsewhere(const orr_coll& here) {
       fmt::format("'{}' ({})", here.name ? here.name : "", here.where ? here.where : "");
   const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(400);
   const auto stands = [](int r) { return fmt::format("stands.{}", r); };
-  std::string apart;
+  std::string difference;
   try {
     store_->put(stands(rank()), mine);
     for (int r = 0; r < size(); ++r) {
       const auto left = std::chrono::nanoseconds(end - std::chrono::steady_clock::now()).count();
       const std::string other = store_->get_at_end(stands(r), std::max<int64_t>(left, 0));
-      if (other != mine && apart.empty())
-        apart = fmt::format("; rank {} is in {}, rank {} in {}", rank(), mine, r, other);
+      if (other != mine && difference.empty())
+        difference = fmt::format("; rank {} is in {}, rank {} in {}", rank(), mine, r, other);
     }
   } catch (const Error&) {
     return "";
   }
-  return apart;
+  return difference;
 }
 
 orr_memory* WorldComm::allocate(uint64_t bytes, int group) {

@@ -34,7 +34,8 @@ class Dataset {
 
   const std::vector<DataField>& fields() const { return fields_; }
   int64_t samples() const { return samples_; }
-  // Tokens in a sample, if sample i + 1 is sample i shifted by one token; 0 if samples are apart.
+  // Tokens in a sample, if sample i + 1 is sample i shifted by one token; 0 if samples share no
+  // tokens.
   int64_t window() const { return window_; }
   const std::shared_ptr<const Tokenizer>& tokenizer() const { return tokenizer_; }
   // Names of the classes that labels count, where files say them.

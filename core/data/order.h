@@ -22,7 +22,7 @@ struct Samples {
 
 // What becomes of the samples at the end of an epoch that do not fill a batch: the next epoch's
 // first join them, they are a batch of their own, or they are left out.
-enum class Rest { joined, apart, dropped };
+enum class Rest { joined, own_batch, dropped };
 
 struct BatchOrder {
   int64_t step = 1;  // from 1
@@ -38,7 +38,7 @@ struct BatchOrder {
   int64_t items(const Samples& samples) const { return listed ? length : samples.items(); }
   // The batches of an epoch of so many samples. REQUIRES: rest is not joined.
   int64_t batches(int64_t items) const {
-    return rest == Rest::apart ? (items + size - 1) / size : items / size;
+    return rest == Rest::own_batch ? (items + size - 1) / size : items / size;
   }
   // The epoch, from 0, of the batch's first sample.
   int64_t epoch(int64_t items) const {

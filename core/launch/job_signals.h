@@ -19,7 +19,7 @@ class JobSignals {
 
   // Readable when a signal has come.
   int fd() const { return fd_; }
-  // The next one that has come, apart from SIGCHLD; 0: there is none. The job is told to end by it.
+  // The next one that has come, other than SIGCHLD; 0: there is none. The job is told to end by it.
   int next();
   // Whether the job was told to end.
   bool told() const { return told_; }

@@ -26,8 +26,8 @@ std::string defined_at(lua_State* L, int index) {
 }
 
 // Where a value was found: a chain of names back to an upvalue, and the function with that upvalue.
-struct Place {
-  const Place* outer;
+struct AccessPath {
+  const AccessPath* outer;
   const char* name;  // null: `index`
   lua_Integer index;
   std::string text() const {
@@ -52,7 +52,7 @@ class Walk {
     function_ = lua_absindex(L, index);
     const char* name = nullptr;
     for (int i = 1; (name = lua_getupvalue(L, function_, i)) != nullptr; ++i) {
-      if (std::strcmp(name, "_ENV") != 0) value(Place{nullptr, name, 0}, 0);
+      if (std::strcmp(name, "_ENV") != 0) value(AccessPath{nullptr, name, 0}, 0);
       lua_pop(L, 1);
     }
     function_ = outer;
@@ -77,7 +77,7 @@ class Walk {
   }
 
   // Visits the value on top of the stack.
-  void value(const Place& place, int depth) {
+  void value(const AccessPath& place, int depth) {
     const int type = lua_type(L, -1);
     if (type == LUA_TTABLE) return table(place, depth);
     mix(&type, sizeof type);
@@ -98,7 +98,7 @@ class Walk {
     if (type == LUA_TFUNCTION) function(lua_gettop(L));
   }
 
-  void table(const Place& place, int depth) {
+  void table(const AccessPath& place, int depth) {
     const int index = lua_gettop(L);
     if (depth == Captured::kMostDepth || lua_rawlen(L, index) > Captured::kMostEntries) return;
     if (!seen_.insert(lua_topointer(L, index)).second) return;
@@ -107,15 +107,15 @@ class Walk {
     for (lua_pushnil(L); lua_next(L, index); lua_pop(L, 1)) {
       const int key = lua_type(L, -2);
       if (key == LUA_TSTRING) {
-        value(Place{&place, lua_tostring(L, -2), 0}, depth + 1);
+        value(AccessPath{&place, lua_tostring(L, -2), 0}, depth + 1);
       } else if (lua_isinteger(L, -2)) {
-        value(Place{&place, nullptr, lua_tointeger(L, -2)}, depth + 1);
+        value(AccessPath{&place, nullptr, lua_tointeger(L, -2)}, depth + 1);
       }
       if (++count == Captured::kMostEntries) return lua_settop(L, index);
     }
   }
 
-  std::string name_of(const Place& place) {
+  std::string name_of(const AccessPath& place) {
     return fmt::format("'{}' of the function at {}", place.text(), defined_at(L, function_));
   }
 

@@ -115,7 +115,7 @@ int64_t last_of_epochs(const Table& options, int64_t items, BatchOrder& order) {
   const std::string rest = options.has("last") ? options.text("last") : "short";
   if (rest != "short" && rest != "drop")
     fail(ORR_INVALID, "batches: last is '{}': it is 'short' or 'drop'", rest);
-  order.rest = rest == "short" ? Rest::apart : Rest::dropped;
+  order.rest = rest == "short" ? Rest::own_batch : Rest::dropped;
   const int64_t epochs = options.integer("epochs"), each = order.batches(items);
   if (epochs < 1) fail(ORR_INVALID, "batches: epochs is {}, expected at least 1", epochs);
   if (each == 0)
@@ -171,7 +171,7 @@ Pushed pass(lua_State* L, DatasetRef& self, int64_t size, int64_t limit) {
     const int64_t last = (limit - 1) * all.shards + all.shard;
     all.data = slice(all.data, 0, last * std::max<int64_t>(all.data->window(), 1) + 1);
   }
-  const BatchOrder order{1, std::min(size, all.items()), false, 0, Rest::apart};
+  const BatchOrder order{1, std::min(size, all.items()), false, 0, Rest::own_batch};
   push(L, Batches{all, order, order.batches(all.items())});
   lua_pushcclosure(L, next_batch, 1);
   return {1};

@@ -89,7 +89,7 @@ boost::dll::shared_library& load(const fs::path& file) {
 }
 
 // Finds the plugin's descriptor. A library that the plugin links to may define the same symbol; the
-// name in it tells them apart.
+// name in it distinguishes them.
 const orr_plugin& symbol(boost::dll::shared_library& library, const fs::path& file,
                          const orr_plugin& expected) {
   static const char* name = "orrery_plugin";

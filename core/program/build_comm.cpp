@@ -47,8 +47,8 @@ ValueId joined(Program& p, ValueId x, size_t dim) {
   return reshape(p, move_dim(p, x, 0, dim), whole);
 }
 
-// [.., ranks * d, ..] -> [ranks, .., d, ..]
-ValueId dealt(Program& p, const char* what, ValueId x, size_t dim, const std::string& axis) {
+// [.., ranks * d, ..] -> [ranks, .., d, ..]: what each rank gets, one after another.
+ValueId by_rank(Program& p, const char* what, ValueId x, size_t dim, const std::string& axis) {
   const Dims dims = p.type(x).dims;
   const int64_t ranks = p.axis_size(axis);
   if (dims[dim] % ranks)
@@ -103,14 +103,14 @@ ValueId all_gather(Program& p, ValueId x, const std::string& axis, int64_t dim) 
 ValueId reduce_scatter(Program& p, ValueId x, const std::string& axis, int64_t dim) {
   check_varies(p, "reduce_scatter", x, axis);
   const size_t d = checked_dim(p, "reduce_scatter", x, dim);
-  return p.add1("reduce_scatter", {dealt(p, "reduce_scatter", x, d, axis)}, over(p, axis));
+  return p.add1("reduce_scatter", {by_rank(p, "reduce_scatter", x, d, axis)}, over(p, axis));
 }
 
 ValueId all_to_all(Program& p, ValueId x, const std::string& axis, int64_t split, int64_t concat) {
   check_varies(p, "all_to_all", x, axis);
   const size_t s = checked_dim(p, "all_to_all", x, split),
                c = checked_dim(p, "all_to_all", x, concat);
-  ValueId y = p.add1("all_to_all", {dealt(p, "all_to_all", x, s, axis)}, over(p, axis));
+  ValueId y = p.add1("all_to_all", {by_rank(p, "all_to_all", x, s, axis)}, over(p, axis));
   return joined(p, y, c);
 }
 

@@ -55,11 +55,11 @@ ValueId matmul_shared(Program& p, ValueId a, ValueId b, const Dims& lead, bool t
                {static_cast<int64_t>(lead.size()), static_cast<int64_t>(lead.size()) + 1});
   ValueId rows = reshape(p, transpose(p, a, order), joined(kept, -1, x.back()));
   ValueId y = matmul(p, rows, reshape(p, b, joined(kept, w.end()[-2], w.back())), false, tb);
-  Dims apart = kept, back(order.size());
-  apart.insert(apart.end(), repeats.begin(), repeats.end());
+  Dims unmerged = kept, back(order.size());
+  unmerged.insert(unmerged.end(), repeats.begin(), repeats.end());
   for (size_t i = 0; i < order.size(); ++i)
     back[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
-  return transpose(p, reshape(p, y, joined(apart, x.end()[-2], p.type(y).dims.back())), back);
+  return transpose(p, reshape(p, y, joined(unmerged, x.end()[-2], p.type(y).dims.back())), back);
 }
 
 }  // namespace

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Rules for ops on cut inputs. Most ways to run an op on parts of its inputs follow from its
-// factors (Sharding). For the others an op has a rule (OpDef::parts). The pass that makes each
-// rank's share of a program, one mesh axis after the other, calls the rules: it knows layouts and
-// exchanges, but no op.
+// factors (Sharding): of a matmul [m, k] x [k, n] over two ranks, either input may be cut along m
+// or n, and then the result is, or both along k, and then the results are summed. For other ways an
+// op has a rule (OpDef::parts). The pass that makes each rank's part of a program, one mesh axis
+// after the other (partition/cut/), calls the rules: it knows layouts and exchanges, but no op.
 #pragma once
 
 #include <vector>
@@ -20,7 +21,7 @@ struct Way {
   double cost = 0;    // bytes sent; the pass fills it in
 };
 
-// The interface of that pass for rules: one rank's share of a program on one axis, while it is
+// The interface of that pass for rules: one rank's part of a program on one axis, while it is being
 // made.
 class OnParts {
  public:
@@ -35,12 +36,11 @@ class OnParts {
   const Program& from;  // the whole program: `v` and `out` below are values of it
   Program p;            // the rank's program, to which a rule adds ops
   const Member me;
-  const bool deals;  // the axis deals the batch: an op of samples runs where these are
+  const bool deals;  // it is a batch axis: an op of samples runs where these are
   // A sum over a cut dim has a summand for each chunk of the dim: n_parts in all, n_chunks a rank.
   const int n_parts, n_chunks;
   Member chunk(int i) const;  // this rank's chunk i, described as if each chunk were a rank
-  // The coordinate that holds index i of n. It depends on the chunks only, so it is the same for
-  // any number of ranks that these are dealt to.
+  // The coordinate that owns index i of n.
   int owner_of(size_t i, size_t n) const;
 
   // The layout of v. It is `whole` for all inputs of an op that needs whole inputs: its results
@@ -48,12 +48,12 @@ class OnParts {
   virtual const Placement& at(ValueId v) const = 0;
   // The value of p that stands for v, moved to the layout `to`, which is not a sum.
   virtual ValueId read(ValueId v, const Placement& to) = 0;
-  // The part of v, which lies in parts, that belongs to this chunk.
+  // The part of v, which is cut, that belongs to this chunk.
   virtual ValueId read_chunk(ValueId v, const Member& part) = 0;
   // The sum over the ranks of x, a value of p, or its maximum ("max").
   virtual ValueId reduced(ValueId x, const char* fn = "sum") = 0;
 
-  // Says what stands for an output: x of p, which lies as `how`; kNone if another rank owns it.
+  // Says what stands for an output: x of p, with the layout `how`; kNone if another rank owns it.
   virtual void become(ValueId out, ValueId x, Placement how) = 0;
   // The same for a sum over all ranks: the summands are those of this rank's chunks.
   virtual void become_sum(ValueId out, std::vector<ValueId> summands) = 0;
@@ -63,9 +63,9 @@ class OnParts {
 
 // An op's rule. Each function may be null.
 struct PartsRule {
-  // The ways other than with whole inputs and along factors, for inputs that lie as `in`. The pass
-  // takes the cheapest way, and appends the op on the shares. Appends nothing. Throws Error with
-  // the op's line if a cut dim does not divide.
+  // The ways other than with whole inputs and along factors, for inputs with the layouts `in`. The
+  // pass takes the cheapest way, and appends the op on the parts; this function appends nothing.
+  // Throws Error with the op's line if a cut dim does not divide.
   std::vector<Way> (*options)(const OnParts&, const Op&,
                               const std::vector<Placement>& in) = nullptr;
   // Carries the op out by other ops, says what stands for each output, and returns true. Returns

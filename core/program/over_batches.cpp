@@ -66,7 +66,7 @@ bool joins_samples(const Op& op) {
   return kinds.count(op.kind) > 0;
 }
 
-// By op: whether both compute the same, apart from the extents of tensors.
+// By op: whether both compute the same, but for the extents of tensors.
 bool is_alike(const Op& a, const Op& b) {
   return a.kind == b.kind &&
          std::equal(a.expr.outputs.begin(), a.expr.outputs.end(), b.expr.outputs.begin(),

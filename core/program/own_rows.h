@@ -3,7 +3,7 @@
 // Values that have the extent of the batch without being made of it, such as random numbers of dims
 // {B, 1}, a parameter that is repeated B times, and what layers make of these: where an op meets
 // them with samples, each sample gets its own row. Only values whose rows nothing but their place
-// tells apart are taken so.
+// distinguishes are taken so.
 #pragma once
 
 #include <functional>

@@ -17,7 +17,7 @@ class WholeFields {
 
   // v, a sum or mean over the batch, as a value that all ranks have at the beginning of a step; v
   // itself, if it does not depend on the batch. kNone: it is made of parameters, of random numbers,
-  // or by an op that knows how the batch is dealt. The ops are appended in phase forward.
+  // or by an op that knows which rank has which samples. The ops are appended in phase forward.
   ValueId of(ValueId v);
 
  private:

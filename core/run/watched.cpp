@@ -37,9 +37,10 @@ void Statistics::add(const double* row, int64_t elements) {
   nan += bad_nan, infinite += bad_infinite;
   const int64_t more = elements - bad_nan - bad_infinite, all = finite + more;
   if (more == 0) return;
-  const double apart = row[2] - mean, share = static_cast<double>(more) / static_cast<double>(all);
-  mean += apart * share;
-  squares += row[3] + apart * apart * static_cast<double>(finite) * share;
+  const double difference = row[2] - mean,
+               share = static_cast<double>(more) / static_cast<double>(all);
+  mean += difference * share;
+  squares += row[3] + difference * difference * static_cast<double>(finite) * share;
   least = std::min(least, row[4]), greatest = std::max(greatest, row[5]);
   finite = all;
 }

@@ -52,9 +52,9 @@ class HeaderReader {
   bool binary(binary_t&) { unexpected(); }
 
   bool number_unsigned(number_unsigned_t value) {
-    if (place_ == Place::shape) {
+    if (level_ == Level::shape) {
       add_dim(value);
-    } else if (place_ == Place::offsets) {
+    } else if (level_ == Level::offsets) {
       if (offsets_.size() == 2)
         bad("tensor {}: data_offsets has more than 2 numbers", shown(name_));
       offsets_.push_back(value);
@@ -65,8 +65,8 @@ class HeaderReader {
   }
 
   bool string(string_t& value) {
-    if (place_ == Place::metadata) return true;
-    if (place_ != Place::tensor || field_ != "dtype") unexpected();
+    if (level_ == Level::metadata) return true;
+    if (level_ != Level::tensor || field_ != "dtype") unexpected();
     kind_ = stored_by_safetensors(value);
     if (!kind_)
       bad("tensor {}: dtype {} is not one of BOOL, U8, I8, U16, I16, U32, I32, U64, I64, F8_E5M2, "
@@ -76,10 +76,10 @@ class HeaderReader {
   }
 
   bool start_object(size_t) {
-    if (place_ == Place::nowhere) {
-      place_ = Place::top;
-    } else if (place_ == Place::top) {
-      place_ = name_ == kMetadata ? Place::metadata : Place::tensor;
+    if (level_ == Level::nowhere) {
+      level_ = Level::top;
+    } else if (level_ == Level::top) {
+      level_ = name_ == kMetadata ? Level::metadata : Level::tensor;
     } else {
       unexpected();
     }
@@ -87,33 +87,33 @@ class HeaderReader {
   }
 
   bool key(string_t& value) {
-    if (place_ == Place::top) {
+    if (level_ == Level::top) {
       begin_tensor(value);
     } else if (!fields_.insert(value).second) {
       bad("{}: field {} is given twice", shown(name_), shown(value));
-    } else if (place_ == Place::tensor && value != "dtype" && value != "shape" &&
+    } else if (level_ == Level::tensor && value != "dtype" && value != "shape" &&
                value != "data_offsets") {
       bad("tensor {}: field {} is not one of dtype, shape, data_offsets", shown(name_),
           shown(value));
     }
-    field_ = place_ == Place::top ? "" : value;
+    field_ = level_ == Level::top ? "" : value;
     return true;
   }
 
   bool end_object() {
-    if (place_ == Place::tensor) end_tensor();
-    place_ = place_ == Place::top ? Place::nowhere : Place::top;
+    if (level_ == Level::tensor) end_tensor();
+    level_ = level_ == Level::top ? Level::nowhere : Level::top;
     return true;
   }
 
   bool start_array(size_t) {
-    if (place_ != Place::tensor || field_ == "dtype") unexpected();
-    place_ = field_ == "shape" ? Place::shape : Place::offsets;
+    if (level_ != Level::tensor || field_ == "dtype") unexpected();
+    level_ = field_ == "shape" ? Level::shape : Level::offsets;
     return true;
   }
 
   bool end_array() {
-    place_ = Place::tensor;
+    level_ = Level::tensor;
     return true;
   }
 
@@ -123,7 +123,7 @@ class HeaderReader {
   }
 
  private:
-  enum class Place { nowhere, top, metadata, tensor, shape, offsets };
+  enum class Level { nowhere, top, metadata, tensor, shape, offsets };
 
   template <class... Args>
   [[noreturn]] void bad(fmt::format_string<Args...> text, Args&&... args) const {
@@ -131,9 +131,9 @@ class HeaderReader {
   }
 
   [[noreturn]] void unexpected() const {
-    if (place_ == Place::nowhere) bad("the header is not a JSON object");
-    if (place_ == Place::top) bad("{} is not a JSON object", shown(name_));
-    if (place_ == Place::metadata) bad("{}: {} is not a string", kMetadata, shown(field_));
+    if (level_ == Level::nowhere) bad("the header is not a JSON object");
+    if (level_ == Level::top) bad("{} is not a JSON object", shown(name_));
+    if (level_ == Level::metadata) bad("{}: {} is not a string", kMetadata, shown(field_));
     if (field_ == "dtype") bad("tensor {}: dtype is not a string", shown(name_));
     bad("tensor {}: {} is not a list of whole numbers from 0", shown(name_), field_);
   }
@@ -179,7 +179,7 @@ class HeaderReader {
   }
 
   const std::string& label_;
-  Place place_ = Place::nowhere;
+  Level level_ = Level::nowhere;
   std::string name_, field_;  // the tensor, and its field, that are being read
   std::unordered_set<std::string> names_, fields_;
   const StoredKind* kind_ = nullptr;

@@ -56,33 +56,33 @@ void Weights::add(const std::string& path, const std::vector<std::string>* wante
   const std::string label = wanted ? fmt::format("{} (named by {})", path, path_) : path;
   const auto file =
       std::make_shared<const SafetensorsFile>(File::open(AT_FDCWD, path, label, true));
-  std::map<std::string, Place> found;
+  std::map<std::string, Source> found;
   for (const SafetensorsEntry& entry : file->entries()) found[entry.name] = {file, &entry};
-  if (!wanted) return places_.merge(found);
+  if (!wanted) return sources_.merge(found);
   for (const std::string& name : *wanted) {
     if (!found.contains(name))
       fail(ORR_INVALID, "{}: there is no tensor '{}', which the index says it has{}", label, name,
            kRemedy);
-    places_[name] = found[name];
+    sources_[name] = found[name];
   }
 }
 
 std::vector<std::string> Weights::names() const {
   std::vector<std::string> all;
-  for (const auto& [name, place] : places_) all.push_back(name);
+  for (const auto& [name, source] : sources_) all.push_back(name);
   return all;
 }
 
-const Weights::Place& Weights::place(const std::string& name) const {
-  const auto found = places_.find(name);
-  if (found == places_.end()) fail(ORR_INVALID, "{}: there is no tensor '{}'", path_, name);
+const Weights::Source& Weights::source(const std::string& name) const {
+  const auto found = sources_.find(name);
+  if (found == sources_.end()) fail(ORR_INVALID, "{}: there is no tensor '{}'", path_, name);
   return found->second;
 }
 
-const Type& Weights::type(const std::string& name) const { return place(name).entry->type; }
+const Type& Weights::type(const std::string& name) const { return source(name).entry->type; }
 
 HostTensor Weights::read(const std::string& name, int32_t dtype) const {
-  const auto& [file, entry] = place(name);
+  const auto& [file, entry] = source(name);
   if (dtype && is_real(dtype) != is_real(entry->type.dtype))
     fail(ORR_INVALID,
          "{}: '{}' is {}, {} expected: real numbers and integers do not become each "

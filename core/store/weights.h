@@ -30,16 +30,16 @@ class Weights {
   HostTensor read(const std::string& name, int32_t dtype = 0) const;
 
  private:
-  struct Place {
+  struct Source {
     std::shared_ptr<const SafetensorsFile> file;
     const SafetensorsEntry* entry;
   };
   void add(const std::string& path, const std::vector<std::string>* wanted);
   void read_index();
-  const Place& place(const std::string& name) const;
+  const Source& source(const std::string& name) const;
 
   std::string path_;
-  std::map<std::string, Place> places_;
+  std::map<std::string, Source> sources_;
 };
 
 // A matrix with rows and columns exchanged. Throws Error, which calls it `name`, for other tensors.

@@ -115,12 +115,12 @@ bool same_file(int fd, const std::string& path) {
          open.st_ino == named.st_ino && open.st_dev == named.st_dev;
 }
 
-class Held {
+class HeldLock {
  public:
-  Held(const std::string& directory, const LockKind& kind)
+  HeldLock(const std::string& directory, const LockKind& kind)
       : kind_(kind), path_(directory + "/" + kind.file) {}
-  Held(const Held&) = delete;
-  ~Held() {
+  HeldLock(const HeldLock&) = delete;
+  ~HeldLock() {
     lease_.reset();
     if (fd_ >= 0 && pid_ == ::getpid() && ours()) ::unlink(path_.c_str());
     if (fd_ >= 0) ::close(fd_);
@@ -183,8 +183,8 @@ class Held {
   std::optional<Lease> lease_;
 };
 
-std::map<std::string, std::unique_ptr<Held>>& locks() {
-  static std::map<std::string, std::unique_ptr<Held>> held;
+std::map<std::string, std::unique_ptr<HeldLock>>& locks() {
+  static std::map<std::string, std::unique_ptr<HeldLock>> held;
   return held;
 }
 
@@ -197,13 +197,13 @@ WriterJob& writer_job() {
 
 void hold_writer_lock(const std::string& directory, const std::string& label,
                       const LockKind& kind) {
-  std::unique_ptr<Held>& held = locks()[directory + "/" + kind.file];
+  std::unique_ptr<HeldLock>& held = locks()[directory + "/" + kind.file];
   if (held && held->is_gone()) held.reset();  // the directory was removed
   if (held && !held->ours())
     throw Locked(fmt::format("{}: {} has begun to {} there, too; {}", label, held->owner(),
                              kind.do_there, kind.remedy));
   if (held) return;
-  auto fresh = std::make_unique<Held>(directory, kind);
+  auto fresh = std::make_unique<HeldLock>(directory, kind);
   while (!fresh->take(label)) {
   }
   held = std::move(fresh);

@@ -79,7 +79,7 @@ TEST(Order, ASampleDrawsAnewInEveryEpochAndForEverySeed) {
 
 TEST(Order, AListSaysTheSamplesOfAnEpoch) {
   const std::vector<int64_t> lists[] = {{4, 9, 9}, {0, 1, 2}};
-  BatchOrder order{1, 2, true, 7, Rest::apart};
+  BatchOrder order{1, 2, true, 7, Rest::own_batch};
   order.listed = [&](int64_t epoch) -> const std::vector<int64_t>& { return lists[epoch]; };
   order.length = 3;
   const Samples data{numbers(10)}, shard{numbers(20), 1, 2};

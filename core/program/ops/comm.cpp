@@ -12,7 +12,7 @@
 //                   y[counts[me]]
 //   all_to_all      x[ranks, dims...] -> y like x: y[c] is x[me] of coordinate c
 //   sample_exchange x[ranks, dims...] of a rank's own samples -> y[dims...], its part of those of
-//                   all ranks of an axis that deals the batch; with int "ranks" y -> x. Lowering
+//                   all ranks of a batch axis; with int "ranks" y -> x. Lowering
 //                   alone adds it and makes it an all_to_all (partition/samples/localize.cpp)
 //   permute         x -> y like x: coordinate c's goes to ints "to"[c], a permutation
 //   broadcast       x -> y like x: the tensor of the rank with coordinate "root"

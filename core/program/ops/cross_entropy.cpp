@@ -95,7 +95,7 @@ Cost cost(const OpArgs& args, const std::vector<Type>& out) {
 // -- on cut classes -------------------------------------------------------------------------------
 
 // Whether each rank has logits of some classes.
-bool classes_apart(const OnParts& s, ValueId logits) {
+bool classes_sharded(const OnParts& s, ValueId logits) {
   return !s.deals && s.at(logits).is_plain(static_cast<int>(s.from.type(logits).dims.size()) - 1);
 }
 
@@ -123,7 +123,7 @@ OfChunks of_chunks(OnParts& s, const Op& op, ValueId labels, ValueId counts) {
 
 // Three reductions of one number a row make the chunks' results the whole's.
 bool on_classes(OnParts& s, const Op& op) {
-  if (!classes_apart(s, op.in[0])) return false;
+  if (!classes_sharded(s, op.in[0])) return false;
   Program& p = s.p;
   const ValueId labels = s.read(op.in[1], Placement{}), w = s.read(op.in[2], Placement{});
   const ValueId counts = p.pointwise(ORR_FN_NE, {w, Operand::number(0)});
@@ -141,7 +141,7 @@ bool on_classes(OnParts& s, const Op& op) {
 }
 
 bool grad_on_classes(OnParts& s, const Op& op) {
-  if (!classes_apart(s, op.in[1])) return false;
+  if (!classes_sharded(s, op.in[1])) return false;
   const Placement& how = s.at(op.in[1]);
   const int64_t extent = s.from.type(op.in[1]).dims.back();
   const ValueId labels = s.read(op.in[2], Placement{});

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // gather: rows of a table [rows, width] at run-time indices, and its gradient scatter_add (int
-// "rows"). A table may be cut by rows (Megatron's vocabulary parallelism): an index that another
-// rank owns reads as nothing here, and the ranks' summands make the whole. Shares may be uneven.
+// "rows"). A table may be cut by rows (Megatron's vocabulary parallelism), also unevenly: a rank
+// gets zeros for rows that another rank has, and the ranks' results are summed.
 #include <stdexcept>
 
 #include "program/build.h"

@@ -117,7 +117,7 @@ void concat_gradient(Gradient& g, const Op& op) {
 // -- along the dim that is cut or joined, where parts are parts of both sides ---------------------
 
 // The segments that each part of a split consists of; nothing if a part ends inside a segment.
-std::vector<Dims> segments_apart(const Dims& segments, const Dims& sizes) {
+std::vector<Dims> segments_of_parts(const Dims& segments, const Dims& sizes) {
   std::vector<Dims> parts;
   size_t at = 0;
   for (int64_t size : sizes) {
@@ -137,7 +137,7 @@ std::vector<Way> split_options(const OnParts& s, const Op& op, const std::vector
   const int dim = static_cast<int>(dim_of(op.attrs));
   if (!in[0].is_along(dim)) return options;
   Way way{in, {}};
-  for (Dims& segments : segments_apart(in[0].segments, attr_ints(op.attrs, "sizes")))
+  for (Dims& segments : segments_of_parts(in[0].segments, attr_ints(op.attrs, "sizes")))
     way.out.push_back(Placement::along(dim, std::move(segments)));
   if (!way.out.empty()) options.push_back(std::move(way));
   return options;
@@ -166,7 +166,7 @@ void fit_sizes(Op& copy, const Program& p, const Way&, const Member&) {
   copy.attrs.set("sizes", sizes);
 }
 
-// -- a first dim taken apart into its indices, such as a matrix for each expert -------------------
+// -- a first dim split into its indices, such as a matrix for each expert -------------------
 
 // They lie on one rank whole, and what is computed of them is computed there.
 bool split_to_owners(OnParts& s, const Op& op) {

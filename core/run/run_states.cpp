@@ -10,11 +10,11 @@
 
 #include "base/error.h"
 #include "run/agree.h"
+#include "run/checkpoint_shard.h"
 #include "run/counts.h"
 #include "run/replicas.h"
 #include "run/run.h"
 #include "run/runtime.h"
-#include "run/share.h"
 #include "run/states.h"
 
 namespace orrery {
@@ -192,24 +192,24 @@ const std::vector<std::shared_ptr<State>>& RunStates::all() {
 uint64_t RunStates::save(const std::string& directory, const CheckpointFacts& facts,
                          const std::set<const State*>& alike, bool compared, const SaveHow& how) {
   if (saving()) saving_->finish();
-  Share share({directory, facts, {}, {}, spec_.line, ranks_}, compared, how.beside);
+  CheckpointShard shard({directory, facts, {}, {}, spec_.line, ranks_}, compared, how.beside);
   const auto& states = all();
   throw_together(error_of([&] {
                    for (auto& s : states) {
                      if (several(*s)) continue;
                      const int32_t n = alike.count(s.get()) ? 1 : coordinates_of(*s);
-                     for (int32_t c = 0; c < n; ++c) share.add(name_of(saved_name(*s), n, c), s, c);
+                     for (int32_t c = 0; c < n; ++c) shard.add(name_of(saved_name(*s), n, c), s, c);
                    }
                  }),
                  "run:save");
   const auto again = [&](const Loaded& loaded) {
-    for (const std::string& name : loaded.tensors) share.add(name, loaded.from);
+    for (const std::string& name : loaded.tensors) shard.add(name, loaded.from);
   };
   for (auto& s : states)
     if (const Loaded* loaded = several(*s)) again(*loaded);
   for (auto& [state, loaded] : pending_) again(loaded);  // loaded, and not in use yet
-  const uint64_t copied = share.copied();
-  saving_ = std::make_shared<Saving>(std::move(share).contents(), how);
+  const uint64_t copied = shard.copied();
+  saving_ = std::make_shared<Saving>(std::move(shard).contents(), how);
   std::erase_if(savings(), [](auto& one) { return one->done(); });
   if (saving()) savings().push_back(saving_);
   return copied;

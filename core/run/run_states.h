@@ -19,7 +19,7 @@
 namespace orrery {
 
 // Sorts the parameters by name, and their gradients with them. Throws Error if two have the same
-// name: strategies and checkpoints could not tell them apart.
+// name: strategies and checkpoints could not distinguish them.
 void sort_parameters(RunSpec& spec);
 
 class RunStates {
@@ -40,8 +40,8 @@ class RunStates {
 
   // Saves all states. Refuses parameters that are not finite. Of a varying state it saves the value
   // of every coordinate, but only one of the states in `alike`, which are equal on all ranks now.
-  // What several ranks hold is dealt out to them if they are known to hold the same (`compared`),
-  // else the lowest writes it. Returns the bytes that were copied in memory.
+  // What several ranks have is divided among them if they are known to have the same values
+  // (`compared`), else the lowest of them writes it. Returns the bytes that were copied in memory.
   uint64_t save(const std::string& directory, const CheckpointFacts& facts,
                 const std::set<const State*>& alike, bool compared, const SaveHow& how);
   // The save that has begun last; null if it is finished.

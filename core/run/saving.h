@@ -18,7 +18,7 @@ namespace orrery {
 // Calls `work` and returns the text of what it throws; "": nothing.
 std::string error_of(const std::function<void()>& work);
 
-// What a checkpoint is to have, and this rank's share of it.
+// What a checkpoint is to have, and the pieces that this rank writes (run/checkpoint_shard.h).
 struct SaveContents {
   std::string directory;
   CheckpointFacts facts;

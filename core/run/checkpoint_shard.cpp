@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "run/share.h"
+#include "run/checkpoint_shard.h"
 
 #include <algorithm>
 #include <numeric>
@@ -54,31 +54,33 @@ std::vector<std::pair<Part, std::vector<size_t>>> holders(const State& s, size_t
 
 }  // namespace
 
-Share::Share(SaveContents contents, bool deals, bool copies)
+CheckpointShard::CheckpointShard(SaveContents contents, bool balanced, bool copies)
     : contents_(std::move(contents)),
-      dealt_(static_cast<size_t>(contents_.ranks)),
+      bytes_of_(static_cast<size_t>(contents_.ranks)),
       me_(contents_.ranks == 1 ? 0 : static_cast<size_t>(world_info().rank)),
-      deals_(deals),
+      balanced_(balanced),
       copies_(copies) {}
 
 // Whether this rank, one of the holders, writes a box of these bytes.
-bool Share::is_mine(const std::vector<size_t>& holders, uint64_t bytes) {
-  if (!deals_) return holders.front() == me_;
+bool CheckpointShard::is_mine(const std::vector<size_t>& holders, uint64_t bytes) {
+  if (!balanced_) return holders.front() == me_;
   const size_t least = *std::min_element(holders.begin(), holders.end(), [&](size_t a, size_t b) {
-    return std::pair(dealt_[a], a) < std::pair(dealt_[b], b);
+    return std::pair(bytes_of_[a], a) < std::pair(bytes_of_[b], b);
   });
-  dealt_[least] += bytes;
+  bytes_of_[least] += bytes;
   return least == me_;
 }
 
-void Share::add(const std::string& tensor, const std::shared_ptr<State>& s, int32_t coordinate) {
+void CheckpointShard::add(const std::string& tensor, const std::shared_ptr<State>& s,
+                          int32_t coordinate) {
   contents_.tensors[tensor] = s->type;
-  for (auto& [part, ranks] : holders(*s, dealt_.size(), coordinate))
+  for (auto& [part, ranks] : holders(*s, bytes_of_.size(), coordinate))
     for (const Box& box : boxes_of(part, s->type))
       if (is_mine(ranks, Type{s->type.dtype, box.shape}.bytes())) add_box(tensor, s, box);
 }
 
-void Share::add_box(const std::string& tensor, const std::shared_ptr<State>& s, const Box& box) {
+void CheckpointShard::add_box(const std::string& tensor, const std::shared_ptr<State>& s,
+                              const Box& box) {
   const Type type{s->type.dtype, box.shape};
   HostTensor value = taken(*s, box);
   check_finite(*s, box, value, contents_.facts.step);
@@ -90,9 +92,10 @@ void Share::add_box(const std::string& tensor, const std::shared_ptr<State>& s, 
   }
 }
 
-void Share::add(const std::string& tensor, const std::shared_ptr<const Checkpoint>& from) {
+void CheckpointShard::add(const std::string& tensor,
+                          const std::shared_ptr<const Checkpoint>& from) {
   const Type& type = contents_.tensors[tensor] = from->tensors().at(tensor);
-  std::vector<size_t> everyone(dealt_.size());
+  std::vector<size_t> everyone(bytes_of_.size());
   std::iota(everyone.begin(), everyone.end(), size_t{0});
   if (type.elements() == 0 || !is_mine(everyone, type.bytes())) return;
   contents_.pieces.push_back(

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// This rank's share of a checkpoint: the boxes that it writes. What several ranks hold is dealt out
-// to them, so that all write about as many bytes. All ranks come to the same result without an
-// exchange. [main thread]
+// This rank's shard of a checkpoint: the boxes that it writes. What several ranks have, one of them
+// writes, chosen so that all write about as many bytes: of two tensors of 1 MB that both of two
+// ranks have, each rank writes one. All ranks come to the same choice without an exchange. [main
+// thread]
 #pragma once
 
 #include <cstdint>
@@ -15,11 +16,11 @@
 
 namespace orrery {
 
-class Share {
+class CheckpointShard {
  public:
-  // Without `deals` the lowest of several ranks writes what all of them hold. With `copies` the
+  // Unless `balanced`, the lowest of several ranks writes what all of them have. With `copies` the
   // boxes are copied at once, else read when they are written.
-  Share(SaveContents contents, bool deals, bool copies);
+  CheckpointShard(SaveContents contents, bool balanced, bool copies);
 
   // Adds the value that one coordinate has of a state. Throws Error if a parameter has a value that
   // is not finite, or another state has a NaN; a mask may hold -inf. REQUIRES: the state has a
@@ -36,9 +37,9 @@ class Share {
   bool is_mine(const std::vector<size_t>& holders, uint64_t bytes);
 
   SaveContents contents_;
-  std::vector<uint64_t> dealt_;  // bytes by rank
+  std::vector<uint64_t> bytes_of_;  // by rank: what it has been chosen to write so far
   size_t me_;
-  bool deals_, copies_;
+  bool balanced_, copies_;
   uint64_t copied_ = 0;
 };
 

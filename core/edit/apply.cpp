@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A stack of strategies, applied in order.
+// A stack of strategies, applied in order. Of a stack of two, `transform` of the first may place
+// the batch fields over an axis that it makes, and ask that gradients are summed over that axis;
+// that of the second may ask that states are sharded over it. Both only edit the program and the
+// mesh: lowering carries out what they ask (lower/lower.cpp).
 #include <algorithm>
 
 #include "base/error.h"
 #include "edit/calls.h"
 #include "edit/contract.h"
 #include "edit/edit_table.h"
-#include "partition/apart.h"
 #include "partition/cut_program.h"
+#include "partition/independent.h"
 #include "partition/passes.h"
 #include "partition/stage.h"
 #include "partition/stage_ranks.h"
@@ -60,7 +63,7 @@ void call_each(Program& p, Mesh& mesh, Asked& asked, const std::vector<StrategyU
   }
 }
 
-// By op: the new ops that are to stand right before it.
+// By op: the new ops that the strategy has asked to be put right before it.
 StandBefore standing_of(const orr_program& edited) {
   StandBefore found;
   for (size_t i = 0; i < edited.stands.size(); ++i) {
@@ -74,6 +77,7 @@ StandBefore standing_of(const orr_program& edited) {
   return found;
 }
 
+// Remembers how the training step has cut parameters.
 void note_cuts(const Program& p, const Mesh& mesh, StrategyStates& states) {
   for (const Placing& placing : mesh.placed)
     for (const Value& v : p.values()) {
@@ -84,8 +88,9 @@ void note_cuts(const Program& p, const Mesh& mesh, StrategyStates& states) {
     }
 }
 
-// An evaluation has the parameters as the training step has them, even if a strategy that looks for
-// layers to cut finds others there: a batchnorm, for example, needs no sums over the batch.
+// Cuts the parameters of an evaluation as the training step has cut them. A strategy that chooses
+// layers by their ops may choose others in an evaluation, where a layer may have other ops: a
+// batchnorm has no sums over the batch there.
 void follow_cuts(Mesh& mesh, const StrategyStates& states) {
   for (Placing& placing : mesh.placed) {
     const auto known = states.cuts.find(placing.axis);

@@ -46,9 +46,10 @@ struct Driving {
   bool on() const { return driver != nullptr; }
 };
 
-// A strategy's hook that is called once the update is written. One that decides whether the whole
-// step counts is called after the others, and `what` names the number that it keeps for all ranks;
-// `last` ones are called when all edits are done.
+// A strategy's hook that is called once the update is written. `decides`: it may have the whole
+// step not count, as loss scaling does where a gradient overflows; it is called after the others,
+// and `what` names the number that all its ranks share, such as "loss scale". `last`: it is called
+// when all edits are done.
 struct CompleteHook {
   enum When : int8_t { step, decides, last };
   std::string origin, line, what;

@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "edit/calls.h"
-#include "partition/apart.h"
 #include "partition/cut_program.h"
+#include "partition/independent.h"
 #include "partition/passes.h"
 #include "partition/stage.h"
 #include "partition/stage_ranks.h"
@@ -17,13 +17,14 @@ namespace orrery {
 namespace {
 
 void check_one_for_all(const Mesh& mesh, const CompleteHook& hook) {
-  if (hook.when != CompleteHook::decides || (mesh.apart.empty() && !mesh.alone.on())) return;
+  if (hook.when != CompleteHook::decides || (mesh.independent_axis.empty() && !mesh.alone.on()))
+    return;
   fail(ORR_INVALID,
        "{}{} lets ranks train alone, which would each need another {}, that of strategy.{} being "
        "one for all: leave one of the two out",
        hook.line.empty() ? "" : hook.line + ": ",
-       mesh.alone.on() ? "strategy." + mesh.alone.strategy : "axis '" + mesh.apart + "'", hook.what,
-       hook.origin);
+       mesh.alone.on() ? "strategy." + mesh.alone.strategy : "axis '" + mesh.independent_axis + "'",
+       hook.what, hook.origin);
 }
 
 void call_complete(Program& p, const CompleteHook& hook, const Measured& measured) {
@@ -45,8 +46,8 @@ void call_completing(Program& p, const Mesh& mesh, Asked& asked, const Measured&
   asked.completing.clear();
 }
 
-// Orders the placings: axes on which only parameters are cut come first. So activations that a
-// strategy places on another axis move within the part that a rank already has.
+// Orders the axes over which values are cut: those that cut only parameters come first. So when a
+// later axis has an activation moved, a rank moves only the part that it has by then.
 void order_placings(const Program& p, Mesh& mesh, Asked& asked) {
   std::stable_partition(mesh.placed.begin(), mesh.placed.end(),
                         [](const Placing& placing) { return placing.values.empty(); });
@@ -56,7 +57,7 @@ void order_placings(const Program& p, Mesh& mesh, Asked& asked) {
   for (Placing& placing : mesh.placed) placing.segments = cut.segments[placing.axis];
 }
 
-// Checks the conditions for values that are cut over an axis that deals the batch. Ranks that
+// Checks the conditions for values that are cut over a batch axis. Ranks that
 // exchange samples run the same number of microbatches and train together. Where microbatches run
 // one after another, those of a rank must be one node of the tree of sums, and those of all these
 // ranks too: both numbers are powers of two, unless these are all ranks that share the batch.
@@ -64,7 +65,7 @@ void check_gathered(const Mesh& mesh, const Asked& asked, int64_t microbatches) 
   const std::string axis = mesh.gathered_axis();
   const int64_t ranks = mesh.size_of(axis), all = mesh.batch_ranks(), each = microbatches / all;
   if (ranks == 1) return;
-  std::string alone = mesh.apart;
+  std::string alone = mesh.independent_axis;
   for (const GradientHook& hook : asked.exchanges) alone = with_axis(alone, hook.axis);
   if (has_axis(alone, axis))
     fail(ORR_INVALID,
@@ -73,11 +74,11 @@ void check_gathered(const Mesh& mesh, const Asked& asked, int64_t microbatches) 
          axis);
   auto power = [](int64_t n) { return (n & (n - 1)) == 0; };
   const bool nodes = power(each) && (ranks == all || power(ranks));
-  if (deals_evenly(microbatches, mesh) && (nodes || !mesh.schedule.one_by_one)) return;
+  if (assigns_evenly(microbatches, mesh) && (nodes || !mesh.schedule.one_by_one)) return;
   const std::string more = fmt::format(
       ", as strategy.{} runs them one after another a power of two (of ranks, too, "
       "where axis '{}' has replicas)",
-      mesh.schedule.slicer, axis);
+      mesh.schedule.microbatch_strategy, axis);
   fail(ORR_INVALID,
        "{} microbatches on the {} ranks that share the batch, of which the {} of axis '{}' send "
        "each other samples: each rank needs the same number{}",
@@ -100,15 +101,15 @@ void check_each(const Mesh& mesh, int64_t microbatches) {
     refuse("and all of a rank's run in one call: add a strategy that runs them one after another");
   if (how.what < ORR_SHARD_PARAM && !mesh.fast_sums)
     refuse("which only sends gradients here, and only under reduce = \"fast\" of compile");
-  if (!deals_evenly(microbatches, mesh))
+  if (!assigns_evenly(microbatches, mesh))
     refuse(
         fmt::format("and {} are not the same number on each of the {} ranks that share the batch",
                     microbatches, mesh.batch_ranks()));
 }
 
-// A parameter that is cut over an axis which also splits the batch is not sharded over that axis a
-// second time: the rank that has a part of it computes all of that part's gradient.
-void keep_cut_whole(Mesh& mesh, Asked& asked) {
+// A parameter that is cut over a batch axis, such as the experts of a layer, is not sharded: the
+// rank that has a part of it computes all of that part's gradient.
+void leave_cut_unsharded(Mesh& mesh, Asked& asked) {
   for (const Placing& placing : mesh.placed) {
     if (!has_axis(mesh.batch_axis, placing.axis)) continue;
     for (auto& [name, how] : placing.cuts)
@@ -125,42 +126,45 @@ Program over_states(const Program& step, const Mesh& mesh) {
   p.set_phase(Phase::update);
   for (auto& [state, next] : step.updates()) {
     const ValueId v = p.state_value(step.value(state).state);
-    p.mutable_value(v).set_varying(with_axis(step.value(state).varying(), mesh.apart));
+    p.mutable_value(v).set_varying(with_axis(step.value(state).varying(), mesh.independent_axis));
     p.mutable_value(v).site = step.value(state).site;
   }
   return p;
 }
 
-// Notes in the program's states on which axes they vary. Those of a step also vary on the axes
+// Sets State::varying of the program's states. Those of a step also vary on `independent_axis`,
 // whose coordinates train apart.
-void tell_states(const Program& p, const std::string& apart) {
+void set_varying(const Program& p, const std::string& independent_axis) {
   for (auto& [state, next] : p.updates()) {
     State& s = *p.value(state).state;
-    s.varying = with_axis(p.value(state).varying(), apart);
+    s.varying = with_axis(p.value(state).varying(), independent_axis);
     if (!is_real(s.type.dtype) && s.leave == Leave::mean) s.leave = Leave::first;
   }
 }
 
+// Remembers for periodic programs which stages hold each state of the step.
 void note_holders(const Program& step, Mesh& mesh) {
-  std::map<std::string, std::vector<int>> held;
+  std::map<std::string, std::vector<int>> holders;
   const StageRanks stage_ranks(step, mesh);
   for (auto& [v, ranks] : stage_ranks.holders())
     for (size_t r = ranks.find_first(); r != Ranks::npos; r = ranks.find_next(r))
-      held[step.value(v).name].push_back(static_cast<int>(r));
-  mesh.schedule.held_at = std::move(held);
+      holders[step.value(v).name].push_back(static_cast<int>(r));
+  mesh.schedule.holders = std::move(holders);
 }
 
+// Has a strategy write its periodic programs.
 void write_rounds(const Program& step, const Mesh& mesh, Periodic& one) {
   for (int round = 0; round < one.n_rounds; ++round) {
     Program p = over_states(step, mesh);
     p.set_origin(one.origin);
     p.set_site({"", one.line});
     call_hook(one.line, [&] { one.write(p, round); });
-    // Frozen parameters that are cut with others: both programs then cut these alike.
+    // Names all sharded parameters, also frozen ones, which no update names: where a unit is cut
+    // depends on all of its parameters, and must be the same in both programs.
     for (const Value& v : step.values())
       if (v.state && mesh.sharded.count(v.name)) p.state_value(v.state);
     update_copies(p);
-    tell_states(p, "");
+    set_varying(p, "");
     group_collectives(p);
     one.rounds.push_back(std::make_shared<const Program>(std::move(p)));
   }
@@ -190,7 +194,7 @@ void complete_step(Program& p, Mesh& mesh, Asked& asked, int64_t microbatches, b
     if (!training) follow_states(p, mesh);
     complete_sums(p);
   }
-  if (training && !mesh.apart.empty()) sum_apart(p, mesh, microbatches);
+  if (training && !mesh.independent_axis.empty()) sum_independently(p, mesh, microbatches);
   if (asked.driving.on()) write_driven(p, mesh, asked, microbatches, measured.gradients);
   if (mesh.shares.leave_out() && mesh.schedule.one_by_one)
     fail(ORR_INVALID,
@@ -198,11 +202,11 @@ void complete_step(Program& p, Mesh& mesh, Asked& asked, int64_t microbatches, b
          "another: leave out the strategy that orders microbatches",
          mesh.shares.origin);
   if (!mesh.gathered_axis().empty())
-    check_gathered(mesh, asked, microbatches), keep_cut_whole(mesh, asked);
+    check_gathered(mesh, asked, microbatches), leave_cut_unsharded(mesh, asked);
   if (training) check_each(mesh, microbatches);
   if (!mesh.placed.empty()) order_placings(p, mesh, asked);
   read_copies(p, mesh);
-  tell_states(p, mesh.apart);
+  set_varying(p, mesh.independent_axis);
   group_collectives(p);
   if (!mesh.schedule.axis.empty() && !asked.periodic.empty()) note_holders(p, mesh);
   for (Periodic& one : asked.periodic) write_rounds(p, mesh, one);

@@ -21,7 +21,8 @@ namespace {
 void check_nothing_together(const Mesh& mesh, const Asked& asked) {
   const bool together = mesh.axes.size() > 1 || mesh.schedule.one_by_one || !mesh.sharded.empty() ||
                         !mesh.reduced.empty() || !asked.exchanges.empty() ||
-                        !asked.periodic.empty() || !mesh.apart.empty() || !mesh.placed.empty();
+                        !asked.periodic.empty() || !mesh.independent_axis.empty() ||
+                        !mesh.placed.empty();
   const Driving& d = asked.driving;
   if (together)
     fail(ORR_INVALID,
@@ -57,7 +58,7 @@ void write_driven(Program& step, const Mesh& mesh, Asked& asked, int64_t microba
   for (auto& [name, gradient] : gradients) driving.gradients[name] = step.now(gradient);
   const Site site = step.site();
   step.set_phase(Phase::update);
-  driving.write(step, deal_microbatches(microbatches, mesh));
+  driving.write(step, assign_microbatches(microbatches, mesh));
   driving.write = nullptr;
   step.set_phase(Phase::forward);
   step.set_site(site);

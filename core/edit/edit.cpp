@@ -130,9 +130,9 @@ orr_status* stage(orr_program* e, const char* axis_name, int32_t n, const int32_
       if (modules) patterns.push_back(modules[c]);
     }
     e->mesh->schedule.axis = axis_name, e->mesh->schedule.one_by_one = true;
-    e->mesh->schedule.slicer = e->strategy;
+    e->mesh->schedule.microbatch_strategy = e->strategy;
     e->mesh->schedule.chunk_at.assign(where, where + n);
-    e->mesh->schedule.strategy = e->strategy;
+    e->mesh->schedule.pipeline_strategy = e->strategy;
     e->mesh->schedule.timetable =
         [use = *e->use, at = e->mesh->schedule.chunk_at,
          known = std::make_shared<std::map<int, std::shared_ptr<const Timetable>>>()](
@@ -151,7 +151,7 @@ orr_status* stage(orr_program* e, const char* axis_name, int32_t n, const int32_
 }
 
 orr_status* loop(orr_program* e) {
-  e->mesh->schedule.one_by_one = true, e->mesh->schedule.slicer = e->strategy;
+  e->mesh->schedule.one_by_one = true, e->mesh->schedule.microbatch_strategy = e->strategy;
   return nullptr;
 }
 
@@ -170,8 +170,8 @@ std::string axis_named(const orr_program* e, const char* name) {
   for (const GradientHook& hook : e->asked->exchanges)
     why += fmt::format("strategy.{} exchanges the gradients of axis '{}' by a rule of its own; ",
                        hook.origin, hook.axis);
-  if (!e->mesh->apart.empty())
-    why += fmt::format("the ranks of axis '{}' train apart; ", e->mesh->apart);
+  if (!e->mesh->independent_axis.empty())
+    why += fmt::format("the ranks of axis '{}' train apart; ", e->mesh->independent_axis);
   fail(ORR_INVALID,
        "{}so no ranks add up their gradients that could share what is kept: put a strategy that "
        "deals the batch before this one, with the number of ranks that shall as its size",
@@ -202,7 +202,7 @@ orr_status* halve(orr_program* e, const char* name, const char* outer, const cha
   });
 }
 
-void deal_in_shares(orr_program* e, const char* axis, std::vector<int> of) {
+void set_shares(orr_program* e, const char* axis, std::vector<int> of) {
   if (!e->mesh->shares.of.empty())
     fail(ORR_INVALID, "strategy.{} deals the batch in shares already", e->mesh->shares.origin);
   e->mesh->shares = {axis, e->strategy, std::move(of)};
@@ -217,7 +217,7 @@ orr_status* idle(orr_program* e, const char* name, int32_t n) {
            n, ranks, name, ranks - 1);
     std::vector<int> of(static_cast<size_t>(ranks), 1);
     std::fill_n(of.begin(), n, 0);
-    deal_in_shares(e, name, std::move(of));
+    set_shares(e, name, std::move(of));
   });
 }
 
@@ -231,7 +231,7 @@ orr_status* deal(orr_program* e, const char* name, const int32_t* shares, int32_
     const std::vector<int> of(shares, shares + n);
     for (int share : of)
       if (share < 1) fail(ORR_INVALID, "a share of {}: give 1 or more", share);
-    deal_in_shares(e, name, of);
+    set_shares(e, name, of);
   });
 }
 

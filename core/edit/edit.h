@@ -40,7 +40,7 @@ using KnownCuts = std::map<std::string, std::optional<PartsAsked>>;
 // What the strategies of a run keep from program to program.
 struct StrategyStates {
   std::map<std::string, std::shared_ptr<State>> by_name;
-  std::map<int, ChunkModules> chunks;     // balanced cuts of the model, by their number of chunks
+  std::map<int, ChunkModules> chunks;     // modules of balanced chunks, by the number of chunks
   std::map<std::string, KnownCuts> cuts;  // of the training step, by axis
 };
 
@@ -55,9 +55,9 @@ void apply_forward(Program& p, const std::vector<StrategyUse>& stack, StrategySt
 // until the step is complete.
 void apply_strategies(Program& p, const std::vector<StrategyUse>& stack, int world,
                       StrategyStates& states, Mesh& mesh, Asked& asked, bool training = true);
-// Is called once the update is written. Calls the strategies' hooks on the whole step, checks what
-// they ask of the ranks, and lets strategies write their periodic programs and drivers theirs. The
-// hooks are gone afterwards.
+// Finishes the step once its update is written: calls the strategies' hooks on the whole step,
+// checks what they ask of the ranks, and has strategies write their periodic programs and their
+// drivers' programs. Removes the hooks from `asked`.
 void complete_step(Program& p, Mesh& mesh, Asked& asked, int64_t microbatches, bool training,
                    const Measured& measured = {});
 // Whether a strategy decides whether the whole step counts. It then needs the norm of all

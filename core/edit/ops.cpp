@@ -173,8 +173,8 @@ orr_status* independent(orr_program* e, const char* axis) {
       fail(ORR_INVALID, "axis '{}' does not deal the batch: its ranks have no parts of their own",
            axis);
     Mesh& mesh = *e->mesh;
-    mesh.apart = with_axis(mesh.apart, axis);
-    mesh.batch_axis = with_axis(mesh.apart, mesh.batch_axis);
+    mesh.independent_axis = with_axis(mesh.independent_axis, axis);
+    mesh.batch_axis = with_axis(mesh.independent_axis, mesh.batch_axis);
   });
 }
 

@@ -16,7 +16,7 @@ const Placing* find_placing(const Mesh& mesh, const std::string& axis_name) {
   return nullptr;
 }
 
-// Makes the axis whose ranks exchange samples the innermost of those that deal the batch, so that
+// Makes the axis whose ranks exchange samples the innermost of the batch axes, so that
 // these ranks have consecutive microbatches.
 void order_batch_axes(Mesh& mesh) {
   const std::string inner = mesh.gathered_axis();
@@ -35,14 +35,14 @@ bool shares_samples(const orr_program* e, const Placing& on) {
          });
 }
 
-void deal_batch(orr_program* e, const Value& v, const std::string& axis_name) {
+void split_batch(orr_program* e, const Value& v, const std::string& axis_name) {
   if (const Placing* known = find_placing(*e->mesh, axis_name); known && shares_samples(e, *known))
     fail(ORR_INVALID,
          "the ranks of axis '{}' share the work on every sample, as strategy.{} asked: it cannot "
          "deal the batch field '{}' as well",
          axis_name, known->origin, v.name);
-  if (std::string& dealt = e->mesh->batch_axis; !has_axis(dealt, axis_name))
-    dealt = with_axis(dealt, axis_name);
+  if (std::string& all = e->mesh->batch_axis; !has_axis(all, axis_name))
+    all = with_axis(all, axis_name);
   order_batch_axes(*e->mesh);
 }
 
@@ -113,7 +113,7 @@ orr_status* place(orr_program* e, int32_t value, const char* axis_name, int32_t 
            "batch fields can be asked to be whole; place these, or what reads it",
            title(*e->program, value));
     if (dim < 0) return;  // they are whole by default
-    if (v.role == Role::batch && dim == 0) return deal_batch(e, v, axis_name);
+    if (v.role == Role::batch && dim == 0) return split_batch(e, v, axis_name);
     if (v.role == Role::batch) check_shared(*e->mesh, axis_name);
     check_dim(e, value, dim);
     Placing& placing = placing_on(e, axis_name);

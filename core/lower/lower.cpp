@@ -106,19 +106,19 @@ Microbatches by_itself(Microbatches mine) {
 }
 
 void check_enough(int64_t microbatches, const Mesh& mesh) {
-  const int shares = mesh.workers();
-  if (microbatches >= shares) return;
+  const int least = mesh.least_microbatches();
+  if (microbatches >= least) return;
   int ranks = 0;
-  for (int c = 0; c < mesh.batch_ranks(); ++c) ranks += mesh.share_of(c) > 0;
+  for (int c = 0; c < mesh.batch_ranks(); ++c) ranks += mesh.batch_share(c) > 0;
   fail(ORR_INVALID,
        "microbatches = {} are too few to deal to {} ranks{}: give at least {}, or leave the option "
        "out",
-       microbatches, ranks, shares == ranks ? "" : " in these shares", shares);
+       microbatches, ranks, least == ranks ? "" : " in these shares", least);
 }
 
 }  // namespace
 
-ProgramShare share_of(const LowerRequest& request) {
+ModelShard model_shard_of(const LowerRequest& request) {
   const Mesh& mesh = *request.mesh;
   const int rank = request.rank;
   const Program* given = request.cut ? request.cut : request.logical;
@@ -126,39 +126,41 @@ ProgramShare share_of(const LowerRequest& request) {
   if (!request.cut && !mesh.placed.empty())
     from = own(cut_program(*request.logical, mesh, rank).program);
   if (mesh.schedule.axis.empty()) return {std::move(from), mesh.sharded};
-  StageShare stage = request.stage_ranks ? split_stages(*from, mesh, *request.stage_ranks, rank)
-                                         : split_stages(*from, mesh, StageRanks(*from, mesh), rank);
-  ProgramShare share{own(std::move(stage.program)), mesh.sharded};
+  StageProgram stage = request.stage_ranks
+                           ? split_stages(*from, mesh, *request.stage_ranks, rank)
+                           : split_stages(*from, mesh, StageRanks(*from, mesh), rank);
+  ModelShard mine{own(std::move(stage.program)), mesh.sharded};
   // States that several stages hold stay whole, because their gradients are added across stages.
-  // States that other stages hold are not cut here.
-  for (const std::string& name : stage.held_twice) share.sharded.erase(name);
-  for (const Value& v : share.program->values())
-    if (v.part.is_flat()) share.sharded.erase(v.name);
-  return share;
+  // States that other stages hold are not sharded here.
+  for (const std::string& name : stage.tied) mine.sharded.erase(name);
+  for (const Value& v : mine.program->values())
+    if (v.part.is_flat()) mine.sharded.erase(v.name);
+  return mine;
 }
 
-// Whether microbatches run in a call each. Where no rank has more than one, a single call does, in
-// which gradients leave as they are made, and none is kept whole. Not under a schedule.
+// Whether microbatches run in a call each. Where no rank has more than one microbatch and no
+// schedule orders them, a single call will do, which needs less memory: gradients leave as they are
+// made.
 static bool one_by_one(const Mesh& mesh, int64_t microbatches) {
   const Schedule& schedule = mesh.schedule;
   if (!schedule.one_by_one || schedule.timetable || !schedule.axis.empty())
     return schedule.one_by_one;
-  const std::vector<int64_t> first = deal_microbatches(microbatches, mesh);
+  const std::vector<int64_t> first = assign_microbatches(microbatches, mesh);
   const auto several = [](int64_t from, int64_t to) { return to - from > 1; };
   return std::adjacent_find(first.begin(), first.end(), several) != first.end();
 }
 
 std::shared_ptr<const Program> rank_program(const LowerRequest& request, bool idle) {
   const Mesh& mesh = *request.mesh;
-  ProgramShare share = share_of(request);
-  if (!share.sharded.empty() && mesh.gradient_ranks() > 1) {
+  ModelShard mine = model_shard_of(request);
+  if (!mine.sharded.empty() && mesh.gradient_ranks() > 1) {
     Mesh cut = mesh;
     cut.schedule.one_by_one = one_by_one(mesh, request.microbatches);
-    cut.sharded = std::move(share.sharded);
-    return own(shard(*share.program, cut, request.rank));
+    cut.sharded = std::move(mine.sharded);
+    return own(shard(*mine.program, cut, request.rank));
   }
-  if (mesh.alone.on() && idle) return own(states_alone(*share.program));
-  return share.program;
+  if (mesh.alone.on() && idle) return own(states_alone(*mine.program));
+  return mine.program;
 }
 
 void fuse_ops(LocalProgram& local, const std::vector<std::string>& kernels) {
@@ -176,7 +178,7 @@ RankPlan lower(const LowerRequest& request) {
   check_whole_batch(*request.logical, *request.mesh);
   const int64_t microbatches = request.microbatches;
   check_enough(microbatches, *request.mesh);
-  std::vector<int64_t> first = deal_microbatches(microbatches, *request.mesh);
+  std::vector<int64_t> first = assign_microbatches(microbatches, *request.mesh);
   Microbatches mine;
   mine.total = microbatches;
   size_t me = static_cast<size_t>(request.mesh->coordinate(request.mesh->batch_axis, request.rank));

@@ -28,13 +28,14 @@ struct LowerRequest {
 
 RankPlan lower(const LowerRequest& request);
 
-// The rank's share of the logical program by all axes that do not deal the batch, and which of its
-// parameters' training state is sharded over axes that do.
-struct ProgramShare {
+// What the rank's model-parallel axes leave it of the logical program: its parts of values that are
+// cut, and its stage of a pipeline. Batch axes are not applied yet: `sharded` says
+// which of its parameters' training state is to be sharded over them.
+struct ModelShard {
   std::shared_ptr<const Program> program;  // may be the caller's, which outlives this
   std::map<std::string, Sharded> sharded;  // as Mesh::sharded
 };
-ProgramShare share_of(const LowerRequest& request);
+ModelShard model_shard_of(const LowerRequest& request);
 
 // The rank's program by all axes, before its microbatches are counted: the batch is whole in its
 // types, and its values have their layouts. `idle`: the rank works alone and gets no microbatch.
@@ -49,7 +50,7 @@ void write_in_known_ops(LocalProgram& local, const std::vector<std::string>& ker
 void claim_groups(LocalProgram& local, const std::vector<std::string>& kernels, bool fused);
 // Runs the passes below, and claim_groups of what they made.
 void fuse_ops(LocalProgram& local, const std::vector<std::string>& kernels);
-// Computes small values that several ops compute alike once.
+// Has a small value that several ops compute in the same way computed once.
 void share_equal(LocalProgram& local);
 // Puts the casts of states before all other ops.
 void cast_first(LocalProgram& local);
@@ -68,8 +69,8 @@ void join_losses(LocalProgram& local, const std::vector<std::string>& kernels);
 void recompute_cheap(LocalProgram& local);
 // Gives every value a storage and a place in it, and makes a launch of every op.
 void place_values(RankPlan& plan);
-// Puts totals into buckets; `dealt` as in localize.
-void fill_buckets(RankPlan& plan, const std::vector<int64_t>& dealt);
+// Puts totals into buckets; `first_microbatch` as in localize.
+void fill_buckets(RankPlan& plan, const std::vector<int64_t>& first_microbatch);
 // Orders the steps of all lanes. The three functions behind it are parts of it.
 void make_schedule(RankPlan& plan);
 void order_one_by_one(RankPlan& plan);   // repeats the steps for each microbatch

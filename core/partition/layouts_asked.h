@@ -36,17 +36,18 @@ struct PartsAsked {
   std::string by = {};
 };
 
-// What strategies ask of the ranks of one axis that share the work on every sample.
+// What strategies ask of an axis whose ranks share the work on every sample.
 struct Placing {
   std::string axis, origin;
   std::map<std::string, PartsAsked> cuts;  // of parameters, by name
   std::map<ValueId, PartsAsked> values;    // of batch fields and computed values
-  // The segments (Placement::segments) of a parameter's cut dim, as the step's program has them.
-  // Other programs over the same parameters need them where they do not show them.
+  // The segments (Placement::segments) of a parameter's cut dim. The step's program shows them, by
+  // a split of a fused weight, say. Other programs over the same parameters may not, and read them
+  // here.
   std::map<std::string, Dims> segments = {};
-  int scatter = kNone;  // activations that are sums may be scattered over this dim
-  // How many chunks a sum over a cut dim is a binary tree of; 0: one chunk for each rank, added in
-  // rank order.
+  int scatter = kNone;  // sums of activations may be reduce-scattered along this dim
+  // How a sum over a cut dim is added: in a binary tree over so many chunks of the dim, or, with 0,
+  // one summand of each rank in the order of ranks.
   int chunks = 0;
 };
 

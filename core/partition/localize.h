@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Makes one rank's program of the logical one: shapes shrink to the rank's microbatches, ops that
-// sum over the batch learn which microbatches they hold, dead ops are removed, and batch_mean and
+// sum over the batch learn which microbatches they get, dead ops are removed, and batch_mean and
 // total become plain values. Kernels can run the ops of the result, in their order.
+//
+// Example: 6 samples in 3 microbatches on 3 ranks. Of x f32[6,4] each rank has f32[2,4]. The
+// gradient matmul(x, dy) f32[4,5] is one node of a tree of 3 on each rank, and a Total says that
+// the ranks complete it together: the exchange that adds the nodes, an all-reduce, is made of it
+// (lower/kernels/bucket.cpp).
 #pragma once
 
 #include <memory>
@@ -33,12 +38,13 @@ struct Microbatches {
 };
 
 // A sum over the batch that ranks complete together: `partial` holds this rank's tree nodes, one
-// after another; `whole` is the completed sum.
+// after another; `whole` is the completed sum. It is all-reduced, or reduce-scattered where
+// training state is sharded.
 struct Total {
   ValueId partial = kNone, whole = kNone;
   ValueId logical = kNone;  // the partial's id in the logical program
-  std::string axis;         // the ranks that complete it: the axes that deal the batch, or some of
-                            // them; "": each rank completes the sum of its own microbatches
+  std::string axis;         // the ranks that complete it: all batch axes, or some of them; "": each
+                            // rank completes the sum of its own microbatches
   int64_t nodes = 1;        // how many tree nodes this rank exports
   // Where training state is sharded: rank r of the axis gets the elements [begin[r], begin[r] +
   // count[r]). Members of a unit travel together (partition/shard/units.h): the gradients of the
@@ -46,13 +52,16 @@ struct Total {
   Dims begin, count;
   int64_t unit = kNone, use = 0, member = 0;
   std::string origin;
-  bool free = false;  // the memory of `partial` may be used again once the ranks have their pieces
+  bool free = false;  // the memory of `partial` may be used again once each rank has its piece
   // Where ops of samples read the sum: the number of its group, whose sums travel together, before
   // those ops run. kNone: the sum is read after all samples are done.
   int64_t early = kNone;
-  // An axis that also deals the batch, and all of whose ranks' samples are on this rank; "": none.
+  // A batch axis that is not in `axis`, because this rank has the samples of all its ranks; "":
+  // none.
   std::string gathered = {};
-  bool in_pieces = false;  // each microbatch's is a piece of the ranks' sum already (CommOp::each)
+  // `partial` is this rank's piece of a sum that the ranks have added for each microbatch already
+  // (CommOp::each). Only the microbatches, and replicas, are left to be added.
+  bool in_pieces = false;
 
   bool is_cut() const { return !count.empty(); }
 };
@@ -64,7 +73,7 @@ struct FlatBuffer {
   uint64_t bytes = 0, room = 0;   // bytes of this rank, and of the rank that holds most
   std::string axis;               // the ranks that exchange them
 
-  bool seated() const;  // whether the states have memory, laid out in this way
+  bool is_laid_out() const;  // whether the states have memory, laid out in this way
 };
 
 // The part of a state that a program works on, and the memory tier that it wants it in.
@@ -89,13 +98,12 @@ bool is_awaited(const Op& op);
 // needs it.
 std::vector<bool> live_ops(const Program& p);
 
-// By value: whether it has the samples of all ranks of the axis over which samples travel ("": of
-// none). The layout of what a message brings says so.
+// By value: whether this rank has the samples of all ranks of `axis` for it, because values that
+// are cut over that batch axis exchange samples. "": there is no such axis.
 std::vector<char> find_gathered(const Program& p, const std::string& axis);
 
-// The program of `rank`. `dealt`: the microbatches of every rank of the batch axis
-// (deal_microbatches).
+// The program of `rank`. `first_microbatch` is by rank of the batch axis (assign_microbatches).
 LocalProgram localize(const Program& logical, const Microbatches& microbatches, const Mesh& mesh,
-                      const std::vector<int64_t>& dealt, int rank);
+                      const std::vector<int64_t>& first_microbatch, int rank);
 
 }  // namespace orrery

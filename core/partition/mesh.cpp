@@ -19,14 +19,14 @@ int stride_of(const Mesh& mesh, const std::string& axis) {
 
 }  // namespace
 
-int Mesh::share_of(int c) const {
+int Mesh::batch_share(int c) const {
   if (shares.of.empty()) return 1;
   return shares.of[static_cast<size_t>(coordinate(shares.axis, peer(batch_axis, c, 0)))];
 }
 
-int Mesh::workers() const {
+int Mesh::least_microbatches() const {
   int sum = 0;
-  for (int c = 0; c < batch_ranks(); ++c) sum += share_of(c);
+  for (int c = 0; c < batch_ranks(); ++c) sum += batch_share(c);
   return sum;
 }
 
@@ -114,41 +114,41 @@ Mesh mesh_of_periodic(Mesh step) {
   return step;
 }
 
-std::vector<int64_t> deal_microbatches(int64_t microbatches, int ranks) {
+std::vector<int64_t> assign_microbatches(int64_t microbatches, int ranks) {
   std::vector<int64_t> first;
   for (int r = 0; r <= ranks; ++r) first.push_back(microbatches * r / ranks);
   return first;
 }
 
-std::vector<int64_t> deal_microbatches(int64_t microbatches, const Mesh& mesh) {
-  if (mesh.shares.of.empty()) return deal_microbatches(microbatches, mesh.batch_ranks());
+std::vector<int64_t> assign_microbatches(int64_t microbatches, const Mesh& mesh) {
+  if (mesh.shares.of.empty()) return assign_microbatches(microbatches, mesh.batch_ranks());
   std::vector<int64_t> first = {0};
   int64_t before = 0;
   for (int c = 0; c < mesh.batch_ranks(); ++c) {
-    before += mesh.share_of(c);
-    first.push_back(microbatches * before / mesh.workers());
+    before += mesh.batch_share(c);
+    first.push_back(microbatches * before / mesh.least_microbatches());
   }
   return first;
 }
 
-bool deals_evenly(int64_t microbatches, const Mesh& mesh) {
-  const std::vector<int64_t> first = deal_microbatches(microbatches, mesh);
+bool assigns_evenly(int64_t microbatches, const Mesh& mesh) {
+  const std::vector<int64_t> first = assign_microbatches(microbatches, mesh);
   for (size_t r = 0; r + 1 < first.size(); ++r)
     if (first[r + 1] - first[r] != first[1]) return false;
   return true;
 }
 
-std::vector<int64_t> microbatches_among(const Mesh& mesh, const std::vector<int64_t>& dealt,
-                                        const std::string& axis, int rank,
-                                        const std::string& gathered) {
-  if (axis == mesh.batch_axis && !mesh.fast_sums) return dealt;
+std::vector<int64_t> microbatches_on(const Mesh& mesh, const std::vector<int64_t>& first_microbatch,
+                                     const std::string& axis, int rank,
+                                     const std::string& gathered) {
+  if (axis == mesh.batch_axis && !mesh.fast_sums) return first_microbatch;
   std::vector<int64_t> first = {0};
   for (int c = 0; c < mesh.size_of(axis); ++c) {
     first.push_back(first.back());
     for (int g = 0; g < mesh.size_of(gathered); ++g) {
       const int peer = mesh.peer(gathered, g, mesh.peer(axis, c, rank));
       const auto r = static_cast<size_t>(mesh.coordinate(mesh.batch_axis, peer));
-      first.back() += dealt[r + 1] - dealt[r];
+      first.back() += first_microbatch[r + 1] - first_microbatch[r];
     }
     if (mesh.fast_sums) first.back() = std::min(first.back(), first[first.size() - 2] + 1);
   }

@@ -30,29 +30,31 @@ void check_loss(const std::string& needs_sums, const Mesh& mesh);
 // gathered; or parameters stay in pieces and are gathered before the layers that use them (Zhao et
 // al., "PyTorch FSDP", VLDB 2023).
 //
-// The program of `rank`. `p` may be a stage of the whole; parts of its states are cut further.
+// The program of `rank`. `p` may be one stage of a pipeline, and its states may be cut over other
+// axes already: then the parts are sharded.
 Program shard(const Program& p, const Mesh& mesh, int rank);
 
-// By coordinate on the axis that gradients are summed over: a text, equal for two ranks if the
-// programs that `shard` makes for them differ in names alone (each unit gives both as many
-// elements, which the same ops update, though perhaps of different parameters), and how many
-// elements the rank has.
+// What `shard` makes for a rank, by coordinate on the axis that gradients are summed over. Two
+// ranks have equal texts if their programs have the same ops and shapes: each unit gives both as
+// many elements, and the same ops update these. Whose elements they are, which parameter's, may
+// differ.
 struct ShardShape {
   std::string text;
-  int64_t elements = 0;
+  int64_t elements = 0;  // of the rank's shards
 };
 std::vector<ShardShape> shard_shapes(const Program& p, const Mesh& mesh);
 
-// Sums over the batch of which most rows are zero: the gradient of an embedding. Where the tokens
-// of all ranks are few beside the table, ranks gather the tokens' rows and each adds them all, in
-// the order and the tree of one process, instead of summing whole tables. Rows that are added to
-// another gradient, such as that of a tied output layer, are added in its place.
+// The gradient of an embedding is a sum over the batch of which most rows are zero. If the tokens
+// of all ranks are few beside the table, this replaces the all-reduce of the whole table: ranks
+// gather the rows of all tokens, and each adds them, in the order and the tree of one process.
+// Where such a gradient is added to another one, as of a tied output layer, the rows are added to
+// that.
 //
 // Runs before fusion. A program that runs its microbatches one by one stays as it is.
 void gather_rows(LocalProgram& local, const Mesh& mesh, int rank);
 
-// Small collectives of an update travel as one, because starting an exchange takes longer than
-// moving so few bytes.
+// Small collectives of an update are merged, because to start an exchange takes longer than to move
+// so few bytes.
 //
 // Finds collectives of equal kind that do not depend on each other, puts them side by side and
 // gives them a group number (CommOp::group). Works on the logical program, because the order of
@@ -65,8 +67,8 @@ void merge_groups(Program& p);
 // Compute copies (the half-precision parameters beside f32 masters of Micikevicius et al., ICLR
 // 2018, as Rajbhandari et al., SC'20, count them). Where forward and backward read a sharded
 // parameter only through casts to one narrower dtype, the program keeps the cast value as a state,
-// the copy, and reads that. Only the update then reads the parameter itself: it lies in pieces like
-// an optimizer state, and the copy is what is whole on every rank, or gathered.
+// the copy, and reads that. Only the update then reads the parameter itself: it is sharded like an
+// optimizer state, and the copy is what is whole on every rank, or gathered.
 //
 // Makes a step or an evaluation read copies in place of its sharded parameters. Throws Error if it
 // reads a parameter in another way, and an earlier program has kept a copy of it. Works on the

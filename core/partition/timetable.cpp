@@ -113,17 +113,17 @@ std::vector<bool> once_a_step(const Program& p) {
   return once;
 }
 
-std::vector<Segment> segments_of(const Program& p, bool apart, bool split) {
+std::vector<Segment> segments_of(const Program& p, bool with_prologue, bool with_weight) {
   const std::vector<bool> once = once_a_step(p);
   std::vector<Segment> found;
   for (size_t i = 0; i < p.ops().size(); ++i) {
     const Phase phase = p.ops()[i].phase;
-    found.push_back(phase == Phase::update    ? Segment::update
-                    : apart && once[i]        ? Segment::prologue
-                    : phase == Phase::forward ? Segment::forward
-                                              : Segment::backward);
+    found.push_back(phase == Phase::update     ? Segment::update
+                    : with_prologue && once[i] ? Segment::prologue
+                    : phase == Phase::forward  ? Segment::forward
+                                               : Segment::backward);
   }
-  if (!split) return found;
+  if (!with_weight) return found;
   std::set<ValueId> sent;  // values of backward from which a sent value is computed
   for (size_t i = p.ops().size(); i-- > 0;) {
     const Op& op = p.ops()[i];

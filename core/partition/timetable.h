@@ -15,8 +15,8 @@
 
 namespace orrery {
 
-// Parts of a step. `prologue` does not depend on the batch; `weight` is the part of backward that
-// no other stage waits for.
+// Parts of a step. `prologue` does not depend on the batch: it runs once. `weight` is the part of
+// backward that no other stage waits for: the gradients of the weights (zero-bubble pipelines).
 enum class Segment : int8_t { prologue, forward, backward, weight, update };
 
 // One segment of one pipeline chunk (Op::stage) for one of the rank's microbatches.
@@ -37,9 +37,9 @@ std::vector<Action> one_after_another(const Program& p, int64_t calls);
 // is gathered for each of them (CommOp::each).
 std::vector<bool> once_a_step(const Program& p);
 
-// The segment of each op. With `apart`, ops that run once_a_step are in `prologue`. With `split`,
-// backward ops whose results no other stage waits for are in `weight`.
-std::vector<Segment> segments_of(const Program& p, bool apart, bool split);
+// The segment of each op. Only `with_prologue` ops that run once_a_step are in `prologue`, and only
+// `with_weight` backward ops whose results no other stage waits for are in `weight`.
+std::vector<Segment> segments_of(const Program& p, bool with_prologue, bool with_weight);
 
 // When each action of the tables runs, if forward takes time 1, backward 2 (backward 1 and weight 1
 // where the rank's table has weight actions) and messages take none. An action waits for the one

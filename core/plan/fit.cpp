@@ -16,7 +16,7 @@ namespace {
 // Whether the pipeline's schedule allows this number of microbatches.
 bool is_legal(int64_t n, const Mesh& mesh) {
   if (!mesh.schedule.timetable) return true;
-  const std::vector<int64_t> first = deal_microbatches(n, mesh);
+  const std::vector<int64_t> first = assign_microbatches(n, mesh);
   try {
     for (size_t r = 0; r + 1 < first.size(); ++r)
       mesh.schedule.timetable(static_cast<int>(first[r + 1] - first[r]));
@@ -29,7 +29,7 @@ bool is_legal(int64_t n, const Mesh& mesh) {
 }  // namespace
 
 Json counts_json(const Blueprint& b) {
-  const int64_t batch = b.program.batch_size(), ranks = b.mesh.workers();
+  const int64_t batch = b.program.batch_size(), ranks = b.mesh.least_microbatches();
   std::vector<int64_t> counts = {ranks};
   for (int64_t rows = batch / ranks; b.mesh.schedule.one_by_one && rows > 0; --rows)
     if (int64_t n = (batch + rows - 1) / rows; n > counts.back() && is_legal(n, b.mesh))

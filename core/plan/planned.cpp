@@ -55,8 +55,8 @@ uint64_t PlannedStep::peak() const {
 }
 
 PlannedStep plan_step(const Blueprint& b, const std::vector<std::string>& kernels,
-                      const Machine& machine, Pieces pieces, const DescribeRanks& describe) {
-  const RankKinds kinds(b, pieces);
+                      const Machine& machine, ShardSizes sizes, const DescribeRanks& describe) {
+  const RankKinds kinds(b, sizes);
   const auto& groups = kinds.planned_together();
   using Made = std::vector<std::pair<PlannedRanks, Timeline>>;
   std::vector<Made> by_group = in_parallel<Made>(groups.size(), [&](size_t g) {

@@ -40,7 +40,7 @@ struct PlannedStep {
 // scripts for schedules. [main thread]
 using DescribeRanks = std::function<Json(const RankPlan& plan, const std::vector<int>& ranks)>;
 PlannedStep plan_step(const Blueprint& b, const std::vector<std::string>& kernels,
-                      const Machine& machine, Pieces pieces = Pieces::apart,
+                      const Machine& machine, ShardSizes sizes = ShardSizes::exact,
                       const DescribeRanks& describe = nullptr);
 
 // The FLOPs of the matrix products in a program's forward and backward.

@@ -30,7 +30,7 @@ Json answer(const PlanSource& source, const Json& question) {
   if (what == "layouts") return layouts_json(source, b, question.at("rank"));
   if (what == "ops")
     return ops_json(lower({&b.program, &b.mesh, b.microbatches, 0, source.kernels}));
-  const Pieces pieces = what == "sketch" ? Pieces::as_one : Pieces::apart;
+  const ShardSizes sizes = what == "sketch" ? ShardSizes::largest : ShardSizes::exact;
   if (what == "layout" || what == "sketch") {
     // The first rank is lowered alone before all others are.
     if (const double room = question.value("room", 0.0); room > 0)
@@ -38,7 +38,7 @@ Json answer(const PlanSource& source, const Json& question) {
               lower({&b.program, &b.mesh, b.microbatches, 0, source.kernels}).bytes();
           static_cast<double>(bytes) > room)
         return {{"peak_bytes", bytes}};
-    return layout_json(source, b, machine(), question.at("model_flops"), pieces);
+    return layout_json(source, b, machine(), question.at("model_flops"), sizes);
   }
   const Json step = step_json(source, b, machine());
   return what == "json" ? Json(step.dump(1) + "\n") : step;

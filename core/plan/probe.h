@@ -10,7 +10,7 @@
 
 namespace orrery {
 
-// REQUIRES: the stack deals one microbatch to each rank.
+// REQUIRES: the stack gives each rank one microbatch.
 Json probe_json(const Blueprint& b, const std::vector<std::string>& kernels,
                 const Machine& machine);
 

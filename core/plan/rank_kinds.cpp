@@ -43,8 +43,8 @@ std::vector<std::string> shapes(const Program& p) {
 
 }  // namespace
 
-RankKinds::RankKinds(const Blueprint& b, Pieces pieces)
-    : b_(b), pieces_(pieces), first_(deal_microbatches(b.microbatches, b.mesh)) {
+RankKinds::RankKinds(const Blueprint& b, ShardSizes sizes)
+    : b_(b), sizes_(sizes), first_(assign_microbatches(b.microbatches, b.mesh)) {
   for (const Op& op : b.program.ops()) gathers_ = gathers_ || op.kind == "batch_gather";
   const std::string axis = b.mesh.placed_axis();
   const size_t shares = axis.empty() ? 0 : static_cast<size_t>(b.mesh.size_of(axis));
@@ -86,23 +86,24 @@ void RankKinds::find_shards() {
   for (int r = b_.mesh.world; r-- > 0;) ranks[share_and_stage(r)] = r;
   for (auto& [which, rank] : ranks) {
     const Program* cut = cut_for(rank);
-    ProgramShare share = share_of({&b_.program,
-                                   &b_.mesh,
-                                   b_.microbatches,
-                                   rank,
-                                   {},
-                                   cut,
-                                   stage_ranks_of(cut ? *cut : b_.program)});
+    ModelShard model_shard = model_shard_of({&b_.program,
+                                             &b_.mesh,
+                                             b_.microbatches,
+                                             rank,
+                                             {},
+                                             cut,
+                                             stage_ranks_of(cut ? *cut : b_.program)});
     Mesh mesh = b_.mesh;
-    mesh.sharded = std::move(share.sharded);
-    const std::vector<ShardShape> shapes = shard_shapes(*share.program, mesh);
+    mesh.sharded = std::move(model_shard.sharded);
+    const std::vector<ShardShape> shapes = shard_shapes(*model_shard.program, mesh);
     const auto most = std::max_element(shapes.begin(), shapes.end(),
                                        [](auto& a, auto& b) { return a.elements < b.elements; });
     std::map<std::string, int> known;
     for (const ShardShape& shape : shapes) {
       std::vector<int>& first = shards_[which];
       const int alike = known.emplace(shape.text, static_cast<int>(first.size())).first->second;
-      first.push_back(pieces_ == Pieces::apart ? alike : static_cast<int>(most - shapes.begin()));
+      first.push_back(sizes_ == ShardSizes::exact ? alike
+                                                  : static_cast<int>(most - shapes.begin()));
     }
   }
 }
@@ -114,7 +115,7 @@ int RankKinds::shard_of(int rank) const {
 
 int RankKinds::planned_rank(size_t kind) const {
   const std::vector<int>& ranks = members_[kind];
-  if (pieces_ == Pieces::apart || shards_.empty()) return ranks.front();
+  if (sizes_ == ShardSizes::exact || shards_.empty()) return ranks.front();
   const auto found = std::find_if(ranks.begin(), ranks.end(), [&](int rank) {
     return b_.mesh.coordinate(b_.mesh.gradient_axis(), rank) == shard_of(rank);
   });
@@ -148,7 +149,7 @@ std::string RankKinds::stage_text(size_t kind, const std::vector<std::string>& s
     const bool here = stage_ranks.run_at(i).test(stage);
     if (here) text += shapes[i];
     for (ValueId v : p.ops()[i].out) {
-      if (!stage_ranks.travels(v) || !(here || stage_ranks.needed(v).test(stage))) continue;
+      if (!stage_ranks.is_sent(v) || !(here || stage_ranks.needed(v).test(stage))) continue;
       std::string to;
       boost::to_string(stage_ranks.needed(v), to);
       text += fmt::format("%{}:{} {}>{} ", v, to_string(p.type(v)),
@@ -176,15 +177,15 @@ Kind RankKinds::describe(int rank) const {
       kind.push_back(at);
   }
   if (!shards_.empty()) kind.push_back(shard_of(rank));
-  const auto dealt = static_cast<size_t>(b_.mesh.coordinate(b_.mesh.batch_axis, rank));
-  kind.push_back(first_[dealt + 1] - first_[dealt]);
+  const auto at = static_cast<size_t>(b_.mesh.coordinate(b_.mesh.batch_axis, rank));
+  kind.push_back(first_[at + 1] - first_[at]);
   // The rank's share in three sorts of sums: over all ranks that share the batch, over those that
   // gradients are summed over, and over samples of several ranks.
   const std::string sums = b_.mesh.gradient_axis(), gathered = b_.mesh.gathered_axis();
   const std::pair<std::string, std::string> all[] = {
       {b_.mesh.batch_axis, ""}, {sums, ""}, {without_axis(sums, gathered), gathered}};
   for (const auto& [axis, here] : all) {
-    const std::vector<int64_t> first = microbatches_among(b_.mesh, first_, axis, rank, here);
+    const std::vector<int64_t> first = microbatches_on(b_.mesh, first_, axis, rank, here);
     const auto me = static_cast<size_t>(b_.mesh.coordinate(axis, rank));
     kind.push_back(first[me + 1] - first[me]);
     kind.push_back(orr_tree_nodes(first[me], first[me + 1], first.back()));
@@ -193,8 +194,7 @@ Kind RankKinds::describe(int rank) const {
   if (gathers_) {  // the last microbatches may have fewer samples than rows
     const int64_t batch = b_.program.batch_size(),
                   rows = (batch + b_.microbatches - 1) / b_.microbatches;
-    kind.push_back(std::min(first_[dealt + 1] * rows, batch) -
-                   std::min(first_[dealt] * rows, batch));
+    kind.push_back(std::min(first_[at + 1] * rows, batch) - std::min(first_[at] * rows, batch));
   }
   return kind;
 }

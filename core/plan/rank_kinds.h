@@ -16,20 +16,20 @@ namespace orrery {
 
 using Kind = std::vector<int64_t>;
 
-// Whether ranks that hold pieces of sharded training state of other shapes are of different kinds,
-// or of one, which is planned for a rank with the most elements: of thousands of ranks most differ
-// in nothing else, and hardly in time and memory.
-enum class Pieces { apart, as_one };
+// Ranks may differ in nothing but the sizes of their shards of training state. exact: each size is
+// a kind of its own. largest: all are one kind, which is planned for a rank with the largest
+// shards. With thousands of ranks that is much quicker, and time and memory hardly differ.
+enum class ShardSizes { exact, largest };
 
 // Ranks of equal kind run programs with equal shapes and messages. Their coordinates may differ on
-// two sorts of axes. On axes that deal the batch, if their microbatches complete equally many tree
-// nodes and their pieces of sharded training state have equal shapes (partition/passes.h). On axes
-// over which values are cut, if their shares have equal shapes.
+// two sorts of axes. On batch axes, if their microbatches complete equally many tree nodes and
+// their shards of training state have equal shapes (partition/passes.h). On axes over which values
+// are cut, if their parts have equal shapes.
 class RankKinds {
  public:
   // Calls strategies and scripts for schedules, so that other threads need not. REQUIRES: the
   // blueprint outlives this. [main thread]
-  explicit RankKinds(const Blueprint& b, Pieces pieces = Pieces::apart);
+  explicit RankKinds(const Blueprint& b, ShardSizes sizes = ShardSizes::exact);
 
   // The ranks of every kind, in order.
   const std::vector<std::vector<int>>& alike() const { return members_; }
@@ -61,7 +61,7 @@ class RankKinds {
   const Program* cut_for(int rank) const;
 
   const Blueprint& b_;
-  const Pieces pieces_;
+  const ShardSizes sizes_;
   std::vector<int64_t> first_;
   bool gathers_ = false;       // the program gathers the rows of samples
   std::vector<Program> cuts_;  // by coordinate on the axes of cut values: the share

@@ -15,7 +15,7 @@ const char* letter(Segment s) {
 }  // namespace
 
 Json schedule_json(const Blueprint& b) {
-  const std::vector<int64_t> first = deal_microbatches(b.microbatches, b.mesh);
+  const std::vector<int64_t> first = assign_microbatches(b.microbatches, b.mesh);
   int64_t most = 0;
   for (size_t r = 0; r + 1 < first.size(); ++r) most = std::max(most, first[r + 1] - first[r]);
   const auto timetable = b.mesh.schedule.timetable(static_cast<int>(most));

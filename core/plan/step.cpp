@@ -131,15 +131,15 @@ Json order_json(const PlanSource& source, const Blueprint& b, const PlannedStep&
 }  // namespace
 
 Json layout_json(const PlanSource& source, const Blueprint& b, const Machine& machine,
-                 double model_flops, Pieces pieces) {
-  const PlannedStep step = plan_step(b, source.kernels, machine, pieces);
+                 double model_flops, ShardSizes sizes) {
+  const PlannedStep step = plan_step(b, source.kernels, machine, sizes);
   return whole_json(step, figures_of(step, b, machine, model_flops));
 }
 
 Json step_json(const PlanSource& source, const Blueprint& b, const Machine& machine) {
   const Program model = source.build({}, 1, 0).program;
   const double model_flops = product_flops(model);
-  PlannedStep step = plan_step(b, source.kernels, machine, Pieces::apart,
+  PlannedStep step = plan_step(b, source.kernels, machine, ShardSizes::exact,
                                [&](const RankPlan& plan, const std::vector<int>& ranks) {
                                  return details_json(source, b, plan, ranks);
                                });

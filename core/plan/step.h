@@ -12,7 +12,7 @@ namespace orrery {
 
 // The step as a whole, without its kinds of ranks. Both call strategies and scripts. [main thread]
 Json layout_json(const PlanSource& source, const Blueprint& b, const Machine& machine,
-                 double model_flops, Pieces pieces);
+                 double model_flops, ShardSizes sizes);
 // All of it.
 Json step_json(const PlanSource& source, const Blueprint& b, const Machine& machine);
 

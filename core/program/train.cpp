@@ -48,19 +48,21 @@ std::vector<ValueId> sums_of_uses(Program& p, const GradientParts& parts, const 
   return uses;
 }
 
-// Marks the op that makes this sum of samples: the sum is completed over `axis` only.
-void complete_among(Program& p, ValueId sum, const std::string& axis) {
+// Marks the ops that sum over samples for this sum: it is completed over the ranks of `axis` only.
+void complete_over(Program& p, ValueId sum, const std::string& axis) {
   const OpId maker = p.value(sum).producer;
   if (maker == kNone || p.value(sum).batch() != Batch::partial) return;
   Op& op = p.mutable_ops()[static_cast<size_t>(maker)];
   if (reads_samples(p, op))
-    op.attrs.set("among", axis);
+    op.attrs.set("sum_axis", axis);
   else
-    for (ValueId v : Op(op).in) complete_among(p, v, axis);
+    for (ValueId v : Op(op).in) complete_over(p, v, axis);
 }
 
 // The gradient of one parameter before the one division: the totals of its uses, added in order.
-// They vary on the axes `varies`.
+// `total` is where the summands of all microbatches and ranks are added: where ranks share the
+// batch, it becomes an all-reduce (lower/kernels/bucket.cpp). `varies`: axes over which it is not
+// added, because a strategy's hook exchanges gradients there.
 ValueId raw_gradient(Program& p, const std::vector<ValueId>& uses, const State& param,
                      const std::string& varies) {
   ValueId sum = kNone;
@@ -333,7 +335,7 @@ Measured Training::update(Program& p, const std::string& batch,
     std::vector<ValueId> uses;
     for (ValueId use : uses_[i]) uses.push_back(p.now(use));
     if (!hooks.empty())
-      for (ValueId use : uses) complete_among(p, use, without_axis(batch, varies));
+      for (ValueId use : uses) complete_over(p, use, without_axis(batch, varies));
     g.raw.push_back(raw_gradient(p, uses, *params_[i], varies));
   }
   p.set_site(site);

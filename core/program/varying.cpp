@@ -34,7 +34,7 @@ void relate_to_axes(Program& p, const Op& op) {
   std::string axes;
   for (ValueId v : op.in)
     if (!p.value(v).varying().empty()) axes = with_axis(axes, p.value(v).varying());
-  if (names_axis(op.kind) && !attr_int(op.attrs, "apart", 0)) {
+  if (names_axis(op.kind) && !attr_int(op.attrs, "unmarked", 0)) {
     const std::string axis = attr_text(op.attrs, "axis", "");
     axes = leads_back(op.kind) ? without_axis(axes, axis) : with_axis(axes, axis);
   }

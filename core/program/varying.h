@@ -10,8 +10,9 @@
 
 namespace orrery {
 
-// Sets the axes on which an op's outputs vary. Values of a step whose ranks train
-// apart, and results of an op with int "apart" = 1, differ between ranks and are not marked.
+// Sets the axes on which an op's outputs vary. Two sorts of values differ between ranks and still
+// get no axis here: those of a step whose ranks train apart, and results of an op that has the
+// attribute int "unmarked" = 1.
 void relate_to_axes(Program& p, const Op& op);
 
 // Throws Error if v varies on an axis that is not in `axes`. `use` says what v is used for, such as

@@ -11,7 +11,7 @@ namespace orrery {
 
 // Throws Error, on all ranks, with `line` and the first op that two ranks compute by kernels with
 // other numerics ids, though kind, attributes, shapes, strides and dtypes are the same: copies of
-// the parameters would drift apart by rounding. Ops whose numerics may be fast are not compared.
+// the parameters would come to differ by rounding. Ops whose numerics may be fast are not compared.
 // Collective.
 void compare_kernels(const RankPlan& plan, const std::string& line);
 

@@ -113,7 +113,7 @@ Driven::Driven(const Blueprint& step, std::vector<std::string> scalars, Runtime&
       line_(step.asked.driving.line),
       plugin_(kept_text("strategy '" + origin_ + "'")),
       scalars_(std::move(scalars)),
-      leaf_first_(deal_microbatches(step.microbatches, step.mesh)),
+      leaf_first_(assign_microbatches(step.microbatches, step.mesh)),
       driver_(step.asked.driving.driver) {
   for (auto& [name, id] : step.program.outputs()) outputs_.push_back(name);
   for (auto& [state, next] : step.program.updates())

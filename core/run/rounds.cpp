@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "edit/predict.h"
-#include "partition/apart.h"
+#include "partition/independent.h"
 #include "run/compare_kernels.h"
 
 namespace orrery {

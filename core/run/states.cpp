@@ -235,7 +235,7 @@ void hold(const StateParts& parts, const std::vector<FlatBuffer>& flat_buffers, 
           const RowMemory& allocate, const std::string& directory, const Mesh* mesh) {
   States states, fresh, joining;
   for (const FlatBuffer& row : flat_buffers)
-    if (!row.states.front()->bound || !row.seated())  // this is the same on all ranks
+    if (!row.states.front()->bound || !row.is_laid_out())  // this is the same on all ranks
       joining.insert(joining.end(), row.states.begin(), row.states.end());
   std::vector<std::pair<std::shared_ptr<State>, HostTensor>> moving;
   for (auto& [s, part, tier] : parts) {

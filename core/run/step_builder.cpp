@@ -53,8 +53,8 @@ std::string unread_text(const std::vector<std::string>& names) {
 // What to say where the number of microbatches, which the script leaves out, is that of the ranks
 // and makes the bits depend on it; "": they do not, or the strategies let them differ anyway.
 std::string microbatches_text(const Mesh& mesh, const std::vector<StrategyUse>& stack) {
-  const int n = mesh.workers();
-  if (n < 2 || mesh.fast_sums || mesh.apart != "" || mesh.alone.on()) return "";
+  const int n = mesh.least_microbatches();
+  if (n < 2 || mesh.fast_sums || mesh.independent_axis != "" || mesh.alone.on()) return "";
   for (const StrategyUse& use : stack)
     if (described(use).numeric_class != ORR_CLASS_EXACT) return "";
   const std::vector<int>& shares = mesh.shares.of;
@@ -126,7 +126,7 @@ void StepBuilder::check_outputs(const Blueprint& b) const {
     fail(ORR_INVALID,
          "{}: {} does not depend on the batch, and the stages of strategy.{} have only their own "
          "of it: compute it with orrery.func",
-         spec_.line, title_of_result(name), b.mesh.schedule.strategy);
+         spec_.line, title_of_result(name), b.mesh.schedule.pipeline_strategy);
 }
 
 Blueprint StepBuilder::build(const BatchFields& batch, bool training, int world,
@@ -197,7 +197,7 @@ Blueprint StepBuilder::build(const BatchFields& batch, bool training, int world,
       remarks_ = {unread, microbatches || spec_.local ? "" : microbatches_text(b.mesh, stack)};
     }
     expect_probed(p, spec_.line);
-    b.microbatches = microbatches ? microbatches : b.mesh.workers();
+    b.microbatches = microbatches ? microbatches : b.mesh.least_microbatches();
     complete_step(p, b.mesh, b.asked, b.microbatches, training, measured);
   }
   check_outputs(b);

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/work.h"
 #include "edit/predict.h"
-#include "partition/apart.h"
+#include "partition/independent.h"
 #include "run/agree.h"
 #include "run/compare_kernels.h"
 #include "run/driven.h"
@@ -101,7 +101,8 @@ class TrainRun : public Run {
       states_->throw_together(runner_->failed(), "run:save");
       if (ranks() > 1 && !driven_) compare_replicas(states_->all(), spec_.line);
       SaveHow now = how;
-      now.beside &= ranks() == 1 || (!apart_ && !driven_);  // else they do not meet at each step
+      now.beside &=
+          ranks() == 1 || (!independent_ && !driven_);  // else they do not meet at each step
       counters_.checkpoint_bytes = states_->save(
           directory, {steps_, microbatches_, runtime_options().seed, extra, spec_.fast_sums},
           alike(), !driven_, now);
@@ -213,7 +214,7 @@ class TrainRun : public Run {
     StepAgreement agreed;
     if (spec_.scalars) agreed.numbers = spec_.scalars(step);
     agreed.saving = states_->saving() && states_->saving()->writing();
-    if (ranks() > 1 && !apart_) {
+    if (ranks() > 1 && !independent_) {
       agreed.written = !compared_ || any_written(states_->known());
       agree(agreed, step, batch);
       if (agreed.written) compare_all();
@@ -234,7 +235,7 @@ class TrainRun : public Run {
   // Before a program is made for batches of new shapes: other ranks, whose batches have known ones,
   // are about to agree on a step.
   void agree_on_new(const BatchFields& batch, Purpose purpose) {
-    if (!agreed_ || apart_) return;
+    if (!agreed_ || independent_) return;
     StepAgreement agreed;
     agreed.numbers = *agreed_;
     agree(agreed, purpose == Purpose::training ? steps_ + 1 : steps_, batch);
@@ -263,7 +264,7 @@ class TrainRun : public Run {
 
   // Another number than the checkpoint's would change the bits of what comes without a word.
   void check_saved_microbatches(const Blueprint& b) const {
-    const int ranks = b.mesh.workers();
+    const int ranks = b.mesh.least_microbatches();
     if (saved_microbatches_ == 0 || b.microbatches >= ranks) return;
     fail(ORR_INVALID,
          "{}: the checkpoint's steps have {} microbatch{}, too few to deal to {} ranks: write "
@@ -272,7 +273,7 @@ class TrainRun : public Run {
          spec_.line, saved_microbatches_, saved_microbatches_ == 1 ? "" : "es", ranks, ranks);
   }
 
-  // What tells the programs of a run apart.
+  // What distinguishes the programs of a run.
   std::string shape_key(const BatchFields& batch, Purpose purpose) const {
     std::string key = purpose == Purpose::training ? "train" + frozen()
                       : purpose == Purpose::pass   ? "pass"
@@ -305,7 +306,7 @@ class TrainRun : public Run {
     const bool training = purpose == Purpose::training;
     if (training) check_frozen();
     const std::set<const State*> same = alike();
-    if (!training && apart_)
+    if (!training && independent_)
       for (const State* s : same) key += " " + s->name;
     if (driven_ && training) {
       if (!driven_->knows(key)) driven_->add(key, build_step(batch, true, ranks(), strategies()));
@@ -317,7 +318,7 @@ class TrainRun : public Run {
     Blueprint b = build_step(batch, training, ranks(), strategies(), 0,
                              purpose == Purpose::pass ? &over : nullptr);
     tell_remarks();
-    if (!training && apart_) read_one_value(b.program, same);
+    if (!training && independent_) read_one_value(b.program, same);
     if (ranks() > 1) compare_across_ranks(b, batch, spec_.line);
     states_->remember_of_script();
     for (auto& s : states_of(b.program)) states_->remember(s);
@@ -331,7 +332,7 @@ class TrainRun : public Run {
     states_->forget_loaded();
     if (!spec_.local) predicted_[&made] = predicted_bytes(made.plan(), spec_.strategies, rank());
     if (training && rounds_.empty()) {
-      apart_ = b.mesh.size_of(b.mesh.apart) > 1;
+      independent_ = b.mesh.size_of(b.mesh.independent_axis) > 1;
       if (!b.asked.periodic.empty())
         frozen_then_ = frozen(), between_ = b.asked.periodic.back().origin;
       rounds_.make(b, spec_, rank(), *states_);
@@ -367,7 +368,7 @@ class TrainRun : public Run {
   Runtime& runtime_;
   Recent variants_;
   Rounds rounds_;
-  bool apart_ = false;  // ranks train apart, and exchange only in periodic programs
+  bool independent_ = false;  // ranks train apart, and exchange only in periodic programs
   std::optional<std::string> frozen_then_;  // what was frozen when programs between steps were made
   std::string between_;                     // the strategy that has them
   std::set<std::string> told_;              // remarks

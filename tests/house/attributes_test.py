@@ -13,8 +13,8 @@ READS = re.compile(r'attr_(?:int|ints|text|real)\([^;]*?"(\w+)"|attrs\.has\(\s*"
 # What an op of the kind has for everybody: ops.h and the heads of core/program/ops.
 OF_OPS = {"axis", "begin", "counts", "dim", "dims", "dtype", "end", "fn", "leaf_n", "me", "origin", "perm", "ranks", "root"}
 # Of `total`, until it is made of a layout: which piece of which row a rank gets, and who may use its memory again. Of a
-# sum: over which ranks it is complete ("among"), and that the whole of what is cut is read ("whole").
-LEFT = {"among", "count", "free", "member", "unit", "use", "whole"}
+# sum: over which ranks it is complete ("sum_axis"), and that the whole of what is cut is read ("whole").
+LEFT = {"sum_axis", "count", "free", "member", "unit", "use", "whole"}
 
 
 def names(pattern, text):

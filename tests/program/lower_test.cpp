@@ -161,7 +161,7 @@ TEST(Updates, WriteAPartWhereTheStateLies) {
 TEST(Microbatches, AreDealtEvenlyAndInOrder) {
   for (int64_t microbatches = 1; microbatches <= 40; ++microbatches)
     for (int ranks = 1; ranks <= microbatches; ++ranks) {
-      std::vector<int64_t> first = deal_microbatches(microbatches, ranks);
+      std::vector<int64_t> first = assign_microbatches(microbatches, ranks);
       ASSERT_EQ(first.size(), static_cast<size_t>(ranks) + 1);
       EXPECT_EQ(first.front(), 0);
       EXPECT_EQ(first.back(), microbatches);
@@ -188,7 +188,7 @@ TEST(Microbatches, OfAnyRanksAreOneTree) {
     };
     Values whole = nodes(0, microbatches);
     for (int ranks = 1; ranks <= std::min<int64_t>(6, microbatches); ++ranks) {
-      std::vector<int64_t> first = deal_microbatches(microbatches, ranks);
+      std::vector<int64_t> first = assign_microbatches(microbatches, ranks);
       NodeTree tree(ORR_F32, microbatches);
       for (size_t r = 0; r + 1 < first.size(); ++r)
         tree.add(first[r], first[r + 1], nodes(first[r], first[r + 1]));
@@ -227,7 +227,7 @@ TEST(Microbatches, MayBeTheSecondDim) {
   };
   Named whole = nodes(0, 6);
   for (int ranks : {2, 3, 6}) {
-    std::vector<int64_t> first = deal_microbatches(6, ranks);
+    std::vector<int64_t> first = assign_microbatches(6, ranks);
     std::map<std::string, NodeTree> trees;
     for (size_t r = 0; r + 1 < first.size(); ++r)
       for (auto& [name, values] : nodes(first[r], first[r + 1]))

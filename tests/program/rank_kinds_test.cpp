@@ -97,7 +97,7 @@ TEST(RankKinds, PiecesOfEqualShapesArePlannedOnce) {
   }
 }
 
-TEST(RankKinds, PiecesAsOneMakeFewKindsAndNearlyTheSamePlan) {
+TEST(RankKinds, LargestShardsAloneMakeFewKindsAndNearlyTheSamePlan) {
   const StrategyUse data = shared_batch("model.lua:1"),
                     pipeline{"pipeline", {{"size", int64_t{2}}}, "model.lua:1"};
   for (int64_t stage : {1, 2, 3})
@@ -106,11 +106,11 @@ TEST(RankKinds, PiecesAsOneMakeFewKindsAndNearlyTheSamePlan) {
       std::vector<StrategyUse> stack = before;
       stack.push_back({"zero", {{"stage", stage}}, "model.lua:2"});
       const Blueprint b = sharded(48, stack);
-      EXPECT_LE(RankKinds(b, Pieces::as_one).alike().size(), before.size());
+      EXPECT_LE(RankKinds(b, ShardSizes::largest).alike().size(), before.size());
       EXPECT_GT(RankKinds(b).alike().size(), before.size());
       const orrery::Machine machine = machine_of("");
       const PlannedStep exact = plan_step(b, {"reference"}, machine),
-                        sketch = plan_step(b, {"reference"}, machine, Pieces::as_one);
+                        sketch = plan_step(b, {"reference"}, machine, ShardSizes::largest);
       EXPECT_NEAR(sketch.seconds / exact.seconds, 1, 0.01);
       EXPECT_NEAR(double(sketch.peak()) / double(exact.peak()), 1, 0.02);
     }

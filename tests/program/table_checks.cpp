@@ -323,7 +323,7 @@ struct Batched {
     Named whole = run(0, extent);
     for (int ranks : {2, 3}) {
       if (extent < ranks) continue;
-      std::vector<int64_t> first = deal_microbatches(extent, ranks);
+      std::vector<int64_t> first = assign_microbatches(extent, ranks);
       std::vector<Named> parts;
       for (size_t r = 0; r + 1 < first.size(); ++r) parts.push_back(run(first[r], first[r + 1]));
       for (size_t j = 0; j < out.size(); ++j)

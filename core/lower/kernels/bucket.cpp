@@ -67,7 +67,7 @@ class Filler {
 
   // The microbatches of the ranks that complete a sum, by their coordinate on the axis.
   std::vector<int64_t> leaf_first(const Total& t) const {
-    return microbatches_among(mesh_, dealt_, t.axis, plan_.rank, t.gathered);
+    return microbatches_on(mesh_, dealt_, t.axis, plan_.rank, t.gathered);
   }
 
   void collect() {
@@ -163,7 +163,7 @@ class Filler {
     const std::string others = without_axis(mesh_.batch_axis, t.axis);
     for (int g = 0; g < mesh_.size_of(others); ++g) {
       const auto first =
-          microbatches_among(mesh_, dealt_, t.axis, mesh_.peer(others, g, plan_.rank), t.gathered);
+          microbatches_on(mesh_, dealt_, t.axis, mesh_.peer(others, g, plan_.rank), t.gathered);
       for (size_t r = 0; r + 1 < first.size(); ++r)
         known->second =
             std::max<int64_t>(known->second, nodes(first[r], first[r + 1], first.back()));

@@ -15,7 +15,7 @@ ValueId of_samples(Program& p, ValueId v, int32_t batch_dim) {
   return v;
 }
 
-int64_t DealtSamples::in_microbatches(int64_t first, int64_t last) const {
+int64_t BatchRows::in_microbatches(int64_t first, int64_t last) const {
   return std::min(last * microbatches.rows, batch) - std::min(first * microbatches.rows, batch);
 }
 
@@ -41,7 +41,7 @@ ValueId add_part(Program& p, ValueId flat, int64_t begin, int64_t n) {
   return found;
 }
 
-ValueId add_batch_gather(Program& p, const DealtSamples& samples, ValueId x, const Type& whole) {
+ValueId add_batch_gather(Program& p, const BatchRows& samples, ValueId x, const Type& whole) {
   const int64_t width = whole.elements() / samples.batch, n = samples.here() * width;
   std::vector<ValueId> own;  // empty if the rank has only rows that pad
   if (n) own = {add_part(p, add_reshape(p, x, {p.type(x).elements()}), 0, n)};
@@ -57,7 +57,7 @@ ValueId add_batch_gather(Program& p, const DealtSamples& samples, ValueId x, con
   return add_reshape(p, rows, whole.dims);
 }
 
-ValueId add_batch_slice(Program& p, const DealtSamples& samples, ValueId y, const Type& own) {
+ValueId add_batch_slice(Program& p, const BatchRows& samples, ValueId y, const Type& own) {
   const int64_t width = p.type(y).elements() / samples.batch, n = samples.here() * width;
   std::vector<ValueId> parts;
   if (n) {
@@ -90,18 +90,18 @@ static ValueId add_sum_of_rows(Program& p, ValueId x, const std::string& fn) {
 
 ValueId add_microbatch_sum(Program& p, ValueId x, int64_t microbatches, const std::string& fn) {
   const Type type = p.type(x);
-  const Dims apart = {microbatches, type.dims[0] / microbatches,
-                      type.elements() / std::max<int64_t>(type.dims[0], 1)};
-  if (microbatches == 1 && type.dims.size() > 1) return add_sum_of_rows(p, x, fn);
-  const Dims one = {apart[0], 1, apart[2]};
-  const Attrs sum = {{"fn", fn}, {"begin", int64_t{1}}, {"end", int64_t{2}}};
-  ValueId y = of_samples(p, add_reshape(p, x, apart));
-  y = of_samples(p, append_op(p, "reduce", sum, {y}, {type.dtype, {apart[0], apart[2]}}));
-  y = repeated(p, of_samples(p, add_reshape(p, y, one)), apart);
+  const Dims grouped = {microbatches, type.dims[0] / microbatches,
+                        type.elements() / std::max<int64_t>(type.dims[0], 1)};
+  if (microbatches == 1 && type.dims.size() > 1) return add_sum_of_rows(p, x);
+  const Dims one = {grouped[0], 1, grouped[2]};
+  const Attrs sum = {{"fn", std::string("sum")}, {"begin", int64_t{1}}, {"end", int64_t{2}}};
+  ValueId y = of_samples(p, add_reshape(p, x, grouped));
+  y = of_samples(p, append_op(p, "reduce", sum, {y}, {type.dtype, {grouped[0], grouped[2]}}));
+  y = repeated(p, of_samples(p, add_reshape(p, y, one)), grouped);
   return of_samples(p, add_reshape(p, y, type.dims));
 }
 
-ValueId add_sample_index(Program& p, const DealtSamples& samples, int64_t rows, ValueId first) {
+ValueId add_sample_index(Program& p, const BatchRows& samples, int64_t rows, ValueId first) {
   Op op;
   op.kind = "pointwise", op.in = {build::iota(p, rows, ORR_I64)};
   auto number = [&](int64_t n) {
@@ -137,10 +137,10 @@ ValueId add_sample_exchange(Program& p, const Op& op, ValueId x, const Dims& tog
                             int32_t batch_dim) {
   const int64_t ranks = attr_int(op.attrs, "ranks", p.type(x).dims[0]);
   const auto dim = static_cast<size_t>(batch_dim);
-  Dims apart = together, front, perm(together.size() + 1);
-  apart[dim] /= ranks;
-  (front = apart).insert(front.begin(), ranks);
-  apart.insert(apart.begin() + batch_dim, ranks);  // [.., ranks, samples, ..]
+  Dims by_rank = together, front, perm(together.size() + 1);
+  by_rank[dim] /= ranks;
+  (front = by_rank).insert(front.begin(), ranks);
+  by_rank.insert(by_rank.begin() + batch_dim, ranks);  // [.., ranks, samples, ..]
   std::iota(perm.begin(), perm.end(), 0);
   auto add = [&](const char* kind, const Attrs& attrs, const Dims& dims, int32_t at) {
     x = of_samples(p, append_op(p, kind, attrs, {x}, {p.type(x).dtype, dims}), at);
@@ -149,13 +149,13 @@ ValueId add_sample_exchange(Program& p, const Op& op, ValueId x, const Dims& tog
   attrs.erase("ranks");
   if (op.attrs.has("ranks")) {
     std::rotate(perm.begin(), perm.begin() + batch_dim, perm.begin() + batch_dim + 1);
-    add("reshape", {{"dims", apart}}, apart, batch_dim + 1);
+    add("reshape", {{"dims", by_rank}}, by_rank, batch_dim + 1);
     add("transpose", {{"perm", perm}}, front, batch_dim + 1);
     add("all_to_all", attrs, front, batch_dim + 1);
   } else {
     std::rotate(perm.begin(), perm.begin() + 1, perm.begin() + batch_dim + 1);
     add("all_to_all", attrs, front, batch_dim + 1);
-    add("transpose", {{"perm", perm}}, apart, batch_dim + 1);
+    add("transpose", {{"perm", perm}}, by_rank, batch_dim + 1);
     add("reshape", {{"dims", together}}, together, batch_dim);
   }
   return x;

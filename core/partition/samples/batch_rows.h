@@ -10,14 +10,15 @@
 
 namespace orrery {
 
-// Who has which samples. REQUIRES: what it refers to outlives it.
-struct DealtSamples {
+// Which rows of the batch each rank has. REQUIRES: what it refers to outlives it.
+struct BatchRows {
   int64_t batch;
   const Microbatches& microbatches;
-  // By coordinate on the batch axis; one more entry is the end of the last coordinate's.
+  // By coordinate on the batch axis; one more entry is the end of the last one's.
   const std::vector<int64_t>& first_microbatch;
   const Mesh& mesh;
 
+  // How many samples are in the microbatches [first, last); on this rank.
   int64_t in_microbatches(int64_t first, int64_t last) const;
   int64_t here() const { return in_microbatches(microbatches.first, microbatches.last); }
 };
@@ -26,20 +27,19 @@ struct DealtSamples {
 ValueId of_samples(Program& p, ValueId v, int32_t batch_dim = 0);
 
 // Gathers the rows x of this rank's samples to the rows of all samples, of type `whole`.
-ValueId add_batch_gather(Program& p, const DealtSamples& samples, ValueId x, const Type& whole);
+ValueId add_batch_gather(Program& p, const BatchRows& samples, ValueId x, const Type& whole);
 // Takes the rows of this rank's samples from those of all, y. The result has the type `own`, with
 // zeros in the rows that pad.
-ValueId add_batch_slice(Program& p, const DealtSamples& samples, ValueId y, const Type& own);
-// For each row of x, which has the rows of so many microbatches: the sum of its microbatch's rows,
-// or the largest (`fn`).
-ValueId add_microbatch_sum(Program& p, ValueId x, int64_t microbatches, const std::string& fn);
+ValueId add_batch_slice(Program& p, const BatchRows& samples, ValueId y, const Type& own);
+// Has every row of x replaced by the sum of its microbatch's rows; x has so many microbatches.
+ValueId add_microbatch_sum(Program& p, ValueId x, int64_t microbatches);
 // The indices in the batch of `rows` samples that begin at index `first`; kNone: at the rank's
 // first sample.
-ValueId add_sample_index(Program& p, const DealtSamples& samples, int64_t rows, ValueId first);
+ValueId add_sample_index(Program& p, const BatchRows& samples, int64_t rows, ValueId first);
 
-// The exchange of the op sample_exchange: of x[ranks, dims...], part c goes to coordinate c, which
-// gets [dims...] with the samples of all ranks, rank after rank, along `batch_dim`; or the way
-// back. `together`: the dims of that result on this rank.
+// The all_to_all of the op sample_exchange: of x[ranks, dims...], part c goes to coordinate c,
+// which gets [dims...] with the samples of all ranks, rank after rank, along `batch_dim`. Or the
+// way back. `together`: the dims of the value that has the samples of all ranks.
 ValueId add_sample_exchange(Program& p, const Op& op, ValueId x, const Dims& together,
                             int32_t batch_dim);
 // Splits samples of several ranks into one value for each rank.

@@ -21,7 +21,7 @@ FlatBuffer row_of(const Program& p, const Program::Together& list) {
 
 }  // namespace
 
-bool FlatBuffer::seated() const {
+bool FlatBuffer::is_laid_out() const {
   const State& first = *states.front();
   for (size_t i = 0; i < states.size(); ++i)
     if (!first.memory || states[i]->memory != first.memory ||
@@ -39,7 +39,7 @@ std::vector<FlatBuffer> flat_buffers_of(const Program& p) {
     FlatBuffer row = row_of(p, list);
     const bool bound =
         std::any_of(row.states.begin(), row.states.end(), [](auto& s) { return s->bound; });
-    if (!bound || row.seated()) found.push_back(std::move(row));
+    if (!bound || row.is_laid_out()) found.push_back(std::move(row));
   }
   return found;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Blocks of memory for states that are exchanged as one.
+// Which states share a block of memory, because one exchange moves them all.
 #pragma once
 
 #include <vector>

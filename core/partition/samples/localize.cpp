@@ -1,4 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Translates the logical program, op by op, into the program of one rank (partition/localize.h).
+// Three ranks with one microbatch each, rank 1:
+//
+//   y = matmul(x, w)       x f32[6,4]    ->  y = matmul(x, w)       x f32[2,4]
+//   dw = matmul(x, dy)     a sum over    ->  dw = matmul(x, dy)     leaf 1 of 3
+//   g = total(dw)          the batch     ->  no op: a Total {dw, g}, over the axis of the ranks
+//   w' = w - 0.1 g                       ->  w' = w - 0.1 g         behind all ops of samples
+//
+// Ops of samples come first, in their order. Ops that wait for sums over the batch come after them,
+// in a second pass. Where samples themselves read such a sum, it is completed early, among the ops
+// of samples; this needs all microbatches of a rank in one call.
 #include "partition/localize.h"
 
 #include <algorithm>
@@ -8,8 +20,9 @@
 #include "base/error.h"
 #include "partition/samples/batch_rows.h"
 #include "partition/samples/flat_buffers.h"
+#include "partition/samples/op_timing.h"
 #include "partition/samples/random_keys.h"
-#include "partition/samples/turns.h"
+#include "partition/samples/summands.h"
 #include "program/build.h"
 #include "program/op.h"
 #include "program/state.h"
@@ -20,13 +33,13 @@ namespace {
 class Localizer {
  public:
   Localizer(const Program& logical, const Microbatches& microbatches, const Mesh& mesh,
-            const std::vector<int64_t>& dealt, int rank)
+            const std::vector<int64_t>& first_microbatch, int rank)
       : from_(logical),
         microbatches_(microbatches),
         mesh_(mesh),
-        dealt_(dealt),
+        first_microbatch_(first_microbatch),
         rank_(rank),
-        turns_(find_turns(logical)),
+        timing_(find_timing(logical)),
         keys_(logical, microbatches, local_.program) {
     local_.microbatches = microbatches;
     rows_ = microbatches.rows_per_call();
@@ -39,12 +52,12 @@ class Localizer {
   }
 
   LocalProgram run() {
-    for (size_t pass = 0; pass < 2; ++pass)  // the update comes after everything per sample
+    for (const bool late : {false, true})
       for (size_t i = 0; i < from_.ops().size(); ++i)
-        if (turns_.live[i] && turns_.late[i] == (pass == 1)) translate(from_.ops()[i], pass == 1);
+        if (timing_.live[i] && timing_.late[i] == late) translate(from_.ops()[i], late);
     for (auto& [state, next] : from_.updates())
-      to().mutable_updates().emplace_back(value(state), own(value(next)));
-    for (auto& [name, id] : from_.outputs()) to().output(name, own(value(id)));
+      to().mutable_updates().emplace_back(value(state), new_value(value(next)));
+    for (auto& [name, id] : from_.outputs()) to().output(name, new_value(value(id)));
     return std::move(local_);
   }
 
@@ -62,6 +75,7 @@ class Localizer {
     return t;
   }
 
+  // The value of the rank's program that stands for `id`.
   ValueId value(ValueId id) {
     ValueId& found = map_[static_cast<size_t>(id)];
     if (found != kNone) return found;
@@ -76,55 +90,43 @@ class Localizer {
   const Op& maker_of(ValueId v) const {
     return from_.ops()[static_cast<size_t>(from_.value(v).producer)];
   }
-  // A sum over the batch is a tree over the sums of its microbatches. This rank adds those of
-  // [lo, lo + n) of `total`; the ranks of `axis` add the others, "" if there are none.
-  struct Summands {
-    std::string axis, gathered;
-    int64_t lo, n, total;
-    int64_t nodes() const { return orr_tree_nodes(lo, lo + n, total); }
-  };
+
   Summands summands_of(const Op& op) const {
     const std::string gathered = reads_gathered(op) ? mesh_.gathered_axis() : "";
-    std::string axis = without_axis(attr_text(op.attrs, "among", mesh_.batch_axis), gathered);
-    if (is_own(op))  // a piece of what the ranks of the axis have added already
+    std::string axis = without_axis(attr_text(op.attrs, "sum_axis", mesh_.batch_axis), gathered);
+    if (is_scattered(op))  // the ranks of the op's axis are added already: replicas are left
       axis = mesh_.replicas_of(attr_text(op.attrs, "axis", ""));
-    if (axis == mesh_.batch_axis && !mesh_.fast_sums)
-      return {axis, "", microbatches_.first, microbatches_.count(), microbatches_.total};
-    const std::vector<int64_t> first = microbatches_among(mesh_, dealt_, axis, rank_, gathered);
-    const auto me = static_cast<size_t>(mesh_.coordinate(axis, rank_));
-    return {axis, gathered, first[me], first[me + 1] - first[me], first.back()};
+    return summands_over(axis, gathered, mesh_, microbatches_, first_microbatch_, rank_);
   }
+
   size_t index_of(const Op& op) const { return static_cast<size_t>(&op - from_.ops().data()); }
-  bool is_own(const Op& op) const { return turns_.own[index_of(op)] != 0; }
+  // Whether the op works on a sum that is reduce-scattered after each microbatch.
+  bool is_scattered(const Op& op) const { return timing_.scattered[index_of(op)] != 0; }
   bool is_gathered(ValueId v) const { return gathered_[static_cast<size_t>(v)] != 0; }
   bool reads_gathered(const Op& op) const {
     return std::any_of(op.in.begin(), op.in.end(), [&](ValueId v) { return is_gathered(v); });
   }
+  // Whether a total is cut: each rank gets only a piece of it (training state is sharded).
   static bool is_cut(const Op& op) { return op.kind == "total" && op.attrs.has("count"); }
 
-  // Declares the total of a sum over the batch of which this rank gets a piece.
-  void cut_total(const Op& op) {
+  // Declares a total of which this rank gets a piece: it will be a reduce-scatter.
+  void add_cut_total(const Op& op) {
     if (auto known = totals_.find(op.in[0]); known != totals_.end())
-      return cut_whole(op, known->second);
+      return take_piece(op, known->second);
     const Summands summands = summands_of(maker_of(op.in[0]));
-    Total t{value(op.in[0]),
-            value(op.out[0]),
-            op.in[0],
-            summands.axis,
-            summands.nodes(),
-            attr_ints(op.attrs, "begin"),
-            attr_ints(op.attrs, "count"),
-            attr_int(op.attrs, "unit", 0),
-            attr_int(op.attrs, "use", 0),
-            attr_int(op.attrs, "member", 0),
-            attr_text(op.attrs, "origin", ""),
-            attr_int(op.attrs, "free", 0) != 0};
+    Total& t = local_.totals.emplace_back();
+    t.partial = value(op.in[0]), t.whole = value(op.out[0]), t.logical = op.in[0];
+    t.axis = summands.axis, t.nodes = summands.nodes();
+    t.origin = attr_text(op.attrs, "origin", "");
+    t.begin = attr_ints(op.attrs, "begin"), t.count = attr_ints(op.attrs, "count");
+    t.unit = attr_int(op.attrs, "unit", 0), t.member = attr_int(op.attrs, "member", 0);
+    t.use = attr_int(op.attrs, "use", 0), t.free = attr_int(op.attrs, "free", 0) != 0;
     to().mutable_value(t.whole).role = Role::grad;
-    local_.totals.push_back(std::move(t));
   }
 
-  // The same for a sum that all ranks have already, because samples read it: takes the piece of it.
-  void cut_whole(const Op& op, ValueId whole) {
+  // The same for a sum that every rank has completed already, because samples read it: no exchange
+  // is needed, the rank takes its piece of the sum.
+  void take_piece(const Op& op, ValueId whole) {
     const std::string axis = summands_of(maker_of(op.in[0])).axis;
     const auto me = static_cast<size_t>(mesh_.coordinate(axis, rank_));
     const int64_t begin = attr_ints(op.attrs, "begin")[me], n = to().type(whole).elements();
@@ -134,16 +136,16 @@ class Localizer {
     map_[static_cast<size_t>(op.out[0])] = add_reshape(to(), piece, from_.type(op.out[0]).dims);
   }
 
-  // For a new value or a result that is itself the old value of a state: that state may change in
-  // the same step, so an op copies the value first.
-  ValueId own(ValueId next) {
+  // v as the new value of a state or as a result of the step. A v that is itself a state (a step
+  // that swaps two states) is copied first, because that state may change in the same step.
+  ValueId new_value(ValueId next) {
     if (!to().value(next).state) return next;
     to().set_phase(Phase::update);
     return to().pointwise(ORR_FN_INPUT, {next});
   }
 
-  // Adds the total of the sum, or summand, `here`. Until the caller names an axis, the rank
-  // completes it alone.
+  // Adds the total of `here`, which stands for the sum `logical` or is a summand of it. The caller
+  // names the axis: without one, the rank completes the sum alone.
   Total& add_total(ValueId here, ValueId logical) {
     const Value& v = from_.value(logical);
     Total& t = local_.totals.emplace_back();
@@ -153,35 +155,35 @@ class Localizer {
     return t;
   }
 
-  // The completed sum over the batch.
+  // The completed sum over the batch. `early`: samples read it.
   ValueId total_of(ValueId partial, bool early = false) {
     const Op& maker = maker_of(partial);
-    if (!is_own(maker) && !reads_any(from_, maker, Batch::sharded)) return value(partial);
-    if (early && maker.attrs.has("among"))
-      throw Error(
-          ORR_INVALID,
-          maker.site.prefix() +
-              "a parameter meets here what is made of the whole batch before samples do, and "
-              "a strategy wants each rank's own part of its gradient: let samples meet "
-              "the parameter first, or leave the strategy out");
+    if (!is_scattered(maker) && !reads_any(from_, maker, Batch::sharded)) return value(partial);
+    if (early && maker.attrs.has("sum_axis"))
+      fail(ORR_INVALID,
+           "{}a parameter meets here what is made of the whole batch before samples do, and a "
+           "strategy wants each rank's own part of its gradient: let samples meet the parameter "
+           "first, or leave the strategy out",
+           maker.site.prefix());
     const Summands summands = summands_of(maker);
-    // Not a sum of all ranks: of those that train together, or of what is left after a gather. If
-    // this rank alone adds, and all microbatches at once, the sum is complete as it is made.
-    const bool by_some = maker.attrs.has("among") || !summands.gathered.empty();
-    if (by_some && summands.axis.empty() && !microbatches_.one_by_one) return value(partial);
+    // A sum over some of the batch axes only may leave no other rank to add with. If all
+    // microbatches of this rank run in one call too, the op itself makes the complete sum.
+    const bool over_some = maker.attrs.has("sum_axis") || !summands.gathered.empty();
+    if (over_some && summands.axis.empty() && !microbatches_.one_by_one) return value(partial);
     auto [at, fresh] = totals_.emplace(partial, kNone);
-    if (fresh && apart_.count(partial)) {
-      at->second = join(partial, summands);
+    if (fresh && sums_by_rank_.count(partial)) {
+      at->second = add_sums_by_rank(partial, summands);
     } else if (fresh) {
       Total& t = add_total(value(partial), partial);
       at->second = t.whole;
       t.axis = summands.axis, t.nodes = summands.nodes(), t.gathered = summands.gathered;
-      t.early = early ? turns_.group.at(partial) : kNone;
-      t.in_pieces = is_own(maker);
+      t.early = early ? timing_.group.at(partial) : kNone;
+      t.in_pieces = is_scattered(maker);
     }
     return at->second;
   }
 
+  // Emits what stands for an op, and gives it the op's chunk of the pipeline.
   void translate(const Op& op, bool late) {
     size_t before = to().ops().size();
     emit(op, late);
@@ -191,16 +193,16 @@ class Localizer {
   void emit(const Op& op, bool late) {
     to().set_site(op.site);
     to().set_phase(late ? Phase::update : op.phase);
-    if (is_cut(op)) return cut_total(op);
-    if (is_own(op)) return emit_own(op);
+    if (is_cut(op)) return add_cut_total(op);
+    if (is_scattered(op)) return emit_scattered(op);
     if (const ValueId v = stand_in(op); v != kNone) {
       map_[static_cast<size_t>(op.out[0])] = v;
       return;
     }
-    if (microbatches_.one_by_one && reads_gathered(op) && sums_samples(op)) return emit_apart(op);
+    if (microbatches_.one_by_one && reads_gathered(op) && sums_samples(op)) return emit_by_rank(op);
     Op copy = op;
     copy.phase = to().phase();
-    const bool early = turns_.early[index_of(op)];
+    const bool early = timing_.early[index_of(op)];
     for (ValueId& v : copy.in) v = whole_of(v, early);
     if (padded_ && op.phase == Phase::forward && sums_samples(op)) leave_padding_out(op, copy);
     for (ValueId& v : copy.out) v = value(v);
@@ -208,7 +210,8 @@ class Localizer {
     to().append(std::move(copy));
   }
 
-  void emit_own(const Op& op) {
+  // Emits an op on a sum that is reduce-scattered after each microbatch: nothing is completed yet.
+  void emit_scattered(const Op& op) {
     Op copy = op;
     copy.phase = to().phase();
     for (ValueId& v : copy.in) v = value(v);
@@ -237,32 +240,33 @@ class Localizer {
       return add_sample_exchange(to(), op, value(op.in[0]), local_type(all).dims,
                                  from_.value(all).batch_dim());
     }
-    if (is_among_one(op))
+    if (is_over_one_rank(op))
       return build::reshape(to(), whole_of(op.in[0]), local_type(op.out[0]).dims);
     return of_whole_batch(op);
   }
 
   // A collective over an axis of one rank: the same elements, perhaps in other dims.
-  bool is_among_one(const Op& op) const {
+  bool is_over_one_rank(const Op& op) const {
     return is_exchange(op.kind) && op.in.size() == 1 && op.out.size() == 1 &&
            mesh_.size_of(attr_text(op.attrs, "axis", "")) == 1;
   }
 
-  // Emits an op that sums over the samples of several ranks as one op for each of these ranks,
-  // because their microbatches are not neighbours in the batch.
-  void emit_apart(const Op& op) {
+  // Emits an op that sums over the samples of several ranks as one op for each of these ranks. In a
+  // call this rank has one microbatch of each, and these are not neighbours in the batch: their
+  // sums belong to different nodes of the tree.
+  void emit_by_rank(const Op& op) {
     const int ranks = mesh_.size_of(mesh_.gathered_axis());
     for (int r = 0; r < ranks; ++r) {
       Op copy = op;
       copy.phase = to().phase();
       for (ValueId& v : copy.in) v = is_gathered(v) ? samples_of(v, r) : value(v);
       for (ValueId& v : copy.out) {
-        std::vector<ValueId>& sums = apart_[v];
+        std::vector<ValueId>& sums = sums_by_rank_[v];
         sums.push_back(to().new_value(from_.type(v), Role::activation));
         to().mutable_value(sums.back()).set_batch(Batch::partial);
         v = sums.back();
       }
-      copy.attrs.erase("among");
+      copy.attrs.erase("sum_axis");
       to().append(std::move(copy));
     }
   }
@@ -276,11 +280,12 @@ class Localizer {
     return parts[static_cast<size_t>(rank)];
   }
 
-  // The completed sum of one that emit_apart has taken apart: each rank's microbatches are a node
-  // of the tree, and so are those of all of them (check_gathered in edit/apply.cpp).
-  ValueId join(ValueId partial, const Summands& summands) {
+  // Adds the sums that emit_by_rank has made, then those of the other ranks. Each rank's
+  // microbatches are a node of the tree, and so are those of all of them (check_gathered in
+  // edit/complete.cpp).
+  ValueId add_sums_by_rank(ValueId partial, const Summands& summands) {
     std::vector<ValueId> nodes;
-    for (ValueId sum : apart_.at(partial)) nodes.push_back(add_total(sum, partial).whole);
+    for (ValueId sum : sums_by_rank_.at(partial)) nodes.push_back(add_total(sum, partial).whole);
     const ValueId here = build::tree(to(), std::move(nodes));
     if (mesh_.size_of(summands.axis) == 1) return here;
     const auto reduced = mesh_.reduced.find(partial);
@@ -299,7 +304,7 @@ class Localizer {
       const int64_t here = rows_ / microbatches_.rows * ranks;
       return add_microbatch_sum(to(), value(op.in[0]), here, attr_text(op.attrs, "fn", "sum"));
     }
-    const DealtSamples samples{from_.batch_size(), microbatches_, dealt_, mesh_};
+    const BatchRows samples{from_.batch_size(), microbatches_, first_microbatch_, mesh_};
     if (op.kind == "batch_gather")
       return add_batch_gather(to(), samples, value(op.in[0]), from_.type(op.out[0]));
     if (op.kind == "batch_slice")
@@ -316,10 +321,11 @@ class Localizer {
            reads_any(from_, op, Batch::sharded);
   }
 
-  // A sum over the batch that the script wrote must not count the rows that pad the batch. One
-  // input of the op is multiplied by the samples' weights, which are 0 for these rows: the last
-  // input of samples, in which reduce, matmul and scatter_add are linear, or sum squares; for
-  // norm_param_grad the cotangent, its first. Gradients of a loss already have this weight in them.
+  // A sum over the batch that the script wrote must not count the rows that pad the batch. So one
+  // input of the op is multiplied by the samples' weights, which are 0 for these rows. Which input:
+  // for norm_param_grad the cotangent, its first one; for others the last input that has samples,
+  // since reduce, matmul and scatter_add add multiples (or squares) of its rows. Gradients of a
+  // loss already have this weight in them.
   void leave_padding_out(const Op& op, Op& copy) {
     size_t last = op.kind == "norm_param_grad" ? 0 : op.in.size() - 1;
     while (from_.value(op.in[last]).batch() != Batch::sharded) --last;
@@ -337,6 +343,7 @@ class Localizer {
     return weight_;
   }
 
+  // Sets the attributes that depend on the rank: dims, leaves of a sum, keys of random numbers.
   void fit_attributes(const Op& op, Op& copy) {
     if (op.out.empty()) return;
     const Value& out = from_.value(op.out[0]);
@@ -348,7 +355,7 @@ class Localizer {
       copy.attrs.set("leaf_n", microbatches_.idle() ? 1 : summands.n);
       copy.attrs.set("leaf_total", std::max<int64_t>(summands.total, 1));
     }
-    copy.attrs.erase("among");
+    copy.attrs.erase("sum_axis");
     if (out.batch() != Batch::sharded) return;
     keys_.set(op, copy);
   }
@@ -356,32 +363,27 @@ class Localizer {
   const Program& from_;
   Microbatches microbatches_;
   const Mesh& mesh_;
-  const std::vector<int64_t>& dealt_;
+  const std::vector<int64_t>& first_microbatch_;  // by rank of the batch axis
   int rank_;
   int64_t rows_ = 0;
   bool padded_ = false;  // some rank has more rows than samples
   ValueId weight_ = kNone;
-  const Turns turns_;
+  const OpTiming timing_;
   LocalProgram local_;
   RandomKeys keys_;
-  std::vector<ValueId> map_;
-  std::map<ValueId, ValueId> totals_;
-  std::vector<char> gathered_;  // samples of all ranks of the axis over which they travel
-  // Of samples that were gathered from all ranks of an axis: the part that came from each rank, and
-  // the sum of each part.
-  std::map<ValueId, std::vector<ValueId>> samples_, apart_;
+  std::vector<ValueId> map_;           // by value of the logical program: what `value` returns
+  std::map<ValueId, ValueId> totals_;  // by partial sum: the completed one
+  std::vector<char> gathered_;         // by value: find_gathered
+  // For values that have the samples of several ranks: the samples of each rank, and, of sums over
+  // samples, the sum of each rank's.
+  std::map<ValueId, std::vector<ValueId>> samples_, sums_by_rank_;
 };
 
 }  // namespace
 
-bool is_awaited(const Op& op) {
-  return op.kind == "send" || op.kind == "recv" || op.kind == "total" || op.kind == "batch_sum" ||
-         op.kind == "batch_gather" || op.exchange().awaited;
-}
-
 LocalProgram localize(const Program& logical, const Microbatches& microbatches, const Mesh& mesh,
-                      const std::vector<int64_t>& dealt, int rank) {
-  LocalProgram local = Localizer(logical, microbatches, mesh, dealt, rank).run();
+                      const std::vector<int64_t>& first_microbatch, int rank) {
+  LocalProgram local = Localizer(logical, microbatches, mesh, first_microbatch, rank).run();
   // Order totals by the op that completes them, which is the order in which they can be sent.
   const Program& p = local.program;
   std::stable_sort(local.totals.begin(), local.totals.end(), [&](const Total& a, const Total& b) {

@@ -10,7 +10,7 @@ static std::string own_batches(const Mesh& mesh) {
   if (const Alone& own = mesh.alone; own.on())
     return fmt::format("strategy.{} has no common step: {}, or ", own.strategy, own.remedy);
   for (const Axis& axis : mesh.axes)
-    if (has_axis(mesh.apart, axis.name))
+    if (has_axis(mesh.independent_axis, axis.name))
       return fmt::format("strategy.{} has the ranks of axis '{}' train apart: leave it out, or ",
                          axis.strategy, axis.name);
   return "";
@@ -20,7 +20,7 @@ static std::string own_batches(const Mesh& mesh) {
 static std::string batch_in_parts(const Mesh& mesh) {
   if (mesh.schedule.one_by_one)
     return fmt::format("strategy.{} runs microbatches one after another: leave it out, or ",
-                       mesh.schedule.slicer);
+                       mesh.schedule.microbatch_strategy);
   if (mesh.shares.leave_out() && !mesh.alone.on())
     return fmt::format("strategy.{} leaves ranks without samples: leave it out, or ",
                        mesh.shares.origin);

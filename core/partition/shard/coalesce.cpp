@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Merges small collectives of the update (partition/passes.h). Of two all-reduces that do not need
+// one another, a f32[3] and b f32[5], one remains: that of concat(a, b) f32[8], which is split
+// again.
 #include "partition/passes.h"
 
 #include <algorithm>

@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Has programs read and update compute copies of sharded parameters (partition/passes.h):
+//
+//   y = matmul(x, cast(w, bf16))    ->    y = matmul(x, w:bf16), and in the update
+//   new w = w - 0.1 g                     new w = w - 0.1 g; new w:bf16 = cast(new w, bf16)
 #include "partition/passes.h"
 
 #include <orrery/strategy.h>
@@ -27,8 +32,8 @@ bool is_cast(const Op& op) {
 struct Reads {
   std::vector<ValueId> casts;     // the results of its casts, all to one narrower dtype
   std::vector<OpId> unshards;     // ops that gather it for casts
-  std::set<int> coordinates;      // the coordinates on the axis that deals the stages that read it
-  std::optional<Site> otherwise;  // where an op reads it in another way
+  std::set<int> coordinates;      // the stages that read it
+  std::optional<Site> otherwise;  // where an op reads it other than through such a cast
 };
 
 class Reader {
@@ -153,8 +158,8 @@ class Reader {
   std::vector<ValueId> now_;             // by value: the value that stands for it
 };
 
-// Keeps parameters that forward reads whole in the rank's memory.
-void keep_whole_here(Program& p, const Mesh& mesh) {
+// Parameters of which forward reads the whole stay in the device's memory, whatever tier was asked.
+void keep_on_device(Program& p, const Mesh& mesh) {
   for (size_t v = 0; v < p.values().size(); ++v) {
     const Value& value = p.values()[v];
     if (value.role != Role::param) continue;
@@ -170,7 +175,7 @@ void keep_whole_here(Program& p, const Mesh& mesh) {
 void read_copies(Program& p, const Mesh& mesh) {
   if (mesh.sharded.empty()) return;
   Reader(p, mesh).run();
-  keep_whole_here(p, mesh);
+  keep_on_device(p, mesh);
   update_copies(p);
 }
 

@@ -29,26 +29,26 @@ std::vector<bool> needed_once(const Program& p) {
 }
 
 std::vector<Scatter> find_scatters(const Program& p, const Mesh& mesh,
-                                   const std::vector<Unit>& units, const Chains& chains) {
+                                   const std::vector<Unit>& units, const ShardedParams& params) {
   std::vector<Scatter> found;
   if (!mesh.fast_sums || !mesh.schedule.one_by_one) return found;
-  // By unit, dtype and pipeline stage of the sums, and how many the member has had before.
+  // By unit, dtype and chunk of the sums, and how many sums its parameter has had before.
   std::map<std::tuple<size_t, int32_t, int32_t, int>, size_t> places;
   std::map<std::pair<size_t, size_t>, int> before;  // by unit and member
   std::set<ValueId> seen;
   for (const Op& op : p.ops()) {
-    const Chain* c = op.kind == "total" ? chains.of(op) : nullptr;
-    if (!c || !seen.insert(op.in[0]).second) continue;
-    const Unit& unit = units[c->unit];
+    const ShardedParam* param = op.kind == "total" ? params.of(op) : nullptr;
+    if (!param || !seen.insert(op.in[0]).second) continue;
+    const Unit& unit = units[param->unit];
     const OpId maker = p.value(op.in[0]).producer;
     const Op& made = p.ops()[static_cast<size_t>(maker)];
     if (!unit.how.each || made.phase == Phase::update || mesh.size_of(unit.how.axis) == 1) continue;
-    const int use = before[{c->unit, c->member}]++;
+    const int use = before[{param->unit, param->member}]++;
     const auto [at, fresh] =
-        places.try_emplace({c->unit, p.type(op.in[0]).dtype, made.stage, use}, found.size());
-    if (fresh) found.push_back({c->unit});
+        places.try_emplace({param->unit, p.type(op.in[0]).dtype, made.stage, use}, found.size());
+    if (fresh) found.push_back({param->unit});
     Scatter& s = found[at->second];
-    s.sums[c->member] = op.in[0];
+    s.sums[param->member] = op.in[0];
     s.ready = std::max(s.ready, maker);
   }
   return found;

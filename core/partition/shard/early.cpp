@@ -18,11 +18,11 @@ namespace {
 
 size_t at(int32_t i) { return static_cast<size_t>(i); }
 
-// Where one gathering of a unit is read: in a phase, and where it is repeated for each microbatch
-// in a pipeline stage.
+// One gathering of a unit, and what reads it: the ops of a phase. A gathering that is repeated for
+// each microbatch serves one chunk of the pipeline; others serve all (`stage` is 0).
 struct Use {
   Phase phase;
-  bool each;
+  bool each;  // repeated for each microbatch
   int32_t stage;
   size_t unit;
   auto operator<=>(const Use&) const = default;
@@ -75,8 +75,8 @@ class Emitter {
     return {reader.phase, each, each ? reader.stage : 0, unit};
   }
 
-  // Finds where units that lie in pieces are gathered that ops read without `unshard`: before the
-  // first such op of each phase.
+  // Finds where units are gathered whose parameters ops read as they are, not through `unshard`:
+  // before the first such op of each phase.
   void find_uses() {
     std::set<Use> seen;
     for (size_t i = 0; i < from_.ops().size(); ++i) {
@@ -109,14 +109,14 @@ class Emitter {
     for (size_t m = 0; m < unit.read.size(); ++m)
       pieces.push_back({{unit.read[m]}, unit.shards[m]});
     const std::vector<ValueId> wholes =
-        gather_together(to_, pieces, from_.type(unit.read[0]).dtype, among(unit.how, mesh_, rank_),
-                        {.awaited = true, .each = use.each});
+        gather_together(to_, pieces, from_.type(unit.read[0]).dtype,
+                        gather_axis(unit.how, mesh_, rank_), {.awaited = true, .each = use.each});
     for (size_t m = 0; m < unit.read.size(); ++m)
       whole_[{unit.read[m], use.each, use.stage}] =
           build::reshape(to_, wholes[m], from_.type(unit.read[m]).dims);
   }
 
-  // Sends this microbatch's sums to the ranks that have their pieces, which add up what comes.
+  // Emits the reduce-scatter of this microbatch's sums.
   void scatter(Scatter& s) {
     const Unit& unit = units_[s.unit];
     to_.set_site(from_.value(unit.read[s.sums.begin()->first]).site);
@@ -127,11 +127,11 @@ class Emitter {
       const Dims cuts = cut_as(unit.shards[member], from_.type(sum).elements());
       for (size_t c = 0; c < counts.size(); ++c) counts[c] += cuts[c + 1] - cuts[c];
       s.own.push_back(held_by(cuts, me).size());
-      flat.push_back(own_sum("reshape", {{"dims", Dims{cuts.back()}}}, {sum}, cuts.back()));
+      flat.push_back(local_sum("reshape", {{"dims", Dims{cuts.back()}}}, {sum}, cuts.back()));
     }
     const int32_t dtype = from_.type(s.sums.begin()->second).dtype;
     const int64_t all = std::accumulate(counts.begin(), counts.end(), int64_t{0});
-    if (flat.size() > 1) flat = {own_sum("concat", {{"dim", int64_t{0}}}, flat, all)};
+    if (flat.size() > 1) flat = {local_sum("concat", {{"dim", int64_t{0}}}, flat, all)};
     Op op;
     op.kind = "reduce_scatter", op.in = flat;
     op.attrs = {{"axis", unit.how.axis},
@@ -144,8 +144,9 @@ class Emitter {
     piece.layout = Layout().with_batch(Batch::partial).with(unit.how.axis, unit.lies());
   }
 
-  // A value of n elements that is a summand of this rank's microbatch.
-  ValueId own_sum(const char* kind, const Attrs& attrs, const std::vector<ValueId>& in, int64_t n) {
+  // A value of n elements that is a sum over this rank's microbatch.
+  ValueId local_sum(const char* kind, const Attrs& attrs, const std::vector<ValueId>& in,
+                    int64_t n) {
     const ValueId v = append_op(to_, kind, attrs, in, {to_.type(in[0]).dtype, {n}});
     to_.mutable_value(v).set_batch(Batch::partial);
     return v;

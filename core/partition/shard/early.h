@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Forward and backward of a rank whose parameters lie in pieces: units are gathered where they are
-// read, and the pieces of gradients that leave after every microbatch are sent.
+// Forward and backward of a rank whose parameters are sharded: units are gathered before the ops
+// that read them, and gradients that leave after every microbatch are reduce-scattered behind the
+// ops that make them. For a unit of the parameter w:
+//
+//   y = matmul(x, w)    ->    w_all = all_gather(w); y = matmul(x, w_all)
 #pragma once
 
 #include <vector>
@@ -11,8 +14,8 @@
 
 namespace orrery {
 
-// Appends forward and backward of `from` to `to`, which has the values of `from`. Notes in
-// `scatters` where the pieces that come are (Scatter::piece).
+// Appends forward and backward of `from` to `to`, which has the values of `from`. Sets
+// Scatter::piece and Scatter::own of `scatters`.
 void emit_early(const Program& from, const Mesh& mesh, int rank, const std::vector<Unit>& units,
                 std::vector<Scatter>& scatters, Program& to);
 

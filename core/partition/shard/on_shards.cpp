@@ -57,7 +57,7 @@ Dims OnShards::dims(const ShardValue& v, Range piece) const {
   return v.width ? Dims{piece.size() / v.width, v.width} : Dims{piece.size()};
 }
 
-// Finds the ops that could be computed on pieces, as far as their inputs tell.
+// Finds the ops whose inputs allow that they are computed on shards.
 void OnShards::find() {
   for (size_t i = 0; i < p_.ops().size(); ++i) {
     const Op& op = p_.ops()[i];
@@ -82,7 +82,8 @@ std::optional<ShardValue> OnShards::result_of(const Op& op) const {
   return std::nullopt;
 }
 
-// What x, which a pointwise op reads, makes the op's result of these dims.
+// How the result of a pointwise op, of these dims, is sharded because its input x is: as x, or,
+// where x has one number for each row, by rows.
 std::optional<ShardValue> OnShards::beside(ValueId x, const Dims& dims) const {
   std::optional<ShardValue> found = value_[at(x)];
   if (!found || p_.type(x).dims == dims) return found;
@@ -91,7 +92,7 @@ std::optional<ShardValue> OnShards::beside(ValueId x, const Dims& dims) const {
   return found;
 }
 
-// Given numbers, and tensors that lie alike.
+// On shards if all tensors that it reads are sharded alike. Numbers that are given do not matter.
 std::optional<ShardValue> OnShards::pointwise(const Op& op) const {
   std::optional<ShardValue> out;
   for (ValueId v : op.in) {
@@ -110,7 +111,7 @@ std::optional<ShardValue> OnShards::reshape(const Op& op) const {
   return out;
 }
 
-// One number of each row.
+// On shards if it makes one number of each row.
 std::optional<ShardValue> OnShards::reduce(const Op& op) const {
   std::optional<ShardValue> out = value_[at(op.in[0])];
   const bool of_rows =
@@ -120,7 +121,7 @@ std::optional<ShardValue> OnShards::reduce(const Op& op) const {
   return out;
 }
 
-// Whether all that reads the op's result gathers it, or is computed on pieces, too.
+// Whether all readers of the op's result gather it, or are computed on shards, too.
 bool OnShards::is_read_whole(const Op& op) const {
   const ValueId out = op.out[0];
   const std::vector<OpId>& readers = readers_[at(out)];
@@ -130,7 +131,8 @@ bool OnShards::is_read_whole(const Op& op) const {
          });
 }
 
-// Takes back what cannot stay in pieces, with what is made of it; returns whether there was any.
+// Drops ops that cannot be computed on shards after all, because of a reader or an input that was
+// dropped; returns whether there was one.
 bool OnShards::drop_some() {
   bool dropped = false;
   for (size_t i = p_.ops().size(); i-- > 0;) {

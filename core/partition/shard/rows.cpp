@@ -1,4 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Replaces the all-reduce of an embedding's gradient by a gather of rows (partition/passes.h).
+// Three ranks with 2 tokens each, a table f32[1000,8]:
+//
+//   sum f32[1000,8] of each rank, all-reduced   ->   all_gather of 6 rows f32[8] and their indices;
+//                                                    each rank adds the 6 rows to a table of zeros
 #include "partition/passes.h"
 
 #include <algorithm>
@@ -34,7 +40,7 @@ class RowGatherer {
   struct Sum {
     Op op;  // the scatter_add
     ValueId whole;
-    ValueId base;  // what it is added to, kNone if it stands alone
+    ValueId base;  // the gradient that the rows are added to; kNone: a table of zeros
     std::string origin;
   };
 
@@ -48,7 +54,8 @@ class RowGatherer {
   }
 
   // Plans the sum of `t` from gathered rows, if the tokens are few. It is computed before the op
-  // that first reads it; if that op only adds it to another gradient, in place of that op.
+  // that first reads it. If that op only adds it to another gradient, it is computed in place of
+  // that op, by adding the rows to the other gradient.
   void consider(const Total& t) {
     const Op* op = maker(t.partial);
     if (!op || op->kind != "scatter_add" || t.axis != mesh_.batch_axis || t.is_cut() ||
@@ -59,13 +66,13 @@ class RowGatherer {
     if (!few) return;
     size_t first = *std::min_element(readers_[t.whole].begin(), readers_[t.whole].end());
     ValueId base = partner(t.whole, p_.ops()[first]);
-    if (planned_.count(base)) base = kNone;  // that sum is added to this one
+    if (planned_.count(base)) base = kNone;  // the rows of that sum will be added to this one
     if (mesh_.batch_ranks() == 1 && base == kNone) return;
     auto reduced = mesh_.reduced.find(t.logical);
     std::string origin = reduced == mesh_.reduced.end() ? "" : reduced->second.origin;
     if (origin.empty()) origin = mesh_.maker_of(mesh_.batch_axis);
     partials_.insert(t.partial), planned_.insert(t.whole);
-    std::vector<Sum>& sums = sums_[first];  // what stands alone comes before what is added to it
+    std::vector<Sum>& sums = sums_[first];  // one without a base may be the base of another
     sums.insert(base == kNone ? sums.begin() : sums.end(), {*op, t.whole, base, origin});
   }
 
@@ -111,7 +118,7 @@ class RowGatherer {
     Dims dims = p_.type(v).dims;
     const int64_t microbatch = p_.type(v).elements() / local_.microbatches.in_shapes();
     Pieces rows;
-    for (int64_t first : deal_microbatches(local_.microbatches.total, mesh_))
+    for (int64_t first : assign_microbatches(local_.microbatches.total, mesh_))
       rows.cuts.push_back(first * microbatch);
     if (local_.microbatches.count() > 0) rows.own = {v};
     const std::string& axis = mesh_.batch_axis;

@@ -35,7 +35,7 @@ std::vector<int> owned_by_coordinate(const Mesh& mesh, const Sharded& how) {
   return pieces;
 }
 
-bool held_here(const Value& v) { return !(v.part.is_flat() && v.part.end == 0); }
+bool has_elements(const Value& v) { return !(v.part.is_flat() && v.part.end == 0); }
 
 }  // namespace
 
@@ -60,7 +60,7 @@ std::vector<Unit> find_units(const Program& p, const Mesh& mesh) {
   for (size_t i = 0; i < p.values().size(); ++i) {
     const Value& v = p.values()[i];
     if (v.state && v.state->copy_of) copies[v.state->copy_of] = static_cast<ValueId>(i);
-    if (v.state && mesh.sharded.count(v.name) && !v.type.dims.empty() && held_here(v))
+    if (v.state && mesh.sharded.count(v.name) && !v.type.dims.empty() && has_elements(v))
       params.push_back(static_cast<ValueId>(i));
   }
   std::sort(params.begin(), params.end(),
@@ -92,7 +92,7 @@ std::vector<Unit> find_units(const Program& p, const Mesh& mesh) {
   return units;
 }
 
-uint64_t most_held(const Program& p, const Unit& unit) {
+uint64_t most_bytes(const Program& p, const Unit& unit) {
   uint64_t most = 0;
   for (size_t s = 0; s + 1 < unit.shards[0].size(); ++s) {
     uint64_t bytes = 0;

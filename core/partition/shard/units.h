@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which piece of each parameter belongs to which rank: a flat piece or the whole tensor
-// (docs/design.md, "Placements and axes"). Parameters of a unit travel together: their
-// concatenation, in the natural order of their names, is cut into pieces of about equal size. A cut
-// inside a tensor lies on a multiple of ORR_SUM_BLOCK elements, so that sums of blocks are the same
-// on any number of ranks.
+// Which shard of each parameter belongs to which rank: a flat piece or the whole tensor
+// (docs/design.md, "Placements and axes"). A unit is the parameters that one exchange gathers:
+// their concatenation, in the natural order of their names, is cut into shards of about equal size.
+// A cut inside a tensor lies on a multiple of ORR_SUM_BLOCK = 1024 elements, so that sums of blocks
+// are the same on any number of ranks. A unit of b f32[1000] and w f32[5000] on three ranks has the
+// cuts 0, 1000, 1000, 1000 of b and 0, 1024, 3072, 5000 of w.
 #pragma once
 
 #include <orrery/strategy.h>
@@ -17,18 +18,18 @@
 
 namespace orrery {
 
-// Parameters that travel together, and the cuts of each: piece i is the elements from cuts[i] to
-// cuts[i + 1]. There is one piece for each rank of the axis that gradients are summed over; the
-// rank gets that piece of the sums. The ranks with coordinate s on Sharded::axis, one or several,
-// all hold shard s, which consists of the pieces of all of them.
+// Parameters that one exchange gathers, and the cuts of each: piece i is the elements from cuts[i]
+// to cuts[i + 1]. There is one piece for each rank of the axis that gradients are summed over; the
+// rank gets that piece of the sums. The ranks with coordinate s on Sharded::axis all hold shard s,
+// which consists of the pieces of all of them: it is one piece, unless ranks are replicas.
 struct Unit {
   Sharded how;
   std::vector<ValueId> params;       // in the natural order of names
   std::vector<Dims> pieces, shards;  // the cuts of each, parallel to params
-  // By coordinate on the axis that gradients are summed over: the piece that its ranks own.
+  // By coordinate on the axis that gradients are summed over: the index of its piece.
   std::vector<int> piece_of;
-  // What forward reads, parallel to params: each parameter itself, or its compute copy. In that
-  // case the copy travels, and the parameter always lies in pieces.
+  // What forward reads, parallel to params: each parameter itself, or its compute copy. Then the
+  // copy is gathered, and the parameter is always sharded.
   std::vector<ValueId> read;
 
   // Whether `read` lies in pieces.
@@ -48,8 +49,8 @@ std::vector<Dims> cut_evenly(const Dims& sizes, int pieces);
 // names the parameters.
 std::vector<Unit> find_units(const Program& p, const Mesh& mesh);
 
-// The bytes of Unit::read on the rank that keeps most of it.
-uint64_t most_held(const Program& p, const Unit& unit);
+// The bytes of Unit::read on the rank that has most of it.
+uint64_t most_bytes(const Program& p, const Unit& unit);
 
 // How many ranks hold the same shard (Mesh::replicas_of).
 int pieces_per_shard(const Mesh& mesh, const Sharded& how);
@@ -63,11 +64,10 @@ Range held_by(const Dims& cuts, int s);
 
 // Whether a cut lies inside the tensor.
 bool cut_inside(const Dims& cuts);
-// Cuts of n elements that give all of them to one piece: the last piece of `like` that is not
-// empty.
+// Cuts of n elements that give all of them to one rank: the last one that has elements by `like`.
 Dims cut_alike(const Dims& like, int64_t n);
-// The cuts of a tensor of n elements that lies as a parameter with these cuts. If n differs, one
-// rank holds both whole.
+// The cuts of a tensor of n elements that belongs to a parameter with these cuts. If n differs from
+// the parameter's elements, one rank has both whole.
 inline Dims cut_as(const Dims& cuts, int64_t n) {
   return n == cuts.back() ? cuts : cut_alike(cuts, n);
 }

@@ -74,8 +74,9 @@ Unshard::Group Unshard::group_of(OpId id) const {
           from_.type(op.out[0]).dtype};
 }
 
-// What is whole has nothing to be gathered, unless it is made of a parameter of which ranks have
-// shards: then that would be gathered before, and not what the op names.
+// An `unshard` of a whole value does nothing. But a value may be whole because an op that cannot
+// work on shards makes it of a sharded parameter. Then the parameter is gathered for that op, and
+// not, as the program says, the value: this is an error.
 void Unshard::check(const Op& op) const {
   std::set<ValueId> seen;
   std::vector<ValueId> open = op.in;
@@ -98,7 +99,7 @@ void Unshard::check(const Op& op) const {
 void Unshard::emit(OpId op, Program& to) {
   if (!gathers(op_at(op))) return;
   const auto group = groups_.find(group_of(op));
-  if (group == groups_.end()) return;  // the first of them has brought all, or nobody reads them
+  if (group == groups_.end()) return;  // its first op has gathered for all, or nothing reads it
   std::vector<OpId> ops = std::move(group->second), read_once;
   const bool each = group->first.each;
   groups_.erase(group);
@@ -110,7 +111,7 @@ void Unshard::emit(OpId op, Program& to) {
   gather(ops, each, to);
 }
 
-// Gathers what these ops, in the order of place_of, are to gather.
+// Emits one exchange that gathers for all of these ops, which are in the order of place_of.
 void Unshard::gather(const std::vector<OpId>& ops, bool each, Program& to) {
   std::vector<Pieces> pieces;
   std::map<ValueId, size_t> sent;  // what several ops gather is sent once
@@ -123,7 +124,7 @@ void Unshard::gather(const std::vector<OpId>& ops, bool each, Program& to) {
   to.set_site(first.site);
   const std::vector<ValueId> wholes =
       gather_together(to, pieces, from_.type(first.out[0]).dtype,
-                      among(units_[on_shards_.of(first.in[0])->unit].how, mesh_, rank_),
+                      gather_axis(units_[on_shards_.of(first.in[0])->unit].how, mesh_, rank_),
                       {.awaited = true, .each = each});
   for (OpId member : ops) {
     const ValueId whole = wholes[sent.at(op_at(member).in[0])], out = op_at(member).out[0];
@@ -139,7 +140,8 @@ void Unshard::gather(const std::vector<OpId>& ops, bool each, Program& to) {
   }
 }
 
-// In this order the pieces of one list of parameters lie behind each other (gather_together).
+// The order of a unit's parameters, in which gathered pieces need no rearranging (is_one_list in
+// shared/gather.cpp).
 std::pair<size_t, size_t> Unshard::place_of(OpId unshard) const {
   const ShardValue& v = *on_shards_.of(op_at(unshard).in[0]);
   return {v.unit, v.member};

@@ -18,7 +18,7 @@ class Unshard {
   Unshard(const Program& from, const Mesh& mesh, int rank, const std::vector<Unit>& units,
           const std::vector<bool>& once);
 
-  // Whether this op of forward or backward is one of these, or computed on pieces for one.
+  // Whether this op of forward or backward is an `unshard`, or is computed on shards for one.
   bool takes(OpId op) const;
   // Appends to `to`, which has the values of the program, what the op `unshard` needs: the first of
   // its group the whole exchange. Ops that are computed on pieces are appended where they are

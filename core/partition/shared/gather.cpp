@@ -10,26 +10,26 @@ namespace orrery {
 
 namespace {
 
-// The n elements of v as one row, which is no value of samples even if a rank has one of them.
+// The n elements of v in one dim. This dim is no batch dim, whatever v was.
 ValueId in_a_row(Program& p, ValueId v, int64_t n) {
   if (p.type(v).dims.size() == 1) return v;
   return append_op(p, "reshape", {{"dims", Dims{n}}}, {v}, {p.type(v).dtype, {n}});
 }
 
-// Whether each tensor follows the one before it where what all ranks send lies one after another:
-// so do the cuts of one list.
+// Whether the gathered pieces, rank after rank, are the tensors one after another. They are if no
+// rank has a piece of a tensor of which a later rank has a piece of the tensor before.
 bool is_one_list(const std::vector<Pieces>& tensors) {
-  size_t held = 0;  // no rank below has a piece of what is left
+  size_t last = 0;  // the last rank with a piece of the tensors so far
   for (const Pieces& t : tensors)
     for (size_t r = 0; r + 1 < t.cuts.size(); ++r) {
       if (t.cuts[r + 1] == t.cuts[r]) continue;
-      if (r < held) return false;
-      held = r;
+      if (r < last) return false;
+      last = r;
     }
   return true;
 }
 
-// The tensors, of which `all` has the ranks' pieces: those of the first rank, of the second ...
+// The tensors from `all`, which has the pieces of the first rank, then those of the second, ...
 std::vector<ValueId> put_together(Program& p, const std::vector<Pieces>& tensors, ValueId all) {
   Dims sizes;
   std::vector<std::vector<size_t>> places(tensors.size());  // by tensor: its pieces among `sizes`
@@ -52,7 +52,7 @@ std::vector<ValueId> put_together(Program& p, const std::vector<Pieces>& tensors
 }  // namespace
 
 std::vector<ValueId> gather_together(Program& p, const std::vector<Pieces>& tensors, int32_t dtype,
-                                     const Among& among, const CommOp& how) {
+                                     const GatherAxis& over, const CommOp& how) {
   Dims counts(tensors[0].cuts.size() - 1, 0), sizes;
   std::vector<ValueId> own;
   for (const Pieces& t : tensors) {
@@ -62,10 +62,8 @@ std::vector<ValueId> gather_together(Program& p, const std::vector<Pieces>& tens
       if (const int64_t n = v == kNone ? 0 : p.type(v).elements(); n > 0)
         own.push_back(in_a_row(p, v, n));
   }
-  const Attrs attrs = {{"axis", among.axis},
-                       {"origin", among.origin},
-                       {"counts", counts},
-                       {"me", int64_t{among.me}}};
+  const Attrs attrs = {
+      {"axis", over.axis}, {"origin", over.origin}, {"counts", counts}, {"me", int64_t{over.me}}};
   if (!own.empty()) own = {build::concat(p, own, 0)};
   const int64_t n = std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
   Op op;

@@ -11,25 +11,25 @@
 
 namespace orrery {
 
-// A tensor that lies in pieces: the elements [cuts[r], cuts[r + 1]) at coordinate r of an axis.
+// A tensor of which the rank at coordinate r of an axis has the elements [cuts[r], cuts[r + 1]).
 struct Pieces {
-  std::vector<ValueId> own;  // this rank's, one after another, in any shapes; kNone is none
+  std::vector<ValueId> own;  // this rank's, one after another, in any shapes; kNone: no element
   Dims cuts;
 };
 
-// The ranks that have the pieces.
-struct Among {
-  std::string axis, origin;
-  int me = 0;  // this rank's coordinate
+// The axis whose ranks have the pieces.
+struct GatherAxis {
+  std::string axis, origin;  // origin: the strategy that asked for the sharding
+  int me = 0;                // this rank's coordinate
 };
-inline Among among(const Sharded& how, const Mesh& mesh, int rank) {
+inline GatherAxis gather_axis(const Sharded& how, const Mesh& mesh, int rank) {
   return {how.axis, how.origin, mesh.coordinate(how.axis, rank)};
 }
 
-// Returns each whole tensor, flat, on all of these ranks. One message carries a rank's pieces of
-// all tensors, one after another. It is carried out on every rank, also where the result is not
-// needed.
+// Returns each whole tensor, flat, on all ranks of the axis. It is one all_gather, in which a rank
+// sends its pieces of all tensors, one after another. Every rank takes part in it, also one that
+// does not need the result.
 std::vector<ValueId> gather_together(Program& p, const std::vector<Pieces>& tensors, int32_t dtype,
-                                     const Among& among, const CommOp& how = {.awaited = true});
+                                     const GatherAxis& over, const CommOp& how = {.awaited = true});
 
 }  // namespace orrery

@@ -14,8 +14,8 @@
 namespace orrery {
 namespace {
 
-// "blocks.1" of the region "GPT.blocks.1.mlp.3": balancing never splits such a unit.
-std::string unit_of(const std::string& region) {
+// "blocks.1" of the region "GPT.blocks.1.mlp.3": a block, which balancing never splits.
+std::string block_of(const std::string& region) {
   std::vector<std::string> parts = orr::path::cut(orr::path::inside(region), '.');
   if (parts.empty()) return "";
   long number;
@@ -31,23 +31,24 @@ class Assigner {
     for (const std::string& list : modules) patterns_.push_back(orr::path::cut(list, ','));
   }
 
-  // Cuts the sequence of units into chunks so that the costliest chunk costs least; or as `cut`
-  // says, where what it does not know stays with the unit before it.
-  void balance(ChunkModules& cut) {
-    std::vector<std::string> units;
+  // Divides the sequence of blocks into chunks so that the costliest chunk costs least, and sets
+  // `chosen`. If that is not empty, the blocks stay in the chunks that it says; a block that it
+  // does not have goes with the block before it.
+  void balance(ChunkModules& chosen) {
+    std::vector<std::string> blocks;
     std::vector<double> cost;
-    find_units(units, cost);
-    if (cut.empty()) {
-      cut = choose(units, cost);
-      patterns_ = cut;
+    find_blocks(blocks, cost);
+    if (chosen.empty()) {
+      chosen = choose(blocks, cost);
+      patterns_ = chosen;
       return;
     }
-    patterns_.resize(cut.size());
+    patterns_.resize(chosen.size());
     size_t at = 0;
-    for (const std::string& unit : units) {
-      for (size_t c = 0; c < cut.size(); ++c)
-        if (std::find(cut[c].begin(), cut[c].end(), unit) != cut[c].end()) at = c;
-      patterns_[at].push_back(unit);
+    for (const std::string& block : blocks) {
+      for (size_t c = 0; c < chosen.size(); ++c)
+        if (std::find(chosen[c].begin(), chosen[c].end(), block) != chosen[c].end()) at = c;
+      patterns_[at].push_back(block);
     }
   }
 
@@ -56,7 +57,7 @@ class Assigner {
     for (size_t i = 0; i < p_.ops().size(); ++i)
       if (Op& op = p_.mutable_ops()[i]; op.phase == Phase::forward) op.stage = forward_stage(i);
     check_used();
-    settle_floating();
+    place_floating();
     for (Op& op : p_.mutable_ops()) {
       if (op.phase == Phase::forward) continue;
       bool twin = op.phase == Phase::backward && op.twin != kNone;
@@ -105,7 +106,7 @@ class Assigner {
   }
 
   // Ops that depend on the batch only, and on no module, go to the first chunk that reads them.
-  void settle_floating() {
+  void place_floating() {
     std::vector<int> first_use(p_.values().size(), chunks_ - 1);
     for (size_t i = p_.ops().size(); i-- > 0;) {
       Op& op = p_.mutable_ops()[i];
@@ -140,18 +141,19 @@ class Assigner {
   }
 
   void check_used() const {
-    std::vector<std::string> units;
+    std::vector<std::string> blocks;
     for (const Op& op : p_.ops())
-      if (std::string unit = unit_of(op.site.region); !unit.empty() && op.phase == Phase::forward)
-        if (std::find(units.begin(), units.end(), unit) == units.end()) units.push_back(unit);
+      if (std::string block = block_of(op.site.region);
+          !block.empty() && op.phase == Phase::forward)
+        if (std::find(blocks.begin(), blocks.end(), block) == blocks.end()) blocks.push_back(block);
     for (auto& list : patterns_)
       for (const std::string& pattern : list)
         if (!used_.count(pattern))
           fail(ORR_INVALID, "'{}' matches no module{}; there are {}", pattern,
-               did_you_mean(pattern, units), join(units, ", "));
+               did_you_mean(pattern, blocks), join(blocks, ", "));
   }
 
-  // Modules that compute something between their parts, such as a relu, and are not taken apart.
+  // Modules that compute something between their parts, such as a relu, and so are one block.
   std::set<std::string> whole_modules() const {
     std::set<std::string> found;
     for (const Op& op : p_.ops())
@@ -161,40 +163,40 @@ class Assigner {
     return found;
   }
 
-  // The units in the order of their use, and what each costs.
-  void find_units(std::vector<std::string>& units, std::vector<double>& cost) const {
+  // The blocks in the order of their use, and what each costs.
+  void find_blocks(std::vector<std::string>& blocks, std::vector<double>& cost) const {
     const std::set<std::string> whole = whole_modules();
     for (const Op& op : p_.ops()) {
-      std::string unit = unit_of(op.site.region);
-      if (unit.empty() || op.phase != Phase::forward) continue;
-      if (const std::string module = unit.substr(0, unit.find('.')); whole.count(module))
-        unit = module;
-      auto at = std::find(units.begin(), units.end(), unit);
-      if (at == units.end()) units.push_back(unit), cost.push_back(0), at = units.end() - 1;
+      std::string block = block_of(op.site.region);
+      if (block.empty() || op.phase != Phase::forward) continue;
+      if (const std::string module = block.substr(0, block.find('.')); whole.count(module))
+        block = module;
+      auto at = std::find(blocks.begin(), blocks.end(), block);
+      if (at == blocks.end()) blocks.push_back(block), cost.push_back(0), at = blocks.end() - 1;
       Cost c = op_def(op.kind).cost(args_of(p_, op), out_types(p_, op));
-      cost[static_cast<size_t>(at - units.begin())] += c.flops + c.bytes;
+      cost[static_cast<size_t>(at - blocks.begin())] += c.flops + c.bytes;
     }
   }
 
-  ChunkModules choose(const std::vector<std::string>& units,
+  ChunkModules choose(const std::vector<std::string>& blocks,
                       const std::vector<double>& cost) const {
-    if (units.empty())
+    if (blocks.empty())
       fail(ORR_INVALID,
            "the model has no modules to divide: it takes those inside of one that holds them all; "
            "make the model one by nn.sequential or nn.module");
-    if (static_cast<int>(units.size()) < chunks_)
-      fail(ORR_INVALID, "the model has {} modules ({}), too few for {} chunks", units.size(),
-           join(units, ", "), chunks_);
-    const std::vector<size_t> at = even_cuts(cost);
+    if (static_cast<int>(blocks.size()) < chunks_)
+      fail(ORR_INVALID, "the model has {} modules ({}), too few for {} chunks", blocks.size(),
+           join(blocks, ", "), chunks_);
+    const std::vector<size_t> at = even_chunks(cost);
     ChunkModules chosen;
     for (size_t c = 0; c + 1 < at.size(); ++c)
-      chosen.emplace_back(units.begin() + static_cast<long>(at[c]),
-                          units.begin() + static_cast<long>(at[c + 1]));
+      chosen.emplace_back(blocks.begin() + static_cast<long>(at[c]),
+                          blocks.begin() + static_cast<long>(at[c + 1]));
     return chosen;
   }
 
-  // best[c][i]: the least possible cost of the costliest of c chunks over the first i units.
-  std::vector<size_t> even_cuts(const std::vector<double>& cost) const {
+  // best[c][i]: the least possible cost of the costliest of c chunks over the first i blocks.
+  std::vector<size_t> even_chunks(const std::vector<double>& cost) const {
     size_t n = cost.size(), chunks = static_cast<size_t>(chunks_);
     std::vector<double> sum(n + 1);
     for (size_t i = 0; i < n; ++i) sum[i + 1] = sum[i] + cost[i];
@@ -226,9 +228,9 @@ void assign_stages(Program& p, int chunks, const std::vector<std::string>& modul
   assigner.run();
 }
 
-void balance_stages(Program& p, int chunks, ChunkModules& cut) {
+void balance_stages(Program& p, int chunks, ChunkModules& chosen) {
   Assigner assigner(p, chunks);
-  assigner.balance(cut);
+  assigner.balance(chosen);
   assigner.run();
 }
 

@@ -1,4 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Finds the stages of ops, values and states (partition/stage_ranks.h has an example). First come
+// the ops of forward and backward, whose stages are given, and the states that they read. Then
+// follows the update, backwards: a state's new value is needed where the state is, and so is what
+// it is computed from. A stage that needs another state for it holds that state too from then on,
+// and must update it. So this is repeated until no state gets another stage.
 #include "partition/stage_ranks.h"
 
 #include <algorithm>
@@ -21,45 +27,51 @@ StageRanks::StageRanks(const Program& p, const Mesh& mesh)
       mesh_(mesh),
       everyone_(static_cast<size_t>(mesh.size_of(mesh.schedule.axis))),
       nobody_(everyone_),
-      // Of a step all ops count, also those whose results nothing reads: an evaluation may read the
-      // states that they read, which need a place.
+      // In a step all ops count, also those whose results nothing reads. So every state that an op
+      // of the model reads gets a stage, and an evaluation, which may need that op, finds it there.
       live_(p.updates().empty() ? live_ops(p) : std::vector<bool>(p.ops().size(), true)) {
   everyone_.set();
   run_at_.assign(p.ops().size(), nobody_);
   needed_.assign(p.values().size(), nobody_);
   readers_.resize(p.values().size());
-  travels_.assign(p.values().size(), false);
+  sent_.assign(p.values().size(), false);
   for (size_t v = 0; v < p.values().size(); ++v)
     if (p.values()[v].state) holders_[static_cast<ValueId>(v)] = nobody_;
-  find_early();
-  find_held();
-  for (auto& [name, v] : p.outputs())
-    if (!scalar(v)) need(v, everyone_);
-  settle_update();
-  for (auto& [state, next] : from_.updates())
-    if (holders_[state].none()) holders_[state] = only(0);  // nothing reads it
-  for (size_t before = SIZE_MAX; before != held();) {  // placing a scalar may add holders of states
-    settle_update();
-    before = held();
-    place_scalars();
-  }
+  place_batch_ops();
+  place_states();
+  place_all_of_update();
   find_readers();
   for (size_t i = 0; i < p.ops().size(); ++i)
     for_everyone_.push_back(is_late(i) && run_at_[i] == everyone_ && !partial_input(p.ops()[i]) &&
                             all_scalars(p.ops()[i]));
 }
 
+void StageRanks::place_all_of_update() {
+  for (auto& [name, v] : from_.outputs())
+    if (!scalar(v)) need(v, everyone_);
+  place_update_until_stable();
+  for (auto& [state, next] : from_.updates())
+    if (holders_[state].none()) holders_[state] = only(0);  // nothing reads it
+  for (size_t before = SIZE_MAX; before != count_holders();) {
+    place_update_until_stable();
+    before = count_holders();
+    place_scalars();  // may give a state another stage
+  }
+}
+
 bool StageRanks::all_scalars(const Op& op) const {
   return std::all_of(op.out.begin(), op.out.end(), [&](ValueId v) { return scalar(v); });
 }
 
-Ranks StageRanks::only(size_t rank) const {
+Ranks StageRanks::only(size_t stage) const {
   Ranks one = nobody_;
-  one.set(rank);
+  one.set(stage);
   return one;
 }
 
-void StageRanks::find_early() {
+// Ops that do not wait for all microbatches run on the stage of their chunk. An op that completes
+// or reads a sum over the batch runs where the sum is made.
+void StageRanks::place_batch_ops() {
   late_.resize(from_.ops().size());
   for (size_t i = 0; i < from_.ops().size(); ++i) {
     const Op& op = from_.ops()[i];
@@ -70,21 +82,22 @@ void StageRanks::find_early() {
                  (maker != kNone && late_[static_cast<size_t>(maker)]);
     }
     if (!live_[i]) continue;
-    if (late_[i]) {  // sums over the batch stay where they are made until they are complete
+    if (late_[i]) {
       if (const ValueId* sum = partial_input(op)) run_at_[i] = available(*sum);
       continue;
     }
-    run_at_[i] = only(at(op));
+    run_at_[i] = only(stage_of(op));
     for (ValueId v : op.in)
-      if (value(v).state) holders_[v].set(at(op));
+      if (value(v).state) holders_[v].set(stage_of(op));
   }
 }
 
-// Finds where states are that forward and backward do not place. A periodic program has the states
-// of the step where the step has them, and a strategy's own states beside their parameters. Every
-// program has states where the programs that were compiled before have them, and updates them
-// there. Parameters lie where their compute copies do.
-void StageRanks::find_held() {
+// States that forward and backward do not read get their stages from elsewhere:
+// - a parameter is where its compute copy is;
+// - in a periodic program, a state of the step is where the step has it, and what a strategy keeps
+//   for a parameter is where that parameter is;
+// - a state that a program compiled before has placed is there as well, and is updated there.
+void StageRanks::place_states() {
   std::map<const State*, Ranks> copies;
   for (auto& [v, ranks] : holders_)
     if (const State* param = value(v).state->copy_of) copies[param] = ranks;
@@ -92,11 +105,11 @@ void StageRanks::find_held() {
     const State& s = *value(v).state;
     if (auto copy = copies.find(&s); copy != copies.end()) ranks |= copy->second;
     for (const std::string& name : {value(v).name, s.beside})
-      if (auto at = mesh_.schedule.held_at.find(name);
-          at != mesh_.schedule.held_at.end() && ranks.none())
+      if (auto at = mesh_.schedule.holders.find(name);
+          at != mesh_.schedule.holders.end() && ranks.none())
         for (int rank : at->second) ranks.set(static_cast<size_t>(rank));
-    // The update of a trained number runs on every stage. A frozen one may be trained later, and so
-    // every stage has it from the start.
+    // A parameter that is one number is updated on every stage, as ops on scalars are. A frozen one
+    // may be trained later, in another program: so every stage has it from the start.
     if (s.frozen && scalar(v) && !from_.updates().empty()) ranks = everyone_;
     if (s.bound) ranks |= holders_before(s, mesh_);
   }
@@ -108,7 +121,7 @@ const ValueId* StageRanks::partial_input(const Op& op) const {
   return nullptr;
 }
 
-// The coordinates that have v before the update: early results, inputs, states.
+// The stages that have v: those that run its op, or hold it if it is a state; all for an input.
 Ranks StageRanks::available(ValueId v) const {
   OpId maker = value(v).producer;
   if (maker != kNone) return run_at_[static_cast<size_t>(maker)];
@@ -117,27 +130,28 @@ Ranks StageRanks::available(ValueId v) const {
   return holder == holders_.end() ? nobody_ : holder->second;
 }
 
-void StageRanks::need(ValueId v, const Ranks& ranks) {
-  needed_[static_cast<size_t>(v)] |= ranks;
-  if (value(v).state) holders_[v] |= ranks;
+void StageRanks::need(ValueId v, const Ranks& stages) {
+  needed_[static_cast<size_t>(v)] |= stages;
+  if (value(v).state) holders_[v] |= stages;
 }
 
-// Repeats place_update until no state gets a new holder: a coordinate where an update runs becomes
-// a holder of the states that the update reads, and these are then updated there too.
-void StageRanks::settle_update() {
-  for (size_t before = SIZE_MAX; before != held();) {
-    before = held();
+// Repeats place_update until no state gets another stage.
+void StageRanks::place_update_until_stable() {
+  for (size_t before = SIZE_MAX; before != count_holders();) {
+    before = count_holders();
     place_update();
   }
 }
 
-size_t StageRanks::held() const {
+// How many stages hold a state, added over all states.
+size_t StageRanks::count_holders() const {
   size_t n = 0;
   for (auto& [v, ranks] : holders_) n += ranks.count();
   return n;
 }
 
-// Places the ops on tensors of the update, backwards from the states' new values.
+// Places the ops on tensors of the update, backwards from the states' new values: each runs on all
+// stages that need its result.
 void StageRanks::place_update() {
   for (auto& [state, next] : from_.updates()) need(next, holders_[state]);
   for (size_t i = from_.ops().size(); i-- > 0;) {
@@ -149,7 +163,8 @@ void StageRanks::place_update() {
   }
 }
 
-// Places the ops that make scalars: where their tensor is, or everywhere if they read scalars only.
+// Places the ops of the update that make scalars: on one stage that has their tensor, or on all if
+// they read scalars only.
 void StageRanks::place_scalars() {
   for (auto& [name, v] : from_.outputs()) need(v, everyone_);
   for (size_t i = 0; i < from_.ops().size(); ++i) {
@@ -161,40 +176,42 @@ void StageRanks::place_scalars() {
     run_at_[i] = everyone_;
     if (!tensor) continue;
     Ranks there = available(*tensor);
-    if (there.none()) {  // only this op reads the tensor
-      there = only(at_hand(*tensor).find_first());
-      need_chain(*tensor, there);
+    if (there.none()) {  // no state is made of the tensor, so place_update has not placed it
+      there = only(where_computable(*tensor).find_first());
+      need_computed(*tensor, there);
     }
     run_at_[i] = only(there.find_first());
   }
 }
 
-// The coordinates that have the tensors from which v is computed; if none has all of them, those
-// that have the first ones.
-Ranks StageRanks::at_hand(ValueId v) const {
+// The stages that have all tensors from which v is computed. If none has: those that have the first
+// of them, and as many of the next ones as one stage can have.
+Ranks StageRanks::where_computable(ValueId v) const {
   Ranks there = available(v);
   if (there.any()) return there;
   there = everyone_;
   const OpId maker = value(v).producer;
   if (maker == kNone) return there;
   for (ValueId in : from_.ops()[static_cast<size_t>(maker)].in)
-    if (const Ranks both = scalar(in) ? nobody_ : there & at_hand(in); both.any()) there = both;
+    if (const Ranks both = scalar(in) ? nobody_ : there & where_computable(in); both.any())
+      there = both;
   return there;
 }
 
-// Has v, and the tensors from which it is computed, computed on these ranks as well. Scalars
-// travel.
-void StageRanks::need_chain(ValueId v, const Ranks& ranks) {
+// Has v, and the tensors of the update from which it is computed, computed on these stages as well.
+// Scalars are sent instead.
+void StageRanks::need_computed(ValueId v, const Ranks& stages) {
   if (scalar(v)) return;
-  need(v, ranks);
+  need(v, stages);
   OpId maker = value(v).producer;
   if (maker == kNone || !is_late(static_cast<size_t>(maker)) ||
       partial_input(from_.ops()[static_cast<size_t>(maker)]))
     return;
-  run_at_[static_cast<size_t>(maker)] |= ranks;
-  for (ValueId in : from_.ops()[static_cast<size_t>(maker)].in) need_chain(in, ranks);
+  run_at_[static_cast<size_t>(maker)] |= stages;
+  for (ValueId in : from_.ops()[static_cast<size_t>(maker)].in) need_computed(in, stages);
 }
 
+// Now that all ops are placed: who reads each value where, and which values must be sent.
 void StageRanks::find_readers() {
   for (size_t i = 0; i < from_.ops().size(); ++i)
     for (ValueId v : from_.ops()[i].in) {
@@ -204,7 +221,7 @@ void StageRanks::find_readers() {
     }
   for (size_t i = 0; i < from_.ops().size(); ++i)
     for (ValueId v : from_.ops()[i].out)
-      travels_[static_cast<size_t>(v)] = !needed(v).is_subset_of(run_at_[i]);
+      sent_[static_cast<size_t>(v)] = !needed(v).is_subset_of(run_at_[i]);
 }
 
 }  // namespace orrery

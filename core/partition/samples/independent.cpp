@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A sum over the batch that both updates and reports need is computed twice, and so are the values
-// computed from it before the update. Ops of the update are not doubled.
-#include "partition/apart.h"
+// A sum over the batch that both the update and the step's report need is computed twice: once to
+// be summed over the ranks that train together, once to be summed over all. So are the values that
+// are computed from it before the update. Ops of the update are not doubled: what the step reports
+// of them is the mean of the coordinates' own values.
+#include "partition/independent.h"
 
 #include <algorithm>
 #include <map>
@@ -38,19 +40,19 @@ class Separator {
     p_.set_phase(Phase::update);
     for (auto& [state, next] : p_.mutable_updates()) {
       p_.set_site(p_.value(state).site);
-      next = unless_empty(own(next), state);
+      next = unless_empty(local(next), state);
     }
     const std::vector<bool> of_weights = made_of_weights();
     for (auto& [name, id] : p_.mutable_outputs())
-      if (is_own(id) || of_weights[static_cast<size_t>(id)]) id = mean_of_apart(id);
+      if (is_local(id) || of_weights[static_cast<size_t>(id)]) id = mean_of_replicas(id);
   }
 
  private:
   // How many of the coordinates that train apart get samples. They are the first ones: the last
   // coordinates of a ragged batch may have only microbatches behind its last sample.
   int count_with_samples(int64_t microbatches) const {
-    const std::vector<int64_t> first = deal_microbatches(microbatches, mesh_);
-    const int ranks = mesh_.size_of(mesh_.apart), inner = mesh_.gradient_ranks();
+    const std::vector<int64_t> first = assign_microbatches(microbatches, mesh_);
+    const int ranks = mesh_.size_of(mesh_.independent_axis), inner = mesh_.gradient_ranks();
     const int64_t batch = p_.batch_size(), rows = (batch + microbatches - 1) / microbatches;
     int n = ranks;
     while (n > 1 && first[static_cast<size_t>((n - 1) * inner)] * rows >= batch) --n;
@@ -59,11 +61,12 @@ class Separator {
 
   // v, but `otherwise` on a coordinate without samples, where a mean is a division by 0.
   ValueId unless_empty(ValueId v, Operand otherwise) {
-    if (with_samples_ == mesh_.size_of(mesh_.apart)) return v;
+    if (with_samples_ == mesh_.size_of(mesh_.independent_axis)) return v;
     if (has_samples_ == kNone) {
-      const int64_t ranks = mesh_.size_of(mesh_.apart);
-      const ValueId me = p_.add1("coordinate", {},
-                                 {{"axis", mesh_.apart}, {"ranks", ranks}, {"apart", int64_t{1}}});
+      const int64_t ranks = mesh_.size_of(mesh_.independent_axis);
+      const ValueId me =
+          p_.add1("coordinate", {},
+                  {{"axis", mesh_.independent_axis}, {"ranks", ranks}, {"unmarked", int64_t{1}}});
       has_samples_ = p_.pointwise(ORR_FN_LT, {me, Operand::number(with_samples_)});
     }
     return p_.pointwise(ORR_FN_SELECT, {has_samples_, v, otherwise});
@@ -76,31 +79,30 @@ class Separator {
                        [&](ValueId v) { return batch(v) == Batch::sharded; });
   }
 
-  // The version of v that updates read.
-  ValueId own(ValueId v) const {
-    auto found = own_.find(v);
-    return found == own_.end() ? v : found->second;
+  // The version of v that updates read: made of sums over the ranks that train together.
+  ValueId local(ValueId v) const {
+    auto found = local_.find(v);
+    return found == local_.end() ? v : found->second;
   }
 
   void emit(size_t i, bool for_update, bool for_report) {
     Op op = from_[i];
     if (op.twin != kNone) op.twin = moved_[static_cast<size_t>(op.twin)];
     const bool sum = sums(op),
-               made_of_one = std::any_of(op.in.begin(), op.in.end(),
-                                         [&](ValueId v) { return own_.count(v) > 0; });
-    const bool apart = for_update && (sum || made_of_one);
-    if (!apart || (for_report && op.phase != Phase::update)) {
-      moved_[i] = static_cast<OpId>(p_.ops().size());
+               reads_local = std::any_of(op.in.begin(), op.in.end(),
+                                         [&](ValueId v) { return local_.count(v) > 0; });
+    const bool makes_local = for_update && (sum || reads_local);
+    moved_[i] = static_cast<OpId>(p_.ops().size());
+    if (!makes_local || (for_report && op.phase != Phase::update)) {
       p_.append(op);
-      if (!apart) return;
-      for (ValueId& v : op.out) v = own_[v] = like(v);
+      if (!makes_local) return;
+      for (ValueId& v : op.out) v = local_[v] = like(v);
       op.twin = kNone;
     } else {
-      moved_[i] = static_cast<OpId>(p_.ops().size());
-      for (ValueId v : op.out) own_[v] = v;
+      for (ValueId v : op.out) local_[v] = v;
     }
-    for (ValueId& v : op.in) v = own(v);
-    if (sum) op.attrs.set("among", mesh_.gradient_axis());
+    for (ValueId& v : op.in) v = local(v);
+    if (sum) op.attrs.set("sum_axis", mesh_.gradient_axis());
     p_.append(std::move(op));
   }
 
@@ -112,10 +114,10 @@ class Separator {
     return made;
   }
 
-  bool is_own(ValueId v) const { return own_.count(v) && own(v) == v; }
+  bool is_local(ValueId v) const { return local_.count(v) && local(v) == v; }
 
-  // By value: whether it is made of states that differ, by whatever but sums over the batch, and
-  // belongs to no sample. A penalty in the loss is.
+  // By value: whether it is computed from states, which differ between these ranks, without a sum
+  // over the batch, and belongs to no sample. A penalty on the weights is.
   std::vector<bool> made_of_weights() const {
     std::vector<bool> found(p_.values().size());
     for (auto& [state, next] : p_.updates()) found[static_cast<size_t>(state)] = true;
@@ -131,11 +133,12 @@ class Separator {
     return found;
   }
 
-  ValueId mean_of_apart(ValueId v) {
+  ValueId mean_of_replicas(ValueId v) {
     p_.set_site(p_.value(v).site);
     if (p_.value(v).batch() != Batch::none) v = p_.add1("total", {v});
-    const ValueId sum = p_.add1("all_reduce", {unless_empty(v, Operand::number(0))},
-                                {{"axis", mesh_.apart}, {"origin", mesh_.maker_of(mesh_.apart)}});
+    const ValueId sum = p_.add1(
+        "all_reduce", {unless_empty(v, Operand::number(0))},
+        {{"axis", mesh_.independent_axis}, {"origin", mesh_.maker_of(mesh_.independent_axis)}});
     return p_.pointwise(ORR_FN_MUL, {sum, Operand::number(1.0 / with_samples_)});
   }
 
@@ -145,12 +148,12 @@ class Separator {
   ValueId has_samples_ = kNone;
   std::vector<Op> from_;
   std::vector<OpId> moved_;
-  std::map<ValueId, ValueId> own_;
+  std::map<ValueId, ValueId> local_;  // what `local` returns
 };
 
 }  // namespace
 
-void sum_apart(Program& p, const Mesh& mesh, int64_t microbatches) {
+void sum_independently(Program& p, const Mesh& mesh, int64_t microbatches) {
   Separator(p, mesh, microbatches).run();
 }
 

@@ -22,11 +22,11 @@ struct Driven::Calls {
   static orr_status* piece(void* self, int64_t first, int64_t last, int32_t* out) {
     return guarded([&] {
       Driven& d = of(self);
-      const auto& dealt = d.leaf_first_;
+      const auto& leaves = d.leaf_first_;
       const auto mine = static_cast<size_t>(d.rank_);
-      if (!d.steps_.empty() || first < dealt[mine] || last > dealt[mine + 1] || first >= last)
+      if (!d.steps_.empty() || first < leaves[mine] || last > leaves[mine + 1] || first >= last)
         fail(ORR_INVALID, "the leaves [{}, {}) cannot be a piece of rank {}, which has [{}, {})",
-             first, last, d.rank_, dealt[mine], dealt[mine + 1]);
+             first, last, d.rank_, leaves[mine], leaves[mine + 1]);
       *out = static_cast<int32_t>(d.pieces_.size());
       d.pieces_.push_back({first, last});
     });
@@ -118,7 +118,7 @@ Driven::Driven(const Blueprint& step, std::vector<std::string> scalars, Runtime&
   for (auto& [name, id] : step.program.outputs()) outputs_.push_back(name);
   for (auto& [state, next] : step.program.updates())
     updated_[step.program.value(state).state->name] = step.program.type(state);
-  hold_states(step);
+  bind_all_states(step);
   fill_host(step);
   try {
     enter("open", [&] { return driver_->open(driver_->arg, &host_); });
@@ -130,7 +130,7 @@ Driven::Driven(const Blueprint& step, std::vector<std::string> scalars, Runtime&
 
 // Gives memory to states. Those of the step lie on all ranks; those that only programs of one rank
 // use lie on that rank.
-void Driven::hold_states(const Blueprint& step) {
+void Driven::bind_all_states(const Blueprint& step) {
   StateParts lasting, passing;
   const auto note = [&](const std::shared_ptr<State>& s, int rank) {
     const bool here = rank == kNone || rank == rank_;
@@ -149,8 +149,8 @@ void Driven::hold_states(const Blueprint& step) {
   for (auto& s : states_of(step.program)) note(s, kNone);
   for (const orrery::Beside& one : step.asked.driving.programs)
     for (auto& s : states_of(*one.program)) note(s, one.rank);
-  hold(lasting, {}, world_);
-  hold(passing, {}, 1);
+  bind_states(lasting, {}, world_);
+  bind_states(passing, {}, 1);
 }
 
 void Driven::compile_beside(const Blueprint& step) {

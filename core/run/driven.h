@@ -64,7 +64,7 @@ class Driven : public AtWork, public std::enable_shared_from_this<Driven> {
   template <class Call>
   void enter(const char* function, Call call) const;
 
-  void hold_states(const Blueprint& step);
+  void bind_all_states(const Blueprint& step);
   void compile_beside(const Blueprint& step);
   void fill_host(const Blueprint& step);
   void begin();

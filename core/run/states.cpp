@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Memory of states. Those that are materialized together share one block, or one file. Whole
-// tensors are read and written, of which each rank may hold a part.
+// Memory of states. Three ranks, a parameter w f32[3072] that is sharded: rank 1's program wants
+// the elements [1024, 2048) of it.
+//
+//   bind_states   gives rank 1 memory for 1,024 elements with their initial values; the ranks tell
+//                 one another who has which elements
+//   read_state    gathers the 3,072 elements on every rank: each sends its own
+//   write_state   is given 3,072 elements on every rank, and each keeps its own
+//
+// States that get memory at the same time share one block of it, or one file.
 #include "run/states.h"
 
 #include <algorithm>
@@ -20,15 +27,15 @@
 namespace orrery {
 namespace {
 
-constexpr uint64_t kLeast = 64;
+constexpr uint64_t kLeast = 64;  // bytes of a file
 using States = std::vector<std::shared_ptr<State>>;
 
 uint64_t bytes_of(const State& s) { return s.part.type(s.type).bytes(); }
 orr_buffer buffer_of(const State& s) { return {s.memory.get(), s.offset, bytes_of(s)}; }
 uint64_t aligned(uint64_t n, uint64_t to) { return (n + to - 1) / to * to; }
 
-// Places these states in one block of memory, or in one file.
-void settle_together(const States& fresh, Tier tier, const std::string& directory) {
+// Gives these states one block of memory, or one file.
+void allocate_block(const States& fresh, Tier tier, const std::string& directory) {
   const uint64_t alignment = Runtime::get().device().alignment();
   uint64_t bytes = 0;
   for (auto& s : fresh) s->offset = bytes, bytes += aligned(bytes_of(*s), alignment);
@@ -42,10 +49,10 @@ void settle_together(const States& fresh, Tier tier, const std::string& director
   }
 }
 
-// Gives memory to the states that have none, and returns these. A flat buffer is new as a whole or
-// not at all.
-States settle(const States& states, const std::vector<FlatBuffer>& rows,
-              const RowMemory& allocate_row, const std::string& directory) {
+// Gives memory to the states that have none, and returns these. Of a flat buffer all states have
+// memory or none.
+States allocate_missing(const States& states, const std::vector<FlatBuffer>& rows,
+                        const RowMemory& allocate_row, const std::string& directory) {
   States fresh;
   for (const FlatBuffer& row : rows) {
     if (row.states.front()->memory) continue;
@@ -60,18 +67,20 @@ States settle(const States& states, const std::vector<FlatBuffer>& rows,
       fresh.push_back(s);
       by_tier[s->tier].push_back(s);
     }
-  for (auto& [tier, those] : by_tier) settle_together(those, tier, directory);
+  for (auto& [tier, those] : by_tier) allocate_block(those, tier, directory);
   return fresh;
 }
 
-// The part in its usual form: one that has all elements is the whole (Part{}).
-Part plain(const Part& part, const Type& whole) {
+// A part with all elements as Part{}, so that equal parts compare equal.
+Part usual_form(const Part& part, const Type& whole) {
   return part.dims.empty() && part.begin == 0 && part.end == whole.elements() ? Part{} : part;
 }
 
-// Exchanges the parts that ranks hold of these states, and sets State::parts. Programs of other
-// ranks may have the states in another order, so they are sorted by name.
-void tell_parts(std::vector<std::shared_ptr<State>> states) {
+// Every rank tells the others which parts it has of these states: sets State::parts. Programs of
+// other ranks may have the states in another order, so they are sorted by name. Of a part the ranks
+// exchange begin, end and the number of cut dims; of each of these its index, the number of its
+// ranges, and these.
+void exchange_parts(std::vector<std::shared_ptr<State>> states) {
   std::stable_sort(states.begin(), states.end(),
                    [](auto& a, auto& b) { return a->name < b->name; });
   std::vector<int64_t> numbers;
@@ -107,27 +116,28 @@ Part part_of(const State& s, int rank) {
   return s.parts.empty() ? Part{} : s.parts[static_cast<size_t>(rank)];
 }
 
-// The ranks that send their parts when the whole value of a coordinate is read: the lowest rank
-// that holds each part, or the first that holds the whole.
-std::vector<int> givers(const State& s, int32_t coordinate) {
+// The ranks that send their parts when the value that a coordinate has of a state is gathered: the
+// lowest rank that has each part, or the first one that has the whole.
+std::vector<int> senders_of(const State& s, int32_t coordinate) {
   std::vector<int> found;
-  std::vector<Part> given;
+  std::vector<Part> sent;
   for (int r = 0; r < world_info().size; ++r) {
     if (!s.coordinate_of.empty() && s.coordinate_of[static_cast<size_t>(r)] != coordinate) continue;
     const Part part = part_of(s, r);
     if (part.is_whole()) return {r};
     if (part.type(s.type).elements() == 0) continue;
-    if (std::find(given.begin(), given.end(), part) != given.end()) continue;
-    found.push_back(r), given.push_back(part);
+    if (std::find(sent.begin(), sent.end(), part) != sent.end()) continue;
+    found.push_back(r), sent.push_back(part);
   }
   return found;
 }
 
+// The whole value that a coordinate has of a state, gathered on all ranks. Collective.
 HostTensor gathered(const State& s, int32_t coordinate) {
-  std::vector<int> from = givers(s, coordinate);
-  bool gives = std::find(from.begin(), from.end(), world_info().rank) != from.end();
-  HostTensor mine = HostTensor::make({ORR_U8, {gives ? static_cast<int64_t>(bytes_of(s)) : 0}});
-  if (gives) read_part(s, mine.bytes->data());
+  std::vector<int> from = senders_of(s, coordinate);
+  bool sends = std::find(from.begin(), from.end(), world_info().rank) != from.end();
+  HostTensor mine = HostTensor::make({ORR_U8, {sends ? static_cast<int64_t>(bytes_of(s)) : 0}});
+  if (sends) read_part(s, mine.bytes->data());
   HostTensor all = world_allgather(mine, "state '" + s.name + "'"),
              whole = HostTensor::make(s.type);
   const std::byte* at = all.bytes->data();
@@ -139,7 +149,7 @@ HostTensor gathered(const State& s, int32_t coordinate) {
   return whole;
 }
 
-// Makes one value of those of several coordinates, by the rule State::leave.
+// Makes one value of those of all coordinates, by the rule State::leave.
 HostTensor combined(const State& s, const std::vector<HostTensor>& values) {
   if (s.leave == Leave::refuse)
     fail(ORR_FAILED,
@@ -158,8 +168,8 @@ HostTensor combined(const State& s, const std::vector<HostTensor>& values) {
   return one;
 }
 
-// Whether a state must be given another part than it has. Throws Error if a compiled program works
-// on the part that it has.
+// Whether a state has memory for another part, or in another tier, than is wanted now. Throws Error
+// if a compiled program uses that memory.
 bool must_move(const State& s, const Part& wanted, Tier tier, int world) {
   bool fits = wanted == s.part && tier == s.tier && (world > 1 || s.parts.empty());
   if (s.bound && !fits)
@@ -173,7 +183,8 @@ bool must_move(const State& s, const Part& wanted, Tier tier, int world) {
 }
 
 // Notes in every varying state which coordinate's value each rank of the mesh has. Returns those
-// that a checkpoint gave one value of several coordinates' before.
+// that a checkpoint has given a value when that was not known: each rank must read its own value
+// again.
 States set_coordinates(const StateParts& parts, const Mesh& mesh) {
   States loaded;
   for (auto& [s, part, tier] : parts) {
@@ -183,6 +194,30 @@ States set_coordinates(const StateParts& parts, const Mesh& mesh) {
     for (int r = 0; r < mesh.world; ++r) s->coordinate_of.push_back(mesh.coordinate(s->varying, r));
   }
   return loaded;
+}
+
+// The states of flat buffers that do not lie one after another, or may still move. All ranks find
+// the same ones.
+States to_lay_out(const std::vector<FlatBuffer>& flat_buffers) {
+  States found;
+  for (const FlatBuffer& row : flat_buffers)
+    if (!row.states.front()->bound || !row.is_laid_out())
+      found.insert(found.end(), row.states.begin(), row.states.end());
+  return found;
+}
+
+// Values of states that get other memory.
+using Moving = std::vector<std::pair<std::shared_ptr<State>, HostTensor>>;
+
+// Sets the values of states with new memory: what they had before, or their initial ones.
+void fill_new(const States& fresh, const Moving& moving) {
+  for (auto& s : fresh) {
+    auto moved = std::find_if(moving.begin(), moving.end(), [&](auto& m) { return m.first == s; });
+    if (moved == moving.end())
+      set_initial(s);
+    else
+      fill_state(*s, moved->second);
+  }
 }
 
 }  // namespace
@@ -228,41 +263,32 @@ void write_part(const State& state, const std::byte* from) {
 }
 
 void materialize(const std::vector<std::shared_ptr<State>>& states) {
-  for (auto& s : settle(states, {}, {}, "")) set_initial(s);
+  for (auto& s : allocate_missing(states, {}, {}, "")) set_initial(s);
 }
 
-void hold(const StateParts& parts, const std::vector<FlatBuffer>& flat_buffers, int world,
-          const RowMemory& allocate, const std::string& directory, const Mesh* mesh) {
-  States states, fresh, joining;
-  for (const FlatBuffer& row : flat_buffers)
-    if (!row.states.front()->bound || !row.is_laid_out())  // this is the same on all ranks
-      joining.insert(joining.end(), row.states.begin(), row.states.end());
-  std::vector<std::pair<std::shared_ptr<State>, HostTensor>> moving;
+void bind_states(const StateParts& parts, const std::vector<FlatBuffer>& flat_buffers, int world,
+                 const RowMemory& allocate, const std::string& directory, const Mesh* mesh) {
+  States states, unknown;
+  Moving moving;
+  const States unordered = to_lay_out(flat_buffers);
   for (auto& [s, part, tier] : parts) {
-    Part wanted = plain(part, s->type);
-    bool joins =
-        s->lies_somewhere() && std::find(joining.begin(), joining.end(), s) != joining.end();
+    const Part wanted = usual_form(part, s->type);
+    const bool joins =
+        s->lies_somewhere() && std::find(unordered.begin(), unordered.end(), s) != unordered.end();
     if (must_move(*s, wanted, tier, world) || joins) {
       moving.push_back({s, read_state(*s)});
       s->memory.reset(), s->file.reset();
     }
-    // Which ranks have a constant from an earlier program depends on when garbage was collected; so
-    // nothing is told of constants, and every rank makes its part by itself.
-    if (!s->bound && !s->constant) fresh.push_back(s);
+    // Which ranks have a constant from an earlier program depends on when garbage was collected, so
+    // parts of constants are not exchanged: every rank makes its part by itself.
+    if (!s->bound && !s->constant) unknown.push_back(s);
     s->part = wanted, s->tier = tier, s->bound = true;
     states.push_back(s);
   }
   States loaded;
-  if (mesh) loaded = set_coordinates(parts, *mesh);  // what moves was read as it was before
-  if (world > 1 && !fresh.empty()) tell_parts(fresh);
-  for (auto& s : settle(states, flat_buffers, allocate, directory)) {
-    auto moved = std::find_if(moving.begin(), moving.end(), [&](auto& m) { return m.first == s; });
-    if (moved == moving.end()) {
-      set_initial(s);
-    } else {
-      fill_state(*s, moved->second);
-    }
-  }
+  if (mesh) loaded = set_coordinates(parts, *mesh);  // after `moving` was read as it was before
+  if (world > 1 && !unknown.empty()) exchange_parts(unknown);
+  fill_new(allocate_missing(states, flat_buffers, allocate, directory), moving);
   for (auto& s : loaded) s->initial.read(*s);
 }
 

@@ -24,7 +24,7 @@ RankPlan lowered(const Blueprint& b, int rank, Runtime& runtime, SharedArena& ar
   }();
   arena.reserve(plan.arena_bytes);  // initial values are computed in it: fresh memory is slow
   runtime.form_groups(plan.mesh);
-  hold(
+  bind_states(
       plan.local.parts, plan.local.flat_buffers, b.mesh.world,
       [&](const FlatBuffer& row) {
         return runtime.exchanged(row.room, runtime.group(plan.mesh, row.axis));
@@ -56,8 +56,8 @@ Variant::Variant(const Blueprint& blueprint, int rank, Runtime& runtime, SharedA
     : executor_(lowered(blueprint, rank, runtime, arena), runtime, arena) {
   for (auto& [state, next] : blueprint.program.updates())
     updated_.push_back(blueprint.program.value(state).state);
-  for (const StatePart& held : plan().local.parts)
-    if (held.state->copy_of) copies_.push_back(held.state);
+  for (const StatePart& one : plan().local.parts)
+    if (one.state->copy_of) copies_.push_back(one.state);
   std::sort(copies_.begin(), copies_.end(),  // in the same order on all ranks
             [](auto& a, auto& b) { return a->name < b->name; });
 }
@@ -73,7 +73,7 @@ void Variant::run(Spans* spans) {
 }
 
 // The states of which this rank has a part.
-std::vector<std::shared_ptr<State>> Variant::held() const {
+std::vector<std::shared_ptr<State>> Variant::local_states() const {
   std::vector<std::shared_ptr<State>> found;
   for (const StatePart& one : plan().local.parts)
     if (one.state->lies_somewhere()) found.push_back(one.state);
@@ -82,7 +82,7 @@ std::vector<std::shared_ptr<State>> Variant::held() const {
 
 void Variant::run_twice(const std::function<void()>& set, const std::string& line, int64_t step,
                         int ranks) {
-  Verification verification(plan(), Runtime::get().device(), held());
+  Verification verification(plan(), Runtime::get().device(), local_states());
   executor_.verify(&verification);
   try {
     set();

@@ -43,7 +43,7 @@ class Variant {
 
  private:
   void set_rows(int64_t* to);
-  std::vector<std::shared_ptr<State>> held() const;
+  std::vector<std::shared_ptr<State>> local_states() const;
   void load_field(const BatchField& field, ValueId v);
   void load_whole(const BatchField& field, ValueId v);
   template <class T>

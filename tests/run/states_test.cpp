@@ -62,7 +62,7 @@ const ranks::Body parts("parts", [](const std::string&) {
       materialize({whole, moved});
       const HostTensor first = read_state(*whole);
       const Part mine = part_of(layout, rank, ranks);
-      hold({{state, mine}, {moved, mine}}, {}, ranks);
+      bind_states({{state, mine}, {moved, mine}}, {}, ranks);
       std::vector<std::byte> held(mine.type(state->type).bytes());
       take_part(first, mine, held.data());
       check_state(std::memcmp(held.data(), state_address(*state), held.size()) == 0, "first value",
@@ -78,9 +78,9 @@ const ranks::Body parts("parts", [](const std::string&) {
 const ranks::Body conflict("conflict", [](const std::string&) {
   auto state = make("layer.weight", Initial::normal);
   const int rank = world_info().rank, ranks = world_info().size;
-  hold({{state, part_of(0, rank, ranks)}}, {}, ranks);
+  bind_states({{state, part_of(0, rank, ranks)}}, {}, ranks);
   try {
-    hold({{state, Part{}}}, {}, 1);
+    bind_states({{state, Part{}}}, {}, 1);
   } catch (const Error& e) {
     return std::string(e.what()).find("'layer.weight' is held in parts") == std::string::npos ? 1
                                                                                               : 0;

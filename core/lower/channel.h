@@ -11,14 +11,15 @@
 
 namespace orrery {
 
-// Messages from coordinate c of a pipeline of `size` to c + 1 or c - 1, modulo the size, for some
-// of the c, so that no coordinate is in two pairs: a communicator for each pair is enough.
+// The messages between some pairs of neighbours of a pipeline, in one direction. No stage is in two
+// pairs, so that one group of communicators, one for each pair, serves the channel. A pipeline of
+// four stages has four channels: 0 to 1 and 2 to 3; 1 to 2 and 3 to 0; and both the other way.
 struct MessageChannel {
   int size;
-  int step;   // size - 1: to the coordinate before
-  int color;  // c modulo 2; 2: the last coordinate of an odd size
+  int step;   // 1: to the next stage; size - 1: to the one before
+  int color;  // the sender's coordinate modulo 2; 2: the last stage of an odd size
 
-  // The coordinate that sends where `coordinate` is one of the two; kNone if it is in no pair.
+  // The sender of the pair that `coordinate` is in; kNone if it is in none.
   int sender(int coordinate) const;
   int receiver(int coordinate) const { return (sender(coordinate) + step) % size; }
 };

@@ -39,7 +39,7 @@ struct Storage {
   Slots by = Slots::one;
   int64_t slots = 1;
   std::vector<std::pair<int, int>> alive;  // spans of steps [first, last], disjoint and in order
-  bool lent = false;                       // comm memory that other buckets use before and after
+  bool reused = false;                     // comm memory that other buckets use before and after
   bool padded = false;                     // its rows have padding (lower/kernels/padded_rows.h)
   std::string category;  // "input", "activation", "gradient", "workspace", "metric", "window"
   std::shared_ptr<State> state;
@@ -84,7 +84,8 @@ struct Step {
 };
 
 // One operation of the communicator, or a copy between memory tiers. An exchange that sums over the
-// batch is a bucket: totals that travel together, `count` elements for each of `nodes` tree nodes.
+// batch is a bucket: it adds several totals at once, which have `count` elements together. A rank
+// with `nodes` nodes of the tree gives so many times `count` elements.
 struct Exchange {
   std::string name, origin, where;
   std::string axis;  // mesh axis whose ranks take part

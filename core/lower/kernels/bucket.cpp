@@ -1,20 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Collects the totals of a step into buckets (docs/design.md, "Sums in canonical order"). A bucket
-// has totals of one dtype, in the order in which they are complete, up to the size that the
-// strategy asked for. Ops of a rank with one tree node write straight into the bucket; if there are
-// several, a copy puts them one after another. Where microbatches run in a call each, the bucket is
-// the stack of nodes that wait (partition/timetable.h), and ops write straight into its top. With
-// fast sums (Mesh::fast_sums) each microbatch's sums are added to the bucket behind their makers,
-// those of 16 bits in f32 beside it: a sum of 16 bits would stop growing after some hundred.
+// Collects the totals of a step into buckets: this is where the all-reduce of gradients is made,
+// and under sharded training state the reduce-scatter (docs/design.md, "Sums in canonical order").
+// Three ranks with one microbatch each, and the gradients dw f32[100] and db f32[10]:
+//
+//   Total dw, Total db   ->   bucket 0: f32[128], dw at element 0 and db at 112, one exchange
+//
+// A bucket has totals of one dtype, in the order in which they are complete, up to the size that
+// the strategy asked for. How summands get there depends on how a rank runs its microbatches:
+//
+// - all in one call, whose summands are one tree node: the op that makes them writes into the
+// bucket;
+// - all in one call, several nodes: a copy puts the nodes into the bucket, one after another;
+// - a call each: the bucket is a stack of nodes that wait for their neighbours
+//   (partition/timetable.h), and the op writes into its top;
+// - a call each, with fast sums (Mesh::fast_sums): a launch adds each microbatch's summand to the
+//   bucket. Those of 16 bits are added in f32 beside it, since a sum of 16 bits would stop growing
+//   after some hundred.
 
 #include <algorithm>
 #include <array>
 #include <map>
-#include <set>
 #include <tuple>
 
 #include "base/error.h"
+#include "lower/kernels/launch_inserter.h"
 #include "lower/kernels/launcher.h"
 #include "lower/kernels/moved_storages.h"
 #include "lower/lower.h"
@@ -27,28 +37,29 @@ constexpr int64_t kAlign = 16;  // elements; members start on cache lines
 
 int64_t aligned(int64_t n) { return (n + kAlign - 1) / kAlign * kAlign; }
 
-class Filler {
+class BucketFiller {
  public:
-  Filler(RankPlan& plan, const std::vector<int64_t>& dealt)
-      : plan_(plan), mesh_(plan.mesh), microbatches_(plan.local.microbatches), dealt_(dealt) {
+  BucketFiller(RankPlan& plan, const std::vector<int64_t>& first_microbatch)
+      : plan_(plan),
+        mesh_(plan.mesh),
+        microbatches_(plan.local.microbatches),
+        first_microbatch_(first_microbatch) {
     for (const Total& t : plan.local.totals) total_of_.try_emplace(t.whole, &t);
   }
 
   void run() {
-    note_writers();
     collect();
     std::stable_sort(buckets_.begin(), buckets_.end(), [&](const Exchange& a, const Exchange& b) {
-      return completed(a) < completed(b);
+      return completed_by(a) < completed_by(b);
     });
-    for (Exchange& b : buckets_) settle(b);
+    for (Exchange& b : buckets_) finish(b);
     moves_.carry_out();
   }
 
  private:
-  // What the members of a bucket have in common: the ranks that complete them; where microbatches
-  // run in a call each, segment and chunk; where training state is sharded, the unit and the use of
-  // its parameters; and whether they are pieces (Total::in_pieces). Each of these is a bucket
-  // alone, so that it takes memory only when it is complete.
+  // What the members of a bucket have in common: the axis, and Total::gathered; the dtype; the
+  // segment and chunk that make them, where microbatches run in a call each; Total's unit, use and
+  // early; and whether they are pieces (Total::in_pieces).
   using Key = std::tuple<std::string, std::string, int32_t, Segment, int, std::array<int64_t, 4>>;
 
   Key key_of(const Total& t) const {
@@ -67,9 +78,12 @@ class Filler {
 
   // The microbatches of the ranks that complete a sum, by their coordinate on the axis.
   std::vector<int64_t> leaf_first(const Total& t) const {
-    return microbatches_on(mesh_, dealt_, t.axis, plan_.rank, t.gathered);
+    return microbatches_on(mesh_, first_microbatch_, t.axis, plan_.rank, t.gathered);
   }
 
+  // Divides the totals into buckets. A sum that no other rank has a summand of needs none, if all
+  // of this rank's microbatches run in one call. Totals in pieces are a bucket each, which takes
+  // memory only from when it is complete.
   void collect() {
     std::map<Key, size_t> open;  // the bucket that still takes members
     for (const Total& t : plan_.local.totals) {
@@ -79,9 +93,9 @@ class Filler {
       check_reduced(t, v, reduced == mesh_.reduced.end() ? "" : reduced->second.axis);
       int64_t limit = t.is_cut() || reduced == mesh_.reduced.end() ? 0 : reduced->second.bucket;
       size_t& at = open.try_emplace(key_of(t), SIZE_MAX).first->second;
-      if (at == SIZE_MAX || full(buckets_[at], limit) || t.in_pieces) {
+      if (at == SIZE_MAX || is_full(buckets_[at], limit) || t.in_pieces) {
         at = buckets_.size();
-        buckets_.push_back(fresh(v.type.dtype, t));
+        buckets_.push_back(new_bucket(v.type.dtype, t));
         if (t.is_cut()) buckets_[at].op = ORR_COLL_TREE_REDUCE_SCATTER;
       }
       Exchange& b = buckets_[at];
@@ -94,6 +108,7 @@ class Filler {
       if (b.op == ORR_COLL_TREE_REDUCE_SCATTER) order_pieces(b);
   }
 
+  // Throws Error if no strategy has asked for the sum of a gradient over all axes that it needs.
   void check_reduced(const Total& t, const Value& v, const std::string& over) const {
     if (v.role != Role::grad || t.is_cut()) return;
     for (const std::string& axis : factors_of(t.axis))
@@ -109,7 +124,8 @@ class Filler {
     b.count += aligned(plan_.local.program.type(t.partial).elements());
   }
 
-  // Puts the members in the order of the unit, so that a rank's pieces are neighbours.
+  // Puts the members of a reduce-scatter in the order of the unit, in which a rank's pieces are
+  // neighbours, and sets which elements each rank gets.
   void order_pieces(Exchange& b) {
     std::sort(b.totals.begin(), b.totals.end(),
               [&](ValueId a, ValueId c) { return total(a).member < total(c).member; });
@@ -127,15 +143,16 @@ class Filler {
     }
   }
 
-  static bool full(const Exchange& b, int64_t limit) {
+  static bool is_full(const Exchange& b, int64_t limit) {
     return limit > 0 && b.count * orr_dtype_bytes(b.dtype) >= limit;
   }
 
-  Exchange fresh(int32_t dtype, const Total& t) const {
+  Exchange new_bucket(int32_t dtype, const Total& t) const {
     Exchange b;
     if (ranks(t.axis) > 1) b.axis = t.axis;
     b.dtype = dtype, b.nodes = t.nodes, b.leaf_first = leaf_first(t);
-    // Each rank has microbatches, so that a plain all_reduce adds the same summands as the tree.
+    // A plain all_reduce adds a summand of each rank, so each must have one: with fast sums, a rank
+    // with microbatches has one leaf of the tree.
     const bool all_have_samples = b.leaf_first.back() == ranks(t.axis);
     b.op = mesh_.fast_sums && all_have_samples ? ORR_COLL_ALL_REDUCE : ORR_COLL_TREE_ALL_REDUCE;
     b.origin = mesh_.maker_of(t.axis);
@@ -148,22 +165,23 @@ class Filler {
     return *at->second;
   }
 
-  OpId completed(const Exchange& b) const {
+  // The op that makes the last of the bucket's summands.
+  OpId completed_by(const Exchange& b) const {
     OpId last = kNone;
     for (ValueId v : b.totals)
       last = std::max(last, plan_.local.program.value(total(v).partial).producer);
     return last;
   }
 
-  // How many tree nodes a bucket of such sums has room for: the largest number of any rank that
-  // shares the batch, because registered memory has the same size on all ranks.
-  int64_t room(const Total& t) {
-    auto [known, fresh] = room_.try_emplace({t.axis, t.gathered}, 1);
+  // How many tree nodes a bucket of such sums has memory for: as many as the rank with the most,
+  // since registered memory has the same size on all ranks.
+  int64_t most_nodes(const Total& t) {
+    auto [known, fresh] = most_nodes_.try_emplace({t.axis, t.gathered}, 1);
     if (!fresh) return known->second;
     const std::string others = without_axis(mesh_.batch_axis, t.axis);
     for (int g = 0; g < mesh_.size_of(others); ++g) {
-      const auto first =
-          microbatches_on(mesh_, dealt_, t.axis, mesh_.peer(others, g, plan_.rank), t.gathered);
+      const auto first = microbatches_on(mesh_, first_microbatch_, t.axis,
+                                         mesh_.peer(others, g, plan_.rank), t.gathered);
       for (size_t r = 0; r + 1 < first.size(); ++r)
         known->second =
             std::max<int64_t>(known->second, nodes(first[r], first[r + 1], first.back()));
@@ -175,61 +193,75 @@ class Filler {
     return stacks() ? NodeStack(first, last, total).slots : orr_tree_nodes(first, last, total);
   }
 
-  void settle(Exchange& b) {
-    int64_t element = orr_dtype_bytes(b.dtype);
-    Storage s;
-    // Pieces differ in size from rank to rank; registered memory has one size.
-    const bool pieces = total(b.totals[0]).in_pieces;
-    s.region = b.axis.empty() || pieces ? Region::arena : Region::comm;
-    s.category = total(b.totals[0]).is_cut() ? kFullGradients : "gradient";
-    s.bytes = static_cast<uint64_t>(b.count * element);
-    s.slots = room(total(b.totals[0]));
-    if (stacks()) s.by = Slots::stack;
-    const int storage = plan_.add(s);
-    b.send = b.recv = {storage, 0, Strided::contiguous({b.dtype, {b.count}})};
+  // Gives the bucket memory, its members their places in it, and what lowering must know of it.
+  void finish(Exchange& b) {
+    const Total& first = total(b.totals[0]);
     const int me = mesh_.coordinate(b.axis, plan_.rank);
+    const int storage = add_storage(b, first);
+    b.send = b.recv = {storage, 0, Strided::contiguous({b.dtype, {b.count}})};
     if (!b.begins.empty())
-      b.recv.offset = static_cast<uint64_t>(b.begins[static_cast<size_t>(me)] * element);
-    uint64_t pieces_at = lends(b) ? lend(b, storage) : 0;
-    for (ValueId whole : b.totals) {
-      uint64_t offset = static_cast<uint64_t>(offsets_[whole] * element);
-      const Total& t = total(whole);
-      ValueId partial = t.partial;
-      bool direct = stacks() || (b.nodes == 1 && !microbatches_.one_by_one);
-      if (direct)
-        moves_.move(plan_.places[static_cast<size_t>(partial)], storage, offset);
-      else if (microbatches_.one_by_one)
-        accumulate(b, partial, storage, offset);
-      else
-        pack(b, partial, storage, offset);
-      if (t.is_cut()) {
-        uint64_t piece = offset + static_cast<uint64_t>(t.begin[static_cast<size_t>(me)] * element);
-        moves_.move(plan_.places[static_cast<size_t>(whole)], b.recv.storage, piece - pieces_at);
-      } else if (direct) {
-        plan_.places[static_cast<size_t>(whole)] = plan_.places[static_cast<size_t>(partial)];
-      } else {
-        moves_.move(plan_.places[static_cast<size_t>(whole)], storage, offset);
-      }
-    }
-    b.name = pieces ? fmt::format("pieces {}", named_shards_++)
-                    : fmt::format("bucket {}", named_buckets_++);
+      b.recv.offset =
+          static_cast<uint64_t>(b.begins[static_cast<size_t>(me)] * orr_dtype_bytes(b.dtype));
+    const uint64_t pieces_at = is_freed_early(b) ? receive_outside(b, storage) : 0;
+    for (ValueId whole : b.totals) place_member(b, total(whole), storage, pieces_at);
+    b.name = first.in_pieces ? fmt::format("pieces {}", named_shards_++)
+                             : fmt::format("bucket {}", named_buckets_++);
     b.bytes_sent = b.sent_by(me, ranks(b.axis));
     if (microbatches_.one_by_one) {
-      const auto key = key_of(total(b.totals[0]));
+      const auto key = key_of(first);
       b.segment = std::get<3>(key), b.chunk = std::get<4>(key);
       if (stacks()) add_merge(b);
     }
     plan_.exchanges.push_back(std::move(b));
   }
 
-  bool lends(const Exchange& b) const {
+  // A bucket that is exchanged lies in memory that the communicator has registered, and that has
+  // one size on all ranks. Pieces differ in size from rank to rank, and so lie elsewhere.
+  int add_storage(const Exchange& b, const Total& first) {
+    Storage s;
+    s.region = b.axis.empty() || first.in_pieces ? Region::arena : Region::comm;
+    s.category = "gradient";
+    s.bytes = static_cast<uint64_t>(b.count * orr_dtype_bytes(b.dtype));
+    s.slots = most_nodes(first);
+    if (stacks()) s.by = Slots::stack;
+    return plan_.add(s);
+  }
+
+  // Lets the op that makes a summand write into the bucket, or adds launches that copy or add it
+  // there. Readers of the completed sum then find it in the bucket; a rank's piece of a
+  // reduce-scatter they find where it is received, `pieces_at` bytes of the bucket being left out.
+  void place_member(const Exchange& b, const Total& t, int storage, uint64_t pieces_at) {
+    const int64_t element = orr_dtype_bytes(b.dtype);
+    const auto offset = static_cast<uint64_t>(offsets_[t.whole] * element);
+    const bool direct = stacks() || (b.nodes == 1 && !microbatches_.one_by_one);
+    if (direct)
+      moves_.move(place_of(t.partial), storage, offset);
+    else if (microbatches_.one_by_one)
+      accumulate(b, t.partial, storage, offset);
+    else
+      pack(b, t.partial, storage, offset);
+    if (t.is_cut()) {
+      const auto me = static_cast<size_t>(mesh_.coordinate(b.axis, plan_.rank));
+      const uint64_t piece = offset + static_cast<uint64_t>(t.begin[me] * element);
+      moves_.move(place_of(t.whole), b.recv.storage, piece - pieces_at);
+    } else if (direct) {
+      place_of(t.whole) = place_of(t.partial);
+    } else {
+      moves_.move(place_of(t.whole), storage, offset);
+    }
+  }
+
+  Place& place_of(ValueId v) { return plan_.places[static_cast<size_t>(v)]; }
+
+  // Whether the bucket's memory may be used by others once each rank has its piece of the sums.
+  bool is_freed_early(const Exchange& b) const {
     return !microbatches_.one_by_one && total(b.totals[0]).free;
   }
 
-  // Lets this rank's pieces be received outside the bucket, so that other buckets can use its
-  // memory afterwards. Returns where in the bucket the pieces begin, in bytes.
-  uint64_t lend(Exchange& b, int storage) {
-    plan_.storage(storage).lent = true;
+  // Has this rank's pieces received outside the bucket, so that other buckets can use its memory
+  // afterwards. Returns where in the bucket the pieces begin, in bytes.
+  uint64_t receive_outside(Exchange& b, int storage) {
+    plan_.storage(storage).reused = true;
     uint64_t pieces_at = b.recv.offset;
     Storage s;
     s.category = "gradient";
@@ -241,13 +273,13 @@ class Filler {
   }
 
   // Adds a launch right behind the maker of `partial` that copies its tree nodes, [nodes, n], into
-  // the bucket, `count` elements apart.
+  // the bucket: node i goes to element i * count of it.
   void pack(const Exchange& b, ValueId partial, int storage, uint64_t offset) {
     const Place from = moves_.moved(plan_.places[static_cast<size_t>(partial)]);
     int64_t n = plan_.local.program.type(partial).elements();
     Place source{from.storage, from.offset, {b.dtype, {b.nodes, n}, {n, 1}}};
     Place target{storage, offset, {b.dtype, {b.nodes, n}, {b.count, 1}}};
-    behind_maker(from.storage, [&](Launcher& launcher, const Op& maker) {
+    inserter_.behind_maker(from.storage, [&](Launcher& launcher, const Op& maker) {
       launcher.copy(maker, source, target);
     });
   }
@@ -271,7 +303,7 @@ class Filler {
   void accumulate(const Exchange& b, ValueId partial, int storage, uint64_t offset) {
     const Place from = moves_.moved(plan_.places[static_cast<size_t>(partial)]);
     const Place to{storage, offset, from.layout}, sum = added_at(from, to);
-    behind_maker(from.storage, [&](Launcher& launcher, const Op& maker) {
+    inserter_.behind_maker(from.storage, [&](Launcher& launcher, const Op& maker) {
       size_t n = plan_.launches.size();
       const auto run_at = [&](When when) {
         for (; n < plan_.launches.size(); ++n) plan_.launches[n].when = when;
@@ -283,85 +315,6 @@ class Filler {
       if (sum.storage != to.storage) launcher.copy(maker, sum, to);
       run_at(When::last);
     });
-  }
-
-  // By storage: the first step of the template that writes it, before any are added. Those add
-  // writers of new storages only, and everything is moved to new storages.
-  void note_writers() {
-    writers_.resize(plan_.storages.size(), {Step::wait, Segment::backward, kNone});
-    const auto note = [&](const Place& at, const Step& s) {
-      if (at.storage == kNone) return;
-      Step& first = writers_[static_cast<size_t>(at.storage)];
-      if (first.index == kNone) first = s;
-    };
-    for (const Step& s : plan_.order) {
-      if (s.kind == Step::post)
-        note(plan_.exchanges[static_cast<size_t>(s.index)].recv, s);
-      else
-        for (const Place& at : plan_.launches[static_cast<size_t>(s.index)].out_at) note(at, s);
-    }
-  }
-
-  // Whether a step is the first one of the template that writes the storage, or, of a new storage,
-  // writes it at all.
-  bool writes(const Step& s, int storage) const {
-    if (static_cast<size_t>(storage) < writers_.size()) {
-      const Step& first = writers_[static_cast<size_t>(storage)];
-      return s.kind == first.kind && s.index == first.index;
-    }
-    if (s.kind == Step::post)
-      return moves_.moved(plan_.exchanges[static_cast<size_t>(s.index)].recv.storage) == storage;
-    const std::vector<Place>& out = plan_.launches[static_cast<size_t>(s.index)].out_at;
-    return std::any_of(out.begin(), out.end(),
-                       [&](const Place& at) { return moves_.moved(at.storage) == storage; });
-  }
-
-  // The first step of the template that writes the storage.
-  size_t writer(int storage) const {
-    const auto at = std::find_if(plan_.order.begin(), plan_.order.end(),
-                                 [&](const Step& s) { return writes(s, storage); });
-    if (at == plan_.order.end()) fail(ORR_FAILED, "nothing writes a sum of the batch");
-    return static_cast<size_t>(at - plan_.order.begin());
-  }
-
-  // Where launches go that use what this step of the template writes: right behind a launch and
-  // those that were added there; of an exchange that sends pieces, before the next of these, so
-  // that it travels meanwhile.
-  size_t behind(size_t writer) const {
-    const Step& maker = plan_.order[writer];
-    size_t next = writer + 1;
-    for (; next < plan_.order.size(); ++next) {
-      const Step& s = plan_.order[next];
-      if (maker.kind == Step::launch && !added_.count(s.kind == Step::launch ? s.index : kNone))
-        break;
-      if (maker.kind == Step::post && s.kind == Step::post && s.segment == maker.segment &&
-          s.chunk == maker.chunk &&
-          plan_.exchanges[static_cast<size_t>(s.index)].op ==
-              plan_.exchanges[static_cast<size_t>(maker.index)].op)
-        break;
-    }
-    return next;
-  }
-
-  // Adds launches behind the step that writes the storage. Those of one maker are in the order of
-  // the buckets, on every rank.
-  template <class Add>
-  void behind_maker(int storage, Add&& add) {
-    const size_t maker = writer(storage);
-    const auto after = static_cast<int64_t>(behind(maker)),
-               end = static_cast<int64_t>(plan_.order.size());
-    const Step step = plan_.order[maker];
-    Launcher launcher(plan_);
-    launcher.at(step.segment, step.chunk);
-    Op op;
-    op.phase = Phase::backward;
-    if (step.kind == Step::launch)
-      op = plan_.launches[static_cast<size_t>(step.index)].op;
-    else
-      op.site.line = plan_.exchanges[static_cast<size_t>(step.index)].where;
-    add(launcher, op);
-    for (auto s = plan_.order.begin() + end; s != plan_.order.end(); ++s) added_.insert(s->index);
-    std::rotate(plan_.order.begin() + after, plan_.order.begin() + end, plan_.order.end());
   }
 
   // Adds a sum of the bucket's dtype to one of `dtype`.
@@ -392,19 +345,20 @@ class Filler {
   RankPlan& plan_;
   const Mesh& mesh_;
   const Microbatches& microbatches_;
-  const std::vector<int64_t>& dealt_;
+  const std::vector<int64_t>& first_microbatch_;
   std::vector<Exchange> buckets_;
   int named_buckets_ = 0, named_shards_ = 0;
-  std::map<ValueId, int64_t> offsets_;
-  std::map<std::pair<std::string, std::string>, int64_t> room_;  // by Total::axis and gathered
-  std::set<int> added_;                                          // launches that fill buckets
-  std::map<ValueId, const Total*> total_of_;                     // by Total::whole
-  std::vector<Step> writers_;
+  std::map<ValueId, int64_t> offsets_;  // by Total::whole: its place in its bucket, in elements
+  std::map<std::pair<std::string, std::string>, int64_t> most_nodes_;  // by Total::axis, gathered
+  std::map<ValueId, const Total*> total_of_;                           // by Total::whole
   MovedStorages moves_{plan_};
+  LaunchInserter inserter_{plan_, moves_};
 };
 
 }  // namespace
 
-void fill_buckets(RankPlan& plan, const std::vector<int64_t>& dealt) { Filler(plan, dealt).run(); }
+void fill_buckets(RankPlan& plan, const std::vector<int64_t>& first_microbatch) {
+  BucketFiller(plan, first_microbatch).run();
+}
 
 }  // namespace orrery

@@ -3,7 +3,8 @@
 // Makes one op (ops.h, matmul_pointwise) of a matmul and the pointwise op that reads its result, in
 // the place of the pointwise op, if a kernel takes it: such a kernel uses the product while it is
 // in cache. Kernels are asked here about contiguous tensors. If the kernel refuses the strides that
-// the plan has in the end, the two ops are launched apart (lower/kernels/launcher.cpp).
+// the plan has in the end, the two ops are launched one after the other
+// (lower/kernels/launcher.cpp).
 #include <algorithm>
 
 #include "lower/kernels/joined_ops.h"

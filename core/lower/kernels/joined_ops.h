@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Ops that stand for several: whether kernels take them, and how a matmul_pointwise (ops.h) is
-// taken apart into the two that it stands for.
+// replaced by the two that it stands for.
 #pragma once
 
 #include <vector>

@@ -74,7 +74,7 @@ void Launcher::add(const Op& op, std::vector<Place> in, const std::vector<Place>
   KernelForm form = op_def(op.kind).form(op, layouts(in), layouts(out));
   copy_nested(op, form, in, out);
   if (op.kind == "matmul_pointwise" && !taken_as_one(kernels_, op, layouts(in), layouts(out)))
-    return add_apart(op, in, out);
+    return add_unfused(op, in, out);
   Launch launch;
   launch.op = op;
   for (int attempt = 0;; ++attempt) {
@@ -120,8 +120,8 @@ void Launcher::refuse_layouts(const Launch& launch) const {
 
 // Adds a matmul_pointwise as the two ops that it stands for. If the product is an output as well,
 // the matmul writes it there.
-void Launcher::add_apart(const Op& op, const std::vector<Place>& in,
-                         const std::vector<Place>& out) {
+void Launcher::add_unfused(const Op& op, const std::vector<Place>& in,
+                           const std::vector<Place>& out) {
   Op rest = op;
   rest.kind = "pointwise", rest.attrs = {{"dims", out[0].layout.dims}}, rest.expr.outputs.clear();
   std::vector<Place> in_rest(in.begin() + 1, in.end()), out_rest;

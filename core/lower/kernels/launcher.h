@@ -45,7 +45,7 @@ class Launcher {
   Place transposed_copy(const Op& reason, const Place& from);
   [[noreturn]] void refuse_layouts(const Launch& launch) const;
   void add_beside(const Op& op, const std::vector<Place>& in, const std::vector<Place>& out);
-  void add_apart(const Op& op, const std::vector<Place>& in, const std::vector<Place>& out);
+  void add_unfused(const Op& op, const std::vector<Place>& in, const std::vector<Place>& out);
   void add_widened(const Op& op, std::vector<Place> in, const std::vector<Place>& out);
   void add_of_wider_factors(const Op& op, std::vector<Place> in, const std::vector<Place>& out);
   void note_padding(Launch& launch) const;

@@ -24,10 +24,11 @@ class FirstFit {
   struct Placed {
     uint64_t offset, end;
     Span span;  // from the first step to the last in which it is alive
-    bool once;  // it is alive in all steps between: spans of two such ones tell whether they meet
+    bool once;  // it is alive in all steps of the span: two such ones meet if their spans do
     const Storage* storage;
   };
-  // Some dozens of storages that follow one another by offset, so that one look may do for all.
+  // Some dozens of storages that follow one another by offset. Often it is clear from the group
+  // alone that a storage fits in none of their holes, or meets none of them.
   struct Group {
     std::vector<Placed> placed;
     uint64_t end = 0;               // of the one that ends last

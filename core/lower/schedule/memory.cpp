@@ -165,14 +165,14 @@ uint64_t lay_out(std::vector<Storage*>& storages, uint64_t alignment) {
 void plan_memory(RankPlan& plan) {
   const uint64_t alignment = plan.alignment;
   LifetimeFinder(plan).run();
-  std::vector<Storage*> arena, lent, host, disk;
+  std::vector<Storage*> arena, reused, host, disk;
   for (Storage& s : plan.storages) {
     if (s.is_away()) {
       (s.tier == Tier::disk ? plan.disk_bytes : plan.host_bytes) += aligned(s.bytes, alignment);
     } else if (s.region == Region::state) {
       plan.state_bytes += aligned(s.bytes, alignment);
-    } else if (s.region == Region::comm && s.lent) {
-      lent.push_back(&s);
+    } else if (s.region == Region::comm && s.reused) {
+      reused.push_back(&s);
     } else if (s.region == Region::comm) {  // in use by an exchange while other storages are filled
       s.offset = plan.comm_bytes;
       plan.comm_bytes += aligned(s.whole(), alignment);
@@ -182,9 +182,9 @@ void plan_memory(RankPlan& plan) {
   }
   plan.host_stash = lay_out(host, alignment), plan.disk_stash = lay_out(disk, alignment);
   plan.arena_bytes = lay_out(arena, alignment);
-  uint64_t lent_bytes = lay_out(lent, alignment);
-  for (Storage* s : lent) s->offset += plan.comm_bytes;
-  plan.comm_bytes += lent_bytes;
+  uint64_t reused_bytes = lay_out(reused, alignment);
+  for (Storage* s : reused) s->offset += plan.comm_bytes;
+  plan.comm_bytes += reused_bytes;
 }
 
 }  // namespace orrery

@@ -40,9 +40,10 @@ void post_buckets(RankPlan& plan) {
     auto [begin, end] = after.equal_range(i);
     for (auto e = begin; e != end; ++e) {
       steps.push_back({Step::post, plan.schedule[i].segment, e->second});
-      // Buckets with lent memory are awaited at the same place on all ranks, because registered
+      // Buckets with reused memory are awaited at the same place on all ranks, because registered
       // memory has the same layout everywhere: one bucket travels while the next is filled.
-      if (!plan.storage(plan.exchanges[static_cast<size_t>(e->second)].send.storage).lent) continue;
+      if (!plan.storage(plan.exchanges[static_cast<size_t>(e->second)].send.storage).reused)
+        continue;
       steps.insert(steps.end(), waiting.begin(), waiting.end());
       waiting = {{Step::wait, Segment::backward, e->second}};
     }

@@ -66,7 +66,8 @@ class Verifier {
   }
 
   // The name of the exchange that uses this memory at the moment, or null. Where microbatches run
-  // in a call each, a bucket is sent when all of it is complete, so its slots are not told apart.
+  // in a call each, a bucket is sent when all of it is complete, so the verifier does not
+  // distinguish its slots.
   const std::string* on_its_way(const Copy& c) const {
     auto at = travelling_.find(c);
     return at == travelling_.end() ? nullptr : &at->second;

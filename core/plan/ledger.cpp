@@ -32,7 +32,7 @@ uint64_t cast_bytes(const RankPlan& plan) {
 uint64_t bytes_of(const RankPlan& plan, const char* category) {
   uint64_t bytes = most_in_arena(plan, category), lent_from = UINT64_MAX, lent_to = 0;
   for (const Storage& s : plan.storages) {
-    if (s.category != category) continue;
+    if (s.category != category || s.region == Region::arena) continue;
     if (!s.reused)
       bytes += s.whole();
     else

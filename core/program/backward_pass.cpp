@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "program/build.h"
+#include "program/eight_bits.h"
 #include "program/join_products.h"
 
 namespace orrery {
@@ -25,7 +26,7 @@ std::vector<char> dependents(const Program& p, const std::vector<ValueId>& wrt, 
         }))
       continue;
     for (ValueId v : op.out)
-      if (is_real(p.type(v).dtype)) found[static_cast<size_t>(v)] = true;
+      if (is_number(p.type(v).dtype)) found[static_cast<size_t>(v)] = true;
   }
   return found;
 }
@@ -62,6 +63,11 @@ bool BackwardPass::has_whole_batch_term(ValueId loss) const {
 
 bool BackwardPass::wanted(ValueId x) {
   if (!depends(x)) return false;
+  if (is_eight_bits(p.type(x).dtype))
+    p.fail_here(fmt::format(
+        "{} has no gradient in eight bits: give it one with orrery.with_gradient, or let none "
+        "through, with :stop_gradient() before the cast",
+        to_string(p.type(x))));
   const Batch batch = p.value(x).batch();
   if (pass_ == Pass::others && (is_of_whole_batch(x) || batch == Batch::partial)) return false;
   return !above_sums_ || batch == Batch::mean || (pass_ == Pass::sums && batch == Batch::partial) ||

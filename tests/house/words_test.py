@@ -26,7 +26,7 @@ WORDS = {
     "sliced": ("microbatch steps", 0),
     "cell": ("pipeline action", 3),
     "cells": ("pipeline actions", 0),
-    "cut": ("sharding option", 15),
+    "cut": ("sharding option", 14),
     "ways": ("sharding options", 0),
     "piece": ("shard", 3),
     "pieces": ("shards", 8),
@@ -49,6 +49,14 @@ WORDS = {
     "poison": ("abort", 0),
     "loner": ("rank of its own", 0),
     "taker": ("receiver", 0),
+    "apart": ("independent", 1),
+    "among": ("over an axis", 3),
+    "chain": ("sharded parameter", 0),
+    "chains": ("sharded parameters", 0),
+    "dealt": ("assigned", 1),
+    "deals": ("splits", 2),
+    "lent": ("reused", 2),
+    "seated": ("laid out", 0),
 }
 
 COMMENT_OR_TEXT = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'', re.DOTALL)

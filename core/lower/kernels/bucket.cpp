@@ -220,7 +220,7 @@ class BucketFiller {
   int add_storage(const Exchange& b, const Total& first) {
     Storage s;
     s.region = b.axis.empty() || first.in_pieces ? Region::arena : Region::comm;
-    s.category = "gradient";
+    s.category = first.is_cut() ? kFullGradients : "gradient";
     s.bytes = static_cast<uint64_t>(b.count * orr_dtype_bytes(b.dtype));
     s.slots = most_nodes(first);
     if (stacks()) s.by = Slots::stack;

@@ -92,9 +92,9 @@ ValueId add_microbatch_sum(Program& p, ValueId x, int64_t microbatches, const st
   const Type type = p.type(x);
   const Dims grouped = {microbatches, type.dims[0] / microbatches,
                         type.elements() / std::max<int64_t>(type.dims[0], 1)};
-  if (microbatches == 1 && type.dims.size() > 1) return add_sum_of_rows(p, x);
+  if (microbatches == 1 && type.dims.size() > 1) return add_sum_of_rows(p, x, fn);
   const Dims one = {grouped[0], 1, grouped[2]};
-  const Attrs sum = {{"fn", std::string("sum")}, {"begin", int64_t{1}}, {"end", int64_t{2}}};
+  const Attrs sum = {{"fn", fn}, {"begin", int64_t{1}}, {"end", int64_t{2}}};
   ValueId y = of_samples(p, add_reshape(p, x, grouped));
   y = of_samples(p, append_op(p, "reduce", sum, {y}, {type.dtype, {grouped[0], grouped[2]}}));
   y = repeated(p, of_samples(p, add_reshape(p, y, one)), grouped);

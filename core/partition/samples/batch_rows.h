@@ -31,8 +31,9 @@ ValueId add_batch_gather(Program& p, const BatchRows& samples, ValueId x, const 
 // Takes the rows of this rank's samples from those of all, y. The result has the type `own`, with
 // zeros in the rows that pad.
 ValueId add_batch_slice(Program& p, const BatchRows& samples, ValueId y, const Type& own);
-// Has every row of x replaced by the sum of its microbatch's rows; x has so many microbatches.
-ValueId add_microbatch_sum(Program& p, ValueId x, int64_t microbatches);
+// Has every row of x replaced by the sum of its microbatch's rows, or by the largest (`fn`); x has
+// so many microbatches.
+ValueId add_microbatch_sum(Program& p, ValueId x, int64_t microbatches, const std::string& fn);
 // The indices in the batch of `rows` samples that begin at index `first`; kNone: at the rank's
 // first sample.
 ValueId add_sample_index(Program& p, const BatchRows& samples, int64_t rows, ValueId first);

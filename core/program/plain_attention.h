@@ -24,8 +24,8 @@ ValueId repeat_groups(Program& p, ValueId x, size_t dim, int64_t groups, int64_t
 // Its adjoint: the sum of so many neighbours.
 ValueId sum_groups(Program& p, ValueId x, size_t dim, int64_t groups, int64_t times);
 
-// Adds attention or attention_grad to p, without groups of heads if `heads`, without a window if
-// `window`. Returns what stands for its outputs.
+// Adds attention or attention_grad to p, without its groups of heads if `heads`, without its window
+// if `window`. Returns what stands for its outputs.
 std::vector<ValueId> plain_attention(Program& p, Op op, bool heads, bool window);
 
 }  // namespace orrery

@@ -63,12 +63,12 @@ class KnownOps {
         if (each.kind == op.kind) return score_of(kernels_, alone.program, each);
       return 0;
     };
-    const int32_t plain = score(without(true, true));
+    const int32_t plain = score(without(grouped, windowed));
     for (const auto& [heads, window] : {std::pair{false, false}, {false, true}, {true, false}})
       if ((!heads || grouped) && (!window || windowed))
         if (const Write write = without(heads, window); score(write) >= std::max(plain, 1))
           return heads || window ? write : nullptr;
-    return without(true, true);
+    return without(grouped, windowed);
   }
 
   // A program of this op alone, and in it what stands for the op.

@@ -62,5 +62,8 @@ constexpr int flash_step(int width) { return width > 64 ? 32 : 64; }
 constexpr int flash_parts(int width, bool biased, bool of_keys) {
   return width > 128 && (biased || of_keys) ? 2 : 1;
 }
+// Whether the gradient of keys and values goes from reader to reader: not where no register is left
+// for that. The op is not taken with groups then.
+constexpr bool flash_groups(int width, bool biased) { return width <= 128 || !biased; }
 
 }  // namespace orr_cuda

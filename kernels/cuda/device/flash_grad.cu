@@ -200,7 +200,8 @@ __device__ void flash_grad_kv(const AttentionArgs& a) {
   const Statistics<step> statistics{reinterpret_cast<float*>(buffer(4).at + Scores::elements)};
   const int s0 = int(blockIdx.x) * kFlashRows, column = int(blockIdx.z) * columns;
   const int r = int(threadIdx.x) / 32 * 16, s = s0 + r + int(threadIdx.x) % 32 / 4;
-  const int first = first_query(a, s0) / step;
+  __shared__ volatile int first;  // the first tile, for each reader; as reader(), in no register
+  first = first_query(a, s0) / step;
   const int tiles = (end_query(a, s0 + kFlashRows - 1) + step - 1) / step;
   const int hides = first_query(a, s0 + r + 15);  // queries that stand before keys of this warp
   Loader<T, kFlashRows, width, 2>(a, {a.k, a.v}, int(blockIdx.y), s0, a.keys).load({k, v});
@@ -211,8 +212,9 @@ __device__ void flash_grad_kv(const AttentionArgs& a) {
 #pragma unroll 1
   while (more) {
     __syncthreads();  // all know the reader, and none reads what the last one has left
-    Scores bias(a, s0, first, tiles, buffer(4).at);
-    int i = bias.next(first);
+    const int begin = first;
+    Scores bias(a, s0, begin, tiles, buffer(4).at);
+    int i = bias.next(begin);
     Loader<T, step, width, 2> loader(a, {a.q, a.d_o}, reader(), i * step, a.queries);
     const auto load = [&](int at, int skipped, int turn) {
       loader.skip(skipped);
@@ -260,7 +262,7 @@ __device__ void flash_grad_kv(const AttentionArgs& a) {
     const int next_reader = reader() + 1;
     __syncthreads();
     reader() = next_reader;
-    more = next_reader % a.readers > 0;
+    more = flash_groups(width, biased) && next_reader % a.readers > 0;
   }
   wait_copies();
   __syncthreads();

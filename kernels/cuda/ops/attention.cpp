@@ -77,7 +77,8 @@ void supports(const orr_op& op, orr_support& out) {
           "heads of " + std::to_string(s.depth) + " elements do not fit into shared memory");
   out.strided_in = s.grad ? 95 : 15;
   out.strided_out = s.grad ? 7 : 1;
-  out.takes = ORR_TAKES_GROUPED_HEADS | ORR_TAKES_WINDOW;
+  const bool groups = !s.grad || !s.flash() || flash_groups(s.width(), s.biased);
+  out.takes = ORR_TAKES_WINDOW | (groups ? ORR_TAKES_GROUPED_HEADS : 0);
   orr::copy_text(out.numerics, s.flash() ? "cuda.attention.flash.3: keys by 64, mma f32"
                                          : "cuda.attention.plain.2: tiles by depth, no fma");
 }

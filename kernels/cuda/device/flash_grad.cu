@@ -189,6 +189,7 @@ struct Statistics {
 template <class T, int width, bool biased>
 __device__ void flash_grad_kv(const AttentionArgs& a) {
   constexpr int step = kStep<width>, columns = kColumns<width, biased, true>;
+  constexpr bool groups = flash_groups(width, biased);
   using Keys = Tile<T, kFlashRows, width>;
   using Queries = Tile<T, step, width>;
   using Scores = Bias<T, biased, true, step>;
@@ -262,7 +263,7 @@ __device__ void flash_grad_kv(const AttentionArgs& a) {
     const int next_reader = reader() + 1;
     __syncthreads();
     reader() = next_reader;
-    more = flash_groups(width, biased) && next_reader % a.readers > 0;
+    more = groups && next_reader % a.readers > 0;
   }
   wait_copies();
   __syncthreads();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The frame of the cpu plugin. Files compiled per instruction set define, in namespace
-// orr_cpu::ORR_ISA, one `make_<kind>` per op; the other files are compiled once for any x86-64.
+// orr_cpu::ORR_ISA, one `make_<kind>` per op; the other files are compiled once.
 //
 // Per-ISA files must define no symbol outside their namespace: no std:: templates, no inline
 // functions of other headers, because the linker would keep one copy for both instruction sets.
@@ -39,7 +39,7 @@ bool pairs_are_fast();
 // Whether products of bf16 may use AMX's tiles. The process has then asked for them.
 bool amx_works();
 
-enum Isa { kAvx2, kAvx512 };
+enum Isa { kAvx2, kAvx512, kNeon, kIsas };
 
 // One op of the plugin. `supports` changes an answer that is preset to score 100, contiguous, not
 // in place. `workspace` may be null: none is needed. `make` is by instruction set, null where that
@@ -48,7 +48,7 @@ struct Op {
   const char* kind;
   void (*supports)(const orr_op&, orr_support&);
   uint64_t (*workspace)(const orr_op&);
-  Kernel* (*make[2])(const orr_op&);
+  Kernel* (*make[kIsas])(const orr_op&);
 };
 
 extern const Op op_table[];

@@ -11,6 +11,7 @@
 #include <sstream>
 #include <utility>
 
+#include "instruction_sets.h"
 #include "machine_rates.h"
 #include "shared/disk_cache.h"
 
@@ -37,7 +38,8 @@ std::string cpu_model() {
   std::ifstream file("/proc/cpuinfo");
   std::string all;
   for (std::string line; std::getline(file, line) && !line.empty();)
-    for (const char* field : {"cpu family\t", "model\t", "model name\t", "stepping\t"})
+    for (const char* field : {"cpu family\t", "model\t", "model name\t", "stepping\t",
+                              "CPU implementer\t", "CPU variant\t", "CPU part\t"})
       if (line.rfind(field, 0) == 0) all += line.substr(line.find(':') + 1);
   return all;
 }
@@ -78,12 +80,11 @@ struct Rate {
 
 std::vector<Rate> rates(Isa widest) {
   std::vector<Rate> all;
-  const auto product = [&](const char* name, const Product& p, const char* more = "") {
+  const auto product = [&](const std::string& name, const Product& p, const char* more = "") {
     all.emplace_back(name, "GFLOP/s", more, [p] { return rate_of(p); });
   };
-  for (const Isa isa : {kAvx2, kAvx512})
-    if (isa <= widest && op_table[0].make[isa])
-      product(isa == kAvx2 ? "f32 avx2" : "f32 avx512", {isa, ORR_F32});
+  for (int isa = 0; isa <= widest; ++isa)
+    if (was_built(Isa(isa))) product(std::string("f32 ") + name_of(Isa(isa)), {Isa(isa), ORR_F32});
   product("f32 cold", {widest, ORR_F32, false, true}, ", operands in memory");
   const bool pairs = widest == kAvx512 && pairs_are_fast();
   product("bf16", {widest, ORR_BF16}, pairs ? ", by vdpbf16ps" : ", by multiply-adds of f32");

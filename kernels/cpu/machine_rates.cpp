@@ -4,7 +4,6 @@
 #include "machine_rates.h"
 
 #include <sys/mman.h>
-#include <x86intrin.h>
 #include <orrery/sdk/plugin.hpp>
 
 #include <algorithm>
@@ -20,6 +19,15 @@ namespace {
 constexpr int kTurns = 2;
 constexpr int64_t kRows = 256, kCols = 768, kInner = 768;
 constexpr int64_t kStream = 64 << 20, kPart = 1 << 20;  // bytes
+
+// Takes the line of memory out of all caches; `all_flushed` waits until that is done.
+#ifdef __x86_64__
+void flush_line(const char* p) { __builtin_ia32_clflush(p); }
+void all_flushed() { __builtin_ia32_mfence(); }
+#else
+void flush_line(const char* p) { asm volatile("dc civac, %0" ::"r"(p) : "memory"); }
+void all_flushed() { asm volatile("dsb sy" ::: "memory"); }
+#endif
 
 double seconds_of(const std::function<void()>& work) {
   const auto begin = std::chrono::steady_clock::now();
@@ -61,8 +69,8 @@ class Matmul {
   void launch() { kernel_->launch(&buffers_[0], &buffers_[2], &buffers_[3]); }
   void flush() const {
     for (const std::vector<char>& m : bytes_)
-      for (size_t i = 0; i < m.size(); i += 64) _mm_clflush(&m[i]);
-    _mm_mfence();
+      for (size_t i = 0; i < m.size(); i += 64) flush_line(&m[i]);
+    all_flushed();
   }
 
  private:

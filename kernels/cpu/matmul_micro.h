@@ -9,36 +9,6 @@
 
 namespace orr_cpu::ORR_ISA {
 
-// Eight doubles, with the function names of simd.h.
-#ifdef __AVX512F__
-struct v8d {
-  __m512d v;
-};
-ORR_INLINE v8d fill(double x) { return {_mm512_set1_pd(x)}; }
-ORR_INLINE v8d load(const double* p) { return {_mm512_loadu_pd(p)}; }
-ORR_INLINE void store(double* p, v8d x) { _mm512_storeu_pd(p, x.v); }
-ORR_INLINE v8d operator+(v8d x, v8d y) { return {_mm512_add_pd(x.v, y.v)}; }
-ORR_INLINE v8d fma(v8d x, v8d y, v8d z) { return {_mm512_fmadd_pd(x.v, y.v, z.v)}; }
-enum { kMicroRows = 14, kMicroVectors = 2 };
-#else
-struct v8d {
-  __m256d a, b;
-};
-ORR_INLINE v8d fill(double x) { return {_mm256_set1_pd(x), _mm256_set1_pd(x)}; }
-ORR_INLINE v8d load(const double* p) { return {_mm256_loadu_pd(p), _mm256_loadu_pd(p + 4)}; }
-ORR_INLINE void store(double* p, v8d x) {
-  _mm256_storeu_pd(p, x.a);
-  _mm256_storeu_pd(p + 4, x.b);
-}
-ORR_INLINE v8d operator+(v8d x, v8d y) {
-  return {_mm256_add_pd(x.a, y.a), _mm256_add_pd(x.b, y.b)};
-}
-ORR_INLINE v8d fma(v8d x, v8d y, v8d z) {
-  return {_mm256_fmadd_pd(x.a, y.a, z.a), _mm256_fmadd_pd(x.b, y.b, z.b)};
-}
-enum { kMicroRows = 6, kMicroVectors = 1 };
-#endif
-
 ORR_INLINE v16f fill(float x) { return splat(x); }
 
 template <class T>
@@ -96,27 +66,19 @@ template <Along kAlong>
 struct Flushing {
   template <class V>
   static ORR_INLINE void begin(V* sums, int n) {
-    if constexpr (kAlong == Along::swapped) switch_to(_mm_getcsr() | kFlush, sums, n);
+    if constexpr (kAlong == Along::swapped) switch_to(float_control() | kFlush, sums, n);
   }
   template <class V>
   static ORR_INLINE void end(V* sums, int n) {
-    if constexpr (kAlong == Along::swapped) switch_to(_mm_getcsr() & ~kFlush, sums, n);
+    if constexpr (kAlong == Along::swapped) switch_to(float_control() & ~kFlush, sums, n);
   }
 
  private:
-  static constexpr unsigned kFlush = 0x8040;  // flush to zero, subnormals are zeros
-  static ORR_INLINE void hold(v16f& x) {
-#ifdef __AVX512F__
-    asm volatile("" : "+v"(x.v));
-#else
-    asm volatile("" : "+x"(x.a), "+x"(x.b));
-#endif
-  }
-  static ORR_INLINE void hold(v8d&) {}  // doubles are never swapped
-  template <class V>
-  static ORR_INLINE void switch_to(unsigned state, V* sums, int n) {
+  // Doubles are never swapped.
+  static ORR_INLINE void switch_to(decltype(float_control()), v8d*, int) {}
+  static ORR_INLINE void switch_to(decltype(float_control()) state, v16f* sums, int n) {
     for (int i = 0; i < n; ++i) hold(sums[i]);
-    _mm_setcsr(state);
+    set_float_control(state);
     for (int i = 0; i < n; ++i) hold(sums[i]);
   }
 };

@@ -72,7 +72,7 @@ struct MatmulSlot {
       else
         run_tile(t, i + 1 < last);
     }
-    if (p.streams) _mm_sfence();
+    if (p.streams) streams_are_seen();
   }
 
   const S* rows_at(const Tile& t, int64_t k) const {

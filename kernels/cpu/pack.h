@@ -9,53 +9,16 @@
 
 namespace orr_cpu::ORR_ISA {
 
-ORR_INLINE __m128 quad(const float* p) { return _mm_loadu_ps(p); }
-ORR_INLINE __m128 quad(const bf16* p) {
-  __m128i wide = _mm_cvtepu16_epi32(_mm_loadl_epi64((const __m128i*)p));
-  return _mm_castsi128_ps(_mm_slli_epi32(wide, 16));
-}
-ORR_INLINE __m128 quad(const f16* p) { return _mm_cvtph_ps(_mm_loadl_epi64((const __m128i*)p)); }
-ORR_INLINE __m256 octet(const float* p) { return _mm256_loadu_ps(p); }
-ORR_INLINE __m256 octet(const bf16* p) {
-  __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i*)p));
-  return _mm256_castsi256_ps(_mm256_slli_epi32(wide, 16));
-}
-ORR_INLINE __m256 octet(const f16* p) {
-  return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i*)p));
-}
+ORR_INLINE auto quad(const bf16* p) { return quad_bf16(&p->bits); }
+ORR_INLINE auto quad(const f16* p) { return quad_f16(&p->bits); }
+ORR_INLINE void copy_octet(float* to, const bf16* p) { copy_octet_bf16(to, &p->bits); }
+ORR_INLINE void copy_octet(float* to, const f16* p) { copy_octet_f16(to, &p->bits); }
+
 // Four consecutive elements of rows 0, 4, 8, 12 of the row pointers, side by side.
 template <class S>
 ORR_INLINE v16f load_quads(const S* const* row, int64_t k) {
-#ifdef __AVX512F__
-  __m512 x = _mm512_castps128_ps512(quad(row[0] + k));
-  x = _mm512_insertf32x4(x, quad(row[4] + k), 1);
-  x = _mm512_insertf32x4(x, quad(row[8] + k), 2);
-  return {_mm512_insertf32x4(x, quad(row[12] + k), 3)};
-#else
-  return {_mm256_insertf128_ps(_mm256_castps128_ps256(quad(row[0] + k)), quad(row[4] + k), 1),
-          _mm256_insertf128_ps(_mm256_castps128_ps256(quad(row[8] + k)), quad(row[12] + k), 1)};
-#endif
+  return beside(quad(row[0] + k), quad(row[4] + k), quad(row[8] + k), quad(row[12] + k));
 }
-
-#ifdef __AVX512F__
-#define ORR_SHUFFLE(name, ps, pd)                                                              \
-  ORR_INLINE v16f name(v16f x, v16f y) { return {_mm512_##ps##_ps(x.v, y.v)}; }                \
-  ORR_INLINE v16f name##_pairs(v16f x, v16f y) {                                               \
-    return {_mm512_castpd_ps(_mm512_##pd##_pd(_mm512_castps_pd(x.v), _mm512_castps_pd(y.v)))}; \
-  }
-#else
-#define ORR_SHUFFLE(name, ps, pd)                                                              \
-  ORR_INLINE v16f name(v16f x, v16f y) {                                                       \
-    return {_mm256_##ps##_ps(x.a, y.a), _mm256_##ps##_ps(x.b, y.b)};                           \
-  }                                                                                            \
-  ORR_INLINE v16f name##_pairs(v16f x, v16f y) {                                               \
-    return {_mm256_castpd_ps(_mm256_##pd##_pd(_mm256_castps_pd(x.a), _mm256_castps_pd(y.a))),  \
-            _mm256_castpd_ps(_mm256_##pd##_pd(_mm256_castps_pd(x.b), _mm256_castps_pd(y.b)))}; \
-  }
-#endif
-ORR_SHUFFLE(low_of, unpacklo, unpacklo)
-ORR_SHUFFLE(high_of, unpackhi, unpackhi)
-#undef ORR_SHUFFLE
 
 // column[j] = element k+j of the sixteen rows.
 template <class S>
@@ -116,7 +79,7 @@ ORR_INLINE void pack_narrow(const S* src, int64_t k_step, int64_t count, int64_t
     float* row = to;
     for (int64_t p = 0; p < count; p += W, row += panel)
       if (p + 8 <= count && k + 1 < kc)
-        _mm256_storeu_ps(row, octet(src + p));
+        copy_octet(row, src + p);
       else
         for (int64_t i = p; i < p + W && i < count; ++i) row[i - p] = load_one(src + i);
   }

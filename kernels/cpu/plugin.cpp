@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The plugin "cpu": own kernels for x86-64 with AVX2, FMA and F16C, and with AVX-512 where the
-// machine has it. Both give the same bits, so they share their numerics ids.
+// The plugin "cpu": own kernels for x86-64 with AVX2, FMA and F16C, with AVX-512 where the machine
+// has it, and for AArch64 with NEON. All give the same bits, so they share their numerics ids.
 #include <orrery/facts.h>
 #include <orrery/sdk/plugin.hpp>
 
 #include <algorithm>
 #include <cstring>
 
+#include "instruction_sets.h"
 #include "kernel.h"
 #include "machine_facts.h"
 
@@ -19,16 +20,6 @@
 
 namespace orr_cpu {
 namespace {
-
-bool has_avx2() {
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-         __builtin_cpu_supports("f16c");
-}
-
-bool has_avx512() {
-  return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-}
 
 const Op* find(const orr_op& op) {
   for (int i = 0; i < op_count; ++i)
@@ -42,23 +33,22 @@ const Op& get(const orr_op& op) {
   return *row;
 }
 
-bool was_built(Isa isa) { return op_table[0].make[isa]; }
-
-// The widest of the instruction sets that were built and that the CPU has, or -1.
-int widest() {
-  static const int found = ORR_CPU_WIDE && was_built(kAvx512) && has_avx512() ? kAvx512
-                           : was_built(kAvx2) && has_avx2()                   ? kAvx2
-                                                                              : -1;
+// The instruction set of this process's kernels, or -1 and the reason.
+int chosen(const char*& reason) {
+  static const char* why = "";
+  static const int found = best_isa(ORR_CPU_WIDE, why);
+  reason = why;
   return found;
+}
+int chosen() {
+  const char* reason;
+  return chosen(reason);
 }
 
 int32_t probe(void*, char* reason, uint32_t bytes) {
-  if (widest() >= 0) return 100;
-  std::strncpy(reason,
-               was_built(kAvx2) ? "needs AVX2, FMA and F16C"
-                                : "was built for AVX-512 alone, which this CPU has not: configure "
-                                  "the build with -Dcpu_isas=avx2,avx512",
-               bytes - 1);
+  const char* why;
+  if (chosen(why) >= 0) return 100;
+  std::strncpy(reason, why, bytes - 1);
   reason[bytes - 1] = 0;
   return 0;
 }
@@ -92,7 +82,7 @@ orr_status* measure(void*, const orr_op* op, orr_kernel_size* out) {
 }
 
 orr_status* prepare(void*, const orr_op* op, orr_kernel** out) {
-  return orr::guard([&] { *out = reinterpret_cast<orr_kernel*>(get(*op).make[widest()](*op)); });
+  return orr::guard([&] { *out = reinterpret_cast<orr_kernel*>(get(*op).make[chosen()](*op)); });
 }
 
 void release(void*, orr_kernel* kernel) { delete reinterpret_cast<Kernel*>(kernel); }
@@ -115,7 +105,7 @@ const orr_kernel_api api = {sizeof(orr_kernel_api),
 
 orr_status* tell(void*, void (*say)(void*, const char*, const char*), void* arg) {
   return orr::guard([&] {
-    for (const Fact& fact : machine_facts(ORR_CPU_NAME, widest()))
+    for (const Fact& fact : machine_facts(ORR_CPU_NAME, chosen()))
       say(arg, fact.name.c_str(), fact.text.c_str());
   });
 }
@@ -137,5 +127,6 @@ orr_status* entry(const orr_bootstrap* boot, orr_exports* out) {
 }  // namespace
 }  // namespace orr_cpu
 
-ORR_PLUGIN(ORR_KIND_KERNEL, ORR_CPU_NAME, "0.1.0", "Kernels for x86-64 with AVX2 or AVX-512",
-           orr_cpu::entry, 2, {{"kernel", 1, 1}, {"facts", 1, 1}})
+ORR_PLUGIN(ORR_KIND_KERNEL, ORR_CPU_NAME, "0.1.0",
+           "Kernels for x86-64 with AVX2 or AVX-512, and for AArch64", orr_cpu::entry, 2,
+           {{"kernel", 1, 1}, {"facts", 1, 1}})

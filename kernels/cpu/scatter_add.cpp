@@ -59,7 +59,7 @@ struct ScatterAdd : Kernel {
     __builtin_memset(to, 0, head);
     for (char* at = to + head; at < to + bytes - tail; at += line) stream((float*)at, splat(0.0f));
     __builtin_memset(to + bytes - tail, 0, tail);
-    _mm_sfence();
+    streams_are_seen();
   }
 
   // order[start[v] .. start[v + 1]) are the tokens of destination v, ascending.

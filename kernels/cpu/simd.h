@@ -1,22 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Vectors of sixteen floats: one zmm register with AVX-512, two ymm registers with AVX2. Every
-// function here gives the same bits with both, and so does all code that uses only these functions.
+// Vectors of sixteen floats: one zmm register with AVX-512, two ymm registers with AVX2, four
+// registers of NEON. Every function here gives the same bits with each, and so does all code that
+// uses only these functions.
 //
 // Lane i of a vector is element i in memory. m16 is a mask: one truth value per lane.
 #pragma once
 
+#ifdef __x86_64__
 #include <immintrin.h>
+#endif
 #include <stdint.h>
 
 #define ORR_INLINE inline __attribute__((always_inline))
 
 #if defined ORR_TRACED
 #include "simd_traced.h"
+#elif defined __aarch64__
+#include "simd_neon.h"
 #elif defined __AVX512F__
 #include "simd_avx512.h"
+#include "simd_x86.h"
 #else
 #include "simd_avx2.h"
+#include "simd_x86.h"
 #endif
 
 namespace orr_cpu::ORR_ISA {

@@ -161,4 +161,40 @@ ORR_INLINE m16 int_to_mask(v16i x) { return {x.a, x.b}; }
 ORR_INLINE __m256 low_half(v16f x) { return x.a; }
 ORR_INLINE __m256 high_half(v16f x) { return x.b; }
 
+ORR_INLINE v16f beside(__m128 a, __m128 b, __m128 c, __m128 d) {
+  return {_mm256_insertf128_ps(_mm256_castps128_ps256(a), b, 1),
+          _mm256_insertf128_ps(_mm256_castps128_ps256(c), d, 1)};
+}
+#define ORR_SHUFFLE(name, unpack)                                                                  \
+  ORR_INLINE v16f name(v16f x, v16f y) {                                                           \
+    return {_mm256_##unpack##_ps(x.a, y.a), _mm256_##unpack##_ps(x.b, y.b)};                       \
+  }                                                                                                \
+  ORR_INLINE v16f name##_pairs(v16f x, v16f y) {                                                   \
+    return {_mm256_castpd_ps(_mm256_##unpack##_pd(_mm256_castps_pd(x.a), _mm256_castps_pd(y.a))),  \
+            _mm256_castpd_ps(_mm256_##unpack##_pd(_mm256_castps_pd(x.b), _mm256_castps_pd(y.b)))}; \
+  }
+ORR_SHUFFLE(low_of, unpacklo)
+ORR_SHUFFLE(high_of, unpackhi)
+#undef ORR_SHUFFLE
+
+ORR_INLINE void hold(v16f& x) { asm volatile("" : "+x"(x.a), "+x"(x.b)); }
+
+// Eight doubles, and the micro-kernel's tile (matmul_micro.h).
+struct v8d {
+  __m256d a, b;
+};
+ORR_INLINE v8d fill(double x) { return {_mm256_set1_pd(x), _mm256_set1_pd(x)}; }
+ORR_INLINE v8d load(const double* p) { return {_mm256_loadu_pd(p), _mm256_loadu_pd(p + 4)}; }
+ORR_INLINE void store(double* p, v8d x) {
+  _mm256_storeu_pd(p, x.a);
+  _mm256_storeu_pd(p + 4, x.b);
+}
+ORR_INLINE v8d operator+(v8d x, v8d y) {
+  return {_mm256_add_pd(x.a, y.a), _mm256_add_pd(x.b, y.b)};
+}
+ORR_INLINE v8d fma(v8d x, v8d y, v8d z) {
+  return {_mm256_fmadd_pd(x.a, y.a, z.a), _mm256_fmadd_pd(x.b, y.b, z.b)};
+}
+enum { kMicroRows = 6, kMicroVectors = 1 };
+
 }  // namespace orr_cpu::ORR_ISA

@@ -101,4 +101,35 @@ ORR_INLINE m16 int_to_mask(v16i a) { return {_mm512_movepi32_mask(a.v)}; }
 ORR_INLINE __m256 low_half(v16f a) { return _mm512_castps512_ps256(a.v); }
 ORR_INLINE __m256 high_half(v16f a) { return _mm512_extractf32x8_ps(a.v, 1); }
 
+// Four elements of each of four rows, side by side.
+ORR_INLINE v16f beside(__m128 a, __m128 b, __m128 c, __m128 d) {
+  __m512 x = _mm512_castps128_ps512(a);
+  x = _mm512_insertf32x4(x, b, 1);
+  x = _mm512_insertf32x4(x, c, 2);
+  return {_mm512_insertf32x4(x, d, 3)};
+}
+// Of each four lanes, x0 y0 x1 y1 (low) or x2 y2 x3 y3 (high); the same of pairs of lanes.
+#define ORR_SHUFFLE(name, unpack)                                                                  \
+  ORR_INLINE v16f name(v16f x, v16f y) { return {_mm512_##unpack##_ps(x.v, y.v)}; }                \
+  ORR_INLINE v16f name##_pairs(v16f x, v16f y) {                                                   \
+    return {_mm512_castpd_ps(_mm512_##unpack##_pd(_mm512_castps_pd(x.v), _mm512_castps_pd(y.v)))}; \
+  }
+ORR_SHUFFLE(low_of, unpacklo)
+ORR_SHUFFLE(high_of, unpackhi)
+#undef ORR_SHUFFLE
+
+// The compiler computes x before this, and nothing that follows from it later.
+ORR_INLINE void hold(v16f& x) { asm volatile("" : "+v"(x.v)); }
+
+// Eight doubles, and the micro-kernel's tile (matmul_micro.h).
+struct v8d {
+  __m512d v;
+};
+ORR_INLINE v8d fill(double x) { return {_mm512_set1_pd(x)}; }
+ORR_INLINE v8d load(const double* p) { return {_mm512_loadu_pd(p)}; }
+ORR_INLINE void store(double* p, v8d x) { _mm512_storeu_pd(p, x.v); }
+ORR_INLINE v8d operator+(v8d x, v8d y) { return {_mm512_add_pd(x.v, y.v)}; }
+ORR_INLINE v8d fma(v8d x, v8d y, v8d z) { return {_mm512_fmadd_pd(x.v, y.v, z.v)}; }
+enum { kMicroRows = 14, kMicroVectors = 2 };
+
 }  // namespace orr_cpu::ORR_ISA

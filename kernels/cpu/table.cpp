@@ -17,6 +17,9 @@
   }                                   \
   namespace orr_cpu::avx512 {         \
   Kernel* make_##kind(const orr_op&); \
+  }                                   \
+  namespace orr_cpu::neon {           \
+  Kernel* make_##kind(const orr_op&); \
   }
 
 ORR_DECLARE(argmax)
@@ -133,8 +136,13 @@ uint64_t scatter_workspace(const orr_op& op) {
 #else
 #define ORR_AVX512(kind) nullptr
 #endif
+#ifdef ORR_BUILT_NEON
+#define ORR_NEON(kind) neon::make_##kind
+#else
+#define ORR_NEON(kind) nullptr
+#endif
 #define ORR_MAKERS(kind) \
-  { ORR_AVX2(kind), ORR_AVX512(kind) }
+  { ORR_AVX2(kind), ORR_AVX512(kind), ORR_NEON(kind) }
 #define ORR_ROW(kind, supports, workspace) \
   { #kind, supports, workspace, ORR_MAKERS(kind) }
 

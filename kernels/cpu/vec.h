@@ -98,9 +98,7 @@ ORR_INLINE float load_one(const bf16* p) {
   __builtin_memcpy(&f, &u, 4);
   return f;
 }
-ORR_INLINE float load_one(const f16* p) {
-  return _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(p->bits)));
-}
+ORR_INLINE float load_one(const f16* p) { return half_to_float(p->bits); }
 ORR_INLINE void store_one(float* p, float x) { *p = x; }
 ORR_INLINE void store_one(double* p, double x) { *p = x; }
 ORR_INLINE void store_one(bf16* p, float x) { store(p, splat(x), 1); }
@@ -133,14 +131,6 @@ ORR_INLINE float rounded(float x) {
 template <class Y>
 ORR_INLINE double rounded(double x) {
   return x;
-}
-
-// The sum of the lanes in the order of ops.h: j + (j+8), then 4, 2, 1.
-ORR_INLINE float sum_lanes(v16f a) {
-  __m256 h = _mm256_add_ps(low_half(a), high_half(a));
-  __m128 q = _mm_add_ps(_mm256_castps256_ps128(h), _mm256_extractf128_ps(h, 1));
-  q = _mm_add_ps(q, _mm_movehl_ps(q, q));
-  return _mm_cvtss_f32(_mm_add_ss(q, _mm_movehdup_ps(q)));
 }
 
 // The largest (smallest) lane; NaN if any lane is.

@@ -76,6 +76,17 @@ def near_the_reference(test, *words, ranks=1, comm="local"):
         test.assertAlmostEqual(found, wanted, delta=TOLERANCE * max(1, abs(wanted)))
 
 
+class EightBits(unittest.TestCase):
+    def test_layers_train_as_by_the_reference(self):
+        """By products of eight bits: of gradients, too, where scales are delayed and a leaf has enough rows."""
+        script = pathlib.Path(tempfile.mkdtemp()) / "eight.lua"
+        for scale in ("tensor", "row", "delayed"):
+            how = f'strategy.precision{{ compute = "fp8", scale = "{scale}" }}'
+            script.write_text(STACKED.read_text().replace("STACK", how))
+            with self.subTest(scale=scale):
+                near_the_reference(self, script, "steps=3", "microbatches=4", "eval=false")
+
+
 class WithoutDriver(unittest.TestCase):
     def test_a_run_says_what_is_missing(self):
         done = orrery("run", "--kernels", "cuda", *MLP, fake=False)

@@ -61,6 +61,20 @@ uint16_t nearest_16(double x, const Format& f) {
   return uint16_t(sign | uint16_t(std::min<double>(pattern, f.infinity)));
 }
 
+// The same for eight bits, of which E4M3 has a NaN in the place of infinity.
+constexpr Format kE4M3{3, -6, 0x7f}, kE5M2{2, -14, 0x7c};
+uint8_t nearest_8(double x, const Format& f) {
+  const uint16_t wide = nearest_16(x, f);
+  return uint8_t((wide & 0x7f) | (wide >> 8 & 0x80));
+}
+double value_8(uint8_t bits, const Format& f) {
+  const int size = bits & 0x7f, exponent = size >> f.bits, steps = size & ((1 << f.bits) - 1);
+  double x = exponent ? std::ldexp(steps + (1 << f.bits), f.least + exponent - 1 - f.bits)
+                      : std::ldexp(steps, f.least - f.bits);
+  if (size >= f.infinity) x = size == f.infinity && f.infinity == 0x7c ? HUGE_VAL : NAN;
+  return std::copysign(x, bits & 0x80 ? -1.0 : 1.0);
+}
+
 template <class T>
 void put(uint8_t* to, T value) {
   std::memcpy(to, &value, sizeof value);
@@ -79,6 +93,8 @@ void store(int32_t dtype, double v, uint8_t* to) {
     case ORR_F64: return put(to, v);
     case ORR_BF16: return put(to, nearest_16(v, kBf16));
     case ORR_F16: return put(to, nearest_16(v, kF16));
+    case ORR_F8_E4M3: return put(to, nearest_8(v, kE4M3));
+    case ORR_F8_E5M2: return put(to, nearest_8(v, kE5M2));
     case ORR_I32: return put(to, int32_t(v));
     case ORR_I64: return put(to, int64_t(v));
     default: return put(to, uint8_t(v));
@@ -93,6 +109,8 @@ double load(int32_t dtype, const uint8_t* from) {
     case ORR_F64: return take<double>(from);
     case ORR_BF16: return bf16_value(half);
     case ORR_F16: return f16_values()[half];
+    case ORR_F8_E4M3: return value_8(*from, kE4M3);
+    case ORR_F8_E5M2: return value_8(*from, kE5M2);
     case ORR_I32: return take<int32_t>(from);
     case ORR_I64: return take<int64_t>(from);
     default: return take<uint8_t>(from);

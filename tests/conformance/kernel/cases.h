@@ -8,6 +8,7 @@
 namespace kernel_suite {
 
 inline const std::vector<int32_t> kReals = {ORR_F32, ORR_F64, ORR_BF16, ORR_F16};
+inline const std::vector<int32_t> kEights = {ORR_F8_E4M3, ORR_F8_E5M2};
 inline const std::vector<int32_t> kIntegers = {ORR_I32, ORR_I64};
 inline const std::vector<int32_t> kAll = {ORR_F32, ORR_F64, ORR_BF16, ORR_F16,
                                           ORR_I32, ORR_I64, ORR_U8,   ORR_BOOL};

@@ -62,6 +62,21 @@ std::vector<Case> padded_rows(int32_t dtype) {
   return all;
 }
 
+// Factors of eight bits, which need not be alike, and all results that they have.
+std::vector<Case> of_eight_bits() {
+  std::vector<Case> all;
+  for (int32_t a : kEights)
+    for (int32_t b : kEights)
+      for (int32_t y : {ORR_F32, ORR_BF16, ORR_F16})
+        for (const char* layout : {"nn", "nt", "tn"}) {
+          Case c = matmul(a, 1, 34, 48, 64, layout);
+          c.in[1].dtype = b, c.out[0].dtype = y;
+          c.note += std::string("_by_") + dtype_name(b) + "_in_" + dtype_name(y);
+          all.push_back(c);
+        }
+  return all;
+}
+
 // The windows of 3 x 3 of `images` of 6 x 5 by `channels`, [rows, columns] as an operand.
 orr_tensor windows(int32_t dtype, int64_t images, int64_t channels) {
   const int64_t row = 5 * channels;
@@ -197,6 +212,7 @@ std::vector<Case> matmul_cases() {
          {matmul(dtype, 1, 70, 96, 300, "tn"), matmul(dtype, 1, 2, 33, 40, "nn"), columns, leaves})
       for (const Case& c : stored_otherwise(sums, dtype)) cases.push_back(c);
   }
+  for (const Case& c : of_eight_bits()) cases.push_back(c);
   return cases;
 }
 

@@ -198,7 +198,11 @@ std::vector<Case> pointwise_cases() {
   for (int32_t dtype : kAll) {
     cases.push_back(ternary(ORR_FN_SELECT, dtype));
     for (int32_t to : kAll) cases.push_back(cast(dtype, to));
+    for (int32_t eight : kEights)
+      cases.push_back(cast(dtype, eight)), cases.push_back(cast(eight, dtype));
   }
+  for (int32_t from : kEights)
+    for (int32_t to : kEights) cases.push_back(cast(from, to));
   for (int32_t fn : {ORR_FN_AND, ORR_FN_OR, ORR_FN_NOT}) cases.push_back(logic(fn));
   return cases;
 }

@@ -14,6 +14,8 @@ double tolerance(int32_t dtype, double depth) {
     case ORR_F64: return 1e-10 * std::sqrt(depth);
     case ORR_BF16: return 2e-2;
     case ORR_F16: return 4e-3;
+    case ORR_F8_E4M3: return 0.125;
+    case ORR_F8_E5M2: return 0.25;
     default: return 0;
   }
 }

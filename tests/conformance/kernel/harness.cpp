@@ -31,11 +31,14 @@ double Case::real_attr(const std::string& name, double fallback) const {
 }
 
 const char* dtype_name(int32_t dtype) {
-  static const char* const names[] = {"?", "f32", "f64", "bf16", "f16", "i32", "i64", "u8", "bool"};
+  static const char* const names[] = {"?",   "f32", "f64",  "bf16",    "f16",    "i32",
+                                      "i64", "u8",  "bool", "f8_e4m3", "f8_e5m2"};
   return names[dtype];
 }
 
-bool is_real(int32_t dtype) { return dtype >= ORR_F32 && dtype <= ORR_F16; }
+bool is_real(int32_t dtype) {
+  return (dtype >= ORR_F32 && dtype <= ORR_F16) || dtype == ORR_F8_E4M3 || dtype == ORR_F8_E5M2;
+}
 
 orr_tensor strided(int32_t dtype, std::vector<int64_t> dims, std::vector<int64_t> strides) {
   orr_tensor t{};

@@ -17,6 +17,10 @@ constexpr int kStep = flash_step(width);
 template <int width, bool biased, bool of_keys>
 constexpr int kColumns = width / flash_parts(width, biased, of_keys);
 
+// Whether a block of keys goes on to the next reader.
+template <int width, bool biased>
+constexpr bool kGroups = flash_groups(width, biased);
+
 struct Statistic {
   float lse, delta;  // lse in base 2
 };
@@ -189,7 +193,6 @@ struct Statistics {
 template <class T, int width, bool biased>
 __device__ void flash_grad_kv(const AttentionArgs& a) {
   constexpr int step = kStep<width>, columns = kColumns<width, biased, true>;
-  constexpr bool groups = flash_groups(width, biased);
   using Keys = Tile<T, kFlashRows, width>;
   using Queries = Tile<T, step, width>;
   using Scores = Bias<T, biased, true, step>;
@@ -263,7 +266,7 @@ __device__ void flash_grad_kv(const AttentionArgs& a) {
     const int next_reader = reader() + 1;
     __syncthreads();
     reader() = next_reader;
-    more = groups && next_reader % a.readers > 0;
+    more = kGroups<width, biased> && next_reader % a.readers > 0;
   }
   wait_copies();
   __syncthreads();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Numbers of eight bits in lanes: the floats that bytes stand for, rounding to nearest even, and the
-// bytes of floats that are rounded. With simd.h alone, so that it is also translated. What the bits
-// mean, and one number at a time: orrery/sdk/float8.hpp.
+// Numbers of eight bits in lanes: the floats that bytes stand for, rounding to nearest even, and
+// the bytes of floats that are rounded. With simd.h alone, so that it is also translated. What the
+// bits mean, and one number at a time: orrery/sdk/float8.hpp.
 #pragma once
 
 #include "simd.h"

@@ -5,8 +5,8 @@
 // vector registers. Accumulator steps combine it with slots; memory steps compute a slot from
 // slots. The code is compiled once for any CPU (pointwise_compile.cpp) and run per instruction set.
 //
-// A slot holds f32 values and those of 16 and 8 bits as float, BOOL as 32-bit masks, integers as int64, f64 as
-// double. Slots of inputs and outputs hold the tensor's own format.
+// A slot holds f32 values and those of 16 and 8 bits as float, BOOL as 32-bit masks, integers as
+// int64, f64 as double. Slots of inputs and outputs hold the tensor's own format.
 #pragma once
 
 #include "kernel.h"

@@ -49,11 +49,13 @@ struct F16 { unsigned short bits; };
 struct F8E4M3 { unsigned char bits; };
 struct F8E5M2 { unsigned char bits; };
 
-// Numbers of eight bits, without their sign. They lack the last `dropped` bits of a float's fraction,
-// and their exponent is smaller by `bias`. Below the smallest normal number they are steps.
+// Numbers of eight bits, without their sign. They lack the last `dropped` bits of a float's
+// fraction, and their exponent is smaller by `bias`. Below the smallest normal number they are
+// steps.
 template <int dropped, int bias> ORR_FN float eight_to_float(unsigned size) {
   const float step = __uint_as_float((bias + dropped - 22) << 23);
-  return size >> (23 - dropped) ? __uint_as_float((size << dropped) + (bias << 23)) : (float)size * step;
+  const bool normal = size >> (23 - dropped);
+  return normal ? __uint_as_float((size << dropped) + (bias << 23)) : (float)size * step;
 }
 // To nearest even. In a sum with `far` only whole steps are left.
 template <int dropped, int bias> ORR_FN unsigned float_to_eight(float size) {

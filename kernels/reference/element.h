@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Element types: how each is read into its accumulator and rounded back, and the dispatch from an
-// ABI dtype to a C++ type. Values of 16 and 8 bits live as bit patterns; arithmetic is never done in
-// them.
+// ABI dtype to a C++ type. Values of 16 and 8 bits live as bit patterns; arithmetic is never done
+// in them.
 #pragma once
 
 #include <bit>

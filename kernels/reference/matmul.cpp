@@ -75,7 +75,8 @@ float flushed(float x) {
   return std::fabs(x) < std::numeric_limits<float>::min() ? std::copysign(0.0f, x) : x;
 }
 
-// From bf16, or eight bits, to bf16: in pairs, the second of a pair first, and what is subnormal counts as 0.
+// From bf16, or eight bits, to bf16: in pairs, the second of a pair first, and what is subnormal
+// counts as 0.
 FMA_CLONES void multiply_pairs(const float* a, const float* b, int64_t depth, float* sum) {
   float acc[kTile] = {};
   for (int64_t i = 0; i < depth; ++i) {

@@ -26,7 +26,8 @@ bool is_product(const Op& both, int32_t reg);
 // What factors of eight bits are cast to where a product with such a result reads wider ones: bf16,
 // or f32, from which alone a sum is stored as f16.
 int32_t wider_factors(int32_t result);
-// Whether a kernel has a higher score for the product with wider factors, or none takes it as it is.
+// Whether a kernel has a higher score for the product with wider factors, or none takes it as it
+// is.
 bool is_better_wider(const KernelChoice& kernels, const Launch& product);
 
 std::vector<orr_tensor> abi_tensors(const std::vector<Strided>& layouts);

@@ -49,8 +49,8 @@ void supports(const orr_op& op, orr_support& out) {
   out.strided_out = shape.y && shape.k > 0 && levels_of(op) == 0 ? 1u : 0u;
 }
 
-// The workspace is the library's, then nodes of leaves, then the copies of a product with padding or
-// of eight bits.
+// The workspace is the library's, then nodes of leaves, then the copies of a product with padding
+// or of eight bits.
 uint64_t nodes_end(const orr_op& op, const MatmulShape& shape, const MatmulShape& grown) {
   return blas_workspace(grown) + levels_of(op) * node_bytes(shape);
 }

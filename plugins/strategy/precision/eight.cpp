@@ -78,9 +78,9 @@ class Narrower {
            p_.info(p_.inputs(v)[0]).batch_dim == 0;
   }
 
-  // dw. Where a scale differs from microbatch to microbatch, over which the product adds, it must be
-  // divided out before: the factors are the same numbers of eight bits, as bf16. With scales of rows
-  // they are those that there were.
+  // dw. Where a scale differs from microbatch to microbatch, over which the product adds, it must
+  // be divided out before: the factors are the same numbers of eight bits, as bf16. With scales of
+  // rows they are those that there were.
   void sum_samples(const LinearProduct& product) {
     if (scaling_ == Scaling::row) return;
     if (history_)

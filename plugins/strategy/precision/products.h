@@ -10,8 +10,8 @@
 
 namespace precision {
 
-// y = x w, dx = dy w^T (where dy stands in the place of x), or dw of x and dy. Inputs of the op that
-// makes `out` are `left` and `right` in this order.
+// y = x w, dx = dy w^T (where dy stands in the place of x), or dw of x and dy. Inputs of the op
+// that makes `out` are `left` and `right` in this order.
 struct LinearProduct {
   int32_t out = -1, left = -1, right = -1;
   bool left_is_turned = false, right_is_turned = false;
@@ -23,8 +23,8 @@ struct LinearProduct {
 // Returns them in the order of the program. A linear layer multiplies samples by a matrix that is a
 // parameter, in bf16, with both sides a multiple of 16, as matrix units of eight bits want it. Left
 // out are the modules that `except` names, those of the name `router`, and each layer from which no
-// other product follows: it makes the results, such as logits. `unmatched` becomes the first pattern
-// that names no module.
+// other product follows: it makes the results, such as logits. `unmatched` becomes the first
+// pattern that names no module.
 std::vector<LinearProduct> linear_products(const orr::Program& program,
                                            const std::vector<std::string>& except,
                                            std::string& unmatched);

@@ -19,8 +19,9 @@ inline constexpr double kLargest = 1.75;
 // the product adds up.
 enum class Over { tensor, rows };
 
-// The largest size among the numbers of v, as f32 that v can be multiplied by. v is of samples along
-// dim 0, or a matrix for all of them. Over rows: along `summed`, the dim that the product sums over.
+// The largest size among the numbers of v, as f32 that v can be multiplied by. v is of samples
+// along dim 0, or a matrix for all of them. Over rows: along `summed`, the dim that the product
+// sums over.
 // REQUIRES: that dim, and the sides of a matrix, are multiples of 16.
 orr::Value largest_size(const orr::Program& p, int32_t v, Over over, int32_t summed);
 

@@ -24,7 +24,7 @@ class Narrower {
       : p_(p), scaling_(scaling), history_(history) {}
 
   void run(const LinearProduct& product) {
-    layer_ = product.site;
+    layer_ = product.site, out_ = product.out;
     p_.beside(product.out, p_.info(product.out).runs);
     if (product.sums_samples) return sum_samples(product);
     const auto last = static_cast<int32_t>(p_.dims(product.left).size()) - 1;
@@ -56,7 +56,11 @@ class Narrower {
   Narrow delayed(int32_t v, bool slope, const Format& format) {
     const Tensor tensor{layer_, slope};
     const orr::Value scale = history_->scale(tensor, format);
-    if (p_.trains()) history_->observe(tensor, v);
+    if (p_.trains()) {
+      p_.before(out_);  // where v is there anyway: nothing but the update reads what is observed
+      history_->observe(tensor, v);
+      p_.before(-1);
+    }
     return {narrowed_within(p_, v, scale, format), scale};
   }
 
@@ -107,7 +111,8 @@ class Narrower {
   const orr::Program& p_;
   const Scaling scaling_;
   History* const history_;  // null: scales are of now
-  std::string layer_;
+  std::string layer_;       // of the product that is made now, and its result
+  int32_t out_ = -1;
   std::map<std::tuple<int32_t, bool, int32_t>, Narrow> narrow_;
   std::map<std::pair<int32_t, bool>, orr::Value> widened_;
 };

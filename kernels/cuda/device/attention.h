@@ -5,8 +5,8 @@
 
 namespace orr_cuda {
 
-// An operand [B,H,L,D] whose last stride is 1. Strides are in elements. The heads of all samples are
-// numbered one after another.
+// An operand [B,H,L,D] whose last stride is 1. Strides are in elements. The heads of all samples
+// are numbered one after another.
 struct Heads {
   void* data;
   int64_t batch, head, row;

@@ -26,8 +26,8 @@ __device__ inline int end_query(const AttentionArgs& a, int s) {
   return within(s - a.first + 1, a.queries);
 }
 
-// The head of queries that the block works on. Where its rows are keys it goes from reader to reader
-// and keeps the number in shared memory: registers are scarce there.
+// The head of queries that the block works on. Where its rows are keys it goes from reader to
+// reader, and keeps the number in shared memory: registers are scarce there.
 __device__ inline volatile int& reader() {
   __shared__ int head;
   return head;
@@ -100,8 +100,8 @@ __device__ A part_of_dot(const T* x, const T* y, int depth, int lane, int lanes,
   return sum;
 }
 
-// The sum of do * o over row t of the block's head, which the first of `lanes` neighbouring threads writes to delta; 0
-// beyond the queries. All lanes of a warp must call it.
+// The sum of do * o over row t of the block's head, which the first of `lanes` neighbouring threads
+// writes to delta; 0 beyond the queries. All lanes of a warp must call it.
 template <class T>
 __device__ Acc<T> delta_of(const AttentionArgs& a, int t, int lanes) {
   using A = Acc<T>;

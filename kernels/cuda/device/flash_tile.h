@@ -270,8 +270,8 @@ __device__ void mask(F hidden, Result (&scores)[columns]) {
       if (hidden(n * 8 + i % 2, i / 2)) scores[n].x[i] = -HUGE_VALF;
 }
 
-// The same where columns are keys from `first` on and the rows are the queries t and t + 8: the keys
-// behind the last that these see, and those before the first. Apart, they take fewer registers.
+// The same where columns are keys from `first` on and the rows are the queries t and t + 8: keys
+// behind the last that these see, and before the first. Apart, they take fewer registers.
 template <int columns>
 __device__ void mask_keys_behind(const AttentionArgs& a, int first, int t,
                                  Result (&scores)[columns]) {
@@ -286,7 +286,7 @@ __device__ void mask_keys_before(const AttentionArgs& a, int first, int t,
   mask([&](int column, int h) { return column < begins[h]; }, scores);
 }
 
-// What dropout leaves out in a head of queries of this lane's rows r and r + 8 of a tile with n * 8 columns, of which
+// What dropout leaves out of this lane's rows r and r + 8 of a tile with n * 8 columns, of which
 // the first is number `first`: a bit for each element. Rows are keys and columns queries, or the
 // other way around. To be called where few registers are in use: random numbers take many.
 template <bool of_keys, int n>

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "program/build.h"
-#include "program/ops/attention.h"
+#include "program/attention_inputs.h"
 
 namespace orrery {
 namespace {

@@ -10,7 +10,7 @@
 #include "program/autodiff.h"
 #include "program/build.h"
 #include "program/op.h"
-#include "program/ops/attention.h"
+#include "program/attention_inputs.h"
 #include "program/plain_attention.h"
 #include "program/wanted.h"
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "program/build.h"
-#include "program/ops/attention.h"
+#include "program/attention_inputs.h"
 #include "program/plain_attention.h"
 
 namespace orrery {

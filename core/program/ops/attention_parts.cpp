@@ -15,7 +15,7 @@
 #include "base/error.h"
 #include "program/build.h"
 #include "program/on_parts.h"
-#include "program/ops/attention.h"
+#include "program/attention_inputs.h"
 #include "program/ops/attention_groups.h"
 #include "program/plain_attention.h"
 

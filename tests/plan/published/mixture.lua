@@ -14,19 +14,13 @@ return nn.module("Mixture", function(m, a)
   return function(x)
     local batch, time = x.shape[1], x.shape[2]
     local chances = m.router(x):cast("f32"):softmax():cast(x.dtype)
-    local copies = {}
-    for i = 1, a.top do copies[i] = x end
     local room = time * a.top // a.experts
-    local sent = orrery.concat(copies, 2):reshape(batch, a.experts, room, a.dim):permute(2, 1, 3, 4)
-      :reshape(a.experts, batch * room, a.dim)
+    local sent = x:reshape(batch, 1, time, a.dim):expand(batch, a.top, time, a.dim)
+      :reshape(batch, a.experts, room, a.dim):permute(2, 1, 3, 4):reshape(a.experts, batch * room, a.dim)
     local gate, up = sent:matmul(m.gate:cast(x.dtype)), sent:matmul(m.up:cast(x.dtype))
     local made = (gate:silu() * up):matmul(m.down:cast(x.dtype))
     made = made:reshape(a.experts, batch, room, a.dim):permute(2, 1, 3, 4):reshape(batch, a.top, time, a.dim)
-    local y
-    for i = 1, a.top do
-      local one = made:slice(2, i, i):reshape(batch, time, a.dim) * chances:slice(3, i, i)
-      y = y and y + one or one
-    end
-    return y
+    local weights = chances:slice(3, 1, a.top):permute(1, 3, 2):reshape(batch, a.top, time, 1)
+    return (made * weights):sum(2)
   end
 end)

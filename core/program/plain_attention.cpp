@@ -3,8 +3,8 @@
 
 #include <limits>
 
-#include "program/build.h"
 #include "program/attention_inputs.h"
+#include "program/build.h"
 
 namespace orrery {
 namespace {

@@ -7,10 +7,10 @@
 // Kernels see [B,H,T,D] with strides (orrery/ops.h).
 #include <stdexcept>
 
+#include "program/attention_inputs.h"
 #include "program/autodiff.h"
 #include "program/build.h"
 #include "program/op.h"
-#include "program/attention_inputs.h"
 #include "program/plain_attention.h"
 #include "program/wanted.h"
 

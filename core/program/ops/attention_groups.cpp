@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "program/build.h"
 #include "program/attention_inputs.h"
+#include "program/build.h"
 #include "program/plain_attention.h"
 
 namespace orrery {

@@ -13,9 +13,9 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "program/attention_inputs.h"
 #include "program/build.h"
 #include "program/on_parts.h"
-#include "program/attention_inputs.h"
 #include "program/ops/attention_groups.h"
 #include "program/plain_attention.h"
 

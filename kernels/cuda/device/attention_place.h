@@ -83,19 +83,21 @@ struct Dropout {
   __device__ uint64_t element(int t, int s) const { return first + uint64_t(t * keys + s); }
 };
 
-// The part of the dot product of two rows that a lane of `lanes` has. REQUIRES: if `packets`,
-// 16-bit rows of a multiple of 8 elements, aligned to 16 bytes.
+// The part of the dot product of two rows that a lane of `lanes` has: eight neighbours at a time,
+// wherever the rows lie. REQUIRES: if `packets`, 16-bit rows of a multiple of 8 elements, aligned to
+// 16 bytes.
 template <class T, class A>
 __device__ A part_of_dot(const T* x, const T* y, int depth, int lane, int lanes, bool packets) {
+  constexpr int size = 8;
   A sum = 0;
-  if (packets) {
-    for (int c = lane * 8; c < depth; c += lanes * 8) {
+  for (int c = lane * size; c < depth; c += lanes * size) {
+    if (packets) {
       const Packet<T> a = load_packet(x + c), b = load_packet(y + c);
 #pragma unroll
       for (int j = 0; j < Packet<T>::size; ++j) sum += get(a.v[j]) * get(b.v[j]);
+    } else {
+      for (int j = c; j < c + size && j < depth; ++j) sum += get(x[j]) * get(y[j]);
     }
-  } else {
-    for (int c = lane; c < depth; c += lanes) sum += get(x[c]) * get(y[c]);
   }
   return sum;
 }

@@ -178,7 +178,7 @@ uint32_t number_from(const char* name, uint32_t fallback) {
 }
 
 TEST(RandomSteps, HaveTheSameBitsOnAnyNumberOfRanks) {
-  const uint32_t count = number_from("ORRERY_RANDOM_PROGRAMS", 200),
+  const uint32_t count = number_from("ORRERY_RANDOM_PROGRAMS", 300),
                  first = number_from("ORRERY_RANDOM_SEED", 1);
   Tally tally;
   for (uint32_t seed = first; seed < first + count && !::testing::Test::HasFailure(); ++seed)
@@ -186,7 +186,7 @@ TEST(RandomSteps, HaveTheSameBitsOnAnyNumberOfRanks) {
   std::printf("%d steps accepted, %d refused, %d lines refused, %d groups\n", tally.accepted,
               tally.refused, tally.lines, tally.groups);
   for (auto& [why, n] : tally.why) std::printf("%6d %s\n", n, why.c_str());
-  if (count < 200) return;
+  if (count < 300) return;
   EXPECT_GT(tally.accepted, static_cast<int>(count) / 2);
   EXPECT_GT(tally.groups, static_cast<int>(count));
   for (const OpDef* def : all_op_defs())

@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <utility>
 
 #include "base/error.h"
@@ -105,10 +106,15 @@ class KnownThread {
 
 }  // namespace
 
+// Without memory for it a thread works all the same, and tries again at its next call: it may be
+// one of the pool, from which no exception can leave.
 void Inside::get_known() {
-  static thread_local const HandlerStack stack;
-  static thread_local const KnownThread thread(sign_);
-  is_known_ = true;
+  try {
+    static thread_local const HandlerStack stack;
+    static thread_local const KnownThread thread(sign_);
+    is_known_ = true;
+  } catch (const std::bad_alloc&) {
+  }
 }
 
 std::vector<CallUnderWay> Inside::under_way() {

@@ -84,8 +84,8 @@ struct Dropout {
 };
 
 // The part of the dot product of two rows that a lane of `lanes` has: eight neighbours at a time,
-// wherever the rows lie. REQUIRES: if `packets`, 16-bit rows of a multiple of 8 elements, aligned to
-// 16 bytes.
+// wherever the rows lie. REQUIRES: if `packets`, 16-bit rows of a multiple of 8 elements, aligned
+// to 16 bytes.
 template <class T, class A>
 __device__ A part_of_dot(const T* x, const T* y, int depth, int lane, int lanes, bool packets) {
   constexpr int size = 8;

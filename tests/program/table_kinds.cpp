@@ -173,8 +173,7 @@ void add_attention_in_groups(std::vector<Entry>& rows) {
   Attrs grouped = heads, near = heads, both = heads;
   grouped.set("kv_heads", int64_t{1});
   near.set("window", int64_t{2});
-  both.set("kv_heads", int64_t{1}), both.set("window", int64_t{2});
-  both.set("causal", int64_t{1});
+  both.set("kv_heads", int64_t{1}), both.set("window", int64_t{2}), both.set("causal", int64_t{1});
   add("grouped", few, grouped);
   rows[rows.size() - 2].bad = {{{f32({6, 3, 4}), f32({6, 5, 4}), f32({6, 5, 4})},
                                 op("attention", grouped),

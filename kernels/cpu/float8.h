@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Numbers of eight bits in lanes: the floats that bytes stand for, rounding to nearest even, and
-// the bytes of floats that are rounded. With simd.h alone, so that it is also translated. What the
-// bits mean, and one number at a time: orrery/sdk/float8.hpp.
+// the bytes of floats that are rounded. As in vmath.h with functions of simd.h alone, so that it is
+// also translated. What the bits mean, and one number at a time: orrery/sdk/float8.hpp.
 #pragma once
 
-#include "simd.h"
+#include "vmath.h"
 
 namespace orr_cpu::ORR_ISA {
 
@@ -21,7 +21,6 @@ inline constexpr Eight kE4M3{20, 120, 0x1p-6f, 0x1p-9f, 0x1p14f};
 inline constexpr Eight kE5M2{21, 112, 0x1p-14f, 0x1p-16f, 0x1p7f};
 
 ORR_INLINE v16f quiet_nan() { return as_float(splat_int(0x7fc00000)); }
-ORR_INLINE v16f infinite() { return as_float(splat_int(0x7f800000)); }
 ORR_INLINE v16f signed_as(v16f size, v16i sign) { return as_float(as_int(size) | sign); }
 
 // `size`: the byte without its sign, which is no infinity and no NaN.
@@ -37,7 +36,7 @@ ORR_INLINE v16f from_e4m3(v16i byte) {
 }
 ORR_INLINE v16f from_e5m2(v16i byte) {
   const v16i size = byte & splat_int(0x7f);
-  const v16f finite = select(size == splat_int(0x7c), infinite(), widened(size, kE5M2));
+  const v16f finite = select(size == splat_int(0x7c), infinity(), widened(size, kE5M2));
   const v16f x = select(size > splat_int(0x7c), quiet_nan(), finite);
   return signed_as(x, shift_left(byte & splat_int(0x80), 24));
 }
@@ -58,7 +57,7 @@ ORR_INLINE v16f round_e4m3(v16f x) {
 }
 ORR_INLINE v16f round_e5m2(v16f x) {
   const v16f size = abs(x);
-  const v16f large = select(is_nan(x), quiet_nan(), infinite());
+  const v16f large = select(is_nan(x), quiet_nan(), infinity());
   const v16f y = select(size < splat(61440.0f), rounded_size(size, kE5M2), large);
   return signed_as(y, sign_of(x));
 }
@@ -75,7 +74,7 @@ ORR_INLINE v16i to_e4m3(v16f x) {
 }
 ORR_INLINE v16i to_e5m2(v16f x) {
   const v16f size = abs(x);
-  const v16i finite = select(size == infinite(), splat_int(0x7c), byte_of(size, kE5M2));
+  const v16i finite = select(size == infinity(), splat_int(0x7c), byte_of(size, kE5M2));
   return select(is_nan(x), splat_int(0x7e), finite) | shift_right(sign_of(x), 24);
 }
 

@@ -15,7 +15,7 @@
 namespace orrery {
 
 // Has every sum over the batch that an update reads completed over `mesh.gradient_axis()` only: it
-// sets the text attribute "sum_axis" of the op that sums (partition/localize.h). What a step
+// sets Op::completed_over of the op that sums. What a step
 // reports stays a mean over all ranks. For a value of the update, such as a gradient's norm, that
 // is the mean of the coordinates' own values. A coordinate of `mesh.independent_axis` that gets no
 // samples changes none of its states, and does not count in such a mean.

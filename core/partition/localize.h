@@ -11,6 +11,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -46,13 +47,7 @@ struct Total {
   std::string axis;         // the ranks that complete it: all batch axes, or some of them; "": each
                             // rank completes the sum of its own microbatches
   int64_t nodes = 1;        // how many tree nodes this rank exports
-  // Where training state is sharded: rank r of the axis gets the elements [begin[r], begin[r] +
-  // count[r]). Members of a unit travel together (partition/shard/units.h): the gradients of the
-  // first uses of its parameters, then those of the second uses, and so on.
-  Dims begin, count;
-  int64_t unit = kNone, use = 0, member = 0;
-  std::string origin;
-  bool free = false;  // the memory of `partial` may be used again once each rank has its piece
+  std::optional<SumShards> pieces = {};  // where training state is sharded
   // Where ops of samples read the sum: the number of its group, whose sums travel together, before
   // those ops run. kNone: the sum is read after all samples are done.
   int64_t early = kNone;
@@ -63,7 +58,7 @@ struct Total {
   // (CommOp::each). Only the microbatches, and replicas, are left to be added.
   bool in_pieces = false;
 
-  bool is_cut() const { return !count.empty(); }
+  bool is_cut() const { return pieces.has_value(); }
 };
 
 // States that lie in one block of memory, one after another, so that one exchange moves them all.

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "base/name.h"
 #include "program/types.h"
@@ -12,6 +13,17 @@
 namespace orrery {
 
 enum class Phase : int32_t { forward, backward, update };
+
+// How a completed sum over the batch is shared out where training state is sharded: rank r of the
+// axis gets the elements [begin[r], begin[r] + count[r]).
+struct SumShards {
+  Dims begin, count;
+  // Members of a unit travel together (partition/shard/units.h): the gradients of the first uses of
+  // its parameters, then those of the second uses, and so on.
+  int64_t unit = kNone, member = 0, use = 0;
+  Name origin = {};   // the strategy that asked for it
+  bool free = false;  // the memory of the summands may be used again once each rank has its piece
+};
 
 struct CommOp {
   // send and recv: the coordinate at the other end, and the number by which both ends know what
@@ -32,6 +44,8 @@ struct CommOp {
   bool each = false;
   // Collectives of one group are alike and do not depend on each other: they travel together.
   int32_t group = kNone;
+  // total: the pieces of the sum that ranks get; none: all ranks get the sum whole.
+  std::optional<SumShards> pieces = {};
 };
 
 }  // namespace orrery

@@ -25,8 +25,9 @@ bool is_of_few_rows(const Program& p, ValueId term) {
 
 bool are_alike(const Program& p, ValueId x, ValueId y) {
   const Op &a = *maker(p, x), &b = *maker(p, y);
-  return a.attrs == b.attrs && a.phase == b.phase && a.site.region == b.site.region &&
-         p.type(a.in[0]) == p.type(b.in[0]) && p.type(a.in[1]) == p.type(b.in[1]);
+  return a.attrs == b.attrs && a.completed_over == b.completed_over && a.phase == b.phase &&
+         a.site.region == b.site.region && p.type(a.in[0]) == p.type(b.in[0]) &&
+         p.type(a.in[1]) == p.type(b.in[1]);
 }
 
 // The operands `in` of the terms' products, row r of each beside row r of the others, so that the
@@ -48,6 +49,7 @@ ValueId join(Program& p, const std::vector<ValueId>& terms) {
   p.set_site(first.site), p.set_phase(first.phase), p.set_twin(first.twin);
   const ValueId a = rows_of(p, terms, 0), b = rows_of(p, terms, 1);
   const ValueId joined = p.add1("matmul", {a, b}, first.attrs);
+  p.mutable_ops().back().completed_over = first.completed_over;
   p.set_site(site), p.set_phase(phase), p.set_twin(twin);
   return joined;
 }

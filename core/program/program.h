@@ -80,8 +80,13 @@ struct Op {
   Expr expr;  // pointwise
   Phase phase = Phase::forward;
   Site site;
-  OpId twin = kNone;                   // backward: the forward op whose gradient this belongs to
-  int32_t stage = 0;                   // pipeline stage (partition/stage.h), from 0
+  OpId twin = kNone;  // backward: the forward op whose gradient this belongs to
+  int32_t stage = 0;  // pipeline stage (partition/stage.h), from 0
+  // Of an op that sums over samples: the batch axes over whose ranks the sum is completed ("": it
+  // stays that of the rank's own samples). None: over all batch axes.
+  std::optional<Name> completed_over;
+  // Of the update: its input is read whole, even where a rank holds a shard of it.
+  bool reads_whole = false;
   std::shared_ptr<const CommOp> comm;  // of an exchange that a pass has added; null: nothing to say
   std::shared_ptr<const OpGroup> group;  // of the kind "group": what it stands for (op_group.h)
 

@@ -54,7 +54,7 @@ void complete_over(Program& p, ValueId sum, const std::string& axis) {
   if (maker == kNone || p.value(sum).batch() != Batch::partial) return;
   Op& op = p.mutable_ops()[static_cast<size_t>(maker)];
   if (reads_samples(p, op))
-    op.attrs.set("sum_axis", axis);
+    op.completed_over = axis;
   else
     for (ValueId v : Op(op).in) complete_over(p, v, axis);
 }

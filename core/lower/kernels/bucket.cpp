@@ -58,14 +58,15 @@ class BucketFiller {
 
  private:
   // What the members of a bucket have in common: the axis, and Total::gathered; the dtype; the
-  // segment and chunk that make them, where microbatches run in a call each; Total's unit, use and
-  // early; and whether they are pieces (Total::in_pieces).
+  // segment and chunk that make them, where microbatches run in a call each; unit and use of
+  // SumShards; Total::early and in_pieces.
   using Key = std::tuple<std::string, std::string, int32_t, Segment, int, std::array<int64_t, 4>>;
 
   Key key_of(const Total& t) const {
     const Value& v = plan_.local.program.value(t.partial);
     const auto maker = static_cast<size_t>(v.producer);
-    const std::array<int64_t, 4> members = {t.unit, t.use, t.early, t.in_pieces};
+    const SumShards whole, &pieces = t.is_cut() ? *t.pieces : whole;
+    const std::array<int64_t, 4> members = {pieces.unit, pieces.use, t.early, t.in_pieces};
     if (!microbatches_.one_by_one)
       return {t.axis, t.gathered, v.type.dtype, Segment::backward, 0, members};
     const int stage = plan_.local.program.ops()[maker].stage;
@@ -100,7 +101,7 @@ class BucketFiller {
       }
       Exchange& b = buckets_[at];
       if (reduced != mesh_.reduced.end()) b.origin = reduced->second.origin, b.where = v.site.line;
-      if (t.is_cut()) b.origin = t.origin;
+      if (t.is_cut()) b.origin = t.pieces->origin;
       b.totals.push_back(t.whole);
       add_member(b, t);
     }
@@ -127,17 +128,18 @@ class BucketFiller {
   // Puts the members of a reduce-scatter in the order of the unit, in which a rank's pieces are
   // neighbours, and sets which elements each rank gets.
   void order_pieces(Exchange& b) {
-    std::sort(b.totals.begin(), b.totals.end(),
-              [&](ValueId a, ValueId c) { return total(a).member < total(c).member; });
+    std::sort(b.totals.begin(), b.totals.end(), [&](ValueId a, ValueId c) {
+      return total(a).pieces->member < total(c).pieces->member;
+    });
     b.count = 0;
     for (ValueId whole : b.totals) add_member(b, total(whole));
     for (size_t r = 0; r < static_cast<size_t>(ranks(b.axis)); ++r) {
       int64_t begin = 0, end = 0;
       for (ValueId whole : b.totals) {
-        const Total& t = total(whole);
-        if (t.count[r] == 0) continue;
-        if (end == 0) begin = offsets_[whole] + t.begin[r];
-        end = offsets_[whole] + t.begin[r] + t.count[r];
+        const SumShards& pieces = *total(whole).pieces;
+        if (pieces.count[r] == 0) continue;
+        if (end == 0) begin = offsets_[whole] + pieces.begin[r];
+        end = offsets_[whole] + pieces.begin[r] + pieces.count[r];
       }
       b.begins.push_back(begin), b.counts.push_back(end - begin);
     }
@@ -242,7 +244,7 @@ class BucketFiller {
       pack(b, t.partial, storage, offset);
     if (t.is_cut()) {
       const auto me = static_cast<size_t>(mesh_.coordinate(b.axis, plan_.rank));
-      const uint64_t piece = offset + static_cast<uint64_t>(t.begin[me] * element);
+      const uint64_t piece = offset + static_cast<uint64_t>(t.pieces->begin[me] * element);
       moves_.move(place_of(t.whole), b.recv.storage, piece - pieces_at);
     } else if (direct) {
       place_of(t.whole) = place_of(t.partial);
@@ -255,7 +257,8 @@ class BucketFiller {
 
   // Whether the bucket's memory may be used by others once each rank has its piece of the sums.
   bool is_freed_early(const Exchange& b) const {
-    return !microbatches_.one_by_one && total(b.totals[0]).free;
+    const Total& first = total(b.totals[0]);
+    return !microbatches_.one_by_one && first.is_cut() && first.pieces->free;
   }
 
   // Has this rank's pieces received outside the bucket, so that other buckets can use its memory

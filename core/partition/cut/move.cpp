@@ -77,7 +77,7 @@ ValueId gather_uneven(Program& p, ValueId x, const Dims& dims, const Placement& 
   for (int r = 0; r < me.ranks; ++r)
     cuts.push_back(Member{r, me.ranks, {}, {}}.end(dims[dim]) *
                    (Type{ORR_F32, dims}.elements() / dims[dim]));
-  const Pieces pieces{{build::move_dim(p, x, dim, 0)}, cuts};
+  const ShardedTensor pieces{{build::move_dim(p, x, dim, 0)}, cuts};
   const ValueId all =
       gather_together(p, {pieces}, p.type(x).dtype, {me.axis, me.origin, me.rank})[0];
   return build::move_dim(p, build::reshape(p, all, turned), 0, dim);

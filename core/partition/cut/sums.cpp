@@ -39,7 +39,7 @@ ValueId CutPass::read_part(ValueId v, const Placement& to, const Member& part) {
   if (to.kind != Placement::split || part.ranks == me.ranks) return x;
   const size_t first = p.ops().size();
   x = share(p, x, to, me, part);
-  if (p.phase() == Phase::update) p.mutable_ops()[first].attrs.set("whole", int64_t{1});
+  if (p.phase() == Phase::update) p.mutable_ops()[first].reads_whole = true;
   return x;
 }
 
@@ -47,7 +47,7 @@ ValueId CutPass::read_part(ValueId v, const Placement& to, const Member& part) {
 // whole blocks of the sum: each rank reduces its blocks, and all ranks combine the results. So the
 // bits are those of one rank. Returns false, having done nothing, if the op is no such reduction.
 bool CutPass::by_blocks(const Op& op) {
-  if (!deals || !is_whole_reduce(from, op)) return false;
+  if (!over_batch || !is_whole_reduce(from, op)) return false;
   const Placement& rows = cut(op.in[0]);
   const Type& whole = from.type(op.in[0]);
   if (rows.kind != Placement::split || rows.dim != 0 || rows.segments.size() != 1 ||

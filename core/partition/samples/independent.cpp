@@ -102,7 +102,7 @@ class Separator {
       for (ValueId v : op.out) local_[v] = v;
     }
     for (ValueId& v : op.in) v = local(v);
-    if (sum) op.attrs.set("sum_axis", mesh_.gradient_axis());
+    if (sum) op.completed_over = mesh_.gradient_axis();
     p_.append(std::move(op));
   }
 

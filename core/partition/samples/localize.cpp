@@ -93,7 +93,7 @@ class Localizer {
 
   Summands summands_of(const Op& op) const {
     const std::string gathered = reads_gathered(op) ? mesh_.gathered_axis() : "";
-    std::string axis = without_axis(attr_text(op.attrs, "sum_axis", mesh_.batch_axis), gathered);
+    std::string axis = without_axis(op.completed_over.value_or(mesh_.batch_axis), gathered);
     if (is_scattered(op))  // the ranks of the op's axis are added already: replicas are left
       axis = mesh_.replicas_of(attr_text(op.attrs, "axis", ""));
     return summands_over(axis, gathered, mesh_, microbatches_, first_microbatch_, rank_);
@@ -107,7 +107,7 @@ class Localizer {
     return std::any_of(op.in.begin(), op.in.end(), [&](ValueId v) { return is_gathered(v); });
   }
   // Whether a total is cut: each rank gets only a piece of it (training state is sharded).
-  static bool is_cut(const Op& op) { return op.kind == "total" && op.attrs.has("count"); }
+  static bool is_cut(const Op& op) { return op.exchange().pieces.has_value(); }
 
   // Declares a total of which this rank gets a piece: it will be a reduce-scatter.
   void add_cut_total(const Op& op) {
@@ -117,10 +117,7 @@ class Localizer {
     Total& t = local_.totals.emplace_back();
     t.partial = value(op.in[0]), t.whole = value(op.out[0]), t.logical = op.in[0];
     t.axis = summands.axis, t.nodes = summands.nodes();
-    t.origin = attr_text(op.attrs, "origin", "");
-    t.begin = attr_ints(op.attrs, "begin"), t.count = attr_ints(op.attrs, "count");
-    t.unit = attr_int(op.attrs, "unit", 0), t.member = attr_int(op.attrs, "member", 0);
-    t.use = attr_int(op.attrs, "use", 0), t.free = attr_int(op.attrs, "free", 0) != 0;
+    t.pieces = op.exchange().pieces;
     to().mutable_value(t.whole).role = Role::grad;
   }
 
@@ -129,8 +126,9 @@ class Localizer {
   void take_piece(const Op& op, ValueId whole) {
     const std::string axis = summands_of(maker_of(op.in[0])).axis;
     const auto me = static_cast<size_t>(mesh_.coordinate(axis, rank_));
-    const int64_t begin = attr_ints(op.attrs, "begin")[me], n = to().type(whole).elements();
-    const int64_t count = attr_ints(op.attrs, "count")[me];
+    const SumShards& pieces = *op.exchange().pieces;
+    const int64_t begin = pieces.begin[me], count = pieces.count[me];
+    const int64_t n = to().type(whole).elements();
     if (count == 0) return;  // this rank's piece is empty: nothing reads it
     const ValueId piece = add_part(to(), add_reshape(to(), whole, {n}), begin, count);
     map_[static_cast<size_t>(op.out[0])] = add_reshape(to(), piece, from_.type(op.out[0]).dims);
@@ -159,7 +157,7 @@ class Localizer {
   ValueId total_of(ValueId partial, bool early = false) {
     const Op& maker = maker_of(partial);
     if (!is_scattered(maker) && !reads_any(from_, maker, Batch::sharded)) return value(partial);
-    if (early && maker.attrs.has("sum_axis"))
+    if (early && maker.completed_over)
       fail(ORR_INVALID,
            "{}a parameter meets here what is made of the whole batch before samples do, and a "
            "strategy wants each rank's own part of its gradient: let samples meet the parameter "
@@ -168,7 +166,7 @@ class Localizer {
     const Summands summands = summands_of(maker);
     // A sum over some of the batch axes only may leave no other rank to add with. If all
     // microbatches of this rank run in one call too, the op itself makes the complete sum.
-    const bool over_some = maker.attrs.has("sum_axis") || !summands.gathered.empty();
+    const bool over_some = maker.completed_over || !summands.gathered.empty();
     if (over_some && summands.axis.empty() && !microbatches_.one_by_one) return value(partial);
     auto [at, fresh] = totals_.emplace(partial, kNone);
     if (fresh && sums_by_rank_.count(partial)) {
@@ -201,7 +199,7 @@ class Localizer {
     }
     if (microbatches_.one_by_one && reads_gathered(op) && sums_samples(op)) return emit_by_rank(op);
     Op copy = op;
-    copy.phase = to().phase();
+    copy.phase = to().phase(), copy.completed_over.reset();
     const bool early = timing_.early[index_of(op)];
     for (ValueId& v : copy.in) v = whole_of(v, early);
     if (padded_ && op.phase == Phase::forward && sums_samples(op)) leave_padding_out(op, copy);
@@ -266,7 +264,7 @@ class Localizer {
         to().mutable_value(sums.back()).set_batch(Batch::partial);
         v = sums.back();
       }
-      copy.attrs.erase("sum_axis");
+      copy.completed_over.reset();
       to().append(std::move(copy));
     }
   }
@@ -355,9 +353,7 @@ class Localizer {
       copy.attrs.set("leaf_n", microbatches_.idle() ? 1 : summands.n);
       copy.attrs.set("leaf_total", std::max<int64_t>(summands.total, 1));
     }
-    copy.attrs.erase("sum_axis");
-    if (out.batch() != Batch::sharded) return;
-    keys_.set(op, copy);
+    if (out.batch() == Batch::sharded) keys_.set(op, copy);
   }
 
   const Program& from_;

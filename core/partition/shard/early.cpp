@@ -105,7 +105,7 @@ class Emitter {
   void gather(const Use& use) {
     const Unit& unit = units_[use.unit];
     to_.set_site(from_.value(unit.read[0]).site);
-    std::vector<Pieces> pieces;
+    std::vector<ShardedTensor> pieces;
     for (size_t m = 0; m < unit.read.size(); ++m)
       pieces.push_back({{unit.read[m]}, unit.shards[m]});
     const std::vector<ValueId> wholes =

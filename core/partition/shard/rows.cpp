@@ -117,7 +117,7 @@ class RowGatherer {
   ValueId gathered(ValueId v, const Sum& sum) {
     Dims dims = p_.type(v).dims;
     const int64_t microbatch = p_.type(v).elements() / local_.microbatches.in_shapes();
-    Pieces rows;
+    ShardedTensor rows;
     for (int64_t first : assign_microbatches(local_.microbatches.total, mesh_))
       rows.cuts.push_back(first * microbatch);
     if (local_.microbatches.count() > 0) rows.own = {v};

@@ -184,7 +184,7 @@ class Sharder {
     const int64_t all = from_.type(op.out[0]).elements();
     Op cut = cut_total(op, param, cut_as(unit.pieces[param.member], all));
     const int64_t own =
-        attr_ints(cut.attrs, "count")[at(mesh_.coordinate(mesh_.gradient_axis(), rank_))];
+        cut.exchange().pieces->count[at(mesh_.coordinate(mesh_.gradient_axis(), rank_))];
     if (own < all) cut.out = {new_part(op.out[0], own, param)};
     const ValueId out = cut.out[0];
     to_.append(std::move(cut));
@@ -192,22 +192,23 @@ class Sharder {
     if (pieces_per_shard(mesh_, unit.how) > 1) gather_from_replicas(op.out[0], param);
   }
 
-  // The total with the attributes that say which rank gets which elements (Total in localize.h).
+  // The total with what says which rank gets which elements.
   Op cut_total(const Op& op, const ShardedParam& param, const Dims& cuts) {
     const Unit& unit = unit_of(param);
-    Dims begin, count;
+    SumShards pieces{{},
+                     {},
+                     static_cast<int64_t>(param.unit),
+                     static_cast<int64_t>(param.member),
+                     uses_[{param.unit, param.member}]++,
+                     unit.how.origin,
+                     unit.how.what >= ORR_SHARD_GRADIENT};
     for (int r = 0; r < mesh_.gradient_ranks(); ++r) {
       Range piece = held_by(cuts, unit.piece_of[at(r)]);
-      begin.push_back(piece.begin), count.push_back(piece.size());
+      pieces.begin.push_back(piece.begin), pieces.count.push_back(piece.size());
     }
     Op cut = op;
     cut.twin = kNone;
-    cut.attrs.set("begin", begin), cut.attrs.set("count", count);
-    cut.attrs.set("unit", static_cast<int64_t>(param.unit));
-    cut.attrs.set("member", static_cast<int64_t>(param.member));
-    cut.attrs.set("use", uses_[{param.unit, param.member}]++);
-    cut.attrs.set("origin", unit.how.origin);
-    cut.attrs.set("free", int64_t{unit.how.what >= ORR_SHARD_GRADIENT});
+    cut.set_exchange({.pieces = std::move(pieces)});
     return cut;
   }
 
@@ -295,7 +296,7 @@ class Sharder {
     auto [at, fresh] = whole_.try_emplace(v, kNone);
     if (fresh) {
       const Type& type = from_.type(v);
-      const Pieces pieces{{shard_of(v, *param)}, cut_as(*param->cuts, type.elements())};
+      const ShardedTensor pieces{{shard_of(v, *param)}, cut_as(*param->cuts, type.elements())};
       const ValueId all = gather_together(to_, {pieces}, type.dtype,
                                           gather_axis(unit_of(*param).how, mesh_, rank_))[0];
       at->second = build::reshape(to_, all, type.dims);
@@ -307,12 +308,12 @@ class Sharder {
 
   // Emits reductions of shards of one unit, whose blocks' results are gathered by one exchange.
   void reduce_together(const Reductions& members, int32_t dtype) {
-    std::vector<Pieces> pieces;
+    std::vector<ShardedTensor> pieces;
     for (auto& [member, op] : members) {
       to_.set_site(op->site);
       const ShardedParam& param = *params_.of(op->in[0]);
       const bool each = cut_inside(*param.cuts);
-      Pieces sums{{}, {0}};
+      ShardedTensor sums{{}, {0}};
       for (size_t s = 0; s + 1 < param.cuts->size(); ++s) {
         const int64_t n = held_by(*param.cuts, static_cast<int>(s)).size();
         const int64_t blocks = (n + ORR_SUM_BLOCK - 1) / ORR_SUM_BLOCK;
@@ -350,7 +351,7 @@ class Sharder {
   // If all members of the unit are updated, the exchange may write straight into the states'
   // memory, which is one row (Program::keep_together).
   void update_replicated(const Unit& unit, const std::map<size_t, ValueId>& members) {
-    std::vector<Pieces> shards;
+    std::vector<ShardedTensor> shards;
     to_.set_site(from_.value(unit.read[members.begin()->first]).site);
     for (auto& [m, own] : members) shards.push_back({{own}, unit.shards[m]});
     const bool all = members.size() == unit.read.size();

@@ -14,14 +14,14 @@ namespace {
 size_t at(int32_t i) { return static_cast<size_t>(i); }
 
 // Whether this op completes a sum over the batch by adding the summands of all ranks of the axis.
-// A sum that is completed over other axes (the attribute "sum_axis", which a strategy's hook sets)
+// A sum that is completed over other axes (Op::completed_over, which a strategy's hook sets)
 // does not count: it stays whole.
 bool is_exchanged_total(const Program& p, const Op& op, const std::string& axis) {
   if (op.kind != "total" || p.value(op.in[0]).batch() != Batch::partial) return false;
   const OpId maker = p.value(op.in[0]).producer;
   if (maker == kNone) return false;
   const Op& sum = p.ops()[at(maker)];
-  return attr_text(sum.attrs, "sum_axis", axis) == axis &&
+  return sum.completed_over.value_or(axis) == axis &&
          std::any_of(sum.in.begin(), sum.in.end(),
                      [&](ValueId v) { return p.value(v).batch() == Batch::sharded; });
 }
@@ -110,7 +110,7 @@ void ShardedParams::add_remaining_states(const std::vector<int>& becomes) {
 // needs whole tensors instead.
 bool ShardedParams::follow(const Op& op) {
   int param = kNone;
-  bool needs_whole = is_whole_reduce(p_, op) || op.attrs.has("whole") || op.kind == "unshard";
+  bool needs_whole = is_whole_reduce(p_, op) || op.reads_whole || op.kind == "unshard";
   bool works_on_shards = is_elementwise(op);
   for (ValueId v : op.in) {
     const int its = param_of_[at(v)];

@@ -33,7 +33,7 @@ class ShardedParams {
   const ShardedParam* of(const Op& op) const { return op.out.empty() ? nullptr : of(op.out[0]); }
   // Whether all ranks compute this op of the update from whole tensors, which are gathered for it.
   // It does so if it makes a scalar of a tensor, cannot work on pieces, reads tensors that lie in
-  // different pieces, has the attribute int "whole" = 1, or is `unshard`.
+  // different pieces, has Op::reads_whole, or is `unshard`.
   bool gathers(const Op& op) const { return gathers_[static_cast<size_t>(&op - p_.ops().data())]; }
 
  private:

@@ -113,7 +113,7 @@ void Unshard::emit(OpId op, Program& to) {
 
 // Emits one exchange that gathers for all of these ops, which are in the order of place_of.
 void Unshard::gather(const std::vector<OpId>& ops, bool each, Program& to) {
-  std::vector<Pieces> pieces;
+  std::vector<ShardedTensor> pieces;
   std::map<ValueId, size_t> sent;  // what several ops gather is sent once
   for (OpId member : ops) {
     const ValueId v = op_at(member).in[0];

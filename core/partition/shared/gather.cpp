@@ -18,9 +18,9 @@ ValueId in_a_row(Program& p, ValueId v, int64_t n) {
 
 // Whether the gathered pieces, rank after rank, are the tensors one after another. They are if no
 // rank has a piece of a tensor of which a later rank has a piece of the tensor before.
-bool is_one_list(const std::vector<Pieces>& tensors) {
+bool is_one_list(const std::vector<ShardedTensor>& tensors) {
   size_t last = 0;  // the last rank with a piece of the tensors so far
-  for (const Pieces& t : tensors)
+  for (const ShardedTensor& t : tensors)
     for (size_t r = 0; r + 1 < t.cuts.size(); ++r) {
       if (t.cuts[r + 1] == t.cuts[r]) continue;
       if (r < last) return false;
@@ -30,7 +30,8 @@ bool is_one_list(const std::vector<Pieces>& tensors) {
 }
 
 // The tensors from `all`, which has the pieces of the first rank, then those of the second, ...
-std::vector<ValueId> put_together(Program& p, const std::vector<Pieces>& tensors, ValueId all) {
+std::vector<ValueId> put_together(Program& p, const std::vector<ShardedTensor>& tensors,
+                                  ValueId all) {
   Dims sizes;
   std::vector<std::vector<size_t>> places(tensors.size());  // by tensor: its pieces among `sizes`
   for (size_t r = 0; r + 1 < tensors[0].cuts.size(); ++r)
@@ -51,11 +52,11 @@ std::vector<ValueId> put_together(Program& p, const std::vector<Pieces>& tensors
 
 }  // namespace
 
-std::vector<ValueId> gather_together(Program& p, const std::vector<Pieces>& tensors, int32_t dtype,
-                                     const GatherAxis& over, const CommOp& how) {
+std::vector<ValueId> gather_together(Program& p, const std::vector<ShardedTensor>& tensors,
+                                     int32_t dtype, const GatherAxis& over, const CommOp& how) {
   Dims counts(tensors[0].cuts.size() - 1, 0), sizes;
   std::vector<ValueId> own;
-  for (const Pieces& t : tensors) {
+  for (const ShardedTensor& t : tensors) {
     for (size_t r = 0; r < counts.size(); ++r) counts[r] += t.cuts[r + 1] - t.cuts[r];
     sizes.push_back(t.cuts.back() - t.cuts.front());
     for (ValueId v : t.own)

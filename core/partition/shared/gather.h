@@ -12,7 +12,7 @@
 namespace orrery {
 
 // A tensor of which the rank at coordinate r of an axis has the elements [cuts[r], cuts[r + 1]).
-struct Pieces {
+struct ShardedTensor {
   std::vector<ValueId> own;  // this rank's, one after another, in any shapes; kNone: no element
   Dims cuts;
 };
@@ -29,7 +29,8 @@ inline GatherAxis gather_axis(const Sharded& how, const Mesh& mesh, int rank) {
 // Returns each whole tensor, flat, on all ranks of the axis. It is one all_gather, in which a rank
 // sends its pieces of all tensors, one after another. Every rank takes part in it, also one that
 // does not need the result.
-std::vector<ValueId> gather_together(Program& p, const std::vector<Pieces>& tensors, int32_t dtype,
-                                     const GatherAxis& over, const CommOp& how = {.awaited = true});
+std::vector<ValueId> gather_together(Program& p, const std::vector<ShardedTensor>& tensors,
+                                     int32_t dtype, const GatherAxis& over,
+                                     const CommOp& how = {.awaited = true});
 
 }  // namespace orrery

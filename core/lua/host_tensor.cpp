@@ -25,7 +25,7 @@ void measure(lua_State* L, int index, Dims& dims) {
 
 void write_number(lua_State* L, int32_t dtype, std::byte* place) {
   if (lua_isboolean(L, -1)) return write_element(dtype, place, lua_toboolean(L, -1));
-  if (is_number(dtype) || dtype == ORR_BOOL)
+  if (is_any_real(dtype) || dtype == ORR_BOOL)
     return write_element(dtype, place, to_number(L, -1, "tensor: element"));
   const int64_t value = to_integer(L, -1, "tensor: element");
   if (dtype == ORR_I64) {
@@ -183,7 +183,7 @@ void push_element(lua_State* L, const HostTensor& x, int64_t i) {
   const int32_t dtype = x.type.dtype;
   const std::byte* place = x.data<std::byte>() + i * orr_dtype_bytes(dtype);
   if (dtype == ORR_BOOL) return lua_pushboolean(L, read_element(dtype, place) != 0);
-  if (is_number(dtype)) return lua_pushnumber(L, read_element(dtype, place));
+  if (is_any_real(dtype)) return lua_pushnumber(L, read_element(dtype, place));
   if (dtype == ORR_I64) return lua_pushinteger(L, x.data<int64_t>()[i]);
   lua_pushinteger(L, static_cast<lua_Integer>(read_element(dtype, place)));
 }

@@ -26,7 +26,7 @@ std::vector<char> dependents(const Program& p, const std::vector<ValueId>& wrt, 
         }))
       continue;
     for (ValueId v : op.out)
-      if (is_number(p.type(v).dtype)) found[static_cast<size_t>(v)] = true;
+      if (is_any_real(p.type(v).dtype)) found[static_cast<size_t>(v)] = true;
   }
   return found;
 }

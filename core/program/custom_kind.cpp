@@ -24,7 +24,7 @@ std::vector<Type> infer(const OpArgs& args) { return kind_of(args.kind).infer(ar
 
 Sharding sharding(const OpArgs& args, const std::vector<Type>& out) {
   Sharding s = kind_of(args.kind).sharding(args, out);
-  s.sums = false;
+  s.sums = kind_of(args.kind).sums;
   return s;
 }
 
@@ -43,7 +43,8 @@ KernelForm form(const Op&, const std::vector<Strided>& in, const std::vector<Str
 void add_kind(CustomKind kind) {
   const std::string name = kind.name;
   auto row = std::make_unique<Row>(Row{std::move(kind), {}});
-  row->def = {row->kind.name.c_str(), infer, sharding, gradient, cost, form};
+  row->def = OpDef{row->kind.name.c_str(), infer, sharding, gradient, cost, form}.with_eight_bits(
+      takes_eight_bits);  // or infer refuses them
   rows()[name] = std::move(row);
 }
 

@@ -11,9 +11,11 @@
 
 namespace orrery {
 
-// Kernels of such a kind get contiguous tensors and all attributes, and do not sum over the batch.
+// Kernels of such a kind get contiguous tensors and all attributes. They sum over the samples of no
+// more than one microbatch (partition/samples/by_microbatch.h).
 struct CustomKind {
   std::string name;
+  bool sums = false;  // Sharding::sums
   std::function<std::vector<Type>(const OpArgs&)> infer;
   std::function<Sharding(const OpArgs&, const std::vector<Type>& out)> sharding;
   std::function<void(Gradient&, const Op&)> gradient;

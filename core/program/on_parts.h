@@ -25,10 +25,10 @@ struct Way {
 // made.
 class OnParts {
  public:
-  OnParts(const Program& program, Member member, int all_chunks, bool deals_batch)
+  OnParts(const Program& program, Member member, int all_chunks, bool axis_of_batch)
       : from(program),
         me(std::move(member)),
-        deals(deals_batch),
+        over_batch(axis_of_batch),
         n_parts(all_chunks),
         n_chunks(all_chunks / me.ranks) {}
   virtual ~OnParts() = default;
@@ -36,7 +36,7 @@ class OnParts {
   const Program& from;  // the whole program: `v` and `out` below are values of it
   Program p;            // the rank's program, to which a rule adds ops
   const Member me;
-  const bool deals;  // it is a batch axis: an op of samples runs where these are
+  const bool over_batch;  // it is a batch axis: an op of samples runs where these are
   // A sum over a cut dim has a summand for each chunk of the dim: n_parts in all, n_chunks a rank.
   const int n_parts, n_chunks;
   Member chunk(int i) const;  // this rank's chunk i, described as if each chunk were a rank

@@ -4,6 +4,7 @@
 // get it. Each family of ops has them together in one file of ops/.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -67,6 +68,17 @@ struct OpDef {
   KernelForm (*form)(const Op&, const std::vector<Strided>& in, const std::vector<Strided>& out);
   // The rule for cut inputs beyond its factors (program/on_parts.h); null: there is none.
   const PartsRule* parts = nullptr;
+  // Whether an op with this expression takes reals of eight bits (takes_eight_bits); null: no.
+  bool (*eight_bits)(const Expr&) = nullptr;
+  // What of the op a kernel must say that it takes, as ORR_TAKES_... (orrery/kernel.h); null:
+  // nothing.
+  uint32_t (*must_take)(const orr_op&) = nullptr;
+
+  constexpr OpDef with_eight_bits(bool (*rule)(const Expr&)) const {
+    OpDef def = *this;
+    def.eight_bits = rule;
+    return def;
+  }
 };
 
 // The row of a kind; throws Error for an unknown one.
@@ -96,6 +108,7 @@ bool regroup(const Strided& x, const std::vector<std::pair<size_t, size_t>>& gro
 Dims strides_in(const Strided& x, const Dims& dims);
 
 // Common rules.
+bool takes_eight_bits(const Expr&);  // always: OpDef::eight_bits of what moves or multiplies them
 Cost touch_cost(const OpArgs&, const std::vector<Type>& out);  // one flop per output element
 Cost no_cost(const OpArgs&, const std::vector<Type>&);
 // x as contiguous [product of all but the last dims, last dim] / [all elements].

@@ -10,7 +10,7 @@ namespace orrery {
 namespace {
 
 // The dims of x with this one as [groups, times, the rest].
-Dims apart(const Program& p, ValueId x, size_t dim, int64_t groups, int64_t times) {
+Dims with_dim_split(const Program& p, ValueId x, size_t dim, int64_t groups, int64_t times) {
   Dims dims = p.type(x).dims;
   const int64_t rest = dims[dim] / groups / times;
   dims[dim] = rest;
@@ -45,7 +45,7 @@ ValueId seen_bias(Program& p, ValueId seen, ValueId bias, int32_t dtype) {
 
 ValueId repeat_groups(Program& p, ValueId x, size_t dim, int64_t groups, int64_t times) {
   if (times == 1) return x;
-  Dims whole = p.type(x).dims, dims = apart(p, x, dim, groups, 1);
+  Dims whole = p.type(x).dims, dims = with_dim_split(p, x, dim, groups, 1);
   x = build::reshape(p, x, dims);
   dims[dim + 1] = times, whole[dim] *= times;
   return build::reshape(p, build::broadcast(p, x, dims), whole);
@@ -55,7 +55,7 @@ ValueId sum_groups(Program& p, ValueId x, size_t dim, int64_t groups, int64_t ti
   if (times == 1) return x;
   Dims whole = p.type(x).dims;
   whole[dim] /= times;
-  x = build::reshape(p, x, apart(p, x, dim, groups, times));
+  x = build::reshape(p, x, with_dim_split(p, x, dim, groups, times));
   x = build::reduce(p, "sum", x, {static_cast<int64_t>(dim) + 1}, false);
   return build::reshape(p, x, whole);
 }

@@ -67,7 +67,7 @@ T load(const std::byte* from, bool swapped) {
 template <class T>
 bool fits(T value, int32_t dtype) {
   if (dtype == ORR_F64 || dtype == ORR_BOOL) return true;
-  if (is_number(dtype)) {
+  if (is_any_real(dtype)) {
     const double size = std::abs(static_cast<double>(value));
     const double infinite = dtype == ORR_F16       ? 65520  // from here on, when rounded
                             : dtype == ORR_BF16    ? 0x1p128 - 0x1p119
@@ -108,7 +108,7 @@ void convert(const Elements& e, size_t count, int32_t dtype, std::byte* to,
       std::memcpy(to, &whole, sizeof whole);
     } else {
       const auto number = static_cast<double>(value);
-      write_element(dtype, to, is_number(dtype) ? number / e.divisor : number);
+      write_element(dtype, to, is_any_real(dtype) ? number / e.divisor : number);
     }
   }
 }

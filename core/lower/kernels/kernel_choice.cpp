@@ -8,6 +8,7 @@
 #include "lower/abi_op.h"
 #include "plugin/host.h"
 #include "plugin/registry.h"
+#include "program/op.h"
 
 namespace orrery {
 
@@ -19,16 +20,6 @@ constexpr const char* permission = "numerics";
 
 // More than any machine has; sums of workspaces stay below 2^63.
 constexpr uint64_t kMostWorkspace = uint64_t{1} << 50;
-
-// What of the op a kernel must say that it takes.
-uint32_t must_take(const orr_op& op) {
-  const bool grad = std::string_view(op.kind) == "attention_grad";
-  if (!grad && std::string_view(op.kind) != "attention") return 0;
-  uint32_t found = op.in[1 + grad].dims[1] < op.in[grad].dims[1] ? ORR_TAKES_GROUPED_HEADS : 0;
-  for (int32_t i = 0; i < op.n_attrs; ++i)
-    if (std::string_view(op.attrs[i].name) == "window") found |= ORR_TAKES_WINDOW;
-  return found;
-}
 
 // All of an op that the answer may depend on, as text.
 class Question {
@@ -86,7 +77,8 @@ orr_support answer_of(const orr_kernel_api& api, const orr_op& op) {
   s.size = sizeof s;
   api.supports(api.self, &op, &s);
   s.numerics[sizeof s.numerics - 1] = s.reason[sizeof s.reason - 1] = 0;
-  if (s.score <= 0 || (must_take(op) & ~s.takes) == 0) return s;
+  const OpDef& def = op_def(op.kind);
+  if (s.score <= 0 || !def.must_take || (def.must_take(op) & ~s.takes) == 0) return s;
   s.score = 0;
   orr::copy_text(s.reason, "it does not say that it takes grouped heads or a window");
   return s;

@@ -168,7 +168,7 @@ bool CutPass::opens(const Op& op, const Sharding& s, int factor) const {
 // the bits of one rank. Sums over a cut dim have not, nor have forward sums, which must not count
 // the rows that pad the batch.
 bool CutPass::keeps_samples(const Op& op, const Way& way) const {
-  if (!deals) return true;
+  if (!over_batch) return true;
   auto dealt = [&](ValueId v) { return usual(v).kind == Placement::samples; };
   const bool any = std::any_of(op.in.begin(), op.in.end(), dealt);
   for (size_t i = 0; i < op.in.size(); ++i)

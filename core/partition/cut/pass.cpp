@@ -135,7 +135,7 @@ ValueId CutPass::known(ValueId v) const {
 
 void CutPass::note(ValueId x, const Placement& how) {
   Value& v = p.mutable_value(x);
-  const bool gathers = how.kind == Placement::whole && deals && v.batch() == Batch::sharded;
+  const bool gathers = how.kind == Placement::whole && over_batch && v.batch() == Batch::sharded;
   const bool plain = how.kind == Placement::samples || (how.kind == Placement::whole && !gathers);
   v.layout = plain ? v.layout.without(axis_) : v.layout.with(axis_, how);
 }
@@ -303,7 +303,7 @@ void CutPass::append_fitted(const Op& op, const Way& way, const Member& part, Op
 }
 
 void CutPass::remark(const Op& op, const Way& way) {
-  if (deals) return;  // here samples travel back to their ranks, and are not gathered
+  if (over_batch) return;  // here samples travel back to their ranks, and are not gathered
   for (const Placement& in : way.in)
     if (in.kind == Placement::split) return;
   for (ValueId v : op.in)

@@ -72,7 +72,8 @@ class CutPass : public OnParts {
   ValueId noted(ValueId x, const Placement& how) { return note(x, how), x; }
   // How v lies if no strategy asks for another layout: samples may be dealt over the axis.
   Placement usual(ValueId v) const {
-    return deals && from.value(v).batch() == Batch::sharded ? Placement::of_samples() : Placement{};
+    return over_batch && from.value(v).batch() == Batch::sharded ? Placement::of_samples()
+                                                                 : Placement{};
   }
 
   // -- sums: this rank has a summand for each of its chunks (sums.cpp)

@@ -5,7 +5,10 @@
 // keys that are so many places away, or more. A bias of [B,heads,T,S], whose dims but the last may
 // be 1, is added to the scores. With real "dropout" and int "rng_id" seed, step and base follow.
 // Kernels see [B,H,T,D] with strides (orrery/ops.h).
+#include <orrery/kernel.h>
+
 #include <stdexcept>
+#include <string_view>
 
 #include "program/attention_inputs.h"
 #include "program/autodiff.h"
@@ -90,11 +93,11 @@ Sharding sharding(const OpArgs& args, const std::vector<Type>& out) {
 // -- gradients ------------------------------------------------------------------------------------
 
 // [B,T,H*D] as [B,H,T,D], and back.
-ValueId apart(Program& p, ValueId x, int64_t heads) {
+ValueId by_heads(Program& p, ValueId x, int64_t heads) {
   const Dims d = p.type(x).dims;
   return build::transpose(p, build::reshape(p, x, {d[0], d[1], heads, d[2] / heads}), {0, 2, 1, 3});
 }
-ValueId together(Program& p, ValueId x) {
+ValueId from_heads(Program& p, ValueId x) {
   const Dims d = p.type(x).dims;
   return build::reshape(p, build::transpose(p, x, {0, 2, 1, 3}), {d[0], d[2], d[1] * d[3]});
 }
@@ -120,15 +123,17 @@ class Weights {
     s = p.pointwise(ORR_FN_SUB, {s, build::reshape(p, lse, {dims[0], dims[1], dims[2], 1})});
     w = p.pointwise(ORR_FN_EXP, {hidden(op, s, dims[2], p.type(key).dims[1])});
   }
-  ValueId by_head(ValueId x) { return apart(p, p.cast(x, dtype), heads); }
+  ValueId by_head(ValueId x) { return by_heads(p, p.cast(x, dtype), heads); }
   // Each head of keys or values as often as heads of queries read it.
   ValueId by_head_of_key(ValueId x) {
-    return repeat_groups(p, apart(p, p.cast(x, dtype), kv_heads), 1, kv_heads, heads / kv_heads);
+    return repeat_groups(p, by_heads(p, p.cast(x, dtype), kv_heads), 1, kv_heads, heads / kv_heads);
   }
-  ValueId of_query(ValueId ds) { return together(p, scaled(build::matmul(p, ds, k))); }
+  ValueId of_query(ValueId ds) { return from_heads(p, scaled(build::matmul(p, ds, k))); }
   ValueId of_key(ValueId ds) { return summed(scaled(build::matmul(p, ds, q, true))); }
   // What heads of queries give those of keys or values that they read.
-  ValueId summed(ValueId x) { return together(p, sum_groups(p, x, 1, kv_heads, heads / kv_heads)); }
+  ValueId summed(ValueId x) {
+    return from_heads(p, sum_groups(p, x, 1, kv_heads, heads / kv_heads));
+  }
 
   Program& p;
   const int64_t heads, kv_heads;
@@ -276,11 +281,22 @@ Cost cost(const OpArgs& args, const std::vector<Type>& out) {
   return c;
 }
 
+uint32_t kernel_needs(const orr_op& op, const orr_tensor& q, const orr_tensor& k) {
+  uint32_t found = k.dims[1] < q.dims[1] ? ORR_TAKES_GROUPED_HEADS : 0;
+  for (int32_t i = 0; i < op.n_attrs; ++i)
+    if (std::string_view(op.attrs[i].name) == "window") found |= ORR_TAKES_WINDOW;
+  return found;
+}
+
+uint32_t must_take(const orr_op& op) { return kernel_needs(op, op.in[0], op.in[1]); }
+uint32_t must_take_of_grad(const orr_op& op) { return kernel_needs(op, op.in[1], op.in[2]); }
+
 }  // namespace
 
-extern const OpDef attention_op{"attention", infer, sharding,        gradient,
-                                cost,        form,  &attention_parts};
-extern const OpDef attention_grad_op{
-    "attention_grad", infer_grad, sharding, grad_gradient, cost, form, &attention_parts};
+extern const OpDef attention_op{"attention",      infer,   sharding, gradient, cost, form,
+                                &attention_parts, nullptr, must_take};
+extern const OpDef attention_grad_op{"attention_grad", infer_grad, sharding,
+                                     grad_gradient,    cost,       form,
+                                     &attention_parts, nullptr,    must_take_of_grad};
 
 }  // namespace orrery

@@ -91,7 +91,7 @@ std::vector<Way> by_heads(const OnParts& s, const Op& op, const std::vector<Plac
 }
 
 std::vector<Way> options(const OnParts& s, const Op& op, const std::vector<Placement>& in) {
-  if (s.deals) return {};
+  if (s.over_batch) return {};
   std::vector<Way> found = by_queries(s, op, in);
   return found.empty() ? by_heads(s, op, in) : found;
 }
@@ -101,7 +101,7 @@ std::vector<Way> options(const OnParts& s, const Op& op, const std::vector<Place
 bool by_picked_groups(OnParts& s, const Op& op) {
   std::vector<Placement> in;
   for (ValueId v : op.in) in.push_back(s.at(v));
-  if (s.deals || !lies_by_heads(op, in) || kv_heads_of(op.attrs) % s.n_parts == 0 ||
+  if (s.over_batch || !lies_by_heads(op, in) || kv_heads_of(op.attrs) % s.n_parts == 0 ||
       heads_of(op.attrs) % s.n_parts || !by_queries(s, op, in).empty())
     return false;
   on_picked_groups(s, op, part_of_heads(s, op));

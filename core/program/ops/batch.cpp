@@ -134,17 +134,21 @@ extern const OpDef user_gradient_op{
     "user_gradient", infer_first, same_dims_sharding, user_gradient, no_cost, nullptr, &kSame};
 extern const OpDef batch_sum_op{"batch_sum",  infer_first, same_dims_sharding,
                                 sum_gradient, no_cost,     nullptr};
-extern const OpDef batch_gather_op{"batch_gather",  infer_rows, behind_rows,
-                                   gather_gradient, no_cost,    nullptr};
-extern const OpDef batch_slice_op{"batch_slice",  infer_rows, behind_rows,
-                                  slice_gradient, no_cost,    nullptr};
+extern const OpDef batch_gather_op =
+    OpDef{"batch_gather", infer_rows, behind_rows, gather_gradient, no_cost, nullptr}
+        .with_eight_bits(takes_eight_bits);
+extern const OpDef batch_slice_op =
+    OpDef{"batch_slice", infer_rows, behind_rows, slice_gradient, no_cost, nullptr}.with_eight_bits(
+        takes_eight_bits);
 extern const OpDef microbatch_sum_op{"microbatch_sum",    infer_microbatch, behind_rows,
                                      microbatch_gradient, no_cost,          nullptr};
 extern const OpDef sample_index_op{"sample_index", infer_index, behind_rows,
                                    nullptr,        no_cost,     nullptr};
 extern const OpDef total_op{"total", infer_first, same_dims_sharding, nullptr,
                             no_cost, nullptr,     &linear_parts};
-extern const OpDef stop_gradient_op{"stop_gradient", infer_first, same_dims_sharding, nullptr,
-                                    no_cost,         nullptr,     &linear_parts};
+extern const OpDef stop_gradient_op =
+    OpDef{"stop_gradient", infer_first, same_dims_sharding, nullptr,
+          no_cost,         nullptr,     &linear_parts}
+        .with_eight_bits(takes_eight_bits);
 
 }  // namespace orrery

@@ -230,24 +230,38 @@ bool names_axis(const std::string& kind) {
 
 extern const OpDef all_reduce_op{"all_reduce", infer_all_reduce, trailing,     all_reduce_gradient,
                                  no_flops,     nullptr,          &linear_parts};
-extern const OpDef all_gather_op{"all_gather", infer_gather, trailing,     all_gather_gradient,
-                                 no_flops,     nullptr,      &kGatherParts};
+extern const OpDef all_gather_op =
+    OpDef{"all_gather", infer_gather, trailing,     all_gather_gradient,
+          no_flops,     nullptr,      &kGatherParts}
+        .with_eight_bits(takes_eight_bits);
 extern const OpDef reduce_scatter_op{
     "reduce_scatter", infer_scatter, trailing,     reduce_scatter_gradient,
     no_flops,         nullptr,       &linear_parts};
-extern const OpDef all_to_all_op{"all_to_all", infer_exchange, trailing,     all_to_all_gradient,
-                                 no_flops,     nullptr,        &linear_parts};
-extern const OpDef sample_exchange_op{"sample_exchange", infer_samples, trailing,     nullptr,
-                                      no_flops,          nullptr,       &linear_parts};
-extern const OpDef permute_op{"permute", infer_same, trailing,     permute_gradient,
-                              no_flops,  nullptr,    &linear_parts};
-extern const OpDef broadcast_op{"broadcast", infer_same, trailing,     broadcast_gradient,
-                                no_flops,    nullptr,    &linear_parts};
-extern const OpDef send_op{"send", infer_send, trailing, nullptr, no_flops, nullptr, &linear_parts};
-extern const OpDef recv_op{"recv", infer_recv, trailing, nullptr, no_flops, nullptr, &linear_parts};
-extern const OpDef vary_op{"vary", infer_same, same_dims_sharding, vary_gradient, no_cost, nullptr};
-extern const OpDef unshard_op{"unshard", infer_same, same_dims_sharding, unshard_gradient,
-                              no_cost,   nullptr,    &linear_parts};
+extern const OpDef all_to_all_op =
+    OpDef{"all_to_all", infer_exchange, trailing,     all_to_all_gradient,
+          no_flops,     nullptr,        &linear_parts}
+        .with_eight_bits(takes_eight_bits);
+extern const OpDef sample_exchange_op =
+    OpDef{"sample_exchange", infer_samples, trailing, nullptr, no_flops, nullptr, &linear_parts}
+        .with_eight_bits(takes_eight_bits);
+extern const OpDef permute_op =
+    OpDef{"permute", infer_same, trailing, permute_gradient, no_flops, nullptr, &linear_parts}
+        .with_eight_bits(takes_eight_bits);
+extern const OpDef broadcast_op =
+    OpDef{"broadcast", infer_same, trailing, broadcast_gradient, no_flops, nullptr, &linear_parts}
+        .with_eight_bits(takes_eight_bits);
+extern const OpDef send_op =
+    OpDef{"send", infer_send, trailing, nullptr, no_flops, nullptr, &linear_parts}.with_eight_bits(
+        takes_eight_bits);
+extern const OpDef recv_op =
+    OpDef{"recv", infer_recv, trailing, nullptr, no_flops, nullptr, &linear_parts}.with_eight_bits(
+        takes_eight_bits);
+extern const OpDef vary_op =
+    OpDef{"vary", infer_same, same_dims_sharding, vary_gradient, no_cost, nullptr}.with_eight_bits(
+        takes_eight_bits);
+extern const OpDef unshard_op = OpDef{"unshard", infer_same, same_dims_sharding, unshard_gradient,
+                                      no_cost,   nullptr,    &linear_parts}
+                                    .with_eight_bits(takes_eight_bits);
 extern const OpDef coordinate_op{"coordinate", infer_coordinate, same_dims_sharding,
                                  nullptr,      no_cost,          nullptr};
 

@@ -96,7 +96,8 @@ Cost cost(const OpArgs& args, const std::vector<Type>& out) {
 
 // Whether each rank has logits of some classes.
 bool classes_sharded(const OnParts& s, ValueId logits) {
-  return !s.deals && s.at(logits).is_plain(static_cast<int>(s.from.type(logits).dims.size()) - 1);
+  return !s.over_batch &&
+         s.at(logits).is_plain(static_cast<int>(s.from.type(logits).dims.size()) - 1);
 }
 
 // What each chunk of the classes gives for every row: its lse, and the label's logit where it has

@@ -69,7 +69,7 @@ KernelForm scatter_form(const Op&, const std::vector<Strided>& in,
 // -- on rows of a cut table -----------------------------------------------------------------------
 
 bool gather_rows(OnParts& s, const Op& op) {
-  if (s.deals || !s.at(op.in[0]).is_plain(0)) return false;
+  if (s.over_batch || !s.at(op.in[0]).is_plain(0)) return false;
   const int64_t extent = s.from.type(op.in[0]).dims[0], first = s.me.begin(extent);
   std::vector<ValueId> found;
   for (int i = 0; i < s.n_chunks; ++i) {
@@ -85,7 +85,7 @@ bool gather_rows(OnParts& s, const Op& op) {
 
 // Of the gradient of such a gather each rank keeps the rows of its part.
 bool scatter_rows(OnParts& s, const Op& op) {
-  if (s.deals || op.twin == kNone || s.at(op.in[0]).kind == Placement::owned) return false;
+  if (s.over_batch || op.twin == kNone || s.at(op.in[0]).kind == Placement::owned) return false;
   const Op& twin = s.from.ops()[static_cast<size_t>(op.twin)];
   if (twin.kind != "gather" || !s.at(twin.in[0]).is_plain(0)) return false;
   const Type& whole = s.from.type(op.out[0]);
@@ -106,8 +106,9 @@ constexpr PartsRule kGatherParts{.run = gather_rows}, kScatterParts{.run = scatt
 
 }  // namespace
 
-extern const OpDef gather_op{"gather",   infer_gather, gather_sharding, gather_gradient,
-                             touch_cost, gather_form,  &kGatherParts};
+extern const OpDef gather_op = OpDef{"gather",   infer_gather, gather_sharding, gather_gradient,
+                                     touch_cost, gather_form,  &kGatherParts}
+                                   .with_eight_bits(takes_eight_bits);
 extern const OpDef scatter_add_op{"scatter_add", infer_scatter, scatter_sharding, scatter_gradient,
                                   touch_cost,    scatter_form,  &kScatterParts};
 

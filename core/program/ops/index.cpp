@@ -104,9 +104,11 @@ constexpr PartsRule kParts{.run = take_own};
 
 }  // namespace
 
-extern const OpDef slice_at_op{"slice_at", infer_slice_at, at_sharding, slice_at_gradient,
-                               touch_cost, at_form,        &kParts};
-extern const OpDef update_slice_op{"update_slice",        infer_update_slice, at_sharding,
-                                   update_slice_gradient, touch_cost,         at_form};
+extern const OpDef slice_at_op =
+    OpDef{"slice_at", infer_slice_at, at_sharding, slice_at_gradient, touch_cost, at_form, &kParts}
+        .with_eight_bits(takes_eight_bits);
+extern const OpDef update_slice_op = OpDef{"update_slice",        infer_update_slice, at_sharding,
+                                           update_slice_gradient, touch_cost,         at_form}
+                                         .with_eight_bits(takes_eight_bits);
 
 }  // namespace orrery

@@ -173,7 +173,7 @@ ValueId shared_matrices(Program& p, ValueId a, ValueId dy, bool ta, bool tb, Dim
                                    static_cast<int32_t>(p.type(y).dims.size()) - behind);
     return y;
   };
-  auto apart = [&](ValueId x) {
+  auto matrices_of = [&](ValueId x) {
     const Dims d = p.type(x).dims;
     ValueId rows = reshaped(x, {-1, d.end()[-2], d.back()});
     std::vector<ValueId> each =
@@ -181,7 +181,7 @@ ValueId shared_matrices(Program& p, ValueId a, ValueId dy, bool ta, bool tb, Dim
     for (ValueId& m : each) m = reshaped(m, {d.end()[-2], d.back()});
     return each;
   };
-  std::vector<ValueId> as = apart(a), dys = apart(dy), found;
+  std::vector<ValueId> as = matrices_of(a), dys = matrices_of(dy), found;
   for (size_t i = 0; i < as.size(); ++i) {
     ValueId d = tb ? build::matmul(p, dys[i], as[i], true, ta)
                    : build::matmul(p, as[i], dys[i], !ta, false);
@@ -291,8 +291,10 @@ KernelForm form_both(const Op& op, const std::vector<Strided>& in,
 
 }  // namespace
 
-extern const OpDef matmul_op{"matmul", infer, sharding, gradient, cost, form};
-extern const OpDef matmul_pointwise_op{"matmul_pointwise", infer_both, sharding_both, nullptr,
-                                       cost_both,          form_both};
+extern const OpDef matmul_op =
+    OpDef{"matmul", infer, sharding, gradient, cost, form}.with_eight_bits(takes_eight_bits);
+extern const OpDef matmul_pointwise_op =
+    OpDef{"matmul_pointwise", infer_both, sharding_both, nullptr, cost_both, form_both}
+        .with_eight_bits(takes_eight_bits);
 
 }  // namespace orrery

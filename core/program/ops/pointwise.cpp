@@ -267,7 +267,7 @@ void gradient(Gradient& g, const Op& op) {
   if (last.fn == ORR_FN_INPUT || last.fn == ORR_FN_CAST) {
     Side x = side(
         op, last.fn == ORR_FN_INPUT ? static_cast<int32_t>(op.expr.instrs.size()) - 1 : last.a);
-    if (x.input != kNone && is_number(g.p.type(x.input).dtype) && g.wanted(x.input))
+    if (x.input != kNone && is_any_real(g.p.type(x.input).dtype) && g.wanted(x.input))
       add_reduced(g, x.input, dy);
     return;
   }
@@ -322,8 +322,22 @@ std::vector<Way> options(const OnParts& s, const Op& op, const std::vector<Place
 
 constexpr PartsRule kParts{.options = options, .fit = fit_dims};
 
+bool computes_in_eight_bits(const Expr& expr, const orr_instr& i) {
+  const auto eight = [&](int32_t r) {
+    return r >= 0 && is_eight_bits(expr.instrs[static_cast<size_t>(r)].dtype);
+  };
+  if (i.fn == ORR_FN_INPUT || i.fn == ORR_FN_CONST || i.fn == ORR_FN_CAST) return false;
+  return is_eight_bits(i.dtype) || eight(i.a) || eight(i.b) || eight(i.c);
+}
+
+bool converts(const Expr& expr) {
+  return std::none_of(expr.instrs.begin(), expr.instrs.end(),
+                      [&](const orr_instr& i) { return computes_in_eight_bits(expr, i); });
+}
+
 }  // namespace
 
-extern const OpDef pointwise_op{"pointwise", infer, sharding, gradient, cost, form, &kParts};
+extern const OpDef pointwise_op =
+    OpDef{"pointwise", infer, sharding, gradient, cost, form, &kParts}.with_eight_bits(converts);
 
 }  // namespace orrery

@@ -140,7 +140,8 @@ int32_t dim_of_one(const Dims& from, const Dims& to, int32_t dim) {
   return static_cast<int32_t>(there[std::min(place, there.size() - 1)]);
 }
 
-extern const OpDef reshape_op{"reshape", infer_reshape, reshape_sharding, reshape_gradient,
-                              no_cost,   nullptr,       &kParts};
+extern const OpDef reshape_op =
+    OpDef{"reshape", infer_reshape, reshape_sharding, reshape_gradient, no_cost, nullptr, &kParts}
+        .with_eight_bits(takes_eight_bits);
 
 }  // namespace orrery

@@ -174,7 +174,7 @@ bool split_to_owners(OnParts& s, const Op& op) {
   const Dims sizes = attr_ints(op.attrs, "sizes");
   const bool each = std::all_of(sizes.begin(), sizes.end(), [](int64_t n) { return n == 1; });
   const bool met = s.from.value(op.in[0]).batch() == Batch::none && op.phase != Phase::update;
-  if (s.deals && met) return false;  // by samples that stay on their ranks
+  if (s.over_batch && met) return false;  // by samples that stay on their ranks
   if (!whole.is_plain(0) || dim_of(op.attrs) != 0 || !each) return false;
   const ValueId x = s.read(op.in[0], whole);
   const std::vector<ValueId> mine =
@@ -208,12 +208,15 @@ constexpr PartsRule kConcatParts{.options = concat_options, .run = concat_owned}
 
 }  // namespace
 
-extern const OpDef transpose_op{"transpose",        infer_transpose, transpose_sharding,
-                                transpose_gradient, no_cost,         nullptr,
-                                &linear_parts};
-extern const OpDef split_op{"split", infer_split, parts_sharding, split_gradient,
-                            no_cost, nullptr,     &kSplitParts};
-extern const OpDef concat_op{"concat",   infer_concat, parts_sharding, concat_gradient,
-                             touch_cost, nullptr,      &kConcatParts};
+extern const OpDef transpose_op =
+    OpDef{"transpose", infer_transpose, transpose_sharding, transpose_gradient,
+          no_cost,     nullptr,         &linear_parts}
+        .with_eight_bits(takes_eight_bits);
+extern const OpDef split_op =
+    OpDef{"split", infer_split, parts_sharding, split_gradient, no_cost, nullptr, &kSplitParts}
+        .with_eight_bits(takes_eight_bits);
+extern const OpDef concat_op = OpDef{"concat",   infer_concat, parts_sharding, concat_gradient,
+                                     touch_cost, nullptr,      &kConcatParts}
+                                   .with_eight_bits(takes_eight_bits);
 
 }  // namespace orrery

@@ -149,8 +149,9 @@ Strided windows_of(const Strided& x, const Attrs& attrs) {
   return y;
 }
 
-extern const OpDef windows_op{"windows", infer_windows, sharding,     windows_gradient,
-                              no_cost,   nullptr,       &linear_parts};
+extern const OpDef windows_op =
+    OpDef{"windows", infer_windows, sharding, windows_gradient, no_cost, nullptr, &linear_parts}
+        .with_eight_bits(takes_eight_bits);
 extern const OpDef fold_op{"fold", infer_fold, sharding, fold_gradient, cost, form, &linear_parts};
 
 }  // namespace orrery

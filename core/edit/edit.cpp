@@ -272,7 +272,8 @@ orr_status* shard(orr_program* e, int32_t value, const orr_shard* how) {
            "there (docs/ops.md)",
            e->strategy);
     const bool each = how->size > offsetof(orr_shard, each) && how->each != 0;
-    e->mesh->sharded[v.name] = {axis, e->strategy, how->unit, how->owner, how->what, each};
+    const bool rows = how->size > offsetof(orr_shard, rows) && how->rows != 0;
+    e->mesh->sharded[v.name] = {axis, e->strategy, how->unit, how->owner, how->what, each, rows};
   });
 }
 

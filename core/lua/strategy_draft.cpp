@@ -53,14 +53,12 @@ void wait_in(Draft& d, Id value, const Text& tier) {
 
 void shard(Draft& d, Id value, const Table& options) {
   const Text axis = options.text("axis");
-  const orr_shard how = {sizeof(orr_shard),
-                         find("piece", options.text("what"), kPieces),
-                         axis.c_str(),
-                         static_cast<int32_t>(options.integer("unit")),
-                         static_cast<int32_t>(options.integer("owner")),
-                         0,
-                         0,
-                         options.flag("each") ? 1 : 0};
+  orr_shard how{};
+  how.size = sizeof how, how.axis = axis.c_str();
+  how.what = find("piece", options.text("what"), kPieces);
+  how.unit = static_cast<int32_t>(options.integer("unit"));
+  how.owner = static_cast<int32_t>(options.integer("owner"));
+  how.each = options.flag("each"), how.rows = options.flag("rows");
   edit(d, &orr_edit::shard, value.number, &how);
 }
 
@@ -107,7 +105,8 @@ std::vector<Api> draft_edit_api() {
        "@option axis: string = 'data'; the axis that deals the batch, or its inner half "
        "@option unit: integer = 0; parameters of equal number travel together "
        "@option owner: integer = -1; the coordinate that holds it whole; -1: cut evenly "
-       "@option each: boolean = false; gathered, and gradients sent, for each microbatch",
+       "@option each: boolean = false; gathered, and gradients sent, for each microbatch "
+       "@option rows: boolean = false; cut between rows of the first dim: a rank has whole rows",
        call<shard>},
       {"Draft:idle(axis: string, ranks: integer); Gives no microbatches to the first ranks of "
        "the axis that deals the batch.",

@@ -28,6 +28,7 @@ struct Sharded {
   int owner = kNone;         // the coordinate that holds it whole; kNone: every rank has a piece
   int what = 0;              // ORR_SHARD_STATE, _GRADIENT, _PARAM
   bool each = false;         // gathered, and its gradients sent, for each microbatch (orr_shard)
+  bool rows = false;         // cuts lie between rows (orr_shard)
 };
 
 // A strategy asks that a value be cut along `dim`; `by` is its Lua line.

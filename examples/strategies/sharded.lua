@@ -90,7 +90,7 @@ local function unit_name(parameter) return parameter:match "^(.-%.%d+)%." or "" 
 
 --- Cuts all parameters over the ranks that share the batch, and writes where they are gathered.
 ---@param draft orrery.Draft
----@param o table prefetch, reshard, each
+---@param o table prefetch, reshard, each; rows: each parameter is cut by itself, between its rows
 ---@param gather fun(draft:orrery.Draft,p:orrery.Value,group:integer):orrery.Tensor what stands for a parameter where
 --- it is read; `group` is the number of the gathering, of which all members travel in one exchange
 return function(draft, o, gather)
@@ -99,7 +99,8 @@ return function(draft, o, gather)
     local unit = unit_name(p.name)
     if not numbers[unit] then numbers[unit], n = n, n + 1 end
     if #p.dims > 0 then
-      draft:shard(p, { what = "param", axis = "batch", unit = numbers[unit], each = o.each })
+      draft:shard(p, { what = "param", axis = "batch", unit = o.rows and #params or numbers[unit], each = o.each,
+        rows = o.rows })
       params[#params + 1], unit_of[p.id] = p, numbers[unit]
     end
   end

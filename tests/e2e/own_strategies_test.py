@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Strategies of a user's own (examples/strategies): fsdp.lua and stages.lua train with the bits of one process and
-have the plans of strategy.fsdp and strategy.pipeline; what zeropp.lua rounds does not depend on the ranks; what cannot
+have the plans of strategy.fsdp and strategy.pipeline; fsdp_rows.lua trains with the bits of one process; what zeropp.lua rounds does not depend on the ranks; what cannot
 be gathered so is refused.
 
 Arguments: the build tree.
@@ -105,6 +105,18 @@ class OwnStrategies(unittest.TestCase):
             with self.subTest(text):
                 self.assertEqual(self.trained(ranks, text), one)
         self.assertEqual(self.planned(2, f"{{ {own} }}"), self.planned(2, f"{{ strategy.pipeline{{ stages = {listed} }} }}"))
+
+    def test_by_rows(self):
+        """The bits of one process, and the bytes of shards that are cut anywhere."""
+        for ranks, options, before, behind in ROWS[:5] + ROWS[6:9]:
+            own = f'require("strategies.fsdp_rows"){{ {options} }}'
+            alone = "{ strategy.tensor{ chunks = 2 } }" if "tensor" in "".join(before) else "{}"
+            text = stack(own, *behind, before=before)
+            with self.subTest(text):
+                self.assertEqual(self.trained(ranks, text), self.trained(1, alone))
+        sent = [sum(e["sent_bytes"] for e in self.planned(2, stack(text))["kinds"][0]["traffic"]["exchanges"])
+                for text in (mine(), 'require("strategies.fsdp_rows"){}')]
+        self.assertLess(abs(sent[0] - sent[1]), 0.05 * sent[0])
 
     def test_each_parameter_by_itself(self):
         """The strategy of docs/strategies/README.md; what nobody reads in backward is not gathered there."""

@@ -9,6 +9,7 @@
 #include <orrery/ops.h>
 #include <orrery/strategy.h>
 
+#include <map>
 #include <numeric>
 #include <random>
 
@@ -49,6 +50,29 @@ TEST(Units, AreCutEvenlyAtBlocks) {
       EXPECT_EQ(cuts[i].back(), sizes[i]);
     }
   }
+}
+
+TEST(Units, CutByRowsHaveWholeRows) {
+  Program p;
+  Mesh mesh;
+  mesh.world = 3, mesh.axes = {{"data", 3, "data"}}, mesh.batch_axis = "data";
+  const std::map<std::string, Dims> sizes = {
+      {"a", {100, 96}}, {"b", {64, 4096}}, {"c", {5000}}, {"d", {30, 7, 16}}, {"e", {2, 100}}};
+  for (auto& [name, dims] : sizes) {
+    auto s = std::make_shared<State>();
+    s->name = name, s->type = {ORR_F32, dims};
+    p.state_value(s);
+    mesh.sharded[name] = {"data", "rows", 0, kNone, ORR_SHARD_PARAM, false, true};
+  }
+  for (const Unit& unit : find_units(p, mesh))
+    for (size_t i = 0; i < unit.params.size(); ++i) {
+      const Type& type = p.type(unit.params[i]);
+      for (int64_t cut : unit.shards[i])
+        if (cut < type.elements()) {
+          EXPECT_EQ(cut % (type.elements() / type.dims[0]), 0) << cut << " of " << to_string(type);
+          EXPECT_EQ(cut % ORR_SUM_BLOCK, 0) << cut << " of " << to_string(type);
+        }
+    }
 }
 
 // Three parameters, named so that their natural order is not that of their making.

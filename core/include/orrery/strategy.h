@@ -104,6 +104,10 @@ typedef struct orr_shard {
                        gathered for it (ORR_SHARD_PARAM) and freed after their last reader, and
                        gradients leave as pieces (ORR_SHARD_GRADIENT), if sums over the batch may
                        be added in any order. 0: once a step; so if `size` ends before it */
+  int32_t reserved; /* 0 */
+  int32_t rows;     /* 1: cuts lie between rows, which are the elements of one index of the first
+                       dim, besides at multiples of ORR_SUM_BLOCK elements: a rank has whole rows.
+                       0: they may lie inside of rows; so if `size` ends before it */
 } orr_shard;
 
 /* The argument of orr_edit.serve. */

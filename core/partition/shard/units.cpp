@@ -13,6 +13,8 @@
 namespace orrery {
 namespace {
 
+constexpr int64_t kBlock = ORR_SUM_BLOCK;
+
 // The cuts that give every element to one owner.
 std::vector<Dims> cut_for(const Dims& sizes, int pieces, int owner) {
   std::vector<Dims> cuts;
@@ -35,18 +37,25 @@ std::vector<int> owned_by_coordinate(const Mesh& mesh, const Sharded& how) {
   return pieces;
 }
 
+// Of how many elements the smallest number of whole rows is that is also a number of whole blocks.
+int64_t grain_of_rows(const Type& type) {
+  const int64_t row = type.dims[0] ? type.elements() / type.dims[0] : 0;
+  return row ? std::lcm(row, kBlock) : kBlock;
+}
+
 bool has_elements(const Value& v) { return !(v.part.is_flat() && v.part.end == 0); }
 
 }  // namespace
 
-std::vector<Dims> cut_evenly(const Dims& sizes, int pieces) {
+std::vector<Dims> cut_evenly(const Dims& sizes, int pieces, const Dims& grains) {
   std::vector<Dims> cuts(sizes.size(), Dims(static_cast<size_t>(pieces) + 1, 0));
   int64_t total = std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
   for (int piece = 1; piece <= pieces; ++piece) {
     int64_t left = total / pieces * piece + total % pieces * piece / pieces;
     for (size_t i = 0; i < sizes.size(); ++i) {
       int64_t n = sizes[i], at = std::clamp<int64_t>(left, 0, n);
-      if (at < n) at = std::min(n, (at + ORR_SUM_BLOCK / 2) / ORR_SUM_BLOCK * ORR_SUM_BLOCK);
+      const int64_t grain = grains.empty() ? kBlock : grains[i];
+      if (at < n) at = std::min(n, (at + grain / 2) / grain * grain);
       cuts[i][static_cast<size_t>(piece)] = at;
       left -= n;
     }
@@ -76,11 +85,14 @@ std::vector<Unit> find_units(const Program& p, const Mesh& mesh) {
   }
   std::vector<Unit> units;
   for (auto& [key, unit] : found) {
-    Dims sizes;
-    for (ValueId v : unit.params) sizes.push_back(p.type(v).elements());
+    Dims sizes, grains;
+    for (ValueId v : unit.params) {
+      sizes.push_back(p.type(v).elements());
+      grains.push_back(unit.how.rows ? grain_of_rows(p.type(v)) : kBlock);
+    }
     unit.piece_of = owned_by_coordinate(mesh, unit.how);
     int pieces = mesh.gradient_ranks(), per = pieces_per_shard(mesh, unit.how);
-    unit.pieces = unit.how.owner == kNone ? cut_evenly(sizes, pieces)
+    unit.pieces = unit.how.owner == kNone ? cut_evenly(sizes, pieces, grains)
                                           : cut_for(sizes, pieces, unit.how.owner * per);
     for (const Dims& cuts : unit.pieces) {
       unit.shards.emplace_back();

@@ -41,8 +41,9 @@ struct Unit {
   }
 };
 
-// The cuts of tensors with these numbers of elements into pieces of about equal total size.
-std::vector<Dims> cut_evenly(const Dims& sizes, int pieces);
+// The cuts of tensors with these numbers of elements into pieces of about equal total size. Those
+// inside of tensor i are multiples of grains[i], or, without grains, of ORR_SUM_BLOCK.
+std::vector<Dims> cut_evenly(const Dims& sizes, int pieces, const Dims& grains = {});
 
 // The units of a program: the parameters that a strategy shards and that this rank's stage has,
 // without scalars. They are equal on all ranks that share the batch, and in every program that

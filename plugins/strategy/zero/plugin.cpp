@@ -205,7 +205,8 @@ orr_status* transform(void*, orr_program* program, const orr_edit* edit, const o
               o->text(o->self, "offload", "none"),
               o->text(o->self, "directory", "")};
     e.gathering = {integer("prefetch", 1), integer("reshard", 1) != 0, integer("each", 0) != 0};
-    e.how = {sizeof e.how, static_cast<int32_t>(e.stage), "batch", 0, -1, 0, 0, e.gathering.each};
+    e.how = {
+        sizeof e.how, static_cast<int32_t>(e.stage), "batch", 0, -1, 0, 0, e.gathering.each, 0, 0};
     check_options(e);
     int32_t ranks = edit->axis_size(program, "batch");
     if (e.group == 0) e.group = ranks;

@@ -47,7 +47,10 @@ PluginOp described(const std::string& plugin, int32_t number) {
   op.name = info.name, op.summary = info.summary ? info.summary : "", op.plugin = plugin;
   op.number = number, op.n_in = info.n_in, op.n_examples = info.n_examples;
   op.n_out = std::max(info.n_out, 1);
-  op.gradient = info.gradient != 0, op.kernel = info.kernel != 0, op.known = info.kernel != 1;
+  if (info.sums && info.kernel == 0)
+    fail(ORR_INVALID, "{}: sums is for ops that kernels compute, and kernel is 0", who);
+  op.sums = info.sums != 0, op.gradient = info.gradient != 0, op.kernel = info.kernel != 0,
+  op.known = info.kernel != 1;
   for (int32_t i = 0; i < info.n_options; ++i) {
     const orr_attr& option = info.options[i];
     if (!is_name(option.name) || option.type < ORR_ATTR_INT || option.type > ORR_ATTR_TEXT)
@@ -196,10 +199,12 @@ std::vector<int> factors_of(const Call& call, int32_t input, size_t rank) {
   return {found.begin(), found.end()};
 }
 
-// Whether a factor belongs to a dim of this result, of this extent.
-bool has_factor(const std::vector<int>& factors, const Type& result, int factor, int64_t extent) {
+// Whether a factor belongs to a dim of this result, of this extent; or to none, if the op sums.
+bool has_factor(const std::vector<int>& factors, const Type& result, int factor, int64_t extent,
+                bool sums) {
   const auto at = std::find(factors.begin(), factors.end(), factor);
-  return at != factors.end() && result.dims[static_cast<size_t>(at - factors.begin())] == extent;
+  if (at == factors.end()) return sums;
+  return result.dims[static_cast<size_t>(at - factors.begin())] == extent;
 }
 
 // Checks that each factor of an input belongs to a dim of each result, of equal extent.
@@ -209,7 +214,7 @@ void check_factors(const Call& call, const Sharding& s, const std::vector<Type>&
     for (size_t d = 0; d < s.in[i].size(); ++d)
       for (size_t j = 0; j < out.size(); ++j)
         if (const int factor = s.in[i][d];
-            factor != kNone && !has_factor(s.out[j], out[j], factor, in[i].dims[d]))
+            factor != kNone && !has_factor(s.out[j], out[j], factor, in[i].dims[d], call.op.sums))
           fail(ORR_INVALID,
                "ops.{}: factors say that dim {} of input {} is cut by factor {}, which is no dim "
                "of {} as long",
@@ -264,7 +269,7 @@ void declare_kind(const PluginOp& op) {
     fail(ORR_INVALID, "op '{}': the core has an op '{}' already: take another name", op.plugin,
          op.name);
   CustomKind kind;
-  kind.name = op.name;
+  kind.name = op.name, kind.sums = op.sums;
   kind.infer = [op](const OpArgs& args) {
     return shapes_of(call_of(op, args.in, args.attrs), "ops." + op.name);
   };

@@ -19,6 +19,7 @@ struct PluginOp {
   bool gradient = false;
   bool kernel = false;  // kernels compute it
   bool known = false;   // known ops do, or do where no kernel takes it
+  bool sums = false;    // results are sums over the factors that they do not have
   std::vector<std::pair<std::string, Attr>> options;  // and their defaults
 };
 

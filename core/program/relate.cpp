@@ -165,10 +165,20 @@ void relate_reshape_of_one(Program& p, const Op& op) {
                             to_string(y.type.dims), x.batch_dim() + 1, to_string(x.type.dims)));
 }
 
+// The results of a plugin's op are either all sums over the batch, or none of them is.
+void check_custom(const Program& p, const Op& op) {
+  const auto is_sum = [&](ValueId v) { return p.value(v).batch() == Batch::partial; };
+  if (!std::all_of(op.out.begin(), op.out.end(),
+                   [&](ValueId v) { return is_sum(v) == is_sum(op.out[0]); }))
+    p.fail_here(op.kind +
+                ": makes results of each sample and sums over the batch: make two ops of it");
+}
+
 void relate_samples(Program& p, const Op& op) {
   if (op.kind == "reshape" && p.batch_size() == 1) return relate_reshape_of_one(p, op);
   Sharding s = op_def(op.kind).sharding(args_of(p, op), out_types(p, op));
   const int factor = batch_factor(p, op, s);
+  const bool custom = custom_kind(op.kind) != nullptr;
   for (size_t j = 0; j < op.out.size(); ++j) {
     Value& v = p.mutable_value(op.out[j]);
     auto at = std::find(s.out[j].begin(), s.out[j].end(), factor);
@@ -176,7 +186,7 @@ void relate_samples(Program& p, const Op& op) {
       v.set_batch(Batch::sharded, static_cast<int32_t>(at - s.out[j].begin()));
       if (v.type.dims[static_cast<size_t>(v.batch_dim())] % std::max<int64_t>(p.batch_size(), 1))
         p.fail_here(op.kind + ": cuts the batch dim into pieces: " + to_string(v.type.dims));
-    } else if (custom_kind(op.kind)) {
+    } else if (custom && !s.sums) {
       p.fail_here(op.kind + ": gives no result for each sample; its factors leave the batch out");
     } else if (!s.sums) {
       p.fail_here(
@@ -184,10 +194,11 @@ void relate_samples(Program& p, const Op& op) {
           " over the batch is known only after all microbatches and cannot be used in a model; "
           "take that of x:all_gather(\"batch\")");
     } else {
-      check_sum(p, op);
+      if (!custom) check_sum(p, op);
       v.set_batch(Batch::partial);
     }
   }
+  if (custom) check_custom(p, op);
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 --- orrery.check_op(name, what)
 --- Tries an op of orrery.op, or of a plugin, on its examples, in f64, and is an error where it does not hold what it
 --- says: its shape; its derivative and that one's own against central differences; along each dim that a plugin says may
---- be cut, that of the parts of its inputs it makes the parts of its results; that a kernel makes of them what the known
+--- be cut, that of the parts of its inputs it makes the parts of its results, or summands of them; that a kernel makes of them what the known
 --- ops of the plugin do.
 ---@param name string as in orrery.ops
 ---@param what? 'shape'|'gradient'|'second'|'factors'|'known'|'training' one of these alone; "training" prints the bits of three steps
@@ -130,21 +130,41 @@ local function dim_of(factor, factors)
   end
 end
 
-local function compare_part(d, k, dim, part, got, want)
-  for e = 1, #want do
-    if not (math.abs(got[e] - want[e]) <= 1e-9 * (1 + math.abs(want[e]))) then
-      orrery.fail(("ops.%s: factors say that dim %d of the result%s may be cut, but of the inputs' elements %d to %d along "
-        .. "it the op makes %.8g where the whole result has %.8g: give that dim the factor -1"):format(d.name, dim,
-        d.results > 1 and " " .. k or "", part[1], part[2], got[e], want[e]))
-    end
+local function are_near(got, want)
+  for e = 1, math.max(#got, #want) do
+    local a, b = got[e] or 0 / 0, want[e] or 0 / 0
+    if not (math.abs(a - b) <= 1e-9 * (1 + math.abs(b))) then return false, a, b end
   end
+  return true
 end
 
--- Computes the op of two parts of its inputs, cut along one factor, and compares with parts of the whole results.
+local function compare_part(d, k, dim, part, got, want)
+  local near, a, b = are_near(got, want)
+  if near then return end
+  orrery.fail(("ops.%s: factors say that dim %d of the result%s may be cut, but of the inputs' elements %d to %d along "
+    .. "it the op makes %.8g where the whole result has %.8g: give that dim the factor -1"):format(d.name, dim,
+    d.results > 1 and " " .. k or "", part[1], part[2], a, b))
+end
+
+local function compare_sum(d, k, factor, got, want)
+  local near, a, b = are_near(got, want)
+  if near then return end
+  orrery.fail(("ops.%s: factors say that result %d is a sum over the factor %d, but what the op makes of two parts of its "
+    .. "inputs adds up to %.8g where the whole result has %.8g: give the inputs' dims the factor -1"):format(d.name, k,
+    factor, a, b))
+end
+
+-- Adds the numbers of `more` to those of `sum`.
+local function add_to(sum, more)
+  for e = 1, math.max(#sum, #more) do sum[e] = (sum[e] or 0) + (more[e] or 0 / 0) end
+end
+
+-- Computes the op of two parts of its inputs, cut along one factor, and compares with parts of the whole results, or, of
+-- results that do not have the factor, their sum with the whole.
 local function check_factor(d, inputs, tensors, factors, dims, factor)
   local places, extent = cut_by(factor, factors, inputs)
   if not extent or extent < 2 then return end
-  local wholes = { orrery.func(d.call)(table.unpack(tensors)) }
+  local wholes, sums = { orrery.func(d.call)(table.unpack(tensors)) }, {}
   local middle = extent // 2
   for _, part in ipairs { { 1, middle }, { middle + 1, extent } } do
     local function cut(x, at) return at and x:slice(at, part[1], part[2]) or x end
@@ -154,10 +174,29 @@ local function check_factor(d, inputs, tensors, factors, dims, factor)
       return d.call(table.unpack(xs))
     end)(table.unpack(tensors)) }
     for k, got in ipairs(parts) do
-      local want = orrery.func(function(y) return cut(y, dims[k]) end)(wholes[k])
-      compare_part(d, k, dims[k], part, flat(got:tolist()), flat(want:tolist()))
+      if dims[k] then
+        local want = orrery.func(function(y) return cut(y, dims[k]) end)(wholes[k])
+        compare_part(d, k, dims[k], part, flat(got:tolist()), flat(want:tolist()))
+      else
+        sums[k] = sums[k] or {}
+        add_to(sums[k], flat(got:tolist()))
+      end
     end
   end
+  for k, sum in pairs(sums) do compare_sum(d, k, factor, sum, flat(wholes[k]:tolist())) end
+end
+
+-- The factors of the inputs' dims, each once.
+local function all_factors(factors)
+  local found, seen = {}, {}
+  for _, list in ipairs(factors or {}) do
+    for _, factor in ipairs(list) do
+      if factor >= 0 and not seen[factor] then
+        found[#found + 1], seen[factor] = factor, true
+      end
+    end
+  end
+  return found
 end
 
 local function check_factors(d, inputs)
@@ -167,10 +206,10 @@ local function check_factors(d, inputs)
     types[i] = { shape = input.shape, dtype = tensors[i].dtype }
   end
   local factors, out = (d.factors or function() end)(types)
-  for _, factor in ipairs(out and out[1] or {}) do
+  for _, factor in ipairs(all_factors(factors)) do
     local dims = {}
     for k = 1, d.results do dims[k] = dim_of(factor, out[k]) end
-    if factor >= 0 then check_factor(d, inputs, tensors, factors, dims, factor) end
+    check_factor(d, inputs, tensors, factors, dims, factor)
   end
 end
 

@@ -109,6 +109,24 @@ class Examples(Installed):
 
         self.assertEqual((len(launches(8)), launches(5000)), (1, []))
 
+    def test_the_op_that_sums_over_the_batch_trains_as_known_ops_do(self):
+        project = self.build("plugin-sums")
+        where = {"ORRERY_PLUGIN_PATH": str(project / "build")}
+
+        def run(ranks, *words):
+            return self.call(["orrery", "run", "-n", str(ranks), "train.lua", *words], project, **where)
+
+        one = run(1)
+        self.assertIn("digest ", one)
+        for ranks, stack in ((2, "data"), (3, "data"), (2, "one_by_one"), (3, "zero"), (2, "recompute")):
+            with self.subTest(ranks=ranks, stack=stack):
+                self.assertEqual(run(ranks, f"stack={stack}"), one)
+        losses = [re.findall(r"loss (\S+)", run(2, "wide=true", *more)) for more in ((), ("known=true",))]
+        self.assertEqual(len(losses[0]), 5)
+        self.assertEqual(*losses)
+        plan = self.call(["orrery", "plan", "--details", "train.lua"], project, **where)
+        self.assertRegex(plan, r"scale_shift_sums +sums")
+
     def test_the_op_trains_alike_on_any_number_of_ranks(self):
         project = self.build("plugin-squash")
         self.assertIn("digest ", self.trains_alike(project))

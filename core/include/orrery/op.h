@@ -40,8 +40,12 @@ typedef struct orr_op_info {
   /* 0: `forward` writes it; 1: kernel plugins compute it; 2: kernel plugins do, and `forward`
    * writes it where none of them takes the op */
   int32_t kernel;
-  int32_t n_out;    /* its results; 0 counts as 1 */
-  int32_t reserved; /* 0 */
+  int32_t n_out; /* its results; 0 counts as 1 */
+  /* 1, if `kernel` is not 0: results are sums over each factor of an input that none of their dims
+   * has. Where that is the batch, the core calls the kernel for each microbatch and adds up what it
+   * makes; samples that pad a microbatch have cotangents of 0, and must then add 0. The results are
+   * either all sums over the batch, or none of them is. */
+  int32_t sums;
 } orr_op_info;
 
 /* What one call of an op costs. The host has zeroed it and set `size`. */
@@ -99,7 +103,8 @@ typedef struct orr_op_api {
                           const orr_writer*, const int32_t* in, int32_t y, int32_t dy, int32_t* dx);
   /* If `kernel` is not 0: sets the factor, a number, of each dim of input number `input` (-1 - k:
    * of result k); -1 for a dim that the kernel needs whole. Dims of one factor have the same extent
-   * and are cut alike; each result must have every factor that an input has. Pure. [main thread] */
+   * and are cut alike; each result must have every factor that an input has, unless the op `sums`.
+   * Pure. [main thread] */
   orr_status* (*factors)(void* self, int32_t op, const orr_op_call*, int32_t input, int32_t* out);
   /* As `backward`, if there are several results: y and dy have one entry for each. A cotangent is
    * -1 where it is 0, at most all but one of them. May be NULL without such ops. [main thread] */

@@ -19,11 +19,13 @@
 
 #include "base/error.h"
 #include "partition/samples/batch_rows.h"
+#include "partition/samples/by_microbatch.h"
 #include "partition/samples/flat_buffers.h"
 #include "partition/samples/op_timing.h"
 #include "partition/samples/random_keys.h"
 #include "partition/samples/summands.h"
 #include "program/build.h"
+#include "program/custom_kind.h"
 #include "program/op.h"
 #include "program/state.h"
 
@@ -204,6 +206,8 @@ class Localizer {
     for (ValueId& v : copy.in) v = whole_of(v, early);
     if (padded_ && op.phase == Phase::forward && sums_samples(op)) leave_padding_out(op, copy);
     for (ValueId& v : copy.out) v = value(v);
+    if (custom_kind(op.kind) && sums_samples(op) && !microbatches_.one_by_one)
+      return append_by_microbatch(to(), copy, summands_of(op));
     fit_attributes(op, copy);
     to().append(std::move(copy));
   }
@@ -325,6 +329,11 @@ class Localizer {
   // since reduce, matmul and scatter_add add multiples (or squares) of its rows. Gradients of a
   // loss already have this weight in them.
   void leave_padding_out(const Op& op, Op& copy) {
+    if (custom_kind(op.kind))
+      fail(ORR_INVALID,
+           "{}{} sums over the batch, whose last microbatch is padded here: choose `microbatches` "
+           "that divide the samples of a step",
+           op.site.prefix(), op.kind);
     size_t last = op.kind == "norm_param_grad" ? 0 : op.in.size() - 1;
     while (from_.value(op.in[last]).batch() != Batch::sharded) --last;
     copy.in[last] =
@@ -348,10 +357,7 @@ class Localizer {
     if (copy.attrs.has("dims")) copy.attrs.set("dims", to().type(copy.out[0]).dims);
     if (out.batch() == Batch::partial && reads_any(from_, op, Batch::sharded) &&
         !microbatches_.one_by_one) {
-      const Summands summands = summands_of(op);
-      copy.attrs.set("leaf_lo", summands.lo);
-      copy.attrs.set("leaf_n", microbatches_.idle() ? 1 : summands.n);
-      copy.attrs.set("leaf_total", std::max<int64_t>(summands.total, 1));
+      set_summands(copy.attrs, summands_of(op), microbatches_.idle());
     }
     if (out.batch() == Batch::sharded) keys_.set(op, copy);
   }

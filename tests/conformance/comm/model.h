@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <cstring>
 #include <map>
+#include <orrery/sdk/fold.hpp>
 #include <span>
 #include <type_traits>
 #include <vector>
@@ -37,7 +38,7 @@ inline uint16_t to_bf16(float x) {
 inline Scalar load(int dtype, const char* p) {
   Scalar s;
   uint16_t h;
-  _Float16 half;
+  orr::folds::F16 half;
   int32_t i32;
   switch (dtype) {
     case ORR_F32: std::memcpy(&s.f, p, 4); break;
@@ -62,7 +63,7 @@ inline Scalar load(int dtype, const char* p) {
 
 inline void store(int dtype, const Scalar& s, char* p) {
   const uint16_t h = to_bf16(s.f);
-  const _Float16 half = static_cast<_Float16>(s.f);
+  const orr::folds::F16 half = static_cast<orr::folds::F16>(s.f);
   switch (dtype) {
     case ORR_F32: std::memcpy(p, &s.f, 4); break;
     case ORR_F64: std::memcpy(p, &s.d, 8); break;

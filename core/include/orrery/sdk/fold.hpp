@@ -36,6 +36,13 @@ namespace folds {
 struct Bf16 {
   uint16_t bits;
 };
+// f16, of which only conversions to and from f32 are wanted. GCC 12 has `_Float16` in C++ for x86
+// alone; ARM's own type has no arithmetic, and every compiler for ARM has it.
+#if defined(__aarch64__)
+using F16 = __fp16;
+#else
+using F16 = _Float16;
+#endif
 
 // How an element is stored (T) and folded (Acc).
 template <class T>
@@ -56,10 +63,10 @@ struct Element<Bf16> {
   }
 };
 template <>
-struct Element<_Float16> {
+struct Element<F16> {
   using Acc = float;
-  ORR_FOLD_INLINE static float load(_Float16 x) { return static_cast<float>(x); }
-  ORR_FOLD_INLINE static _Float16 store(float x) { return static_cast<_Float16>(x); }
+  ORR_FOLD_INLINE static float load(F16 x) { return static_cast<float>(x); }
+  ORR_FOLD_INLINE static F16 store(float x) { return static_cast<F16>(x); }
 };
 
 template <int Op, class A>
@@ -181,7 +188,7 @@ inline Fold fold_for(int32_t dtype, int32_t redop) {
     case ORR_F32: return folds::by_op<float>(redop);
     case ORR_F64: return folds::by_op<double>(redop);
     case ORR_BF16: return folds::by_op<folds::Bf16>(redop);
-    case ORR_F16: return folds::by_op<_Float16>(redop);
+    case ORR_F16: return folds::by_op<folds::F16>(redop);
     case ORR_I32: return folds::by_op<int32_t>(redop);
     case ORR_I64: return folds::by_op<int64_t>(redop);
     case ORR_U8: return folds::by_op<uint8_t>(redop);

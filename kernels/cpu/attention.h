@@ -44,8 +44,9 @@ struct AttentionShape {
         bias(operands) {}
 
   // The keys that query t sees: [first(t), end(t)), both of which only grow from query to query.
-  int64_t first(int64_t t) const { return sight.begin(t); }
-  int64_t end(int64_t t) const { return sight.end(t); }
+  // They take in what they call, which is no function of this instruction set (kernel.h).
+  [[gnu::flatten]] int64_t first(int64_t t) const { return sight.begin(t); }
+  [[gnu::flatten]] int64_t end(int64_t t) const { return sight.end(t); }
   // How many heads of queries read one of keys.
   int64_t readers() const { return heads / groups; }
   int dropout() const { return bias + biased; }  // the first input that dropout would have

@@ -11,7 +11,7 @@
 namespace orr_cpu {
 namespace {
 
-constexpr int64_t kRow = 272, kKeyBlock = 128, kPanel = 32, kSpan = 256;
+constexpr int64_t kRow = 272, kKeyBlock = 128, kPanel = 32;
 
 int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
@@ -39,14 +39,18 @@ uint64_t bytes(int64_t slot) { return uint64_t(threads() * slot) * 4 + 64; }
 
 }  // namespace
 
+int64_t attention_span(int64_t queries) {
+  return queries < kAttentionSpan ? round_up(queries, kPanel) : int64_t(kAttentionSpan);
+}
+
 int64_t attention_slot(int64_t, int64_t keys, int64_t depth) {
   return round_up(2 * keys * kRow + 2 * depth * kPanel + 2 * kKeyBlock * kPanel, 16) + 16;
 }
 
 int64_t attention_grad_slot(int64_t queries, int64_t keys, int64_t depth) {
-  int64_t wide = round_up(depth, 16);
-  return round_up(2 * keys * kRow + 2 * (queries + keys) * wide + 2 * round_up(queries, 32) +
-                      2 * depth * kSpan + 2 * kKeyBlock * kRow + depth * kRow + kKeyBlock * kPanel,
+  const int64_t wide = round_up(depth, 16), span = attention_span(queries);
+  return round_up(2 * keys * kRow + 2 * (span + keys) * wide + 2 * span + 2 * depth * span +
+                      2 * kKeyBlock * kRow + depth * kRow + kKeyBlock * kPanel + depth * kPanel,
                   16) +
          16;
 }
@@ -61,7 +65,9 @@ uint64_t attention_workspace(const orr_op& op) {
 
 uint64_t attention_grad_workspace(const orr_op& op) {
   const orr_tensor &q = op.in[1], &k = op.in[2];
-  return bytes(attention_grad_slot(q.dims[2], k.dims[2], q.dims[3]));
+  const int64_t together = k.dims[0] * k.dims[1] % threads();  // heads that threads share
+  return bytes(attention_grad_slot(q.dims[2], k.dims[2], q.dims[3])) +
+         uint64_t(together * k.dims[2] * kRow) * 4;
 }
 
 }  // namespace orr_cpu

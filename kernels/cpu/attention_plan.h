@@ -8,6 +8,10 @@
 namespace orr_cpu {
 
 enum { kAttentionDepth = 256 };  // the largest head that the packed rows hold
+enum { kAttentionSpan = 256 };   // queries of attention_grad that are computed together at most
+
+// How many queries the scratch has room for, in whole panels. [any thread]
+int64_t attention_span(int64_t queries);
 
 // The size of one thread's scratch, in floats. [any thread]
 int64_t attention_slot(int64_t queries, int64_t keys, int64_t depth);

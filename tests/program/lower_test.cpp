@@ -6,6 +6,7 @@
 
 #include <cmath>
 
+#include "lower/kernels/other_dims.h"
 #include "program/autodiff.h"
 #include "program/build.h"
 #include "random_program.h"
@@ -71,6 +72,85 @@ TEST(Fusion, KeepsTheDimsOfAConstant) {
     const Dims dims = attr_ints(launch.op.attrs, "dims");
     for (const Place& out : launch.out_at) EXPECT_EQ(out.layout.dims, dims);
   }
+}
+
+TEST(Dims, AreSeenInFinerOnes) {
+  const auto seen = [](const Dims& x, const Dims& from, const Dims& to) {
+    return seen_in(x, from, to).value_or(Dims{-1});
+  };
+  EXPECT_EQ(seen({1, 1, 6}, {4, 1, 6}, {4, 6}), (Dims{1, 6}));
+  EXPECT_EQ(seen({6}, {4, 6}, {1, 4, 2, 3}), (Dims{1, 1, 2, 3}));
+  EXPECT_EQ(seen({4, 1}, {4, 6}, {2, 2, 6, 1}), (Dims{2, 2, 1, 1}));
+  EXPECT_EQ(seen({}, {1}, {}), Dims{});
+  EXPECT_EQ(seen({4, 6}, {4, 6}, {24}), Dims{-1});    // joins what may lie apart
+  EXPECT_EQ(seen({4, 6}, {4, 6}, {6, 4}), Dims{-1});  // cuts the dims elsewhere
+  EXPECT_EQ(seen({6}, {6}, {4, 6}), Dims{-1});        // more elements
+  EXPECT_EQ(seen({4, 6}, {4, 6}, {0, 6}), Dims{-1});
+}
+
+// Launches of a program of x f32[4,6], rows f32[6] and columns f32[4,1]; z keeps its bits.
+using Build = ValueId (*)(Program&, ValueId x, ValueId rows, ValueId columns);
+size_t launches_of(Build build) {
+  Program p;
+  const ValueId x = p.input("x", {ORR_F32, {4, 6}}), rows = p.input("rows", {ORR_F32, {6}});
+  give(p, "z", build(p, x, rows, p.input("columns", {ORR_F32, {4, 1}})));
+  Named in = {{"x", Values(24)}, {"rows", Values(6)}, {"columns", {1, -2, 3, 5}}};
+  for (size_t i = 0; i < 24; ++i) in["x"][i] = 0.25 * static_cast<double>(i * i % 7) - 1;
+  for (size_t i = 0; i < 6; ++i) in["rows"][i] = static_cast<double>(i) + 0.5;
+  for (const char* kernels : {"reference", "cpu"})
+    EXPECT_TRUE(same(Machine(p, {kernels}).run(in), Machine(p, {kernels}, {}, false).run(in)));
+  return Machine(p, {"reference"}).plan().launches.size();
+}
+
+TEST(Fusion, SeesThroughReshapes) {
+  EXPECT_EQ(launches_of([](Program& p, ValueId x, ValueId rows, ValueId columns) {
+              const ValueId y = p.pointwise(ORR_FN_MUL, {x, rows});
+              const ValueId wide = build::reshape(p, y, {1, 4, 1, 6});
+              return p.pointwise(ORR_FN_ADD, {wide, build::reshape(p, columns, {4, 1, 1})});
+            }),
+            1u);
+  EXPECT_EQ(launches_of([](Program& p, ValueId x, ValueId rows, ValueId columns) {
+              const ValueId y = p.pointwise(ORR_FN_MUL, {x, columns});
+              const ValueId flat = p.pointwise(ORR_FN_EXP, {build::reshape(p, y, {24})});
+              return p.pointwise(ORR_FN_ADD, {build::reshape(p, flat, {4, 6}), rows});
+            }),
+            1u);
+  EXPECT_EQ(launches_of([](Program& p, ValueId x, ValueId rows, ValueId columns) {
+              const ValueId y = p.pointwise(ORR_FN_MUL, {x, columns});  // the group gets its dims
+              const ValueId flat = p.pointwise(ORR_FN_EXP, {build::reshape(p, y, {24})});
+              const ValueId pair = build::reshape(p, build::slice(p, rows, 0, 0, 2), {1, 2});
+              return p.pointwise(ORR_FN_ADD, {build::reshape(p, flat, {24, 1}), pair});
+            }),
+            2u);
+  EXPECT_EQ(launches_of([](Program& p, ValueId x, ValueId rows, ValueId columns) {
+              const ValueId y = p.pointwise(ORR_FN_MUL, {x, rows});  // 6 and 4 have no common cut
+              const ValueId other = build::reshape(p, y, {6, 4});
+              return p.pointwise(ORR_FN_ADD, {other, build::reshape(p, columns, {4})});
+            }),
+            2u);
+}
+
+// What a reshape shows is also read as it was, and the reshape by others than the group.
+TEST(Fusion, KeepsWhatOthersReadOfAReshape) {
+  EXPECT_EQ(launches_of([](Program& p, ValueId x, ValueId rows, ValueId) {
+              const ValueId y = p.pointwise(ORR_FN_MUL, {x, rows});
+              const ValueId fine = build::reshape(p, y, {4, 2, 3});
+              const ValueId z = p.pointwise(ORR_FN_MUL, {fine, fine});
+              const ValueId halves = p.add1("softmax", {fine});
+              return p.pointwise(ORR_FN_ADD, {p.pointwise(ORR_FN_ADD, {halves, z}), fine});
+            }),
+            3u);
+}
+
+// Both results of the first launch are read by softmax, in turn.
+TEST(Fusion, ComputesSmallValuesBesideWhatTheyAreMadeOf) {
+  EXPECT_EQ(launches_of([](Program& p, ValueId x, ValueId rows, ValueId) {
+              const ValueId y = p.pointwise(ORR_FN_MUL, {x, rows});
+              const ValueId first = p.add1("softmax", {y});
+              const ValueId second = p.add1("softmax", {p.pointwise(ORR_FN_NEG, {y})});
+              return p.add1("matmul", {first, build::transpose(p, second, {1, 0})});
+            }),
+            5u);  // the last one copies the product
 }
 
 TEST(Sums, OfAScalarsSquareAreItsSquare) {

@@ -167,6 +167,7 @@ void fuse_ops(LocalProgram& local, const std::vector<std::string>& kernels) {
   share_equal(local);
   cast_first(local);
   sum_as_stored(local);
+  update_late(local);
   fuse_pointwise(local);
   fuse_products(local, kernels);
   join_losses(local, kernels);

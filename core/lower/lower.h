@@ -56,6 +56,8 @@ void share_equal(LocalProgram& local);
 void cast_first(LocalProgram& local);
 // Sums 16-bit tensors as they are stored where their casts to f32 are summed.
 void sum_as_stored(LocalProgram& local);
+// Moves what only the update reads, and what depends on states alone, into the update.
+void update_late(LocalProgram& local);
 // Joins chains of pointwise ops into single ones (docs/design.md, "A program"). Bits do not change:
 // every instruction keeps its own rounding.
 void fuse_pointwise(LocalProgram& local);

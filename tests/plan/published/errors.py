@@ -62,9 +62,12 @@ def table(found, fitted):
 
 
 def memory(found):
-    """Lines for those rows whose memory was published."""
+    """Lines for those rows whose memory was published: the plan's, and with what the stack holds beside it."""
     its = [(row, plan) for row, plan in found if row.memory]
     for row, plan in its:
-        yield f"{row.name:28} {row.memory / 2**30:6.1f} GiB published, {plan.memory / 2**30:6.1f} planned"
+        theirs = plan.memory + row.beside
+        yield (f"{row.name:28} {row.memory / 2**30:6.1f} GiB published, {plan.memory / 2**30:6.1f} planned, "
+               f"{theirs / 2**30:6.1f} with what its source adds: {theirs / row.memory:.3f}")
     if its:
-        yield f"memory: {error([plan.memory / row.memory for row, plan in its])}"
+        yield f"memory: as planned {error([plan.memory / row.memory for row, plan in its])}"
+        yield f"memory: with what sources add {error([(plan.memory + row.beside) / row.memory for row, plan in its])}"

@@ -7,7 +7,7 @@ local a = orrery.args {
   layers = 32, dim = 4096, heads = 32, kv_heads = 8, width = 0, hidden = 14336, ctx = 8192, vocab = 128256, batch = 16,
   microbatch = 2, experts = 0, top = 1, half = false,
   tensor = 1, pipeline = 1, chunks = 0, data = 8, context = 1, expert = 1, sequence = true,
-  stage = 3, group = 0, reshard = 1, offload = "none", again = "none",
+  stage = 3, group = 0, reshard = 1, offload = "none", again = "none", kind = "ring",
 }
 local dtype = a.half and "bf16" or "f32" -- of parameters and states
 local width = a.width > 0 and a.width or a.dim // a.heads -- of a head
@@ -60,7 +60,7 @@ if a.data * a.expert > 1 then
     stage = a.stage, group = a.group, reshard = a.reshard, offload = a.offload, each = several and a.stage > 1,
   }
 end
-if a.context > 1 then stack[#stack + 1] = strategy.context { size = a.context, kind = "ring" } end
+if a.context > 1 then stack[#stack + 1] = strategy.context { size = a.context, kind = a.kind } end
 if a.expert > 1 then stack[#stack + 1] = strategy.expert { size = a.expert, over = "batch" } end
 if a.tensor > 1 then
   stack[#stack + 1] = strategy.tensor {

@@ -40,6 +40,7 @@ v0.9") and its reference mapping ("v0.8") on 64 H100s.
 Left out before planning, too: whatever ran in fp8 but attention's long rows (NeMo's and Megatron Bridge's tables), and
 KempnerForge's mixtures, which reached 1.5 % of their cards' peak.
 """
+import beside
 from row import Row
 
 # One row of each stack and card: what the others' errors are once a stack has been run on a card.
@@ -105,7 +106,7 @@ IBM = [
     ("34b-2", "h100", "llama2-34b", 96, 2, "blocks", 0, 1550, 800e9),
     ("70b-2", "h100", "llama2-70b", 96, 2, "blocks", 0, 800, 800e9),
 ]
-# What, model, ranks of pieces, tensor ranks, samples of a microbatch, microbatches, tokens a second of all cards, GB.
+# What, model, ranks of pieces, tensor ranks, samples of a microbatch, microbatches, tokens a second of all cards, GiB.
 KEMPNER = [
     ("7b-1", "8b", 1, 1, 2, 4, 10471, 80.7), ("7b-fsdp2", "8b", 2, 1, 2, 4, 18728, 62.4),
     ("7b-tp2", "8b", 1, 2, 4, 2, 13163, 57.8), ("7b-fsdp4", "8b", 4, 1, 4, 2, 38983, 61.1),
@@ -147,9 +148,12 @@ def torchtitan():
         yield Row(f"torchtitan-a100-{what}", "a100", "llama.lua", 64, shape | dict(
             data=64, batch=64 * samples, microbatch=samples, again=again), samples * shape["ctx"] / tokens)
     for what, ctx, context, tokens, memory in (("128k", 131072, 4, 1071, 84.0), ("256k", 262144, 8, 548, 84.5)):
-        yield Row(f"torchtitan-context-{what}", "h100-500w", "llama.lua", 8, LLAMA["8b"] | dict(
-            ctx=ctx, data=8 // context, context=context, batch=8 // context, microbatch=1, again="blocks"),
-            ctx / context / tokens, memory * 2**30)
+        words = LLAMA["8b"] | dict(
+            ctx=ctx, vocab=128256, data=8 // context, context=context, batch=8 // context, microbatch=1, again="blocks")
+        # Each rank has 32,768 tokens, and a piece of eight, as without context.
+        pieces = dict(ctx=ctx // context, data=8, context=1, batch=8)
+        yield Row(f"torchtitan-context-{what}", "h100-500w", "llama.lua", 8, words, ctx / context / tokens,
+                  memory * 2**30, beside=beside.torchtitan(words | pieces), memory_words=pieces)
     for model, ranks, data, samples, again, tokens in (
             ("70b", 256, 32, 16, "blocks", 597), ("8b", 64, 8, 12, "selective", 4378)):
         yield Row(f"torchtitan-tensor-{model}", "h100-500w", "llama.lua", ranks, LLAMA[model] | dict(
@@ -166,10 +170,11 @@ def ibm():
 
 def kempner():
     for what, model, pieces, tensor, samples, count, tokens, memory in KEMPNER:
-        yield Row(f"kempner-{what}", "h200", "llama.lua", pieces * tensor, LLAMA[model] | dict(
-            ctx=4096, data=pieces, tensor=tensor, batch=pieces * samples * count, microbatch=samples,
-            again="blocks", half="true"), pieces * samples * count * 4096 / tokens, memory * 1e9,
-            facts=dict(ranks_per_host=4))
+        words = LLAMA[model] | dict(
+            ctx=4096, vocab=128256, data=pieces, tensor=tensor, batch=pieces * samples * count, microbatch=samples,
+            again="blocks", half="true")
+        yield Row(f"kempner-{what}", "h200", "llama.lua", pieces * tensor, words, pieces * samples * count * 4096 / tokens,
+                  memory * 2**30, facts=dict(ranks_per_host=4), beside=beside.kempner(words))
 
 
 def internlm():

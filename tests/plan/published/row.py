@@ -23,6 +23,8 @@ class Row(NamedTuple):
     memory: float = 0  # published bytes of the fullest rank; 0: none
     # Instead of the machine's: ranks_per_host, bits_of_host (a second), attention (FLOP/s of the stack's kernel).
     facts: dict = {}
+    beside: int = 0  # bytes that the stack holds and the plan does not (beside.py), where memory was published
+    memory_words: dict = {}  # arguments with which memory is planned, where the program has no such layout
 
     @property
     def stack(self):
@@ -62,3 +64,8 @@ def planned(build, row, faster=1, **words):
     step = json.loads(done.stdout)
     peak = facts["nominal_flops"]["bf16"] * row.ranks
     return Plan(step["step_seconds"], step["peak_bytes"], step["nominal_mfu"] * peak * step["step_seconds"], peak)
+
+
+def planned_memory(build, row):
+    """Bytes of the fullest rank of the stack that was timed."""
+    return planned(build, row, **row.memory_words).memory + row.beside

@@ -8,6 +8,7 @@ arXiv 2407.21783, table 4 (the time follows from its FLOP/s as PaLM counts them)
 benchmarks of Llama 3.1 8B with torch.compile, on H100s held to 500 W (the time follows from its tokens a second).
 More rows, with their sources: more_rows.py.
 """
+import beside
 from row import Row
 
 # How the rate of a product grows with its FLOPs is what XLA's authors have measured of bf16 on an H100
@@ -78,8 +79,10 @@ def llama():
             layers=layers, dim=dim, heads=128, hidden=53248, batch=2048, microbatch=1, tensor=8, pipeline=16,
             data=data, reshard=0), 2048 * context * flops_of_token / (ranks * flops))
     for ranks, tokens, memory in TORCHTITAN:
-        yield Row(f"torchtitan-{ranks}", "h100-500w", "llama.lua", ranks, dict(
-            data=ranks, batch=2 * ranks, microbatch=2, again="selective"), 2 * context / tokens, memory * 2**30)
+        words = dict(data=ranks, batch=2 * ranks, microbatch=2, again="selective")
+        shape = dict(layers=32, dim=4096, heads=32, kv_heads=8, hidden=14336, vocab=128256, ctx=context)
+        yield Row(f"torchtitan-{ranks}", "h100-500w", "llama.lua", ranks, words, 2 * context / tokens, memory * 2**30,
+                  beside=beside.torchtitan(shape | words))
 
 
 def rows():

@@ -3,7 +3,7 @@
 
 They follow from the framework's source; none is measured or fitted. PyTorch computes a cross entropy op by op, on each
 rank from whole logits: log_softmax, its gradient and that of the logits are as large as the logits. The plan has the
-logits and their gradient in 16 bits, of which a tensor rank has its part.
+logits in 16 bits, of which a tensor rank has its part, and of several microbatches their gradient beside them.
 
 KempnerForge at 01b461a: `F.cross_entropy` on 16-bit logits that stay alive (scripts/train.py), gathered from the tensor
 ranks like the embedding, which each has whole (distributed/tensor_parallel.py). All microbatches but the last leave out
@@ -12,7 +12,9 @@ FSDP's exchange of gradients (training/grad.py), so that whole gradients wait fo
 torch.cuda.max_memory_allocated, so without NCCL and without what the allocator keeps (metrics/memory.py).
 torchtitan in December 2024: `F.cross_entropy` on logits cast to f32, not compiled, which are gone before backward
 (train.py); weights, gradients and states lie in pieces over all ranks, also those that share a sequence
-(parallel_dims.py), in f32. Its GiB are what the allocator keeps (`reserved_bytes.all.peak`, metrics.py).
+(parallel_dims.py), in f32. With selective recomputation every second product of a block is computed again, of seven those
+of the keys, of attention's output and of the gate's other half, and the last one is kept (parallelize_llama.py); the plan
+keeps all but the last. Its GiB are what the allocator keeps, in use or not (`reserved_bytes.all.peak`, metrics.py).
 """
 
 
@@ -43,6 +45,9 @@ def kempner(words):
 
 
 def torchtitan(words):
-    """Weights, states and gradients are f32 in pieces, which of gradients the plan has in 16 bits."""
-    of_loss = (3 * 4 - 2 * 2) * logits(words, words["microbatch"])
-    return of_loss + 2 * sum(parameters(words)) / words["data"]
+    held = (3 * 4 - 2) * logits(words, words["microbatch"])
+    held += 2 * sum(parameters(words)) / words["data"]  # of gradients, which the plan has in 16 bits
+    if words["again"] == "selective":
+        keys = words["kv_heads"] * words["dim"] // words["heads"]
+        held -= 2 * words["microbatch"] * words["ctx"] * words["layers"] * (keys + words["hidden"])
+    return held

@@ -30,6 +30,7 @@ struct Lane {
   std::vector<size_t> posted;  // transfers, in order
   size_t next = 0;             // how many have been carried out
   size_t felt = 0;             // how many have been taken from compute's speed
+  size_t heard = 0;            // of the next one's peers, how many have the time that it waits for
   double free = 0;             // the time that the lane has reached
   // Of the transfer that travels: the seconds that are left at full speed, the part of it at which
   // it goes since a time, and when it arrives so.
@@ -79,6 +80,8 @@ class Simulation {
     for (const Timeline& t : timelines) {
       going_.push_back(lanes_.size());
       lanes_.emplace_back().plan = &t;
+      lanes_.back().met.reserve(t.transfers.size());
+      lanes_.back().travels.reserve(t.transfers.size());
     }
     for (size_t me = 0; me < lanes_.size(); ++me)
       for (auto& [other, ranks] : timelines[me].card)
@@ -145,7 +148,8 @@ class Simulation {
   bool last_of(size_t me, size_t number, double Met::*which, double& time) {
     Lane& lane = lanes_[me].lanes[number];
     const Transfer& t = lanes_[me].next(lane);
-    for (size_t peer : t.peers) {
+    for (; lane.heard < t.peers.size(); ++lane.heard) {
+      const size_t peer = t.peers[lane.heard];
       auto there = lanes_[peer].met.find(t.meeting);
       if (there == lanes_[peer].met.end() || there->second.*which < 0) {
         lanes_[peer].waiting.emplace_back(me, number);
@@ -154,6 +158,7 @@ class Simulation {
       }
       time = std::max(time, there->second.*which);
     }
+    lane.heard = 0;
     return true;
   }
 

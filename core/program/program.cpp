@@ -157,6 +157,7 @@ Program Program::without_ops() const {
 
 Program Program::without_ops(const std::function<bool(ValueId)>& keep) const {
   Program p;
+  p.values_.reserve(values_.size() + values_.size() / 16);  // some will be added
   p.values_.resize(values_.size());
   for (size_t v = 0; v < values_.size(); ++v)
     if (keep(static_cast<ValueId>(v))) p.values_[v] = values_[v];

@@ -101,13 +101,16 @@ class Splitter {
       to(one);
   }
 
-  // Says in the layout of v which stages have it.
+  // Says in the layout of v which stages have it. Most values are laid out as the one before.
   void set_stages(ValueId v, const Ranks& stages) {
-    Placement how{Placement::owned, kNone, {}, {}};
-    for (size_t r = stages.find_first(); r != Ranks::npos; r = stages.find_next(r))
-      how.at.push_back(static_cast<int64_t>(r));
     Value& here = to_.mutable_value(v);
-    here.layout = here.layout.with(axis_, how);
+    if (here.layout != last_.before || stages != last_.stages) {
+      Placement how{Placement::owned, kNone, {}, {}};
+      for (size_t r = stages.find_first(); r != Ranks::npos; r = stages.find_next(r))
+        how.at.push_back(static_cast<int64_t>(r));
+      last_ = {here.layout, stages, here.layout.with(axis_, how)};
+    }
+    here.layout = last_.after;
   }
 
   // Appends an op. One that reads a result of the update belongs to the update, whatever its phase
@@ -258,6 +261,11 @@ class Splitter {
   std::map<Route, std::vector<Waiting>> waiting_;
   std::vector<size_t> delayed_;  // ops that wait
   std::vector<char> waits_;      // by value: it waits to be sent, received or computed
+  struct {
+    Layout before;
+    Ranks stages;
+    Layout after;
+  } last_;  // of set_stages()
 };
 
 }  // namespace

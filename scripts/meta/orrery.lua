@@ -403,7 +403,7 @@ function orrery.normal(dims_or_tensor) end
 ---@return fun(...):orrery.Tensor,...
 function orrery.op(definition) end
 
----Tries an op of orrery.op, or of a plugin, on its examples, in f64, and is an error where it does not hold what it says: its shape; its derivative and that one's own against central differences; along each dim that a plugin says may be cut, that of the parts of its inputs it makes the parts of its results; that a kernel makes of them what the known ops of the plugin do.
+---Tries an op of orrery.op, or of a plugin, on its examples, in f64, and is an error where it does not hold what it says: its shape; its derivative and that one's own against central differences; along each dim that a plugin says may be cut, that of the parts of its inputs it makes the parts of its results, or summands of them; that a kernel makes of them what the known ops of the plugin do.
 ---@param name string as in orrery.ops
 ---@param what? 'shape'|'gradient'|'second'|'factors'|'known'|'training' one of these alone; "training" prints the bits of three steps
 function orrery.check_op(name, what) end
@@ -1695,6 +1695,7 @@ function Draft:chunk(axis, chunks) end
 ---@field unit? integer parameters of equal number travel together (default 0)
 ---@field owner? integer the coordinate that holds it whole; -1: cut evenly (default -1)
 ---@field each? boolean gathered, and gradients sent, for each microbatch (default false)
+---@field rows? boolean cut between rows of the first dim: a rank has whole rows (default false)
 
 ---Cuts the training of a parameter over the ranks that share the batch.
 ---@param value orrery.Value|orrery.Tensor|integer

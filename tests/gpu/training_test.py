@@ -312,6 +312,14 @@ class Convolutions(unittest.TestCase):
         copies = [op for op in ops if op["kind"] == "pointwise" and any(len(t["dims"]) > 4 for t in op["in"])]
         self.assertEqual([op["in"][0]["dims"] for op in copies], [[8, 32, 32, 3, 9]])  # of the images, which are f32
 
+    def test_small_ops_of_a_step_of_resnet_are_few_launches(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder, "graphs")
+            lines(orrery("run", "--kernels", "cuda", "tests/gpu/resnet.lua", "batch=2", "width=8", "blocks=1",
+                         "steps=2", ORRERY_LUA_PATH=SOURCE / "tests", FAKE_CUDA_GRAPHS=file, ORRERY_NO_DIR=1))
+            step = max((line.split() for line in file.read_text().splitlines()), key=len)
+        self.assertLess(len(step), 460)
+
 
 HELD_BY_ALL = """
 local orrery = require "orrery"

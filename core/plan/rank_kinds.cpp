@@ -52,9 +52,12 @@ RankKinds::RankKinds(const Blueprint& b, ShardSizes sizes)
     return cut_program(b.program, b.mesh, b.mesh.peer(axis, static_cast<int>(t), 0)).program;
   });
   std::map<std::string, int> known;
-  for (const Program& cut : cuts_)
+  std::vector<std::vector<std::string>> by_share;
+  for (const Program& cut : cuts_) {
+    by_share.push_back(shapes(cut));
     alike_.push_back(
-        known.emplace(join(shapes(cut), ""), static_cast<int>(alike_.size())).first->second);
+        known.emplace(join(by_share.back(), ""), static_cast<int>(alike_.size())).first->second);
+  }
   for (size_t r = 0; b.mesh.schedule.timetable && r + 1 < first_.size();
        ++r)  // made here, on the main thread; plans may be made on others
     b.mesh.schedule.timetable(static_cast<int>(first_[r + 1] - first_[r]));
@@ -67,7 +70,7 @@ RankKinds::RankKinds(const Blueprint& b, ShardSizes sizes)
     members_.push_back(std::move(who));
   }
   for (size_t k = 0; k < members_.size(); ++k) stage_ranks_of(program_of(k));
-  group_kinds();
+  group_kinds(by_share);
 }
 
 const StageRanks* RankKinds::stage_ranks_of(const Program& p) {
@@ -122,17 +125,15 @@ int RankKinds::planned_rank(size_t kind) const {
   return found == ranks.end() ? ranks.front() : *found;
 }
 
-void RankKinds::group_kinds() {
-  std::map<const Program*, std::vector<std::string>> by_op;
+void RankKinds::group_kinds(const std::vector<std::vector<std::string>>& shapes) {
   const bool stages_of_shares = !stage_ranks_.empty() && !cuts_.empty();
-  for (auto& [p, stage_ranks] : stage_ranks_) by_op[p] = shapes(*p);
   std::map<std::pair<Kind, std::string>, size_t> known;
   for (size_t k = 0; k < members_.size(); ++k) {
     const int rank = members_[k].front();
     std::pair<Kind, std::string> what{describe(rank), ""};
     if (stages_of_shares)
       what = {describe(b_.mesh.peer(b_.mesh.placed_axis(), 0, rank)),
-              stage_text(k, by_op[&program_of(k)])};
+              stage_text(k, shapes[static_cast<size_t>(&program_of(k) - cuts_.data())])};
     auto [at, fresh] = known.try_emplace(std::move(what), together_.size());
     if (fresh) together_.emplace_back();
     together_[at->second].push_back(k);

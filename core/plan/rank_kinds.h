@@ -52,7 +52,8 @@ class RankKinds {
   // The first coordinate on the axes of cut values with a share of equal shapes; and the stage.
   std::pair<int, int> share_and_stage(int rank) const;
   const StageRanks* stage_ranks_of(const Program& p);
-  void group_kinds();
+  // shapes[c][i] is that of op i of cuts_[c].
+  void group_kinds(const std::vector<std::vector<std::string>>& shapes);
   // A text with the shapes of the ops that the stage of a kind runs, and the values that it sends
   // and receives. shapes[i] is that of op i.
   std::string stage_text(size_t kind, const std::vector<std::string>& shapes) const;

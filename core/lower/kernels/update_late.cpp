@@ -17,10 +17,8 @@ class Mover {
       : p_(local.program),
         fixed_(read_from_outside(local)),
         whole_(p_.values().size()),
-        moved_(p_.ops().size()),
-        maker_(p_.values().size(), kNone) {
+        moved_(p_.ops().size()) {
     for (const Total& t : local.totals) whole_[at(t.whole)] = true;
-    for (size_t v = 0; v < maker_.size(); ++v) maker_[v] = p_.values()[v].producer;
   }
 
   void run() {
@@ -46,29 +44,22 @@ class Mover {
            std::none_of(op.in.begin(), op.in.end(), [&](ValueId v) { return whole_[at(v)]; });
   }
 
-  // Puts each of the moved ops before the first that reads it.
+  // Puts the moved ops, in their order, before the update's first op.
   void rebuild() {
     std::vector<Op> from;
     std::swap(from, p_.mutable_ops());
-    for (size_t i = 0; i < from.size(); ++i)
-      if (!moved_[i]) append(from, i);
-  }
-
-  void append(std::vector<Op>& from, size_t i) {
-    for (ValueId v : from[i].in) {
-      const OpId maker = maker_[at(v)];
-      if (maker == kNone || !moved_[at(maker)]) continue;
-      moved_[at(maker)] = false;
-      append(from, at(maker));
-    }
-    p_.append(std::move(from[i]));
+    size_t first = 0;
+    while (first < from.size() && (moved_[first] || from[first].phase != Phase::update)) ++first;
+    for (const bool moved : {false, true})
+      for (size_t i = 0; i < first; ++i)
+        if (moved == (moved_[i] != 0)) p_.append(std::move(from[i]));
+    for (size_t i = first; i < from.size(); ++i) p_.append(std::move(from[i]));
   }
 
   Program& p_;
   std::vector<char> fixed_;  // by value: others than the update read it
   std::vector<char> whole_;  // by value: an exchange completes it
   std::vector<char> moved_;  // by op
-  std::vector<OpId> maker_;  // by value, as the ops stood
 };
 
 }  // namespace

@@ -14,7 +14,7 @@ import sys
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 NATIVE = pathlib.Path(sys.argv[1]).resolve()
 FOLDER = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "orrery/aarch64"
-ROOT, BUILD = FOLDER / "root", FOLDER / "build"
+ROOT, BUILD = FOLDER / "root", NATIVE / "aarch64"
 TARGET = "aarch64-linux-gnu"
 LIBRARIES = ["liblua5.4-dev", "libspdlog-dev", "libxxhash-dev", "libsodium-dev", "zlib1g-dev", "libpng-dev",
              "libjpeg62-turbo-dev", "libhwloc-dev", "libedit-dev"]
@@ -55,9 +55,10 @@ def unpack_libraries():
 
 def cross_file():
     path = FOLDER / "cross.ini"
+    cached = "'ccache', " if shutil.which("ccache") else ""
     path.write_text(f"""[binaries]
 c = ['{TARGET}-gcc', '--sysroot={ROOT}']
-cpp = ['{TARGET}-g++', '--sysroot={ROOT}']
+cpp = [{cached}'{TARGET}-g++', '--sysroot={ROOT}']
 ar = '{TARGET}-ar'
 strip = '{TARGET}-strip'
 pkgconfig = 'pkg-config'

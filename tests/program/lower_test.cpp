@@ -153,6 +153,20 @@ TEST(Fusion, ComputesSmallValuesBesideWhatTheyAreMadeOf) {
             5u);  // the last one copies the product
 }
 
+// What is left of a running mean is computed where the rest is added, not in forward.
+TEST(Updates, ComputeWhatTheyAloneReadOfStates) {
+  auto mean = std::make_shared<State>();
+  mean->name = "mean", mean->type = {ORR_F32, {4, 6}};
+  mean->initial = Initial::of_data(HostTensor::make(mean->type));
+  Program p;
+  const ValueId old = p.state_value(mean), x = p.input("x", {ORR_F32, {4, 6}});
+  const ValueId kept = p.pointwise(ORR_FN_MUL, {old, Operand::number(0.9)});
+  const ValueId y = p.add1("softmax", {x});
+  p.set_phase(Phase::update);
+  p.update(old, p.pointwise(ORR_FN_ADD, {kept, y}));
+  EXPECT_EQ(Machine(p, {"reference"}).plan().launches.size(), 2u);
+}
+
 TEST(Sums, OfAScalarsSquareAreItsSquare) {
   Program p;
   const ValueId x = p.input("x", {ORR_F32, {}});

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lower/kernel_choice.h"
 
+#include <algorithm>
 #include <optional>
 #include <orrery/sdk/plugin.hpp>
 
@@ -20,6 +21,15 @@ constexpr const char* permission = "numerics";
 
 // More than any machine has; sums of workspaces stay below 2^63.
 constexpr uint64_t kMostWorkspace = uint64_t{1} << 50;
+
+// What of the op a kernel must say that it takes. Kinds that lowering alone makes have no
+// definition, and ask for nothing.
+uint32_t must_take(const orr_op& op) {
+  const auto& all = all_op_defs();
+  const auto def = std::find_if(
+      all.begin(), all.end(), [&](const OpDef* d) { return std::string_view(d->kind) == op.kind; });
+  return def != all.end() && (*def)->must_take ? (*def)->must_take(op) : 0;
+}
 
 // All of an op that the answer may depend on, as text.
 class Question {
@@ -77,8 +87,7 @@ orr_support answer_of(const orr_kernel_api& api, const orr_op& op) {
   s.size = sizeof s;
   api.supports(api.self, &op, &s);
   s.numerics[sizeof s.numerics - 1] = s.reason[sizeof s.reason - 1] = 0;
-  const OpDef& def = op_def(op.kind);
-  if (s.score <= 0 || !def.must_take || (def.must_take(op) & ~s.takes) == 0) return s;
+  if (s.score <= 0 || (must_take(op) & ~s.takes) == 0) return s;
   s.score = 0;
   orr::copy_text(s.reason, "it does not say that it takes grouped heads or a window");
   return s;

@@ -83,16 +83,19 @@ bool PaddedRows::readers_take(ValueId v, const Strided& layout, const Op& maker,
 
 bool PaddedRows::reader_takes(const Op& op, ValueId v, const Strided& layout, bool& in_loss) const {
   const Program& p = plan_.local.program;
-  const ValueId y = op.out[0];
   if (op.kind == "reshape") {
     Strided view;
-    return reshaped(layout, p.type(y).dims, view) && readers_take(y, view, op, in_loss);
+    return reshaped(layout, p.type(op.out[0]).dims, view) &&
+           readers_take(op.out[0], view, op, in_loss);
   }
   in_loss = in_loss || is_loss(op);
   // What is added to logits makes logits, which lie as those do.
-  const bool goes_on = op.kind == "pointwise" && op.out.size() == 1 && p.type(y) == p.type(v);
-  if (!goes_on) return takes(op, {v}, layout);
-  return takes(op, {v, y}, layout) && readers_take(y, layout, op, in_loss);
+  std::vector<ValueId> wide = {v};
+  for (ValueId y : op.out)
+    if (op.kind == "pointwise" && p.type(y) == p.type(v)) wide.push_back(y);
+  return takes(op, wide, layout) && std::all_of(wide.begin() + 1, wide.end(), [&](ValueId y) {
+           return readers_take(y, layout, op, in_loss);
+         });
 }
 
 uint64_t bytes_of(const Strided& x) {

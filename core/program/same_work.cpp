@@ -12,7 +12,7 @@ static bool is_same(const orr_instr& a, const orr_instr& b) {
 
 bool is_same_work(const Op& a, const Op& b) {
   return a.kind == b.kind && a.attrs == b.attrs && a.completed_over == b.completed_over &&
-         a.expr.outputs == b.expr.outputs &&
+         a.reads_whole == b.reads_whole && a.expr.outputs == b.expr.outputs &&
          std::equal(a.expr.instrs.begin(), a.expr.instrs.end(), b.expr.instrs.begin(),
                     b.expr.instrs.end(), is_same);
 }

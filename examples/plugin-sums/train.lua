@@ -1,10 +1,11 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
 -- Trains a layer of the plugin's op; prints the losses, and the parameters' digest, which is one on any number of ranks.
--- With wide=true all is in f64; known=true asks for what the core's own ops make.
+-- With wide=true all is in f64; known=true asks for what the core's own ops make;
+-- with microbatches=5 the last one is padded.
 local orrery = require "orrery"
 local nn, optim, strategy = orrery.nn, orrery.optim, orrery.strategy
-local args = orrery.args { width = 100, known = false, wide = false, stack = "data" }
+local args = orrery.args { width = 100, known = false, wide = false, stack = "data", microbatches = 6 }
 local dtype = args.wide and "f64" or "f32"
 
 local Layer = nn.module("Layer", function(m)
@@ -30,7 +31,7 @@ local stacks = {
   recompute = { strategy.data {}, strategy.recompute { path = "" } },
 }
 local run = orrery.compile(function(b) return nn.mse(model.b(model.layer(model.a(b.x):tanh())), b.y) end, {
-  params = model, optimizer = optim.sgd { lr = 0.05 }, microbatches = 6, strategy = stacks[args.stack],
+  params = model, optimizer = optim.sgd { lr = 0.05 }, microbatches = args.microbatches, strategy = stacks[args.stack],
 })
 for step, batch in data:batches { size = 12, steps = 5 } do
   orrery.log("step %d loss %.12f", step, run:step(batch):mean())

@@ -121,6 +121,7 @@ class Examples(Installed):
         for ranks, stack in ((2, "data"), (3, "data"), (2, "one_by_one"), (3, "zero"), (2, "recompute")):
             with self.subTest(ranks=ranks, stack=stack):
                 self.assertEqual(run(ranks, f"stack={stack}"), one)
+        self.assertEqual(run(3, "microbatches=5"), run(1, "microbatches=5"))  # the last one is padded
         losses = [re.findall(r"loss (\S+)", run(2, "wide=true", *more)) for more in ((), ("known=true",))]
         self.assertEqual(len(losses[0]), 5)
         self.assertEqual(*losses)

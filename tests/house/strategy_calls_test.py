@@ -13,7 +13,7 @@ ROOMS = ("plugins/strategy", "scripts/orrery/strategy", "examples/strategies", "
          "tests/e2e")
 # The names under which the C++ SDK (sdk/program.hpp, sdk/pieces.hpp) and Lua have a call, where they differ from the table's.
 NAMES = {"diag": ("remark",), "each": ("values", "parameters"), "info": ("value", "tensor"), "rule": ("factors",),
-         "life": ("wait_in",), "state": ("state",), "exchange": ("exchange",)}
+         "life": ("wait_in",)}
 SINGLE = {
     "cotangent": "the number that the loss's derivative begins with: a loss scale (precision)",
     "deal": "ranks of unequal speed (data)",

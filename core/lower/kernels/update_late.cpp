@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Moves what forward computes of states alone, and only the update reads, into the update, such as
-// what is left of the running statistics of a batch normalization. There it joins what reads it.
+// Moves what is computed once a step before the update, of no sample, and read by the update alone
+// into the update, such as what is left of the running statistics of a batch normalization. There
+// it joins what reads it.
 #include <algorithm>
 
 #include "lower/kernels/joined_ops.h"

@@ -36,7 +36,7 @@ function M.walk(node, visit) walk(node, "", 1, visit, {}) end
 -- Gives modules and states below `root` their paths; what is shared keeps the first.
 function M.set_paths(root)
   local seen = {}
-  local name = info[root] and info[root].kind
+  local name = info[root] and info[root].kind or "model" -- a plain table of modules
   M.walk(root, function(path, part, kind)
     local key = kind == "State" and part:identity() or part
     if seen[key] then return end

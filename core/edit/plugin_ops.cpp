@@ -11,7 +11,8 @@
 #include "base/text.h"
 #include "edit/calls.h"
 #include "edit/edit_table.h"
-#include "lower/abi_op.h"
+#include "edit/op_call.h"
+#include "edit/op_on_parts.h"
 #include "plugin/host.h"
 #include "plugin/registry.h"
 #include "program/custom_kind.h"
@@ -62,87 +63,14 @@ PluginOp described(const std::string& plugin, int32_t number) {
   return op;
 }
 
-// -- the table with which a plugin writes ops -----------------------------------------------------
+// -- what a plugin writes -------------------------------------------------------------------------
 
-void check_writable(const Op& op) {
-  if (names_axis(op.kind) || op.kind == "categorical")
-    fail(ORR_INVALID, "{} is not for ops: they compute the same on all ranks and in every step",
-         op.kind);
-  for (size_t i = 0; i < op.expr.instrs.size(); ++i) {
-    const int32_t fn = op.expr.instrs[i].fn;
-    const bool operand = fn == ORR_FN_INPUT || fn == ORR_FN_CONST;
-    if (fn == ORR_FN_RAND || (!operand && i + 1 < op.expr.instrs.size()))
-      fail(ORR_INVALID,
-           "a pointwise op is one function of inputs and numbers, here: add an op for each");
-  }
-}
-
-orr_status* write_op(orr_program* e, const orr_op_desc* desc, int32_t* out, int32_t capacity,
-                     int32_t* n) {
-  return guarded([&] {
-    Op op = edit::op_of(e, *desc);
-    if (!find_plugin_op(op.kind)) check_writable(op);
-    *n = edit::append(e, std::move(op), out, capacity);
-  });
-}
-
-orr_status* type_of(orr_program* e, int32_t value, orr_tensor* out) {
-  return guarded([&] {
-    edit::check_value(e, value);
-    *out = Strided::contiguous(e->program->type(value)).abi();
-  });
-}
-
-const orr_writer writer = {sizeof(orr_writer), write_op, type_of};
-
-// -- a call ---------------------------------------------------------------------------------------
-
-Type type_from(const orr_tensor& t, const std::string& who) {
-  if (t.rank < 0 || t.rank > ORR_MAX_RANK || t.dtype < ORR_F32 || t.dtype > ORR_BOOL)
-    fail(ORR_INVALID, "{}: rank {} and dtype {} cannot be", who, t.rank, t.dtype);
-  return {t.dtype, Dims(t.dims, t.dims + t.rank)};
-}
-
-// A call of an op as the plugin gets it in each of its functions.
-struct Call {
-  Call(const PluginOp& op, const std::vector<Type>& in, std::vector<Attr> given)
-      : op(op), options(std::move(given)) {
-    for (const Type& t : in) types.push_back(Strided::contiguous(t).abi());
-    for (size_t i = 0; i < options.size(); ++i)
-      attrs.push_back(abi_attr(op.options[i].first, options[i]));
-    abi = {sizeof abi, op.n_in, static_cast<int32_t>(attrs.size()), types.data(), attrs.data(),
-           op.n_out,   0};
-  }
-  Call(const Call&) = delete;
-
-  const orr_op_api& api() const { return Registry::get().op(op.plugin); }
-
-  const PluginOp op;
-  const std::vector<Attr> options;
-  std::vector<orr_tensor> types;
-  std::vector<orr_attr> attrs;
-  orr_op_call abi{};
-};
-
-void check_made(const Program& p, ValueId v, const std::string& who) {
-  if (v < 0 || static_cast<size_t>(v) >= p.values().size())
-    p.fail_here(fmt::format("{} gave the value {}, which there is not", who, v));
-}
-
-std::vector<Type> shapes_of(const Call& call, const std::string& who) {
-  std::vector<orr_tensor> shapes(static_cast<size_t>(call.op.n_out));
-  check(call.api().shape(call.api().self, call.op.number, &call.abi, shapes.data()), who);
-  std::vector<Type> types;
-  for (const orr_tensor& each : shapes) types.push_back(type_from(each, who + ": shape"));
-  return types;
-}
-
-std::vector<ValueId> forward(Program& p, const Call& call, const std::vector<ValueId>& in) {
+std::vector<ValueId> forward(Program& p, const OpCall& call, const std::vector<ValueId>& in) {
   const std::string who = p.site().prefix() + "ops." + call.op.name;
   const std::vector<Type> want = shapes_of(call, who);
-  orr_program e{&p, nullptr, nullptr, "", nullptr, nullptr, false};
+  orr_program e = op_program(p);
   std::vector<ValueId> made(want.size(), kNone);
-  check(call.api().forward(call.api().self, call.op.number, &call.abi, &e, &writer, in.data(),
+  check(call.api().forward(call.api().self, call.op.number, &call.abi, &e, &op_writer, in.data(),
                            made.data()),
         who);
   for (size_t i = 0; i < made.size(); ++i) {
@@ -156,15 +84,15 @@ std::vector<ValueId> forward(Program& p, const Call& call, const std::vector<Val
 }
 
 // The cotangents of the inputs, of those of the results; kNone: 0.
-std::vector<ValueId> backward(Program& p, const Call& call, const std::vector<ValueId>& in,
+std::vector<ValueId> backward(Program& p, const OpCall& call, const std::vector<ValueId>& in,
                               const std::vector<ValueId>& y, const std::vector<ValueId>& dy) {
-  orr_program e{&p, nullptr, nullptr, "", nullptr, nullptr, false};
+  orr_program e = op_program(p);
   std::vector<ValueId> dx(in.size(), kNone);
   const orr_op_api& api = call.api();
-  check(y.size() == 1 ? api.backward(api.self, call.op.number, &call.abi, &e, &writer, in.data(),
+  check(y.size() == 1 ? api.backward(api.self, call.op.number, &call.abi, &e, &op_writer, in.data(),
                                      y[0], dy[0], dx.data())
-                      : api.backward_of(api.self, call.op.number, &call.abi, &e, &writer, in.data(),
-                                        y.data(), dy.data(), dx.data()),
+                      : api.backward_of(api.self, call.op.number, &call.abi, &e, &op_writer,
+                                        in.data(), y.data(), dy.data(), dx.data()),
         p.site().prefix() + "ops." + call.op.name + ": backward");
   for (size_t i = 0; i < in.size(); ++i) {
     if (dx[i] == kNone) continue;
@@ -180,19 +108,7 @@ std::vector<ValueId> backward(Program& p, const Call& call, const std::vector<Va
 
 // -- ops that kernels compute, as a kind of the program -------------------------------------------
 
-// The call that an op of the program stands for.
-Call call_of(const PluginOp& op, const std::vector<Type>& in, const Attrs& attrs) {
-  if (in.size() != static_cast<size_t>(op.n_in))
-    throw std::invalid_argument(fmt::format("takes {} inputs, not {}", op.n_in, in.size()));
-  std::vector<Attr> options;
-  for (const auto& [name, fallback] : op.options) {
-    const Attr* given = attrs.find(name);
-    options.push_back(given ? *given : fallback);
-  }
-  return {op, in, std::move(options)};
-}
-
-std::vector<int> factors_of(const Call& call, int32_t input, size_t rank) {
+std::vector<int> factors_of(const OpCall& call, int32_t input, size_t rank) {
   std::vector<int32_t> found(rank, -1);
   check(call.api().factors(call.api().self, call.op.number, &call.abi, input, found.data()),
         "ops." + call.op.name + ": factors");
@@ -208,7 +124,7 @@ bool has_factor(const std::vector<int>& factors, const Type& result, int factor,
 }
 
 // Checks that each factor of an input belongs to a dim of each result, of equal extent.
-void check_factors(const Call& call, const Sharding& s, const std::vector<Type>& in,
+void check_factors(const OpCall& call, const Sharding& s, const std::vector<Type>& in,
                    const std::vector<Type>& out) {
   for (size_t i = 0; i < in.size(); ++i)
     for (size_t d = 0; d < s.in[i].size(); ++d)
@@ -223,7 +139,7 @@ void check_factors(const Call& call, const Sharding& s, const std::vector<Type>&
 }
 
 Sharding sharding_of(const PluginOp& op, const OpArgs& args, const std::vector<Type>& out) {
-  const Call call = call_of(op, args.in, args.attrs);
+  const OpCall call = call_of(op, args.in, args.attrs);
   Sharding s;
   for (size_t i = 0; i < args.in.size(); ++i)
     s.in.push_back(factors_of(call, static_cast<int32_t>(i), args.in[i].dims.size()));
@@ -237,7 +153,7 @@ void gradient_of(const PluginOp& op, Gradient& g, const Op& at) {
   Program& p = g.p;
   if (!op.gradient)
     p.fail_here("ops." + op.name + " has no derivative: let none through, with :stop_gradient()");
-  const Call call = call_of(op, args_of(p, at).in, at.attrs);
+  const OpCall call = call_of(op, args_of(p, at).in, at.attrs);
   std::vector<ValueId> dy;
   for (size_t j = 0; j < at.out.size(); ++j) dy.push_back(g.dy(static_cast<int>(j)));
   const std::vector<ValueId> dx = backward(p, call, at.in, at.out, dy);
@@ -246,7 +162,7 @@ void gradient_of(const PluginOp& op, Gradient& g, const Op& at) {
 }
 
 Cost cost_of(const PluginOp& op, const OpArgs& args, const std::vector<Type>& out) {
-  const Call call = call_of(op, args.in, args.attrs);
+  const OpCall call = call_of(op, args.in, args.attrs);
   std::vector<orr_tensor> types;
   for (const Type& each : out) types.push_back(Strided::contiguous(each).abi());
   orr_op_cost cost{};
@@ -280,6 +196,7 @@ void declare_kind(const PluginOp& op) {
   kind.cost = [op](const OpArgs& args, const std::vector<Type>& out) {
     return cost_of(op, args, out);
   };
+  kind.on_parts = [op](OnParts& parts, const Op& at) { return run_on_parts(parts, op, at); };
   if (op.known)
     kind.in_known_ops = [op](Program& p, const Op& at) { return in_known_ops(op, p, at); };
   add_kind(std::move(kind));
@@ -370,7 +287,7 @@ std::vector<ValueId> add_plugin_op(Program& p, const PluginOp& op, const std::ve
   }
   std::vector<Type> types;
   for (ValueId v : in) types.push_back(p.type(v));
-  const auto call = std::make_shared<Call>(op, types, options);
+  const auto call = std::make_shared<OpCall>(op, types, options);
   const std::vector<ValueId> made = forward(p, *call, in);
   if (!op.gradient) return made;
   // Each result has the gradient of its own cotangent alone; they add up, since gradients are

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The calls by which the Lua library adds ops of plugins (scripts/orrery/op.lua).
+#include "edit/op_on_parts.h"
 #include "edit/plugin_ops.h"
 
 #include "lua/call.h"
@@ -46,13 +47,24 @@ Attr option_at(const Table& given, const std::string& name, const Attr& fallback
   return given.text(name);
 }
 
-std::vector<ValueId> call_op(Program& p, int64_t number, const Table& given,
-                             const std::vector<ValueId>& xs, bool known) {
-  const PluginOp& op = op_of(number);
+std::vector<Attr> options_at(const Table& given, const PluginOp& op) {
   std::vector<Attr> options;
   for (const auto& [name, fallback] : op.options)
     options.push_back(option_at(given, name, fallback));
-  return add_plugin_op(p, op, options, xs, known);
+  return options;
+}
+
+std::vector<ValueId> call_op(Program& p, int64_t number, const Table& given,
+                             const std::vector<ValueId>& xs, bool known) {
+  const PluginOp& op = op_of(number);
+  return add_plugin_op(p, op, options_at(given, op), xs, known);
+}
+
+std::vector<ValueId> call_on_parts(Program& p, int64_t number, const Table& given,
+                                   const std::vector<ValueId>& xs, int64_t factor, int64_t ranks) {
+  const PluginOp& op = op_of(number);
+  return add_on_parts(p, op, options_at(given, op), xs, static_cast<int>(factor),
+                      static_cast<int>(ranks));
 }
 
 void push_type(lua_State* L, const Type& type) {
@@ -82,8 +94,9 @@ void push_factors(lua_State* L, const std::vector<int>& factors) {
   push_list(L, std::vector<int64_t>(factors.begin(), factors.end()));
 }
 
+template <Sharding (*of)(const PluginOp&, const std::vector<Type>&)>
 Pushed factors(lua_State* L, int64_t number, Index types) {
-  const Sharding found = factors_of(op_of(number), list_at(L, types, type_at));
+  const Sharding found = of(op_of(number), list_at(L, types, type_at));
   if (found.out.empty()) return {0};
   push_list(L, found.in, push_factors);
   push_list(L, found.out, push_factors);
@@ -111,7 +124,17 @@ std::vector<Api> plugin_op_api() {
       {"engine.plugin_op_factors(number: integer, types: table) -> table?, table?; For each input "
        "of op `number`, of types {shape =, dtype =}, the factor of each dim, and the same for each "
        "result; -1: a dim that is not cut. Nothing, if no kernel computes the op.",
-       call<factors>},
+       call<factors<factors_of>>},
+      {"engine.plugin_op_part_factors(number: integer, types: table) -> table?, table?; The same "
+       "for "
+       "dims along which the plugin writes the op on parts.",
+       call<factors<part_factors_of>>},
+      {"engine.plugin_op_on_parts(number: integer, given: table, xs: table, factor: integer, "
+       "ranks: "
+       "integer) -> Tensor...; What `ranks` ranks make together of parts of `xs` along a dim of "
+       "that factor: each result, or, where it has no such dim, those of all ranks in a dim in "
+       "front.",
+       call<call_on_parts>},
   };
 }
 

@@ -129,6 +129,11 @@ int32_t kernel_probe(void*, char* reason, uint32_t bytes) {
   return 0;
 }
 
+// The host has set all factors to -1.
+orr_status* no_part_factors(void*, int32_t, const orr_op_call*, int32_t, int32_t*) {
+  return nullptr;
+}
+
 // One flop for each element of a result.
 orr_status* cost_of_each_element(void*, int32_t, const orr_op_call* call, const orr_tensor* out,
                                  orr_op_cost* cost) {
@@ -265,6 +270,9 @@ void fill_holes(Made<orr_op_api> m) {
   fill<"backward_of", &T::backward_of>(m);
   if (!m.own.cost) m.own.cost = cost_of_each_element;
   fill<"cost", &T::cost>(m);
+  if (!m.own.part_factors) m.own.part_factors = no_part_factors;
+  fill<"part_factors", &T::part_factors>(m);
+  fill<"on_parts", &T::on_parts>(m);
 }
 
 void fill_holes(Made<orr_data_api> m) {

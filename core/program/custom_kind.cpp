@@ -38,13 +38,17 @@ KernelForm form(const Op&, const std::vector<Strided>& in, const std::vector<Str
   return contiguous_form(in, out);
 }
 
+bool on_parts(OnParts& parts, const Op& op) { return kind_of(op.kind).on_parts(parts, op); }
+
+constexpr PartsRule by_kind{.run = on_parts};
+
 }  // namespace
 
 void add_kind(CustomKind kind) {
   const std::string name = kind.name;
   auto row = std::make_unique<Row>(Row{std::move(kind), {}});
-  row->def = OpDef{row->kind.name.c_str(), infer, sharding, gradient, cost, form}.with_eight_bits(
-      takes_eight_bits);  // or infer refuses them
+  row->def = OpDef{row->kind.name.c_str(), infer, sharding, gradient, cost, form, &by_kind}
+                 .with_eight_bits(takes_eight_bits);  // or infer refuses them
   rows()[name] = std::move(row);
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "program/on_parts.h"
 #include "program/op.h"
 
 namespace orrery {
@@ -20,6 +21,7 @@ struct CustomKind {
   std::function<Sharding(const OpArgs&, const std::vector<Type>& out)> sharding;
   std::function<void(Gradient&, const Op&)> gradient;
   std::function<Cost(const OpArgs&, const std::vector<Type>& out)> cost;
+  std::function<bool(OnParts&, const Op&)> on_parts;  // PartsRule::run
   // Writes such an op in others, for where no kernel takes it, and returns its results; null: there
   // is no other way.
   std::function<std::vector<ValueId>(Program&, const Op&)> in_known_ops;

@@ -403,9 +403,9 @@ function orrery.normal(dims_or_tensor) end
 ---@return fun(...):orrery.Tensor,...
 function orrery.op(definition) end
 
----Tries an op of orrery.op, or of a plugin, on its examples, in f64, and is an error where it does not hold what it says: its shape; its derivative and that one's own against central differences; along each dim that a plugin says may be cut, that of the parts of its inputs it makes the parts of its results, or summands of them; that a kernel makes of them what the known ops of the plugin do.
+---Tries an op of orrery.op, or of a plugin, on its examples, in f64, and is an error where it does not hold what it says: its shape; its derivative and that one's own against central differences; along each dim that a plugin says may be cut, that of the parts of its inputs it makes the parts of its results, or summands of them; that two and three ranks with parts of its inputs make its results, where a plugin writes what they do; that a kernel makes of them what the known ops of the plugin do.
 ---@param name string as in orrery.ops
----@param what? 'shape'|'gradient'|'second'|'factors'|'known'|'training' one of these alone; "training" prints the bits of three steps
+---@param what? 'shape'|'gradient'|'second'|'factors'|'parts'|'known'|'training' one of these alone; "training" prints the bits of three steps
 function orrery.check_op(name, what) end
 
 ---Runs a recurrence over the time of x [batch, time, ...]: step(state, x_t, t) returns the next state and a tensor [batch, ...]. Gives these joined along time, [batch, time, ...], and the last state. The recurrence is written out in the program, so a step may be any Lua; carry the last state into another batch as one of its fields to go on.
@@ -1134,6 +1134,21 @@ function orrery.engine.plugin_op_examples(number) end
 ---@param types table
 ---@return table?, table?
 function orrery.engine.plugin_op_factors(number, types) end
+
+---The same for dims along which the plugin writes the op on parts.
+---@param number integer
+---@param types table
+---@return table?, table?
+function orrery.engine.plugin_op_part_factors(number, types) end
+
+---What `ranks` ranks make together of parts of `xs` along a dim of that factor: each result, or, where it has no such dim, those of all ranks in a dim in front.
+---@param number integer
+---@param given table
+---@param xs table
+---@param factor integer
+---@param ranks integer
+---@return Tensor...
+function orrery.engine.plugin_op_on_parts(number, given, xs, factor, ranks) end
 
 ---The ranks of this job.
 ---@return orrery.World

@@ -193,6 +193,10 @@ local function find_in_plugins()
       d.call, d.in_known_ops = calling(false), found.both and calling(true)
       d.examples = function() return engine.plugin_op_examples(number) end
       d.factors = function(types) return engine.plugin_op_factors(number, types) end
+      d.part_factors = function(types) return engine.plugin_op_part_factors(number, types) end
+      d.on_parts = function(xs, factor, ranks)
+        return engine.plugin_op_on_parts(number, d.options, xs, factor, ranks)
+      end
       M.defined[d.name] = d
     end
   end

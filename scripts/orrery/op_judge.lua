@@ -3,10 +3,11 @@
 --- orrery.check_op(name, what)
 --- Tries an op of orrery.op, or of a plugin, on its examples, in f64, and is an error where it does not hold what it
 --- says: its shape; its derivative and that one's own against central differences; along each dim that a plugin says may
---- be cut, that of the parts of its inputs it makes the parts of its results, or summands of them; that a kernel makes of them what the known
---- ops of the plugin do.
+--- be cut, that of the parts of its inputs it makes the parts of its results, or summands of them; that two and three
+--- ranks with parts of its inputs make its results, where a plugin writes what they do; that a kernel makes of them what
+--- the known ops of the plugin do.
 ---@param name string as in orrery.ops
----@param what? 'shape'|'gradient'|'second'|'factors'|'known'|'training' one of these alone; "training" prints the bits of three steps
+---@param what? 'shape'|'gradient'|'second'|'factors'|'parts'|'known'|'training' one of these alone; "training" prints the bits of three steps
 local _, orrery = ...
 local op = require "orrery.op"
 
@@ -199,17 +200,50 @@ local function all_factors(factors)
   return found
 end
 
-local function check_factors(d, inputs)
+-- Tensors of such shapes in f64, or of integers, and their types.
+local function tensors_of(inputs)
   local types, tensors = {}, {}
   for i, input in ipairs(inputs) do
     tensors[i] = tensor(input, values(input, i))
     types[i] = { shape = input.shape, dtype = tensors[i].dtype }
   end
+  return tensors, types
+end
+
+local function check_factors(d, inputs)
+  local tensors, types = tensors_of(inputs)
   local factors, out = (d.factors or function() end)(types)
   for _, factor in ipairs(all_factors(factors)) do
     local dims = {}
     for k = 1, d.results do dims[k] = dim_of(factor, out[k]) end
     check_factor(d, inputs, tensors, factors, dims, factor)
+  end
+end
+
+-- Compares what ranks make of parts of the inputs along one factor with the whole results.
+local function check_on_parts(d, tensors, factor, dims, ranks)
+  local function parts(...) return d.on_parts({ ... }, factor, ranks) end
+  local wholes = { orrery.func(d.call)(table.unpack(tensors)) }
+  for k, y in ipairs { orrery.func(parts)(table.unpack(tensors)) } do
+    local got, want = flat(y:tolist()), flat(wholes[k]:tolist())
+    local all = {}
+    for _ = 1, dims[k] and 1 or ranks do table.move(want, 1, #want, #all + 1, all) end
+    local near, a, b = are_near(got, all)
+    if not near then
+      orrery.fail(("ops.%s: on_parts makes %.8g in result %d on %d ranks whose inputs are cut along the factor %d, where "
+        .. "the whole result has %.8g"):format(d.name, a, k, ranks, factor, b))
+    end
+  end
+end
+
+local function check_parts(d, inputs)
+  local tensors, types = tensors_of(inputs)
+  local factors, out = (d.part_factors or function() end)(types)
+  for _, factor in ipairs(all_factors(factors)) do
+    local dims = {}
+    for k = 1, d.results do dims[k] = dim_of(factor, out[k]) end
+    local _, extent = cut_by(factor, factors, inputs)
+    for ranks = 2, math.min(extent, 3) do check_on_parts(d, tensors, factor, dims, ranks) end
   end
 end
 
@@ -305,6 +339,7 @@ local trials = {
   gradient = function(d, inputs) check_slopes(d, inputs, false) end,
   second = function(d, inputs) check_slopes(d, inputs, true) end,
   factors = check_factors,
+  parts = check_parts,
   known = check_known,
   training = train,
 }
@@ -313,7 +348,7 @@ return function(name, what)
   local d = op.definition(name)
   local examples = d.examples()
   if #examples == 0 then orrery.fail(("ops.%s has no examples to be tried on: give some"):format(name)) end
-  for _, each in ipairs(what and { what } or { "shape", "gradient", "second", "factors", "known" }) do
+  for _, each in ipairs(what and { what } or { "shape", "gradient", "second", "factors", "parts", "known" }) do
     if not trials[each] then orrery.fail(("check_op: there is no trial '%s'"):format(tostring(each))) end
     for _, inputs in ipairs(examples) do trials[each](d, inputs) end
   end

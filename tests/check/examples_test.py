@@ -128,6 +128,26 @@ class Examples(Installed):
         plan = self.call(["orrery", "plan", "--details", "train.lua"], project, **where)
         self.assertRegex(plan, r"scale_shift_sums +sums")
 
+    def test_the_op_on_parts_exchanges_two_numbers_of_each_row(self):
+        project = self.build("plugin-parts")
+        where = {"ORRERY_PLUGIN_PATH": str(project / "build")}
+
+        def losses(ranks, *words):
+            text = self.call(["orrery", "run", "-n", str(ranks), "train.lua", *words], project, **where)
+            return [float(loss) for loss in re.findall(r"loss (\S+)", text)]
+
+        known = losses(1, "known=true")
+        self.assertEqual(len(known), 5)
+        self.assertGreater(known[0] - known[-1], 0.1)
+        for ranks, words in ((1, ()), (2, ()), (3, ("classes=12",)), (3, ("stack=data",))):
+            with self.subTest(ranks=ranks, words=words):
+                want = losses(1, "known=true", *words) if "classes=12" in words else known
+                for got, loss in zip(losses(ranks, *words), want, strict=True):
+                    self.assertAlmostEqual(got, loss, delta=1e-9)
+        plan = self.call(["orrery", "plan", "-n", "2", "--layouts", "train.lua"], project, **where)
+        self.assertNotIn("cannot work on parts", plan)
+        self.assertNotRegex(plan, r"all_gather +f64\[12,")
+
     def test_the_op_trains_alike_on_any_number_of_ranks(self):
         project = self.build("plugin-squash")
         self.assertIn("digest ", self.trains_alike(project))

@@ -75,6 +75,11 @@ void factors(const Subject& subject) {
        "parts of the result from parts of the inputs, along each dim that has a factor");
 }
 
+void parts(const Subject& subject) {
+  hold(subject, "parts", "op.h: on_parts",
+       "the whole results of ranks that have parts of the inputs, along each dim of part_factors");
+}
+
 void known(const Subject& subject) {
   hold(subject, "known", "op.h: kernel", "by a kernel what the known ops of `forward` make");
 }
@@ -100,8 +105,8 @@ void training(const Subject& subject) {
 std::vector<Test> op_tests() {
   return {{"op.describe", 10, description},        {"op.shape", 4 * kSeconds, shape},
           {"op.gradient", 4 * kSeconds, gradient}, {"op.second", 4 * kSeconds, second},
-          {"op.factors", 4 * kSeconds, factors},   {"op.known", 4 * kSeconds, known},
-          {"op.training", 4 * kSeconds, training}};
+          {"op.factors", 4 * kSeconds, factors},   {"op.parts", 4 * kSeconds, parts},
+          {"op.known", 4 * kSeconds, known},       {"op.training", 4 * kSeconds, training}};
 }
 
 }  // namespace orrery::judge

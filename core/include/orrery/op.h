@@ -9,6 +9,9 @@
  * plugins (kernel.h), which get an op of that kind with contiguous tensors and the options as
  * attributes. Then `factors` says along which dims the work may be cut, and the plugin writes the
  * gradient. It may do both: then the known ops are what runs where no kernel plugin takes the op.
+ * Along other dims inputs are gathered before the op runs, unless the plugin writes with `on_parts`
+ * what a rank does that has a part of them: a softmax whose rows are cut needs their largest
+ * elements and sums from the other ranks, and no more.
  *
  * Gradients that a plugin writes, in known ops and those of plugins, can be differentiated again.
  *
@@ -66,6 +69,14 @@ typedef struct orr_op_call {
   int32_t reserved; /* 0 */
 } orr_op_call;
 
+/* Which part of a call a rank has, where the inputs are cut over an axis of ranks. */
+typedef struct orr_op_part {
+  uint32_t size;
+  int32_t factor;           /* of `part_factors`: the dims that are cut */
+  int32_t ranks, rank;      /* of the axis, and this rank's coordinate there */
+  const orr_tensor* wholes; /* types of the inputs before they were cut */
+} orr_op_part;
+
 /* The functions with which a plugin writes ops. It must return their errors; the call then fails
  * with that text. */
 typedef struct orr_writer {
@@ -75,6 +86,9 @@ typedef struct orr_writer {
   orr_status* (*op)(orr_program*, const orr_op_desc*, int32_t* out, int32_t capacity, int32_t* n);
   /* The type of a value. */
   orr_status* (*type)(orr_program*, int32_t value, orr_tensor* out);
+  /* In `on_parts` alone: the sum of a value over the ranks, or its maximum; fn is "sum" or "max".
+   * Each rank must call it as often, for values of the same types. */
+  orr_status* (*reduce)(orr_program*, int32_t value, const char* fn, int32_t* out);
 } orr_writer;
 
 typedef struct orr_op_api {
@@ -115,6 +129,16 @@ typedef struct orr_op_api {
    * element of a result took one flop. Pure. [main thread] */
   orr_status* (*cost)(void* self, int32_t op, const orr_op_call*, const orr_tensor* out,
                       orr_op_cost* cost);
+  /* As `factors`, of the dims along which `on_parts` writes the op, where inputs are cut along one
+   * of them; a result without that factor is then equal on all ranks. Dims that `factors` gives
+   * need none here. NULL: all are -1. Pure. [main thread] */
+  orr_status* (*part_factors)(void* self, int32_t op, const orr_op_call*, int32_t input,
+                              int32_t* out);
+  /* Writes what one rank does: `in` are its inputs, parts along their dims of `part->factor`, the
+   * others whole; the call has their types. `out` are its parts of the results. The ranks' parts
+   * may differ in extent, and none is empty. NULL without part_factors. [any thread] */
+  orr_status* (*on_parts)(void* self, int32_t op, const orr_op_call*, const orr_op_part* part,
+                          orr_program*, const orr_writer*, const int32_t* in, int32_t* out);
 } orr_op_api;
 
 #ifdef __cplusplus

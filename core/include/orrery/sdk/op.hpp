@@ -31,6 +31,10 @@ class Writer : public Ops<Writer, int32_t> {
     return out;
   }
 
+  // In `on_parts`: the sum and the maximum of a value over the ranks.
+  int32_t sum_over_ranks(int32_t value) const { return reduced(value, "sum"); }
+  int32_t max_over_ranks(int32_t value) const { return reduced(value, "max"); }
+
   orr_tensor type(int32_t value) const {
     orr_tensor t{};
     check(writer_->type(program_, value, &t));
@@ -38,6 +42,12 @@ class Writer : public Ops<Writer, int32_t> {
   }
 
  private:
+  int32_t reduced(int32_t value, const char* fn) const {
+    int32_t out = -1;
+    check(writer_->reduce(program_, value, fn, &out));
+    return out;
+  }
+
   orr_program* program_;
   const orr_writer* writer_;
 };

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What matters for speed on this machine, as the plugin's facts (facts.h). It is measured at the
-// first use, in less than a second, and kept on disk for this CPU model and number of threads: of
-// several processes at once one measures. No choice depends on it, so that no bits do.
+// What matters for speed on this machine, as the plugin's facts (facts.h). Each time it is measured
+// anew, in less than a second, and the best rates of all times are kept on disk for this CPU model
+// and number of threads: what else the CPUs did on one day spoils no figure for good. No choice
+// depends on it, so that no bits do.
 #pragma once
 
 #include <string>

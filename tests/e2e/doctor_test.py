@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`orrery doctor` measures the CPU once: later and at the same time all processes say the same, and a damaged or
-foreign file is measured anew.
+"""`orrery doctor` measures the CPU: the best of all times is kept and said, and a damaged or
+foreign file counts as none.
 
 Arguments: the build tree.
 """
@@ -29,6 +29,11 @@ def facts(process):
     return {name: fact for name, fact in said.items() if name.startswith("cpu ")}, text[:begin]
 
 
+def rates(said):
+    """Of one thread, by name."""
+    return {name: float(fact.split()[0]) for name, fact in said.items() if "on one thread" in fact}
+
+
 class Doctor(unittest.TestCase):
     def setUp(self):
         directory = tempfile.TemporaryDirectory()
@@ -46,27 +51,25 @@ class Doctor(unittest.TestCase):
         rates = [float(fact.split()[0]) for name, fact in said.items() if name.startswith("cpu f32")]
         self.assertTrue(rates and all(1 < rate < 2000 for rate in rates), said)
 
-    def test_is_measured_once(self):
-        together = [start(self.cache) for _ in range(4)]
-        said = [facts(process)[0] for process in together]
-        self.assertEqual(said, [said[0]] * 4)
-        kept, when = self.files()[0], os.stat(self.files()[0]).st_mtime_ns
-        self.assertEqual(facts(start(self.cache))[0], said[0])
-        self.assertEqual(os.stat(kept).st_mtime_ns, when)
-        self.assertEqual(self.files(), [kept])
+    def test_the_best_of_all_times_is_kept(self):
+        before = rates(facts(start(self.cache))[0])
+        together = [start(self.cache) for _ in range(2)]  # one after another, since one waits for the other
+        for said in sorted((rates(facts(process)[0]) for process in together), key=lambda said: said["cpu memory"]):
+            self.assertTrue(all(said[name] >= rate for name, rate in before.items()), (said, before))
+        self.assertEqual(len(self.files()), 1)
 
-    def test_is_measured_anew_if_the_file_is_damaged_or_of_another_machine(self):
+    def test_what_was_kept_is_ignored_if_the_file_is_damaged_or_of_another_machine(self):
         before = facts(start(self.cache))[0]
         kept = self.files()[0]
         whole = kept.read_bytes()
         # The hash that the file begins with is of the key, too: what holds elsewhere does not here.
-        for text in (whole[:-9], whole.replace(b"thread", b"sparrow"), b"", b"0" * 32 + whole[32:]):
+        for text in (whole[:-9], whole.replace(b"memory", b"sparrow"), b"", b"0" * 32 + whole[32:]):
             kept.write_bytes(text)
             said, log = facts(start(self.cache))
             self.assertIn(f"cpu: {kept} is damaged: it is ignored, and replaced", log)
             self.assertEqual(said.keys(), before.keys())
             self.assertNotIn("sparrow", str(said))
-            self.assertEqual(facts(start(self.cache)), (said, ""))
+            self.assertEqual(facts(start(self.cache))[1], "")
 
     def test_goes_without_a_folder(self):
         said, log = facts(start("", HOME=""))

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "edit/calls.h"
 
+#include <algorithm>
+
+#include <orrery/sdk/path.hpp>
+
 #include "base/error.h"
 #include "base/text.h"
 
@@ -11,6 +15,15 @@ const Attr* option(const void* self, const char* name) {
   auto& options = static_cast<const StrategyUse*>(self)->options;
   auto at = options.find(name);
   return at == options.end() ? nullptr : &at->second;
+}
+
+// Throws Error for a text that is none of the option's choices.
+void check_choice(const std::string& strategy, const char* name, const std::string& value,
+                  const char* choices) {
+  const std::vector<std::string> known = orr::path::cut(choices, ',');
+  if (std::find(known.begin(), known.end(), value) != known.end()) return;
+  fail(ORR_INVALID, "strategy.{}: there is no {} '{}'{}: give {}", strategy, name, value,
+       did_you_mean(value, known), join(known, " or "));
 }
 
 }  // namespace
@@ -52,6 +65,8 @@ void check_options(const StrategyUse& use, const orr_strategy_info& info) {
              want == ORR_ATTR_TEXT  ? "a string"
              : want == ORR_ATTR_INT ? "an integer"
                                     : "a number");
+      if (text && info.choices && info.choices[i])
+        check_choice(use.name, info.options[i].name, std::get<std::string>(value), info.choices[i]);
     }
     if (!found)
       fail(ORR_INVALID, "strategy.{}: unknown option '{}'{}; it has {}", use.name, name,

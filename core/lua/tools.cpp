@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <orrery/sdk/path.hpp>
 
 #include "base/text.h"
 #include "edit/contract.h"
@@ -53,14 +54,16 @@ std::vector<std::string> strategies() { return Registry::get().names(ORR_KIND_ST
 Pushed strategy_options(lua_State* L, const std::string& name) {
   const orr_strategy_info info = described({name, {}, ""});
   const std::vector<orr_option> all(info.options, info.options + info.n_options);
-  push_list(L, all, [](lua_State* state, const orr_option& option) {
+  push_list(L, all, [&](lua_State* state, const orr_option& option) {
+    const char* choices = info.choices ? info.choices[&option - all.data()] : nullptr;
     lua_newtable(state);
     set_field(state, "name", option.name);
     set_field(state, "doc", option.doc ? option.doc : "");
     set_field(state, "fallback", option.fallback ? option.fallback : "");
     set_field(state, "optional", !option.required);
     set_field(state, "type",
-              option.type == ORR_ATTR_INT    ? "integer"
+              choices                        ? "'" + join(orr::path::cut(choices, ','), "'|'") + "'"
+              : option.type == ORR_ATTR_INT  ? "integer"
               : option.type == ORR_ATTR_REAL ? "number"
                                              : "any");
   });

@@ -22,11 +22,13 @@ constexpr orr_option kOptions[] = {
     {"offload", ORR_ATTR_TEXT, 0, "none",
      "host or disk: nothing is repeated, activations wait there"},
 };
+constexpr const char* kChoices[std::size(kOptions)] = {"full,selective", nullptr, "none,host,disk"};
 
 orr_status* describe(void*, orr_strategy_info* out) {
   return orr::guard([&] {
     out->numeric_class = ORR_CLASS_EXACT;
     out->n_options = std::size(kOptions), out->options = kOptions;
+    orr::tell_choices(out, kChoices);
     out->provides = "recomputation", out->requires_ = "", out->conflicts = "recomputation";
   });
 }
@@ -154,17 +156,13 @@ class Repeater {
 
 int32_t life_of(const std::string& offload) {
   if (offload == "none") return ORR_LIFE_RECOMPUTE;
-  if (offload == "host") return ORR_LIFE_HOST;
-  if (offload == "disk") return ORR_LIFE_DISK;
-  throw orr::Error(ORR_INVALID, "there is no offload '" + offload + "': none, host or disk");
+  return offload == "host" ? ORR_LIFE_HOST : ORR_LIFE_DISK;
 }
 
 orr_status* transform(void*, orr_program* program, const orr_edit* edit,
                       const orr_options* options) {
   return orr::guard([&] {
-    std::string mode = options->text(options->self, "mode", "full");
-    if (mode != "full" && mode != "selective")
-      throw orr::Error(ORR_INVALID, "mode '" + mode + "': there are full and selective");
+    const std::string mode = options->text(options->self, "mode", "full");
     Editing e{
         orr::path::cut(options->text(options->self, "path", ""), ','), mode == "selective", {}, {}};
     const int32_t life = life_of(options->text(options->self, "offload", "none"));

@@ -150,11 +150,27 @@ end
 
 local function kind(value) return math.type(value) or type(value) end
 
+-- Is an error where a value is none of the texts that an option may have.
+local function check_choice(strategy, name, value, choices)
+  for _, each in ipairs(choices) do
+    if each == value then return end
+  end
+  local shown = tostring(value)
+  orrery.fail(("strategy.%s: there is no %s '%s'%s: give %s"):format(strategy, name, shown,
+    orrery.did_you_mean(shown, choices), table.concat(choices, " or ")))
+end
+
 -- The given options over the definition's, each of its type; what may be of several kinds has the default false.
 local function checked_options(d, given)
-  local o = orrery.options("strategy." .. d.name, given, d.options or {})
+  local defaults = {}
   for name, default in pairs(d.options or {}) do
-    if default and kind(o[name]) ~= kind(default) and not (kind(default) == "float" and type(o[name]) == "number") then
+    defaults[name] = type(default) == "table" and default[1] or default
+  end
+  local o = orrery.options("strategy." .. d.name, given, defaults)
+  for name, default in pairs(d.options or {}) do
+    if type(default) == "table" then
+      check_choice(d.name, name, o[name], default)
+    elseif default and kind(o[name]) ~= kind(default) and not (kind(default) == "float" and type(o[name]) == "number") then
       orrery.fail(("strategy.%s: %s is %s, expected a value like %s"):format(d.name, name, tostring(o[name]),
         tostring(default)))
     end
@@ -171,7 +187,7 @@ end
 ---@param definition table
 ---@option name string required
 ---@option class string "exact", "stale" or "approx"; required
----@option options table={} {name = default}
+---@option options table={} {name = default}; a list of texts has those that may be given, the default first
 ---@option provides string="" words, with commas between, that other strategies may require
 ---@option requires string="" words that another strategy of the stack must provide
 ---@option conflicts string="" words that none may provide

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <orrery/sdk/path.hpp>
 #include <sstream>
 
 #include "base/error.h"
@@ -69,6 +70,11 @@ void describe(const Subject& subject) {
     expect(o.type >= 0 && o.type <= ORR_ATTR_TEXT,
            "options of type INT, REAL, TEXT, or 0 for either",
            fmt::format("'{}' of type {}", o.name, o.type));
+    const char* choices = info.choices ? info.choices[i] : nullptr;
+    if (!choices || !o.fallback || !o.fallback[0]) continue;
+    const std::vector<std::string> known = orr::path::cut(choices, ',');
+    expect(std::count(known.begin(), known.end(), o.fallback) == 1,
+           fmt::format("the fallback of '{}' among its choices {}", o.name, choices), o.fallback);
   }
 }
 

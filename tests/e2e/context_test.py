@@ -240,7 +240,7 @@ class Context(Sweeping):
             ("strategy.context{}", 3, ["strategy.context (", "dim 2 of 'x' [12,16] does not divide over the 3 ranks "
                                        "of axis 'context'"]),
             ("strategy.context{ kind = 'ulysses' }", 8, ["4 heads do not divide over the 8 ranks"]),
-            ("strategy.context{ kind = 'line' }", 2, ["kind is 'line': give gathered, ulysses or ring"]),
+            ("strategy.context{ kind = 'line' }", 2, ["there is no kind 'line': give gathered or ulysses or ring"]),
             ("strategy.context{ kind = 'ring' }", 3, [
                 "the sequence of 16 that the attention of 'GPT.blocks.1'", "strategies.lua:19",
                 "does not divide into the 6 chunks that kind 'ring' on 3 ranks needs: choose a multiple of 6"]),

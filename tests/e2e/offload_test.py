@@ -158,10 +158,10 @@ class Offload(unittest.TestCase):
 
     def test_refusals(self):
         for stack, error in (
-                ('strategy.zero{ offload = "tape" }', "there is no offload 'tape': none, host or disk"),
+                ('strategy.zero{ offload = "tape" }', "there is no offload 'tape': give none or host or disk"),
                 ('strategy.zero{ offload = "host", directory = "/tmp" }', "a directory is for offload"),
                 ('strategy.recompute{ mode = "selective", offload = "host" }', "leave one out"),
-                ('strategy.recompute{ offload = "tape" }', "there is no offload 'tape': none, host or disk"),
+                ('strategy.recompute{ offload = "tape" }', "there is no offload 'tape': give none or host or disk"),
                 ('strategy.zero{ offload = "disk", directory = "/proc/none" }', "in '/proc/none' cannot be made")):
             with self.subTest(stack=stack):
                 done = orrery("run", "-n", 1, self.script(f"{{ strategy.data{{}}, {stack} }}"))

@@ -188,7 +188,7 @@ class Refusals(Served):
                 (f"{ASYNC}, bound = 1", 'bound = 1 is for mode = "stale"'),
                 (f"{STALE}, bound = -1", "bound = -1: give at least 0"),
                 (f"{STALE}, push = 2", 'push = 2 is for mode = "async"'),
-                ('mode = "asynk"', "there is no mode 'asynk': give \"sync\", \"async\" or \"stale\""),
+                ('mode = "asynk"', "there is no mode 'asynk' (did you mean 'async'?): give sync or async or stale"),
                 (f"{ASYNC}, servers = 4", "4 servers among 3 ranks: give from 1 to 3"),
                 ("servers = 3, dedicated = 1", "3 dedicated servers leave none of the 3 ranks to work: give dedicated = 0 or servers = 2"),
                 ("dedicated = 2", "dedicated = 2: give 0 or 1"),

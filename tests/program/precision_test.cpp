@@ -172,7 +172,7 @@ std::string refusal(const std::map<std::string, Attr>& options) {
 TEST(PrecisionOptions, AreChecked) {
   const std::string at = "model.lua:1: strategy.precision: ";
   EXPECT_EQ(refusal({{"compute", std::string("int8")}}),
-            at + "compute 'int8': there are bf16, f16, f32 and fp8");
+            at + "there is no compute 'int8': give bf16 or f16 or f32 or fp8");
   EXPECT_EQ(refusal({{"loss_scale", std::string("auto")}}),
             at + "loss_scale 'auto': write \"dynamic\" or a power of two");
   EXPECT_EQ(refusal({{"loss_scale", int64_t{1000}}}),

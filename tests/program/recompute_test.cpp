@@ -97,7 +97,7 @@ TEST(RecomputeOptions, AreChecked) {
             "blocks.1, "
             "blocks.2, drop, head, norm, pos, tok");
   EXPECT_EQ(refusal(use("half", "")),
-            "gpt.lua:5: strategy.recompute: mode 'half': there are full and selective");
+            "gpt.lua:5: strategy.recompute: there is no mode 'half': give full or selective");
   auto twice = use("full", "");
   twice.push_back(twice[0]);
   EXPECT_NE(refusal(twice).find("cannot join a stack"), std::string::npos);

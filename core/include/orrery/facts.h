@@ -22,9 +22,8 @@ typedef struct orr_facts_api {
   uint32_t size; /* of this table */
   void* self;    /* passed to the call */
   /* Calls say(arg, name, text) for each fact, in the order of printing. Both texts are borrowed for
-   * the call. It may measure for up to a second, on all of the
-   * host's threads. An error is printed, and ends the command: a fact that cannot be had is left
-   * out instead. [main thread] */
+   * the call. It may measure for up to a second, on all of the host's threads. An error is
+   * printed, and ends the command: a fact that cannot be had is left out instead. [main thread] */
   orr_status* (*tell)(void* self, void (*say)(void* arg, const char* name, const char* text),
                       void* arg);
 } orr_facts_api;

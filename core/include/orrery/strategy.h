@@ -55,6 +55,9 @@ typedef struct orr_strategy_info {
   const char* provides;  /* comma-separated words: "gradient reduction" */
   const char* requires_; /* words that another strategy of the stack must provide */
   const char* conflicts; /* words that none may provide */
+  /* For each option the texts that it may have, with commas between ("flat,tensor"), NULL for one
+   * that may have any; the host refuses others. NULL: every option may have any. */
+  const char* const* choices;
 } orr_strategy_info;
 
 /* The handle of a program that is being edited; valid for the call. Values are numbered from 0. */

@@ -33,11 +33,14 @@ constexpr orr_option kOptions[] = {
     {"loss_scale", 0, 0, nullptr, "dynamic, or a power of two; f16: dynamic"},
     {"growth_interval", ORR_ATTR_INT, 0, "2000", "good steps before a dynamic loss scale doubles"},
 };
+constexpr const char* kChoices[std::size(kOptions)] = {
+    "bf16,f16,f32,fp8", nullptr, "tensor,row,delayed", nullptr, "bf16,f16,f32", nullptr, nullptr};
 
 orr_status* describe(void*, orr_strategy_info* out) {
   return orr::guard([&] {
     out->numeric_class = ORR_CLASS_APPROX;
     out->n_options = std::size(kOptions), out->options = kOptions;
+    orr::tell_choices(out, kChoices);
     out->provides = "a compute precision", out->requires_ = "",
     out->conflicts = "a compute precision";
   });
@@ -56,9 +59,7 @@ int32_t dtype_of(const std::string& name) {
 constexpr const char* kEight = "fp8";
 
 int32_t compute_of(const std::string& name) {
-  const int32_t dtype = name == kEight ? int32_t{ORR_BF16} : dtype_of(name);
-  if (dtype) return dtype;
-  refuse("compute '" + name + "': there are bf16, f16, f32 and fp8");
+  return name == kEight ? int32_t{ORR_BF16} : dtype_of(name);
 }
 
 // The options of the stack's entry, read.
@@ -73,7 +74,6 @@ struct Asked {
 int32_t wire_of(int32_t compute, const std::string& name) {
   if (name.empty()) return 0;
   const int32_t dtype = dtype_of(name);
-  if (!dtype) refuse("wire '" + name + "': there are bf16, f16 and f32");
   if (dtype != compute && dtype != ORR_F32 && compute != ORR_F32)
     refuse("wire '" + name +
            "': gradients made in the other 16-bit dtype can be sent as they are, or in f32");
@@ -121,7 +121,6 @@ precision::EightBits eight_of(const orr_options* options) {
   const std::string scale = options->text(options->self, "scale", "tensor");
   const std::map<std::string, Scaling> known = {
       {"tensor", Scaling::tensor}, {"row", Scaling::row}, {"delayed", Scaling::delayed}};
-  if (!known.count(scale)) refuse("scale '" + scale + "': there are tensor, row and delayed");
   return {known.at(scale), orr::path::cut(options->text(options->self, "except", ""), ',')};
 }
 

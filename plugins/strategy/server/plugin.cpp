@@ -42,11 +42,13 @@ constexpr orr_option kOptions[] = {
     {"size", ORR_ATTR_INT, 0, "0", "ranks that share the batch; 0: all that are left"},
     {"bucket", ORR_ATTR_INT, 0, "26214400", "bytes of parameters that travel together"},
 };
+constexpr const char* kChoices[std::size(kOptions)] = {"sync,async,stale"};
 
 orr_status* describe(void*, orr_strategy_info* out) {
   return orr::guard([&] {
     out->numeric_class = ORR_CLASS_EXACT;
     out->n_options = std::size(kOptions), out->options = kOptions;
+    orr::tell_choices(out, kChoices);
     out->provides = "shares of the batch, sharded state", out->requires_ = "";
     out->conflicts = "shares of the batch, sharded state";
   });
@@ -110,12 +112,10 @@ std::optional<server::Pace> pace_of(const orr_options* o) {
   if (mode == "async") {
     refuse_given(o, "bound", "is for mode = \"stale\"");
     how.push = at_least(1, o, "push"), how.pull = at_least(1, o, "pull");
-  } else if (mode == "stale") {
+  } else {
     for (const char* name : {"push", "pull"})
       refuse_given(o, name, "is for mode = \"async\": stale workers push and pull every step");
     how.bound = at_least(0, o, "bound");
-  } else {
-    refuse("there is no mode '", mode, "': give \"sync\", \"async\" or \"stale\"");
   }
   return how;
 }

@@ -42,6 +42,9 @@ constexpr orr_option kOptions[] = {
     {"directory", ORR_ATTR_TEXT, 0, "",
      "of the files of offload = \"disk\"; left out: the run's, or the system's"},
 };
+constexpr const char* kChoices[std::size(kOptions)] = {
+    nullptr, nullptr, "flat,tensor", nullptr,          nullptr,
+    nullptr, nullptr, nullptr,       "none,host,disk", nullptr};
 
 struct Editing {
   orr_program* program;
@@ -151,8 +154,6 @@ void check_options(const Editing& e) {
   auto refuse = [](const std::string& why) { throw orr::Error(ORR_INVALID, why); };
   if (e.stage < 1 || e.stage > 3)
     refuse("there is no stage " + std::to_string(e.stage) + ": one of 1, 2, 3");
-  if (e.cut != "flat" && e.cut != "tensor")
-    refuse("there is no cut '" + e.cut + "': flat or tensor");
   if (e.bucket < 1) refuse("bucket of " + std::to_string(e.bucket) + " bytes: give at least 1");
   if (e.stage < 3 && e.units != "auto") refuse("units are for stage 3, which gathers parameters");
   if (e.cut == "tensor" && e.units != "auto") refuse("units are for cut = \"flat\"");
@@ -162,8 +163,6 @@ void check_options(const Editing& e) {
     refuse("prefetch is for stage 3, which gathers parameters");
   if (e.stage < 2 && e.how.each)
     refuse("each is for stages 2 and 3, in which gradients or parameters lie in pieces");
-  if (e.offload != "none" && e.offload != "host" && e.offload != "disk")
-    refuse("there is no offload '" + e.offload + "': none, host or disk");
   if (e.offload != "disk" && !e.directory.empty())
     refuse("a directory is for offload = \"disk\", which makes files");
 }
@@ -185,6 +184,7 @@ orr_status* describe(void*, orr_strategy_info* out) {
   return orr::guard([&] {
     out->numeric_class = ORR_CLASS_EXACT;
     out->n_options = std::size(kOptions), out->options = kOptions;
+    orr::tell_choices(out, kChoices);
     out->provides = "sharded state", out->requires_ = "shares of the batch",
     out->conflicts = "sharded state";
   });

@@ -16,17 +16,12 @@
 local orrery = require "orrery"
 local places, ring = require "orrery.strategy_places", require "orrery.strategy_ring"
 
-local kinds = { gathered = true, ulysses = true, ring = true }
-
 return orrery.strategy.define {
   name = "context", class = "approx",
-  options = { size = 0, kind = "gathered", fields = false, chunks = 0 },
+  options = { size = 0, kind = { "gathered", "ulysses", "ring" }, fields = false, chunks = 0 },
   provides = "a context axis", conflicts = "a context axis",
 
   transform = function(draft, o)
-    if not kinds[o.kind] then
-      orrery.fail(("strategy.context: kind is '%s': give gathered, ulysses or ring"):format(o.kind))
-    end
     if o.kind == "ring" and o.chunks > 0 then
       orrery.fail(("strategy.context: chunks = %d: a ring merges attention by ranks, whatever the chunks: leave them out, or "
         .. "give kind = 'ulysses'"):format(o.chunks))

@@ -46,13 +46,10 @@ end
 
 return orrery.strategy.define {
   name = "expert", class = "approx",
-  options = { size = 0, over = "time", fields = false, chunks = 0 },
+  options = { size = 0, over = { "time", "batch" }, fields = false, chunks = 0 },
   provides = "an expert axis", conflicts = "an expert axis",
 
   transform = function(draft, o)
-    if o.over ~= "time" and o.over ~= "batch" then
-      orrery.fail(("strategy.expert: over = '%s': give 'time' or 'batch'"):format(o.over))
-    end
     if o.over == "batch" and (o.chunks > 0 or o.fields) then
       orrery.fail "strategy.expert: over the batch no time is cut: leave `chunks` and `fields` out"
     end

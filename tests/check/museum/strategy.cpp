@@ -23,6 +23,11 @@ orr_status* bad_describe(void* self, orr_strategy_info* out) {
     static const orr_option without = {"bucket", ORR_ATTR_INT, 0, "1", ""};
     out->options = &without;
   }
+  if (fault("leaves_its_fallback_out")) {
+    static const orr_option one = {"shares", ORR_ATTR_TEXT, 0, "even", "how the batch is shared"};
+    static const char* const choices[] = {"odd,uneven"};
+    out->n_options = 1, out->options = &one, out->choices = choices;
+  }
   return status;
 }
 

@@ -7,6 +7,7 @@
 #include <orrery/comm.h>
 #include <orrery/strategy.h>
 
+#include <cstddef>
 #include <orrery/sdk/plugin.hpp>
 
 namespace orr {
@@ -19,6 +20,12 @@ constexpr orr_strategy_api strategy_table(decltype(orr_strategy_api::describe) d
   table.size = sizeof table;
   table.describe = describe, table.transform = transform, table.predict = predict;
   return table;
+}
+
+// Says which texts the options may have (orr_strategy_info.choices), to a host that knows the field.
+template <size_t n>
+void tell_choices(orr_strategy_info* out, const char* const (&choices)[n]) {
+  if (out->size > offsetof(orr_strategy_info, choices)) out->choices = choices;
 }
 
 // The `predict` of a strategy that causes no traffic.

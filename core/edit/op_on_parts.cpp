@@ -195,7 +195,9 @@ Sharding part_factors_of(const PluginOp& op, const std::vector<Type>& in) {
 }
 
 bool run_on_parts(OnParts& parts, const PluginOp& op, const Op& at) {
-  if (parts.over_batch) return false;
+  // Sums over ranks have other bits than those of whole rows, which `chunks` of an axis promise on
+  // any number of ranks (Member::tree).
+  if (parts.over_batch || parts.me.tree) return false;
   const std::vector<Type> wholes = args_of(parts.from, at).in, out = out_types(parts.from, at);
   const OpCall call = call_of(op, wholes, at.attrs);
   const Sharding s = part_factors_of(call, wholes, out);

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- Trains a classifier whose classes are cut over the ranks (stack=tensor), or not (stack=data); prints the losses, in
+-- Trains a classifier whose classes are cut over the ranks (stack=tensor; stack=chunks with the bits of one rank), or not
+-- (stack=data); prints the losses, in
 -- f64. With known=true the core's own ops make them.
 local orrery = require "orrery"
 local nn, optim, strategy = orrery.nn, orrery.optim, orrery.strategy
@@ -25,13 +26,17 @@ local function logs(logits)
   local sums = most + (logits - most):exp():sum(-1, { keep = true }):log()
   return logits - sums, sums:reshape(-1)
 end
+local stacks = {
+  data = strategy.data {}, tensor = strategy.tensor { column = { "head" } },
+  chunks = strategy.tensor { column = { "head" }, chunks = 4 }, -- the bits of one rank
+}
 local run = orrery.compile(function(b)
   local made, sums = logs(model(b.x))
   local chosen = b.y:one_hot(args.classes, "f64")
   return -(made * chosen):sum(-1):mean() + 1e-2 * (sums * sums):mean()
 end, {
   params = model, optimizer = optim.sgd { lr = 0.5 }, microbatches = 6,
-  strategy = args.stack == "tensor" and { strategy.tensor { column = { "head" } } } or { strategy.data {} },
+  strategy = stacks[args.stack],
 })
 for step, batch in data:batches { size = 12, steps = 5 } do
   orrery.log("step %d loss %.10f", step, run:step(batch):mean())

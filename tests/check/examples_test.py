@@ -144,6 +144,9 @@ class Examples(Installed):
                 want = losses(1, "known=true", *words) if "classes=12" in words else known
                 for got, loss in zip(losses(ranks, *words), want, strict=True):
                     self.assertAlmostEqual(got, loss, delta=1e-9)
+        # With chunks the bits are those of any number of ranks.
+        self.assertEqual(*(self.call(["orrery", "run", "-n", ranks, "train.lua", "stack=chunks", "classes=12"], project, **where)
+                           for ranks in ("1", "2")))
         plan = self.call(["orrery", "plan", "-n", "2", "--layouts", "train.lua"], project, **where)
         self.assertNotIn("cannot work on parts", plan)
         self.assertNotRegex(plan, r"all_gather +f64\[12,")

@@ -7,6 +7,7 @@
 
 #include "lua/call.h"
 #include "program/build.h"
+#include "program/build_gather_matmul.h"
 
 namespace orrery::lua {
 namespace {
@@ -23,6 +24,10 @@ Dims rest_integers(lua_State* L, int first, const char* what) {
 
 ValueId matmul(Program& p, ValueId a, ValueId b, const Table& options) {
   return build::matmul(p, a, b, options.flag("transpose_a"), options.flag("transpose_b"));
+}
+
+ValueId gather_matmul(Program& p, ValueId x, ValueId w, ValueId index, const Table& options) {
+  return build::gather_matmul(p, x, w, index, options.flag("transpose_b"));
 }
 
 ValueId reshape(lua_State* L, Program& p, ValueId x, Index rest) {
@@ -144,6 +149,11 @@ std::vector<Api> shape_api() {
        "@option transpose_a: boolean = false; use this tensor transposed "
        "@option transpose_b: boolean = false; use the other tensor transposed",
        call<matmul>},
+      {"Tensor:gather_matmul(matrices: Tensor, index: Tensor, options?) -> Tensor; Each row of "
+       "[..., d] times the one of the matrices [number, d, outputs] that its 0-based index [...] "
+       "names; 0 where that is -1. A row costs one product, however many matrices there are. "
+       "@option transpose_b: boolean = false; the matrices are [number, outputs, d]",
+       call<gather_matmul>},
       {"Tensor:reshape(...) -> Tensor; Other dims, same elements; one may be -1.", call<reshape>},
       {"Tensor:broadcast(...) -> Tensor; Repeats dims of size 1 up to these dims.",
        call<broadcast>},

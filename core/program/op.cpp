@@ -15,11 +15,12 @@ namespace orrery {
 extern const OpDef pointwise_op, matmul_op, matmul_pointwise_op, reduce_op, argmax_op, topk_op,
     softmax_op, softmax_grad_op, layernorm_op, layernorm_grad_op, rmsnorm_op, rmsnorm_grad_op,
     norm_param_grad_op, attention_op, attention_grad_op, cross_entropy_op, cross_entropy_grad_op,
-    gather_op, scatter_add_op, slice_at_op, update_slice_op, iota_op, categorical_op, reshape_op,
-    transpose_op, split_op, concat_op, batch_mean_op, total_op, stop_gradient_op, user_gradient_op,
-    all_reduce_op, all_gather_op, reduce_scatter_op, broadcast_op, send_op, recv_op, all_to_all_op,
-    permute_op, vary_op, coordinate_op, unshard_op, batch_sum_op, batch_gather_op, batch_slice_op,
-    sample_index_op, sample_exchange_op, windows_op, fold_op, microbatch_sum_op;
+    gather_op, gather_matmul_op, scatter_add_op, scatter_matmul_op, slice_at_op, update_slice_op,
+    iota_op, categorical_op, reshape_op, transpose_op, split_op, concat_op, batch_mean_op, total_op,
+    stop_gradient_op, user_gradient_op, all_reduce_op, all_gather_op, reduce_scatter_op,
+    broadcast_op, send_op, recv_op, all_to_all_op, permute_op, vary_op, coordinate_op, unshard_op,
+    batch_sum_op, batch_gather_op, batch_slice_op, sample_index_op, sample_exchange_op, windows_op,
+    fold_op, microbatch_sum_op;
 
 const std::vector<const OpDef*>& all_op_defs() {
   // clang-format off
@@ -36,7 +37,7 @@ const std::vector<const OpDef*>& all_op_defs() {
       &recv_op,               &all_to_all_op,         &permute_op,            &vary_op,
       &coordinate_op,         &batch_sum_op,          &batch_gather_op,       &batch_slice_op,
       &sample_index_op,       &sample_exchange_op,    &windows_op,            &fold_op,
-      &microbatch_sum_op,     &unshard_op};
+      &microbatch_sum_op,     &unshard_op,            &gather_matmul_op,      &scatter_matmul_op};
   // clang-format on
   return defs;
 }

@@ -21,7 +21,8 @@ namespace {
 // of them keep the permission.
 void allow_fast_products(Program& p) {
   for (Op& op : p.mutable_ops())
-    if (op.kind == "matmul") op.attrs.set("numerics", std::string("fast"));
+    if (op.kind == "matmul" || op.kind == "gather_matmul" || op.kind == "scatter_matmul")
+      op.attrs.set("numerics", std::string("fast"));
 }
 
 void allow_fast_sums(Blueprint& b) {

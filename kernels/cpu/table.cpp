@@ -6,6 +6,7 @@
 
 #include "attention_plan.h"
 #include "fold.h"
+#include "grouped_plan.h"
 #include "kernel.h"
 #include "matmul_plan.h"
 #include "pointwise.h"
@@ -30,6 +31,7 @@ ORR_DECLARE(cross_entropy)
 ORR_DECLARE(cross_entropy_grad)
 ORR_DECLARE(fold)
 ORR_DECLARE(gather)
+ORR_DECLARE(gather_matmul)
 ORR_DECLARE(iota)
 ORR_DECLARE(layernorm)
 ORR_DECLARE(layernorm_grad)
@@ -40,6 +42,7 @@ ORR_DECLARE(reduce)
 ORR_DECLARE(rmsnorm)
 ORR_DECLARE(rmsnorm_grad)
 ORR_DECLARE(scatter_add)
+ORR_DECLARE(scatter_matmul)
 ORR_DECLARE(slice_at)
 ORR_DECLARE(softmax)
 ORR_DECLARE(softmax_grad)
@@ -155,6 +158,7 @@ const Op op_table[] = {
     ORR_ROW(cross_entropy_grad, (loss<1, 2>), nullptr),
     ORR_ROW(fold, fold_supports, nullptr),
     ORR_ROW(gather, moves<0>, nullptr),
+    ORR_ROW(gather_matmul, gather_matmul_supports, gather_matmul_workspace),
     ORR_ROW(iota, moves<0>, nullptr),
     ORR_ROW(layernorm, (real_op<0, 1>), nullptr),
     ORR_ROW(layernorm_grad, (real_op<0, 1>), nullptr),
@@ -165,6 +169,7 @@ const Op op_table[] = {
     ORR_ROW(rmsnorm, (real_op<0, 1>), nullptr),
     ORR_ROW(rmsnorm_grad, (real_op<0, 1>), nullptr),
     ORR_ROW(scatter_add, scatter_supports, scatter_workspace),
+    ORR_ROW(scatter_matmul, scatter_matmul_supports, scatter_matmul_workspace),
     ORR_ROW(slice_at, moves<0>, nullptr),
     ORR_ROW(softmax, (real_op<0, 1>), nullptr),
     ORR_ROW(softmax_grad, (real_op<0, 1>), nullptr),

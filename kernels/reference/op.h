@@ -48,6 +48,7 @@ extern const Family pointwise_family, matmul_family, reduce_family, argmax_famil
     rmsnorm_grad_family, norm_param_grad_family, attention_family, attention_grad_family,
     cross_entropy_family, cross_entropy_grad_family, gather_family, scatter_add_family,
     slice_at_family, update_slice_family, iota_family, categorical_family, matmul_pointwise_family,
-    fold_family, norm_grad_family, reduce_each_family, pointwise_next_family;
+    fold_family, norm_grad_family, reduce_each_family, pointwise_next_family, gather_matmul_family,
+    scatter_matmul_family;
 
 }  // namespace reference

@@ -29,7 +29,8 @@ const Family* const kFamilies[] = {
     &cross_entropy_grad_family, &gather_family,             &scatter_add_family,
     &slice_at_family,           &update_slice_family,       &iota_family,
     &categorical_family,        &matmul_pointwise_family,   &fold_family,
-    &norm_grad_family,          &reduce_each_family,        &pointwise_next_family};
+    &norm_grad_family,          &reduce_each_family,        &pointwise_next_family,
+    &gather_matmul_family,      &scatter_matmul_family};
 // clang-format on
 
 const Family& family_of(const orr_op& op) {

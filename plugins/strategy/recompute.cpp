@@ -65,7 +65,9 @@ std::string region_of(Editing& e, const std::string& path) {
   return "";
 }
 
-bool costly(std::string_view kind) { return kind == "matmul" || kind == "attention"; }
+bool costly(std::string_view kind) {
+  return kind == "matmul" || kind == "gather_matmul" || kind == "attention";
+}
 
 std::string names_of(const std::set<std::string>& modules) {
   std::string text;

@@ -43,7 +43,8 @@ local function weights(p, chosen, o)
 end
 
 -- Called with places [..., places, dim]; returns choices [..., top, experts, places] as zeros and ones, weights
--- [..., places, experts], how many choices each expert has, over the batch, and the loss.
+-- [..., places, experts], how many choices each expert has, over the batch, the loss, and the choices as numbers of
+-- experts [..., places, top].
 return nn.module("router", function(m, dim, o)
   local dims = { o.experts, dim }
   m.weight = orrery.parameter(dims, { init = nn.init.fan_in(dims) })
@@ -65,6 +66,6 @@ return nn.module("router", function(m, dim, o)
     end
     local loss = balance(hot, p, o)
     if o.z > 0 then loss = loss + spread(logits) * o.z end
-    return hot, weights(p, chosen, o), load, loss
+    return hot, weights(p, chosen, o), load, loss, index
   end
 end)

@@ -15,19 +15,26 @@ struct Pointer {
   int weight;    // input whose zeros make it unread, -1: none
   bool row;      // whether the error names the row
   int64_t (*limit)(const Case&);
+  int64_t below = -1;  // the largest that points in front
 };
 
 int64_t classes(const Case& c) { return c.in[c.kind == "cross_entropy" ? 0 : 1].dims[1]; }
 int64_t table_rows(const Case& c) { return c.in[0].dims[0]; }
 int64_t output_rows(const Case& c) { return c.attr("rows", 0); }
+int64_t matrices(const Case& c) { return c.in[1].dims[0]; }
+int64_t matrices_made(const Case& c) { return c.attr("matrices", 0); }
 // The first position at which the piece does not fit.
 int64_t slice_end(const Case& c) { return c.in[0].dims[1] - c.out[0].dims[1] + 1; }
 int64_t update_end(const Case& c) { return c.in[0].dims[1] - c.in[1].dims[1] + 1; }
 
-constexpr Pointer pointers[] = {
-    {"cross_entropy", 1, 2, true, classes}, {"cross_entropy_grad", 2, 3, true, classes},
-    {"gather", 1, -1, true, table_rows},    {"scatter_add", 0, -1, true, output_rows},
-    {"slice_at", 1, -1, false, slice_end},  {"update_slice", 2, -1, false, update_end}};
+constexpr Pointer pointers[] = {{"cross_entropy", 1, 2, true, classes},
+                                {"cross_entropy_grad", 2, 3, true, classes},
+                                {"gather", 1, -1, true, table_rows},
+                                {"scatter_add", 0, -1, true, output_rows},
+                                {"slice_at", 1, -1, false, slice_end},
+                                {"update_slice", 2, -1, false, update_end},
+                                {"gather_matmul", 2, -1, true, matrices, -2},
+                                {"scatter_matmul", 0, -1, true, matrices_made, -2}};
 
 bool has_number(const std::string& text, int64_t n) {
   const std::string digits = std::to_string(n);
@@ -51,7 +58,7 @@ void judge_case(const Subject& subject, const Pointer& p, const Case& c) {
   const char* contract = "kernel.h: \"is an error that names the row and the value\"";
   const std::vector<Values> good = make_inputs(c, false, static_cast<uint32_t>(subject.seed));
   const size_t row = row_of(p, good);
-  for (int64_t value : {p.limit(c), int64_t{-1}}) {
+  for (int64_t value : {p.limit(c), p.below}) {
     std::vector<Values> bad = good;
     bad[p.input][row] = static_cast<double>(value);
     const RunResult failed = run(subject.name(), c, bad);

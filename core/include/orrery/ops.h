@@ -16,8 +16,8 @@
  * after another: an output that is declared [..] is stored as [nodes, ..]. With one leaf that is
  * just the sum. Rounding: every node of a 16-bit output is rounded to it.
  *
- * ANOTHER DTYPE. The result of matmul, of sums by reduce and reduce_each, of norm_param_grad and of
- * scatter_add may have another real dtype than what is summed: f32 if that is bf16 or f16, or one
+ * ANOTHER DTYPE. The result of matmul, of scatter_matmul, of sums by reduce and reduce_each, of
+ * norm_param_grad and of scatter_add may have another real dtype than what is summed: f32 if that is bf16 or f16, or one
  * of these if it is f32. The sum is the same; only the stored result is rounded to its dtype. A
  * kernel need not support this: for an f32 result the core then casts the inputs to f32.
  *
@@ -135,6 +135,14 @@
  *                   order from +0. Leaves over N. With a third input base[V,C] the op has all
  *                   leaves, and their sum is added to base; rows without tokens are those of base;
  *                   may be in place.
+ * gather_matmul     x[N,D], w[E,D,F], index[N] i32/i64 -> y[N,F]: row i of x times matrix index[i]
+ *                   of w, or +0 where the index is -1; any other outside [0,E) is an error. The
+ *                   strides of w are free, but one of the last two is 1. A row is summed as by a
+ *                   matmul, so that its bits do not depend on the others. "numerics": as of matmul.
+ * scatter_matmul    index[N], x[N,D], dy[N,F] -> dw[E,D,F]; int "matrices" = E. Per leaf, matrix e is
+ *                   the matmul of x' transposed and dy', the leaf's rows of index e in their order,
+ *                   which are its K; +0 if there are none. Indices and "numerics" as above. Leaves
+ *                   over N.
  * slice_at          x[O,D,I], at (i64 scalar) -> y[O,n,I], n = out dim: x[:, at:at+n, :]; out of
  *                   range is an error.
  * update_slice      x[O,D,I], u[O,n,I], at -> y[O,D,I]: x with u written at `at`; may be in place

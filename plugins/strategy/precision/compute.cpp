@@ -65,8 +65,8 @@ class Chooser {
   // stay in f32, and so do squares, which f16 holds of numbers up to 255 only, and ops with a
   // number that f16 does not hold.
   bool fits(const Op& op) const {
-    static const std::set<std::string> heavy = {"matmul",  "attention", "layernorm",
-                                                "rmsnorm", "softmax",   "gather"};
+    static const std::set<std::string> heavy = {
+        "matmul", "gather_matmul", "attention", "layernorm", "rmsnorm", "softmax", "gather"};
     static const std::set<std::string> shape = {"reshape", "transpose", "split",        "concat",
                                                 "windows", "fold",      "user_gradient"};
     if (heavy.count(op.kind)) return true;

@@ -58,7 +58,8 @@ class Finder {
   // one, or makes such a value.
   void note_readers(const Op& op) {
     if (p_.info(op.out[0]).phase != ORR_PHASE_FORWARD) return;
-    const bool leads = op.kind == "matmul" || op.kind == "attention" ||
+    const bool leads = op.kind == "matmul" || op.kind == "gather_matmul" ||
+                       op.kind == "attention" ||
                        std::any_of(op.out.begin(), op.out.end(),
                                    [&](int32_t v) { return leads_to_product_[at(v)]; });
     if (leads)

@@ -21,8 +21,8 @@ class Storer {
   }
 
   void store(int32_t sum, const std::string& param) {
-    static const std::set<std::string> sums = {"matmul", "reduce", "norm_param_grad",
-                                               "scatter_add"};
+    static const std::set<std::string> sums = {"matmul", "reduce", "norm_param_grad", "scatter_add",
+                                               "scatter_matmul"};
     const Op& op = *all_.maker(sum);
     const bool is_sum = sums.count(op.kind) && reads_samples(op);
     if (is_sum && read_by_samples_.count(sum))

@@ -71,7 +71,7 @@ Source Finder::trace(int32_t v) {
             {}};
   if (k.phase != ORR_PHASE_FORWARD) return {Source::closed, {}};
   const std::vector<int32_t> in = inputs(v);
-  if (k.kind == "matmul") return product(v, in);
+  if (k.kind == "matmul" || k.kind == "gather_matmul") return product(v, in);
   if (k.kind == "gather" && known(bare(in[0])).role == ORR_ROLE_PARAM)
     gathered_.insert(bare(in[0]));
   if (k.kind == "cross_entropy" && source(in[0]).kind == Source::open)

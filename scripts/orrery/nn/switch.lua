@@ -3,8 +3,8 @@
 --- nn.switch(dim, options)
 --- A mixture of experts: each place of [batch, time, dim] goes to the `top` experts, small networks of two layers or
 --- gated ones, that a router prefers. An expert takes `capacity` times its even share of a group of neighbouring places;
---- what is over that is dropped, so that the layer adds nothing to it. Without a capacity nothing is dropped, and each
---- expert computes all places. Returns y and a table: `loss` (add it to the model's), `dropped` (choices that found no
+--- what is over that is dropped, so that the layer adds nothing to it. Without a capacity nothing is dropped, and an
+--- expert computes the places that chose it, however many. Returns y and a table: `loss` (add it to the model's), `dropped` (choices that found no
 --- room, a sum) and `load` (choices of each expert, a sum). Of the defaults it is a Switch Transformer; docs/strategies/expert.md
 --- has Mixtral, Grok, Qwen3 and DeepSeek in a line each.
 ---@param dim integer
@@ -64,9 +64,8 @@ local function slots(hot, room)
   return fits:select(position, -1), chosen:sum() - fits:cast("f32"):sum()
 end
 
--- What experts make of their tokens [experts, n, dim].
-local function computed(m, o, tokens)
-  local function times(x, matrices) return x:matmul(matrices:cast(x.dtype)) end
+-- What experts make of their tokens; times(x, matrices) is their product.
+local function computed(m, o, tokens, times)
   local h = o.gated and o.act(times(tokens, m.gate)) * times(tokens, m.up) or o.act(times(tokens, m.up))
   return times(h, m.down)
 end
@@ -91,15 +90,18 @@ local function with_room(m, o, tokens, hot, gates)
   local lead = { table.unpack(tokens.shape, 1, rank - 2) }
   local first, again = orders(#lead)
   local taken = rows(sent):matmul(tokens):reshape(join(lead, E, room, dim)):permute(first)
-  local made = computed(m, o, taken:reshape(E, -1, dim)):reshape(taken.shape):permute(again)
+  local function times(x, matrices) return x:matmul(matrices:cast(x.dtype)) end
+  local made = computed(m, o, taken:reshape(E, -1, dim), times):reshape(taken.shape):permute(again)
   return rows(weighted):matmul(made:flatten(-3, -2), { transpose_a = true }), dropped
 end
 
--- All tokens through all experts, of which each place adds up its own.
-local function without_limit(m, o, tokens, gates)
-  local rows = tokens:flatten(1, -2):unsqueeze(2)
-  local made = computed(m, o, rows:broadcast(rows.shape[1], o.experts, rows.shape[3]):transpose(1, 2))
-  return (made * gates:cast(tokens.dtype):flatten(1, -2):transpose():unsqueeze(3)):sum(1)
+-- Tokens through the experts of their choices alone, [..., places, top] of them, which each place adds up.
+local function without_limit(m, o, tokens, hot, gates, index)
+  local rank, dim = #tokens.shape, tokens.shape[#tokens.shape]
+  local function times(x, matrices) return x:gather_matmul(matrices:cast(x.dtype), index) end
+  local made = computed(m, o, tokens:unsqueeze(-2):broadcast(join(index.shape, dim)), times)
+  local weights = (hot * gates:transpose():unsqueeze(rank - 1)):sum(-2):transpose():cast(tokens.dtype)
+  return (made * weights:unsqueeze(-1)):sum(-2)
 end
 
 -- Experts that every place goes to are one network of their width together.
@@ -126,12 +128,12 @@ return nn.module("switch", function(m, dim, options)
   return function(x)
     local places = check(o, x.shape)
     local tokens = places == x.shape[2] and x or x:reshape(x.shape[1], x.shape[2] // places, places, dim)
-    local hot, gates, load, loss = m.router(tokens)
+    local hot, gates, load, loss, index = m.router(tokens)
     local y, dropped
     if o.capacity then
       y, dropped = with_room(m, o, tokens, hot, gates)
     else
-      y, dropped = without_limit(m, o, tokens, gates), load:sum() * 0
+      y, dropped = without_limit(m, o, tokens, hot, gates, index), load:sum() * 0
     end
     y = y:reshape(x.shape)
     if o.shared_gate then

@@ -20,9 +20,9 @@ std::vector<Case> stored_otherwise(const Case& sums, int32_t summed) {
 
 std::vector<Case> all_cases() {
   std::vector<Case> all;
-  for (auto family :
-       {pointwise_cases, matmul_cases, matmul_pointwise_cases, pointwise_next_cases, reduce_cases,
-        norm_cases, attention_cases, cross_entropy_cases, index_cases, window_cases})
+  for (auto family : {pointwise_cases, matmul_cases, matmul_pointwise_cases, pointwise_next_cases,
+                      reduce_cases, norm_cases, attention_cases, cross_entropy_cases, index_cases,
+                      window_cases, gather_matmul_cases})
     for (Case& c : family()) all.push_back(std::move(c));
   return all;
 }

@@ -47,6 +47,7 @@ std::vector<Case> attention_cases();
 std::vector<Case> cross_entropy_cases();
 std::vector<Case> index_cases();  // and iota, categorical
 std::vector<Case> window_cases();
+std::vector<Case> gather_matmul_cases();  // and scatter_matmul
 
 std::vector<Case> all_cases();
 

@@ -79,6 +79,39 @@ inline void require_scatter_add(const orr_op& op) {
   require_nodes(op, op.out[0], {attr_int(op, "rows", 0), op.in[1].dims[1]}, "y");
 }
 
+inline void require_gather_matmul(const orr_op& op) {
+  require_counts(op, 3, 1);
+  const orr_tensor &x = op.in[0], &w = op.in[1], &index = op.in[2], &y = op.out[0];
+  require_rank(x, 2, "x");
+  require_real(x, "x");
+  require_rank(w, 3, "w");
+  require_dtype(w, x.dtype, "w");
+  require_index(index, "index");
+  require_shape(index, {x.dims[0]}, "index");
+  require_rank(y, 2, "y");
+  require_dtype(y, x.dtype, "y");
+  require_shape(y, {x.dims[0], y.dims[1]}, "y");
+  require_shape(w, {w.dims[0], x.dims[1], y.dims[1]}, "w");
+  require(w.strides[1] == 1 || w.strides[2] == 1, "one of the last two strides of w is 1");
+}
+
+inline void require_scatter_matmul(const orr_op& op) {
+  require_counts(op, 3, 1);
+  const orr_tensor &index = op.in[0], &x = op.in[1], &dy = op.in[2];
+  require_index(index, "index");
+  require_rank(index, 1, "index");
+  require_rank(x, 2, "x");
+  require_real(x, "x");
+  require_shape(x, {index.dims[0], x.dims[1]}, "x");
+  require_rank(dy, 2, "dy");
+  require_dtype(dy, x.dtype, "dy");
+  require_shape(dy, {index.dims[0], dy.dims[1]}, "dy");
+  require_sum(op.out[0], x.dtype, "dw");
+  require(attr_int(op, "matrices", -1) >= 0, "matrices must be given");
+  require_leaves(op, index.dims[0]);
+  require_nodes(op, op.out[0], {attr_int(op, "matrices", 0), x.dims[1], dy.dims[1]}, "dw");
+}
+
 // x[O,D,I] is input 0, its part is [O,n,I].
 inline void require_part(const orr_op& op, const orr_tensor& part, const orr_tensor& at) {
   const orr_tensor& x = op.in[0];

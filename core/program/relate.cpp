@@ -83,8 +83,8 @@ bool is_linear_choice(const Op& op, const std::vector<char>& varies, bool homoge
 // summand of a sum.
 bool is_linear(const Program& p, const Op& op, const std::vector<char>& varies, bool homogeneous) {
   if (op.kind == "matmul") return varies[0] != varies[1];
-  if (op.kind == "gather_matmul") return varies[0] != varies[1] && !varies[2];
-  if (op.kind == "scatter_matmul") return varies[1] != varies[2] && !varies[0];
+  if (op.kind == "gather_matmul" || op.kind == "scatter_matmul")
+    return varies[0] != varies[1] && !varies[2];
   if (op.kind != "pointwise") return is_linear_by_kind(p, op, varies, homogeneous);
   const orr_instr& last = op.expr.instrs.back();
   auto from = [&](int32_t r) {

@@ -64,7 +64,7 @@ class Multiplier {
 
 struct GatherMatmul : Kernel {
   explicit GatherMatmul(const orr_op& op)
-      : rows("gather_matmul", op, 2, op.in[1].dims[0]),
+      : rows("gather_matmul", op, op.in[1].dims[0]),
         depth(op.in[0].dims[1]),
         columns(op.out[0].dims[1]),
         dtype(op.in[0].dtype),
@@ -98,20 +98,20 @@ struct GatherMatmul : Kernel {
 template <class S, class Y>
 struct ScatterMatmul : Kernel {
   explicit ScatterMatmul(const orr_op& op)
-      : rows("scatter_matmul", op, 0, attr_int(op, "matrices", 0)),
+      : rows("scatter_matmul", op, attr_int(op, "matrices", 0)),
         leaves(op),
-        d(op.in[1].dims[1]),
-        f(op.in[2].dims[1]),
-        from(op.in[1].dtype),
+        d(op.in[0].dims[1]),
+        f(op.in[1].dims[1]),
+        from(op.in[0].dtype),
         to(op.out[0].dtype) {}
 
   void launch(const orr_buffer* in, const orr_buffer* out, const orr_buffer* work) override {
-    RowSort sorted(rows, host<void>(in[0]), host<char>(*work));
+    RowSort sorted(rows, host<void>(in[2]), host<char>(*work));
     x = sorted.behind;
     dy = x + grouped_bytes(rows.n * d * int64_t(sizeof(S)));
     stack = (Y*)(dy + grouped_bytes(rows.n * f * int64_t(sizeof(S))));
-    sorted.collect(host<char>(in[1]), d * int64_t(sizeof(S)), x);
-    sorted.collect(host<char>(in[2]), f * int64_t(sizeof(S)), dy);
+    sorted.collect(host<char>(in[0]), d * int64_t(sizeof(S)), x);
+    sorted.collect(host<char>(in[1]), f * int64_t(sizeof(S)), dy);
     for (int64_t e = 0; e < rows.matrices; ++e) matrix(sorted, e, host<Y>(out[0]) + e * d * f);
   }
 
@@ -166,7 +166,7 @@ struct ScatterMatmul : Kernel {
 
 Kernel* make_gather_matmul(const orr_op& op) { return new GatherMatmul(op); }
 Kernel* make_scatter_matmul(const orr_op& op) {
-  return make_sum<ScatterMatmul>(op.in[1].dtype, op.out[0].dtype, op);
+  return make_sum<ScatterMatmul>(op.in[0].dtype, op.out[0].dtype, op);
 }
 
 }  // namespace orr_cpu::ORR_ISA

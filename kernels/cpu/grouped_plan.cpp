@@ -42,7 +42,7 @@ uint64_t gather_matmul_workspace(const orr_op& op) {
 }
 
 void scatter_matmul_supports(const orr_op& op, orr_support& out) {
-  const int32_t from = op.in[1].dtype, to = op.out[0].dtype;
+  const int32_t from = op.in[0].dtype, to = op.out[0].dtype;
   answer(is_product(from, to), from, to, out);
 }
 
@@ -50,9 +50,9 @@ void scatter_matmul_supports(const orr_op& op, orr_support& out) {
 uint64_t scatter_matmul_workspace(const orr_op& op) {
   int64_t levels = 0;
   for (int64_t leaves = attr_int(op, "leaf_n", 1); leaves > 1; leaves = (leaves + 1) / 2) ++levels;
-  const int64_t matrix = op.in[1].dims[1] * op.in[2].dims[1] * orr_dtype_bytes(op.out[0].dtype);
-  return uint64_t(sort_bytes(attr_int(op, "matrices", 0), op.in[0].dims[0]) + bytes_of(op.in[1]) +
-                  bytes_of(op.in[2]) + levels * matrix);
+  const int64_t matrix = op.in[0].dims[1] * op.in[1].dims[1] * orr_dtype_bytes(op.out[0].dtype);
+  return uint64_t(sort_bytes(attr_int(op, "matrices", 0), op.in[0].dims[0]) + bytes_of(op.in[0]) +
+                  bytes_of(op.in[1]) + levels * matrix);
 }
 
 }  // namespace orr_cpu

@@ -8,10 +8,10 @@
 
 namespace orr_cpu::ORR_ISA {
 
-// The rows of an op, and the input that says of each which matrix it has; -1: none.
+// The rows of an op, whose input 2 says of each which matrix it has; -1: none.
 struct GroupedRows {
-  GroupedRows(const char* kind_, const orr_op& op, int input, int64_t matrices_)
-      : kind(kind_), get(op, input), n(op.in[input].dims[0]), matrices(matrices_) {}
+  GroupedRows(const char* kind_, const orr_op& op, int64_t matrices_)
+      : kind(kind_), get(op, 2), n(op.in[2].dims[0]), matrices(matrices_) {}
   const char* kind;
   Integers get;
   int64_t n, matrices;

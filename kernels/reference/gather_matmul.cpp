@@ -14,17 +14,17 @@ namespace reference {
 namespace {
 
 // For each of `matrices`, the rows of [first, first + n) that have its index, in their order.
-std::vector<std::vector<int64_t>> rows_by_matrix(const Call& call, int input, int64_t matrices,
-                                                 int64_t first, int64_t n) {
+std::vector<std::vector<int64_t>> rows_by_matrix(const Call& call, int64_t matrices, int64_t first,
+                                                 int64_t n) {
   std::vector<std::vector<int64_t>> rows((size_t(matrices)));
   for (int64_t i = first; i < first + n; ++i)
-    if (const int64_t e = call.integer(input, i); e >= 0) rows[size_t(e)].push_back(i);
+    if (const int64_t e = call.integer(2, i); e >= 0) rows[size_t(e)].push_back(i);
   return rows;
 }
 
-void check_choices(const Call& call, int input, int64_t matrices) {
-  for (int64_t i = 0; i < call.op.in[input].dims[0]; ++i)
-    if (const int64_t e = call.integer(input, i); e < -1 || e >= matrices)
+void check_choices(const Call& call, int64_t matrices) {
+  for (int64_t i = 0; i < call.op.in[2].dims[0]; ++i)
+    if (const int64_t e = call.integer(2, i); e < -1 || e >= matrices)
       throw orr::Error(ORR_INVALID, std::string(call.op.kind) + ": index " + std::to_string(e) +
                                         " in row " + std::to_string(i) + " is outside the " +
                                         std::to_string(matrices) + " matrices (0.." +
@@ -74,10 +74,10 @@ void run_gather(const Call& call) {
   const orr_tensor &x = call.op.in[0], &w = call.op.in[1], &y = call.op.out[0];
   const int64_t element = orr_dtype_bytes(x.dtype);
   const int64_t n = x.dims[0], depth = x.dims[1], columns = y.dims[1], matrices = w.dims[0];
-  check_choices(call, 2, matrices);
+  check_choices(call, matrices);
   char* out = call.output<char>(0);
   std::memset(out, 0, size_t(n * columns * element));
-  const auto all = rows_by_matrix(call, 2, matrices, 0, n);
+  const auto all = rows_by_matrix(call, matrices, 0, n);
   for (size_t e = 0; e < all.size(); ++e) {
     const int64_t m = int64_t(all[e].size());
     if (m == 0 || columns == 0) continue;
@@ -92,20 +92,20 @@ void run_gather(const Call& call) {
 }
 
 uint64_t scatter_workspace(const orr_op& op) {
-  const int64_t matrix = op.in[1].dims[1] * op.in[2].dims[1];
+  const int64_t matrix = op.in[0].dims[1] * op.in[1].dims[1];
   return leaves_workspace(op, orr::attr_int(op, "matrices", 0) * matrix, op.out[0].dtype);
 }
 
 // The matrices of one leaf, to[E, d, f].
 template <class Y>
 void scatter_leaf(const Call& call, int64_t first, int64_t n, Y* to) {
-  const orr_tensor &x = call.op.in[1], &dy = call.op.in[2];
+  const orr_tensor &x = call.op.in[0], &dy = call.op.in[1];
   const int64_t d = x.dims[1], f = dy.dims[1], element = orr_dtype_bytes(x.dtype);
   for (const std::vector<int64_t>& rows :
-       rows_by_matrix(call, 0, orr::attr_int(call.op, "matrices", 0), first, n)) {
+       rows_by_matrix(call, orr::attr_int(call.op, "matrices", 0), first, n)) {
     const int64_t k = int64_t(rows.size());
-    std::vector<char> left = packed(call.input<char>(1), rows, size_t(d * element));
-    std::vector<char> right = packed(call.input<char>(2), rows, size_t(f * element));
+    std::vector<char> left = packed(call.input<char>(0), rows, size_t(d * element));
+    std::vector<char> right = packed(call.input<char>(1), rows, size_t(f * element));
     if (k == 0)
       std::fill(to, to + d * f, Y{});
     else
@@ -116,11 +116,11 @@ void scatter_leaf(const Call& call, int64_t first, int64_t n, Y* to) {
 }
 
 void run_scatter(const Call& call) {
-  const int64_t matrices = orr::attr_int(call.op, "matrices", 0), n = call.op.in[0].dims[0];
-  const int64_t count = matrices * call.op.in[1].dims[1] * call.op.in[2].dims[1];
+  const int64_t matrices = orr::attr_int(call.op, "matrices", 0), n = call.op.in[2].dims[0];
+  const int64_t count = matrices * call.op.in[0].dims[1] * call.op.in[1].dims[1];
   const int64_t length = n / Leaves(call.op).n;
-  check_choices(call, 0, matrices);
-  with_real_sum(call.op.in[1].dtype, call.op.out[0].dtype, [&]<class T, class Y>(Type<T>, Type<Y>) {
+  check_choices(call, matrices);
+  with_real_sum(call.op.in[0].dtype, call.op.out[0].dtype, [&]<class T, class Y>(Type<T>, Type<Y>) {
     sum_leaves(call.op, call.output<Y>(0), count, reinterpret_cast<Y*>(call.workspace),
                [&](int64_t leaf, Y* to) { scatter_leaf(call, leaf * length, length, to); });
   });

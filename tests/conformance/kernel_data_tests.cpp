@@ -34,7 +34,7 @@ constexpr Pointer pointers[] = {{"cross_entropy", 1, 2, true, classes},
                                 {"slice_at", 1, -1, false, slice_end},
                                 {"update_slice", 2, -1, false, update_end},
                                 {"gather_matmul", 2, -1, true, matrices, -2},
-                                {"scatter_matmul", 0, -1, true, matrices_made, -2}};
+                                {"scatter_matmul", 2, -1, true, matrices_made, -2}};
 
 bool has_number(const std::string& text, int64_t n) {
   const std::string digits = std::to_string(n);

@@ -139,7 +139,7 @@
  *                   of w, or +0 where the index is -1; any other outside [0,E) is an error. The
  *                   strides of w are free, but one of the last two is 1. A row is summed as by a
  *                   matmul, so that its bits do not depend on the others. "numerics": as of matmul.
- * scatter_matmul    index[N], x[N,D], dy[N,F] -> dw[E,D,F]; int "matrices" = E. Per leaf, matrix e is
+ * scatter_matmul    x[N,D], dy[N,F], index[N] -> dw[E,D,F]; int "matrices" = E. Per leaf, matrix e is
  *                   the matmul of x' transposed and dy', the leaf's rows of index e in their order,
  *                   which are its K; +0 if there are none. Indices and "numerics" as above. Leaves
  *                   over N.

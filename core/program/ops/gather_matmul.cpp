@@ -2,7 +2,7 @@
 //
 // gather_matmul: x[..., d], w[E, d, f], index[...] -> y[..., f]: each row of x times the matrix that
 // its index names, or 0 where that is -1. int "tb": the matrices are stored as [E, f, d].
-// scatter_matmul, the gradient of w: index[n], x[n, d], dy[n, f] -> dw[E, d, f], where E is int
+// scatter_matmul, the gradient of w: x[n, d], dy[n, f], index[n] -> dw[E, d, f], where E is int
 // "matrices". The matrices may be cut by number, as experts are over ranks: each rank then multiplies
 // the rows of its own, the others are 0, and the ranks' results are summed.
 #include "program/build_gather_matmul.h"
@@ -59,7 +59,7 @@ ValueId scattered(Program& p, ValueId index, ValueId x, ValueId dy, int64_t matr
     return build::reshape(p, build::batch_first(p, v), {-1, p.type(v).dims.back()});
   };
   index = build::reshape(p, build::batch_first(p, index), {-1});
-  return p.add1("scatter_matmul", {index, rows(x), rows(dy)}, {{"matrices", matrices}});
+  return p.add1("scatter_matmul", {rows(x), rows(dy), index}, {{"matrices", matrices}});
 }
 
 void gather_gradient(Gradient& g, const Op& op) {
@@ -107,34 +107,34 @@ KernelForm gather_form(const Op& op, const std::vector<Strided>& in,
 }
 
 std::vector<Type> infer_scatter(const OpArgs& args) {
-  const Type &index = args.in[0], &x = args.in[1], &dy = args.in[2];
+  const Type &x = args.in[0], &dy = args.in[1], &index = args.in[2];
   want_index(index);
   want_reals(x, dy);
   if (x.dims.size() != 2 || dy.dims.size() != 2 || index.dims != Dims{x.dims[0]} ||
       dy.dims[0] != x.dims[0])
-    throw std::invalid_argument("needs index [n] and rows [n, d] and [n, f], not " +
-                                to_string(index) + ", " + to_string(x) + " and " + to_string(dy));
+    throw std::invalid_argument("needs rows [n, d] and [n, f] and an index [n], not " +
+                                to_string(x) + ", " + to_string(dy) + " and " + to_string(index));
   return {{sum_dtype(args.attrs, x.dtype),
            {attr_int(args.attrs, "matrices", 0), x.dims[1], dy.dims[1]}}};
 }
 
 Sharding scatter_sharding(const OpArgs&, const std::vector<Type>&) {
-  return {{{0}, {0, 1}, {0, 2}}, {{kNone, 1, 2}}};
+  return {{{0, 1}, {0, 2}, {0}}, {{kNone, 1, 2}}};
 }
 
 void scatter_gradient(Gradient& g, const Op& op) {
-  const ValueId index = op.in[0], x = op.in[1], dy = op.in[2], dw = g.dy();
+  const ValueId x = op.in[0], dy = op.in[1], index = op.in[2], dw = g.dy();
   if (g.wanted(x)) g.add(x, build::gather_matmul(g.p, dy, dw, index, true));
   if (g.wanted(dy)) g.add(dy, build::gather_matmul(g.p, x, dw, index, false));
 }
 
 Cost scatter_cost(const OpArgs& args, const std::vector<Type>& out) {
-  return product_cost(args, out, args.in[1], args.in[2].dims.back());
+  return product_cost(args, out, args.in[0], args.in[1].dims.back());
 }
 
 KernelForm scatter_form(const Op&, const std::vector<Strided>& in,
                         const std::vector<Strided>& out) {
-  KernelForm form = contiguous_form(in, out, "frrr");
+  KernelForm form = contiguous_form(in, out, "rrfr");
   form.out[0] = Strided::contiguous({out[0].dtype, out[0].dims});
   return form;
 }
@@ -169,8 +169,8 @@ bool scatter_to_part(OnParts& s, const Op& op) {
   const Type& whole = s.from.type(op.out[0]);
   const Placement matrices = Placement::along(0, {whole.dims[0]});
   Op copy = op;
-  copy.in = {own_index(s, op.in[0], whole.dims[0], s.me), s.read(op.in[1], Placement{}),
-             s.read(op.in[2], Placement{})};
+  copy.in = {s.read(op.in[0], Placement{}), s.read(op.in[1], Placement{}),
+             own_index(s, op.in[2], whole.dims[0], s.me)};
   s.p.mutable_value(op.out[0]).type = held(whole, matrices, s.me);
   copy.attrs.set("matrices", s.p.type(op.out[0]).dims[0]);
   s.p.append(std::move(copy));

@@ -16,7 +16,7 @@ local orrery = require "orrery"
 local places = require "orrery.strategy_places"
 
 -- Products of tokens [experts, n, width], or of their gradients, with a parameter of one matrix an expert, which may
--- be cast first.
+-- be cast first; and of rows that choose among these matrices, which have no place of an expert's.
 local function experts_of(draft)
   local parameters, by_id, found = {}, {}, {}
   for _, value in ipairs(draft:values "param") do
@@ -29,10 +29,11 @@ local function experts_of(draft)
     return value and value.op == "pointwise" and parameters[draft:inputs(id)[1]] and draft:inputs(id)[1] or id
   end
   for _, value in ipairs(activations) do
-    if value.op == "matmul" and #value.dims == 3 then
+    local choose = value.op == "gather_matmul"
+    if choose or value.op == "matmul" and #value.dims == 3 then
       local inputs = draft:inputs(value)
       local matrices = parameters[bare(inputs[2])]
-      if matrices then found[#found + 1] = { tokens = inputs[1], matrices = matrices } end
+      if matrices then found[#found + 1] = { tokens = not choose and inputs[1], matrices = matrices } end
     end
   end
   return found
@@ -68,7 +69,7 @@ return orrery.strategy.define {
           product.matrices.name, experts, parts, parts > ranks and "chunks" or "ranks"))
       end
       draft:place(product.matrices, "expert", 1)
-      draft:place(product.tokens, "expert", 1)
+      if product.tokens then draft:place(product.tokens, "expert", 1) end
     end
     if o.over == "time" then places.cut(draft, "strategy.expert", "expert", o.fields) end
   end,

@@ -97,7 +97,7 @@ inline void require_gather_matmul(const orr_op& op) {
 
 inline void require_scatter_matmul(const orr_op& op) {
   require_counts(op, 3, 1);
-  const orr_tensor &index = op.in[0], &x = op.in[1], &dy = op.in[2];
+  const orr_tensor &x = op.in[0], &dy = op.in[1], &index = op.in[2];
   require_index(index, "index");
   require_rank(index, 1, "index");
   require_rank(x, 2, "x");

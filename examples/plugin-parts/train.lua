@@ -1,8 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
 -- Trains a classifier whose classes are cut over the ranks (stack=tensor; stack=chunks with the bits of one rank), or not
--- (stack=data); prints the losses, in
--- f64. With known=true the core's own ops make them.
+-- (stack=data); prints the losses, in f64. With known=true the core's own ops make them.
 local orrery = require "orrery"
 local nn, optim, strategy = orrery.nn, orrery.optim, orrery.strategy
 local args = orrery.args { classes = 10, known = false, stack = "tensor" }

@@ -4,53 +4,32 @@
 -- have and nn.convolution is given. A convolution is a product of matrices: the windows of all positions, which are a view
 -- of x (Tensor:windows), times the weight.
 local _, orrery = ...
+local input = require "orrery.convolve_input"
 local spatial = require "orrery.nn.spatial"
 local join, range, product = spatial.join, spatial.range, spatial.product
 local M = {}
-
--- The matrix [outputs, size... * inputs] of a convolution as that of its input's gradient: [size... * outputs, inputs],
--- the elements of a window in reverse.
-local function turned(matrix, inputs)
-  local outputs = matrix.shape[1]
-  local taps = matrix.shape[2] // inputs
-  local each = { matrix:reshape(outputs, taps, inputs):permute(2, 1, 3):split(1, taps) }
-  for i = 1, taps // 2 do each[i], each[taps + 1 - i] = each[taps + 1 - i], each[i] end
-  return orrery.concat(each, 1):reshape(taps * outputs, inputs)
-end
 
 -- Windows of x [batch, dims..., inputs], padded, x weight [outputs, inputs, size...]. Kernels read the windows where
 -- they overlap; where they do not, the gradient has them made once more, so that none are kept until then.
 local function dense(size, strides, before, behind)
   local n = #size
-  local function rows_of(x, way)
-    local windows = x:windows(size, way)
+  local function rows_of(x)
+    local windows = x:windows(size, strides)
     return windows:reshape(join({ table.unpack(windows.shape, 1, n + 1) }, product(size) * x.shape[-1]))
   end
-  -- What stands before and behind dy, so that its windows are those of each element of x; nil: there is a stride.
-  local around = { before = {}, behind = {} }
-  for i = 1, n do
-    local reach = (size[i] - 1) * strides.dilation[i]
-    if not around or strides.stride[i] > 1 or reach < math.max(before[i], behind[i]) then
-      around = nil
-    else
-      around.before[i], around.behind[i] = reach - before[i], reach - behind[i]
-    end
-  end
+  local gathered = input.gradient(size, strides, before)
   local function input_gradient(dy, x, padded, matrix)
-    if around and x.shape[-1] >= 16 then -- fewer do not fill the lanes of a product
-      local windows = rows_of(spatial.pad(dy, around.before, around.behind), { dilation = strides.dilation })
-      return windows:matmul(turned(matrix, x.shape[-1]))
-    end
+    if gathered and x.shape[-1] >= 16 then return gathered(dy, x, matrix) end -- fewer do not fill a product's lanes
     local places = { table.unpack(dy.shape, 1, n + 1) }
     local dx = dy:matmul(matrix):reshape(join(places, size, x.shape[-1])):fold(spatial.lengths(padded, n), strides)
     for i = 1, n do dx = dx:slice(1 + i, before[i] + 1, before[i] + x.shape[1 + i]) end
     return dx
   end
   local multiply = spatial.gradient { -- matrix [outputs, size... * inputs]
-    forward = function(_, padded, matrix) return rows_of(padded, strides):matmul(matrix, { transpose_b = true }) end,
+    forward = function(_, padded, matrix) return rows_of(padded):matmul(matrix, { transpose_b = true }) end,
     backward = function(dy, _, x, padded, matrix)
       local outputs, wide = matrix.shape[1], matrix.shape[2]
-      local rows = rows_of(padded, strides):reshape(-1, wide)
+      local rows = rows_of(padded):reshape(-1, wide)
       return input_gradient(dy, x, padded, matrix), nil, dy:reshape(-1, outputs):matmul(rows, { transpose_a = true })
     end,
   }

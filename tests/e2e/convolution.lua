@@ -14,7 +14,8 @@ local Net = nn.module("Net", function(m)
     nn.groupnorm(2, 8), nn.gelu }
   m.mix = nn.sequential { nn.conv2d(8, 12, { 1, 3 }, { groups = 2, dilation = { 1, 2 } }), norm(12), nn.relu }
   m.up = nn.conv_transpose2d(12, 8, 2, { stride = 2, padding = { 0, 0 } })
-  m.head = nn.sequential { nn.avg_pool2d(2), nn.adaptive_avg_pool2d(1), nn.flatten, nn.linear(8, 5) }
+  m.head = nn.sequential { nn.conv2d(8, 16, 1), nn.gelu, nn.conv2d(16, 8, 3, { stride = { 3, 2 }, padding = 1 }),
+    nn.avg_pool2d(2), nn.adaptive_avg_pool2d(1), nn.flatten, nn.linear(8, 5) }
   return function(x)
     x = m.down(m.stem(x))
     return m.head(m.up(m.mix(x)))

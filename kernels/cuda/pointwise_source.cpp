@@ -136,20 +136,47 @@ std::string common(const orr_op& op, const Walk& walk, const Outputs& outputs = 
   return text + piece(op, walk, outputs);
 }
 
-// A thread adds the rows of one block, in some neighbouring columns.
 const char* const sums_text = R"(
-struct SumRows { void* to[3]; u64 segments, length, entries, rounded; };
+struct SumRows { void* to[3]; u64 segments, length, entries, rounded, side; };
 template <class T, class A>
 static __device__ void put_sum(void* to, u64 rounded, u64 at, A x) {
   if (rounded) put(static_cast<T*>(to)[at], x);
   else static_cast<A*>(to)[at] = x;
 }
+)";
+
+// A thread adds the rows of one block, in some neighbouring columns.
+const char* const apart_text = R"(
 template <int V> static __device__ void sum_rows(const Args& a, const SumRows& s) {
-  const u64 thread = blockIdx.x * threads + threadIdx.x;
+  const u64 thread = (u64)blockIdx.x * threads + threadIdx.x;
   const u64 block = thread / (columns / V), segment = block / s.entries;
   if (segment >= s.segments) return;
-  const u64 column = thread % (columns / V) * V, first = block % s.entries * rows;
+  const u64 column = thread % (columns / V) * V, first = block % s.entries * rows, at = block;
   const u64 end = first + rows < s.length ? first + rows : s.length;
+)";
+
+// The same; a block of threads has all blocks of rows of its columns, and folds their sums in the
+// tree. Row 0 of the threads gets the result. All threads reach each barrier.
+const char* const together_text = R"(
+template <int V, class A>
+static __device__ void fold_rows(A (&sum)[V], unsigned row, unsigned entries, unsigned side) {
+  const unsigned all = entries * side;
+  A* const own = reinterpret_cast<A*>(block_memory()) + threadIdx.x;
+  ORR_EACH own[v * all] = sum[v];
+  for (unsigned step = 1; step < entries; step *= 2) {
+    __syncthreads();
+    if (row % (2 * step) == 0 && row + step < entries)
+      ORR_EACH own[v * all] = fold_two(own[v * all], own[v * all + step * side]);
+  }
+  ORR_EACH sum[v] = own[v * all];
+}
+template <int V> static __device__ void sum_rows(const Args& a, const SumRows& s) {
+  const unsigned side = (unsigned)s.side, row = threadIdx.x / side;
+  const unsigned tiles = ((unsigned)columns / V + side - 1) / side;
+  const u64 segment = blockIdx.x / tiles, at = segment, first = row * rows;
+  const u64 column = (blockIdx.x % tiles * side + threadIdx.x % side) * V;
+  const u64 last = first + rows < s.length ? first + rows : s.length;
+  const u64 end = column < columns ? last : first;
 )";
 
 }  // namespace
@@ -165,17 +192,22 @@ std::string pointwise_table_source(const orr_op& op, const Walk& walk) {
 }
 
 std::string sums_source(const orr_op& op, const Walk& walk, const ColumnSumsText& sums) {
-  std::string text = common(op, walk, {sums.stored, sums.summed, fold_name(sums.fn)});
-  std::string declared, given, put;
+  const std::string fold = fold_name(sums.fn);
+  std::string text = common(op, walk, {sums.stored, sums.summed, fold.c_str()});
+  std::string declared, given, folded, put;
   for (int j = 0; j < sums.summed; ++j) {
     declared += std::string("  ") + register_type(op.out[j].dtype) + " " + sum(j) +
                 "[V];\n  ORR_EACH " + sum(j) + "[v] = " + fold_start(sums.fn, sums.dtype) + ";\n";
     given += ", " + sum(j);
+    folded += (j > 0 ? "  __syncthreads();\n" : "") + ("  fold_rows(" + sum(j)) +
+              ", row, (unsigned)s.entries, side);\n";
     put += std::string("  ORR_EACH put_sum<") + memory_type(sums.dtype) + ">(s.to[" + number(j) +
-           "], s.rounded, block * columns + column + v, " + sum(j) + "[v]);\n";
+           "], s.rounded, at * columns + column + v, " + sum(j) + "[v]);\n";
   }
+  if (sums.together) put = folded + "  if (row > 0 || column >= columns) return;\n" + put;
   text += "constexpr u64 columns = " + number(sums.columns) + ", rows = " + number(ORR_SUM_ROWS) +
-          ", threads = " + number(pointwise_block) + ";\n" + sums_text + declared +
+          ";\nconstexpr unsigned threads = " + number(pointwise_block) + ";\n#define fold_two " +
+          fold + "\n" + sums_text + (sums.together ? together_text : apart_text) + declared +
           "  index_t e = (index_t)((segment * s.length + first) * columns + column);\n" +
           (sums.stored ? "" : "  _Pragma(\"unroll 8\")\n") +
           "  for (unsigned left = (unsigned)(end - first); left > 0; --left, e += columns)\n" +

@@ -33,16 +33,18 @@ struct ColumnSumsText {
   int summed;
   int32_t dtype, fn;
   uint64_t stored;
+  bool together;  // a block of threads folds all blocks of rows of a segment
 };
-// The source of sums_vector and sums_single, which fold each block of ORR_SUM_ROWS rows (ops.h).
-// Their parameters are Args and SumRows.
+// The source of sums_vector and sums_single, which fold each block of ORR_SUM_ROWS rows (ops.h), or
+// together those of a segment, too. Their parameters are Args and SumRows.
 std::string sums_source(const orr_op& op, const Walk& walk, const ColumnSumsText& sums);
 
-// Where the sums of each block go: accumulators, or rounded. A segment has `length` rows in
-// `entries` blocks.
+// Where the sums of each block go, or together those of each segment: accumulators, or rounded. A
+// segment has `length` rows in `entries` blocks. Together, each row of `side` threads adds one of
+// them.
 struct SumRows {
   FoldArrays to;
-  uint64_t segments, length, entries, rounded;
+  uint64_t segments, length, entries, rounded, side;
 };
 
 }  // namespace orr_cuda

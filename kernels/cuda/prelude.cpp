@@ -42,6 +42,10 @@ ORR_FN float round_to_bfloat(float x) {  // a bf16 is the upper half of a float
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(x), "f"(0.0f));
   return __uint_as_float(bits);
 }
+ORR_FN char* block_memory() {  // as much as the launch asks for
+  extern __shared__ __align__(16) char bytes[];
+  return bytes;
+}
 #endif
 
 struct Bf16 { unsigned short bits; };

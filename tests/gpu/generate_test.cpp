@@ -40,10 +40,11 @@ std::map<std::string, std::string> sources() {
     const kernel_suite::AbiOp abi(c);
     const orr_tensor& y = c.out[0];
     if (both.attrs[0].text == "reduce" && kernel_suite::elements(y) > 0)
-      all.try_emplace(
-          orr_cuda::sums_source(abi.op, orr_cuda::Walk(abi.op, y.dims[y.rank - 1]),
-                                {y.dims[y.rank - 1], 1, y.dtype, orr_cuda::kFoldSum, true}),
-          both.name());
+      for (bool together : {false, true})
+        all.try_emplace(orr_cuda::sums_source(
+                            abi.op, orr_cuda::Walk(abi.op, y.dims[y.rank - 1]),
+                            {y.dims[y.rank - 1], 1, y.dtype, orr_cuda::kFoldSum, true, together}),
+                        both.name());
   }
   return all;
 }

@@ -6,6 +6,22 @@
 #include "../modules.h"
 
 namespace orr_cuda {
+namespace {
+
+// So many blocks of rows may one block of threads add: eight neighbours are then side by side.
+constexpr int64_t kTogether = pointwise_block / 8;
+
+int64_t blocks_of_rows(int64_t length) {
+  return std::max(int64_t{1}, divide_up(length, int64_t{ORR_SUM_ROWS}));
+}
+
+}  // namespace
+
+FoldPlan column_plan(const orr_op& op, int64_t outer, int64_t length, int64_t columns, int arrays) {
+  FoldPlan plan(op, outer, length, columns, arrays, ORR_SUM_ROWS);
+  if (plan.entries <= kTogether) plan.entries = 1;
+  return plan;
+}
 
 int32_t Terms::push(int32_t fn, int32_t dtype, int32_t a, int32_t b) {
   instrs_.push_back({fn, dtype, a, b, 0, 0, 0});
@@ -35,6 +51,9 @@ ColumnSums::ColumnSums(const orr_op& op, const FoldPlan& plan, int32_t dtype, in
                        bool rounded, const Results& results)
     : walk_(op, plan.columns),
       plan_(plan),
+      blocks_(blocks_of_rows(plan.length)),
+      bytes_(orr_dtype_bytes(accumulator(dtype))),
+      together_(blocks_ > plan.entries),
       fold_(plan, dtype, fn, rounded),
       inputs_(size_t(op.n_in)),
       stored_(results.given ? size_t(op.n_out) : 0),
@@ -42,9 +61,20 @@ ColumnSums::ColumnSums(const orr_op& op, const FoldPlan& plan, int32_t dtype, in
   if (plan.segments * plan.columns == 0) return;
   const uint64_t stored = results.given ? ~results.unread : 0;
   const CUmodule module =
-      module_of(sums_source(op, walk_, {plan.columns, plan.arrays, dtype, fn, stored}));
+      module_of(sums_source(op, walk_, {plan.columns, plan.arrays, dtype, fn, stored, together_}));
   single_ = function_of(module, "sums_single");
   if (walk_.vector > 1) vector_ = function_of(module, "sums_vector");
+}
+
+ColumnSums::Shape ColumnSums::shape(int64_t width) const {
+  const int64_t packets = plan_.columns / width;
+  if (!together_) {
+    const int64_t threads = plan_.segments * blocks_ * packets;
+    return {packets, {unsigned(divide_up(threads, pointwise_block))}, {pointwise_block}};
+  }
+  const int64_t tiles = divide_up(packets, pointwise_block / blocks_);
+  const int64_t side = divide_up(packets, tiles);
+  return {side, {unsigned(plan_.segments * tiles)}, {unsigned(side * blocks_)}};
 }
 
 void ColumnSums::launch(CUstream stream, const Buffers& b) {
@@ -53,15 +83,15 @@ void ColumnSums::launch(CUstream stream, const Buffers& b) {
   std::copy_n(b.out, stored_, addresses_.begin() + long(inputs_));
   const Buffers sums{b.in, b.out + stored_, b.workspace};
   const FoldOutput to = fold_.first(sums);
-  SumRows rows{to, uint64_t(plan_.segments), uint64_t(plan_.length), uint64_t(plan_.entries),
-               to.rounded};
   const bool vector = vector_ && walk_.aligned(addresses_);
-  const int64_t width = vector ? walk_.vector : 1,
-                threads = plan_.segments * plan_.entries * (plan_.columns / width);
+  const int64_t width = vector ? walk_.vector : 1;
+  const Shape by = shape(width);
+  const int64_t shared = together_ ? by.block.x * width * bytes_ : 0;
+  SumRows rows{to,         uint64_t(plan_.segments), uint64_t(plan_.length), uint64_t(blocks_),
+               to.rounded, uint64_t(by.side)};
   void* arguments[] = {addresses_.data(), &rows};
-  enqueue_packed(stream, vector ? vector_ : single_,
-                 {unsigned((threads + pointwise_block - 1) / pointwise_block)}, {pointwise_block},
-                 0, arguments);
+  enqueue_packed(stream, vector ? vector_ : single_, by.grid, by.block, unsigned(shared),
+                 arguments);
   fold_.rest(stream, sums);
 }
 

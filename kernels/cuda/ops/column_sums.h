@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Sums over the rows of what an expression makes: a generated kernel adds blocks of rows, the later
-// stages of fold_launch.h add these.
+// stages of fold_launch.h add these. Where a segment has few blocks, the kernel adds them itself.
 #pragma once
 
 #include <vector>
@@ -37,6 +37,9 @@ class Terms {
 // Elements of the shape of x as what they are added in.
 orr_tensor accumulators(orr_tensor x);
 
+// For `arrays` sums over the rows of x[outer, length, columns]. Pure.
+FoldPlan column_plan(const orr_op& op, int64_t outer, int64_t length, int64_t columns, int arrays);
+
 class ColumnSums : public Prepared {
  public:
   // The outputs of the pointwise op that are stored.
@@ -45,14 +48,24 @@ class ColumnSums : public Prepared {
     uint64_t unread = 0;  // of these, a bit for each that is not stored all the same
   };
   // Folds the outputs of a pointwise op. The sums have `dtype` if they are rounded, else that of
-  // accumulators. REQUIRES: the device is open; entries of the plan are blocks of ORR_SUM_ROWS.
+  // accumulators. REQUIRES: the device is open; the plan is a column_plan.
   ColumnSums(const orr_op& op, const FoldPlan& plan, int32_t dtype, int32_t fn, bool rounded,
              const Results& results);
   void launch(CUstream stream, const Buffers& b) override;
 
  private:
+  // The threads that stand side by side, each for so many columns, and all of the launch.
+  struct Shape {
+    int64_t side;
+    Extent grid, block;
+  };
+  Shape shape(int64_t width) const;
+
   Walk walk_;
   FoldPlan plan_;
+  int64_t blocks_;  // of rows, in a segment
+  int64_t bytes_;   // of an accumulator
+  bool together_;   // the kernel adds them
   FoldLaunch fold_;
   size_t inputs_, stored_;
   Function single_ = nullptr, vector_ = nullptr;

@@ -40,7 +40,7 @@ int64_t parts_of(const orr_op& op) {
 FoldPlan plan_of(const orr_op& op) {
   const int64_t columns = op.out[0].dims[op.out[0].rank - 1], parts = parts_of(op);
   const int64_t rows = orr::elements(op.out[0]) / columns;
-  return FoldPlan(op, parts, parts ? rows / parts : 0, columns, 1, ORR_SUM_ROWS);
+  return column_plan(op, parts, parts ? rows / parts : 0, columns, 1);
 }
 
 void supports_sum(const orr_op& op, orr_support& out) {

@@ -34,7 +34,7 @@ FoldPlan plan_of(const orr_op& op) {
     require(!attr(op, "leaf_n"), "leaves need one sum for all samples");
     require_shape(op.out[0], {outer, columns}, "the sum");
   }
-  return FoldPlan(op, outer, rows, columns, 1, ORR_SUM_ROWS);
+  return column_plan(op, outer, rows, columns, 1);
 }
 
 void supports(const orr_op& op, orr_support& out) {

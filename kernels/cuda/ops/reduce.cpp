@@ -20,8 +20,8 @@ int fold_of(const orr_op& op) {
 
 FoldPlan plan_of(const orr_op& op) {
   const orr_tensor& x = op.in[0];
-  const int64_t block = x.dims[2] == 1 ? ORR_SUM_BLOCK : ORR_SUM_ROWS;
-  return FoldPlan(op, x.dims[0], x.dims[1], x.dims[2], 1, block);
+  if (x.dims[2] == 1) return FoldPlan(op, x.dims[0], x.dims[1], 1, 1, ORR_SUM_BLOCK);
+  return column_plan(op, x.dims[0], x.dims[1], x.dims[2], 1);
 }
 
 void supports(const orr_op& op, orr_support& out) {

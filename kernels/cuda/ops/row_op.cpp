@@ -89,7 +89,11 @@ void supports_param(const orr_op& op, orr_support& out) {
   orr::copy_text(out.numerics, "cuda.norm_param_grad.1: sums as in ops.h");
 }
 
-uint64_t measure_param(const orr_op& op) { return plan_of(op, op.n_out).workspace(); }
+FoldPlan param_plan(const orr_op& op) {
+  return column_plan(op, 1, op.in[0].dims[0], op.in[0].dims[1], op.n_out);
+}
+
+uint64_t measure_param(const orr_op& op) { return param_plan(op).workspace(); }
 
 // The gradients of weight and bias are the sums of two expressions.
 std::unique_ptr<Prepared> prepare_param(const orr_op& op) {
@@ -103,8 +107,8 @@ std::unique_ptr<Prepared> prepare_param(const orr_op& op) {
   std::vector<int32_t> sums = {
       terms.push(ORR_FN_MUL, terms.push(ORR_FN_MUL, dy, x), terms.input(in.back()))};
   if (!is_rms(op)) sums.push_back(dy);
-  return std::make_unique<ColumnSums>(terms.op(sums), plan_of(op, op.n_out), in[0].dtype, kFoldSum,
-                                      true, ColumnSums::Results{});
+  return std::make_unique<ColumnSums>(terms.op(sums), param_plan(op), in[0].dtype, kFoldSum, true,
+                                      ColumnSums::Results{});
 }
 
 // The inputs of norm_grad; one more may follow, which is added to the input gradient.

@@ -292,8 +292,8 @@ void wait_copies(int others) {
     for (const Copy& c : batches.front()) land(c);
 }
 
-Kernel::Kernel(const char* name, int threads, size_t argument_bytes, Body body)
-    : name(name), threads(threads), argument_bytes(argument_bytes), body(body) {
+NamedKernel::NamedKernel(const char* name, int threads, size_t argument_bytes, Body body)
+    : Kernel{name, threads, argument_bytes, body} {
   kernels()[name] = this;
 }
 

@@ -51,13 +51,15 @@ void wait_copies(int others = -1);
 
 using Body = void (*)(void** arguments);
 
-// Registers a kernel by its name. Made before main.
 struct Kernel {
-  Kernel(const char* name, int threads, size_t argument_bytes, Body body);
   const char* name;
   int threads;
   size_t argument_bytes;
   Body body;
+};
+// Registers a kernel by its name. Made before main.
+struct NamedKernel : Kernel {
+  NamedKernel(const char* name, int threads, size_t argument_bytes, Body body);
 };
 // The kernel of this name, or null.
 const Kernel* find(const std::string& name);

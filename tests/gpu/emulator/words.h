@@ -34,9 +34,9 @@
 
 #define ORR_EMULATED 1
 #define ORR_TENSOR_CORE "emulator/tensor_core.h"
-#define ORR_KERNEL(name, threads, Args, ...)                                            \
-  const ::emulator::Kernel emulated_##name(#name, threads, sizeof(Args), [](void** p) { \
-    __VA_ARGS__(*static_cast<const Args*>(p[0]));                                       \
+#define ORR_KERNEL(name, threads, Args, ...)                                                 \
+  const ::emulator::NamedKernel emulated_##name(#name, threads, sizeof(Args), [](void** p) { \
+    __VA_ARGS__(*static_cast<const Args*>(p[0]));                                            \
   });
 #define ORR_KERNEL_BLOCKS(name, threads, blocks, Args, ...) \
   ORR_KERNEL(name, threads, Args, __VA_ARGS__)

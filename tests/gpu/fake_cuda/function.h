@@ -15,6 +15,7 @@ struct CUfunc_st {
   std::vector<size_t> sizes;  // of each argument, in bytes
   size_t allowed_shared = 48 << 10;
   size_t row_words = 0, row_addresses = 0;  // as of CompiledKernel
+  bool barriers = false;
   std::function<void(dim3 grid, dim3 block, size_t shared, void** arguments)> run;
 };
 
@@ -31,6 +32,16 @@ struct CompiledKernel {
   // Of a kernel that gets a table and its number of rows: 64-bit words of a row, and how many of
   // them, its first, are addresses. Else 0.
   size_t row_words, row_addresses;
+  // One thread of a block, which is a fiber of the emulator: of a kernel that has barriers. Else
+  // null.
+  void (*thread)(unsigned block, unsigned thread, void** arguments);
+};
+
+// What a library of kernels with barriers has under the name "fake_block": what they call, which
+// the loader fills in.
+struct CompiledBlock {
+  void (*barrier)();
+  char* (*memory)();  // the block's dynamic shared memory
 };
 
 }  // namespace fake

@@ -64,6 +64,23 @@ std::unique_ptr<CUfunc_st> emulated(const char* name) {
   return function;
 }
 
+// Threads of a block run in random orders, so that a missing barrier shows.
+const bool in_disorder = (emulator::set_order(1), true);
+
+// A thread of a generated kernel with barriers; the first argument is the kernel.
+void generated_thread(void** arguments) {
+  const auto* kernel = static_cast<const CompiledKernel*>(arguments[0]);
+  kernel->thread(emulator::block_index.x, emulator::self().index.x, arguments + 1);
+}
+
+// Runs such a kernel as fibers.
+void run_fibers(const CompiledKernel& kernel, const std::string& name, dim3 grid, dim3 block,
+                size_t shared, void** arguments) {
+  std::vector<void*> all = {const_cast<CompiledKernel*>(&kernel)};
+  all.insert(all.end(), arguments, arguments + kernel.arguments);
+  emulator::run({name.c_str(), 1024, 0, generated_thread}, grid, block, shared, all.data());
+}
+
 std::unique_ptr<CUfunc_st> compiled(void* library, const char* name) {
   const auto* kernel = static_cast<const CompiledKernel*>(
       dlsym(library, (std::string("fake_kernel_") + name).c_str()));
@@ -72,9 +89,17 @@ std::unique_ptr<CUfunc_st> compiled(void* library, const char* name) {
   function->name = name;
   function->sizes.assign(kernel->sizes, kernel->sizes + kernel->arguments);
   function->row_words = kernel->row_words, function->row_addresses = kernel->row_addresses;
-  function->run = [kernel, f = function.get()](dim3 grid, dim3 block, size_t, void** arguments) {
+  if (auto* block = static_cast<CompiledBlock*>(dlsym(library, "fake_block"))) {
+    *block = {emulator::barrier, [] { return emulator::dynamic_shared; }};
+    function->barriers = true;
+  }
+  function->run = [kernel, f = function.get()](dim3 grid, dim3 block, size_t shared,
+                                               void** arguments) {
     Table table(*f, arguments);
-    kernel->run(grid.x, block.x, arguments);
+    if (f->barriers)
+      run_fibers(*kernel, f->name, grid, block, shared, arguments);
+    else
+      kernel->run(grid.x, block.x, arguments);
   };
   return function;
 }

@@ -49,7 +49,9 @@ const fs::path& folder() {
 
 std::string with_kernels(const std::string& source) {
   static const std::regex kernel(R"(extern "C" __global__ void __launch_bounds__\(\d+\) (\w+)\()");
-  std::string text = "#include \"" FAKE_WORDS "\"\n" + source;
+  const bool barriers = source.find("__syncthreads") != source.npos;
+  std::string text = std::string(barriers ? "#define FAKE_BARRIERS\n" : "") +
+                     "#include \"" FAKE_WORDS "\"\n" + source;
   for (std::sregex_iterator at(source.begin(), source.end(), kernel), end; at != end; ++at)
     text += "FAKE_KERNEL(" + (*at)[1].str() + ")\n";
   return text;

@@ -60,7 +60,27 @@ struct FakeKernel {
   unsigned long sizes[4];
   void (*run)(unsigned, unsigned, void**);
   unsigned long row_words, row_addresses;
+  void (*thread)(unsigned, unsigned, void**);
 };
+
+#ifdef FAKE_BARRIERS
+// What fake_cuda/function.h calls a CompiledBlock.
+struct FakeBlock {
+  void (*barrier)();
+  char* (*memory)();
+};
+extern "C" __attribute__((visibility("default"))) FakeBlock fake_block;
+FakeBlock fake_block;
+inline char* block_memory() { return fake_block.memory(); }
+inline void __syncthreads() {
+  const FakeIndex mine = threadIdx;  // other threads of the block run meanwhile
+  fake_block.barrier();
+  threadIdx = mine;
+}
+constexpr bool fake_barriers = true;
+#else
+constexpr bool fake_barriers = false;
+#endif
 // Of an argument that is a table.
 template <class T>
 struct FakeRow {
@@ -81,8 +101,16 @@ struct FakeRun<kernel> {
       for (threadIdx.x = 0; threadIdx.x < block; ++threadIdx.x)
         kernel(*static_cast<const Args*>(arguments[0]), *static_cast<const Count*>(arguments[1]));
   }
-  static constexpr FakeKernel value{
-      2, {sizeof(Args), sizeof(Count)}, run, FakeRow<Args>::words, FakeRow<Args>::addresses};
+  static void thread(unsigned block, unsigned index, void** arguments) {
+    blockIdx.x = block, threadIdx.x = index;
+    kernel(*static_cast<const Args*>(arguments[0]), *static_cast<const Count*>(arguments[1]));
+  }
+  static constexpr FakeKernel value{2,
+                                    {sizeof(Args), sizeof(Count)},
+                                    run,
+                                    FakeRow<Args>::words,
+                                    FakeRow<Args>::addresses,
+                                    fake_barriers ? thread : nullptr};
 };
 #define FAKE_KERNEL(name)                                                                \
   extern "C" __attribute__((visibility("default"))) const FakeKernel fake_kernel_##name; \

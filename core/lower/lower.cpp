@@ -173,6 +173,7 @@ void fuse_ops(LocalProgram& local, const std::vector<std::string>& kernels) {
   join_losses(local, kernels);
   recompute_cheap(local);
   claim_groups(local, kernels, true);
+  sum_late(local);
 }
 
 RankPlan lower(const LowerRequest& request) {

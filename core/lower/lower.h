@@ -69,6 +69,8 @@ void join_losses(LocalProgram& local, const std::vector<std::string>& kernels);
 // Drops values that pointwise ops store for others, where these can compute them from as little.
 // Not where microbatches run in a call each.
 void recompute_cheap(LocalProgram& local);
+// Moves small sums that only the update reads to the end of forward.
+void sum_late(LocalProgram& local);
 // Gives every value a storage and a place in it, and makes a launch of every op.
 void place_values(RankPlan& plan);
 // Puts totals into buckets; `first_microbatch` as in localize.

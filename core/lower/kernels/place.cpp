@@ -250,7 +250,19 @@ class Placer {
     if (nodes_.count(v) || uses_.is_result(v)) return rows;
     std::vector<Strided> in;
     for (ValueId x : op.in) in.push_back(place(x).layout);
-    return layout_like(op.expr, in, p_.type(v));
+    const Strided like = layout_like(op.expr, in, p_.type(v));
+    return would_be_copied(v, like) ? rows : like;
+  }
+
+  // Whether v is read by reshapes alone, and lies in no order that they can show.
+  bool would_be_copied(ValueId v, const Strided& layout) const {
+    const std::vector<size_t>& all = uses_.readers[at(v)];
+    const auto copies = [&](size_t reader) {
+      const Op& op = p_.ops()[reader];
+      Strided view;
+      return op.kind == "reshape" && !reshaped(layout, p_.type(op.out[0]).dims, view);
+    };
+    return !all.empty() && std::all_of(all.begin(), all.end(), copies);
   }
 
   Place& concat_place(ValueId v) {

@@ -17,11 +17,16 @@ bool share(CUdeviceptr a, const Reach& of_a, CUdeviceptr b, const Reach& of_b) {
 }
 
 // Whether one of two launches writes a byte that the other one reads or writes.
-bool meet(const PointwiseLaunch& a, const PointwiseLaunch& b) {
+bool meet(const SmallLaunch& a, const SmallLaunch& b) {
   for (size_t i = 0; i < a.addresses.size(); ++i)
     for (size_t j = i < a.inputs ? b.inputs : 0; j < b.addresses.size(); ++j)
       if (share(a.addresses[i], a.reaches[i], b.addresses[j], b.reaches[j])) return true;
   return false;
+}
+
+// Whether one kernel does the work of both.
+bool alike(const SmallLaunch& a, const SmallLaunch& b) {
+  return a.many && a.many == b.many && a.threads == b.threads && a.shared == b.shared;
 }
 
 }  // namespace
@@ -42,17 +47,17 @@ CUgraphNode Merge::youngest() const {
 }
 
 // The launch would run where its host does: before all that is younger than that.
-Merge::Group* Merge::host_of(const PointwiseLaunch& launch) {
+Merge::Group* Merge::host_of(const SmallLaunch& launch) {
   auto group = groups_.rbegin();
   for (size_t i = 0; i < open_; ++i, ++group) {
-    for (const PointwiseLaunch& known : group->launches)
+    for (const SmallLaunch& known : group->launches)
       if (meet(known, launch)) return nullptr;
-    if (launch.many && group->launches[0].many == launch.many) return &*group;
+    if (alike(group->launches[0], launch)) return &*group;
   }
   return nullptr;
 }
 
-void Merge::add(const PointwiseLaunch& launch, const std::function<void()>& alone) {
+void Merge::add(const SmallLaunch& launch, const std::function<void()>& alone) {
   if (youngest() != last_) open_ = 0;
   if (Group* group = host_of(launch)) return group->launches.push_back(launch);
   alone();
@@ -63,12 +68,13 @@ void Merge::add(const PointwiseLaunch& launch, const std::function<void()>& alon
 
 std::unique_ptr<OwnMemory> Merge::finish() {
   groups_.remove_if([](const Group& g) { return g.launches.size() < 2; });
-  std::vector<uint64_t> words;  // rows as pointwise_many reads them
+  std::vector<uint64_t> words;  // rows of the tables
   for (const Group& g : groups_) {
     unsigned blocks = 0;
-    for (const PointwiseLaunch& l : g.launches) {
+    for (const SmallLaunch& l : g.launches) {
       words.insert(words.end(), l.addresses.begin(), l.addresses.end());
-      words.insert(words.end(), {l.elements, blocks});
+      words.insert(words.end(), l.numbers.begin(), l.numbers.end());
+      words.push_back(blocks);
       blocks += l.blocks;
     }
   }
@@ -80,16 +86,16 @@ std::unique_ptr<OwnMemory> Merge::finish() {
   stream.drain();
   CUdeviceptr table = memory->get();
   for (const Group& g : groups_) {
-    const PointwiseLaunch& first = g.launches[0];
+    const SmallLaunch& first = g.launches[0];
     auto rows = static_cast<unsigned>(g.launches.size());
     void* arguments[] = {&table, &rows};
     CUDA_KERNEL_NODE_PARAMS changed{};
     changed.func = first.many, changed.kernelParams = arguments;
-    for (const PointwiseLaunch& l : g.launches) changed.gridDimX += l.blocks;
-    changed.blockDimX = first.threads;
+    for (const SmallLaunch& l : g.launches) changed.gridDimX += l.blocks;
+    changed.blockDimX = first.threads, changed.sharedMemBytes = first.shared;
     changed.gridDimY = changed.gridDimZ = changed.blockDimY = changed.blockDimZ = 1;
     ORR_DRIVER(cuGraphKernelNodeSetParams, g.node, &changed);
-    table += rows * (first.addresses.size() + 2) * sizeof(uint64_t);
+    table += rows * (first.addresses.size() + first.numbers.size() + 1) * sizeof(uint64_t);
   }
   return memory;
 }

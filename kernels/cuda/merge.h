@@ -16,28 +16,20 @@
 
 #include "function.h"
 #include "memory.h"
+#include "pointwise_layout.h"
 
 namespace orr_cuda {
 
-// Which bytes a tensor has behind its address.
-struct Reach {
-  uint64_t bytes;                // to the end of its last element
-  uint64_t run = 0, period = 0;  // of these so many at the beginning of each period; 0: all
-
-  explicit Reach(uint64_t bytes) : bytes(bytes) {}
-  Reach(uint64_t bytes, uint64_t run, uint64_t period) : bytes(bytes), run(run), period(period) {}
-};
-
 // One launch of a generated kernel.
-struct PointwiseLaunch {
+struct SmallLaunch {
   // The kernel's form that reads a table of launches (pointwise_source.h). Null: the launch cannot
   // be merged.
   Function many = nullptr;
-  unsigned blocks = 0, threads = 0;
-  uint64_t elements = 0;
+  unsigned blocks = 0, threads = 0, shared = 0;  // and bytes of a block's shared memory
   size_t inputs = 0;  // how many of the tensors the kernel reads; it writes the others
   std::vector<CUdeviceptr> addresses;  // of all tensors, first those that are read
   std::vector<Reach> reaches;          // of each tensor
+  std::vector<uint64_t> numbers;       // what else it has in a row of the table
 };
 
 class Merge {
@@ -45,7 +37,7 @@ class Merge {
   explicit Merge(CUstream stream) : stream_(stream) {}
 
   // Merges the launch with an earlier one, or else calls `alone`, which enqueues it by itself.
-  void add(const PointwiseLaunch& launch, const std::function<void()>& alone);
+  void add(const SmallLaunch& launch, const std::function<void()>& alone);
   // Changes the recorded launches so that they do the work of those merged with them. Called when
   // the recording has ended, before a graph is made of it. Returns the table, which must live as
   // long as that graph; null if nothing was merged.
@@ -55,10 +47,10 @@ class Merge {
   // Launches that are merged into the first of them.
   struct Group {
     CUgraphNode node;
-    std::vector<PointwiseLaunch> launches;
+    std::vector<SmallLaunch> launches;
   };
   CUgraphNode youngest() const;
-  Group* host_of(const PointwiseLaunch& launch);
+  Group* host_of(const SmallLaunch& launch);
 
   CUstream stream_;
   std::list<Group> groups_;     // in the order of their nodes

@@ -82,8 +82,16 @@ int64_t Walk::last(const std::vector<int64_t>& strides) const {
   return offset;
 }
 
+Reach Walk::reach(size_t tensor) const {
+  const std::vector<int64_t>& by = strides[tensor];
+  const auto size = [&](int64_t n) { return static_cast<uint64_t>(n * bytes[tensor]); };
+  const uint64_t all = size(last(by) + 1);
+  if (by.size() != 2 || by[1] != 1 || by[0] < dims[1]) return Reach(all);
+  return {all, size(dims[1]), size(by[0])};
+}
+
 bool Walk::aligned(const std::vector<CUdeviceptr>& addresses) const {
-  for (size_t t = 0; t < addresses.size(); ++t) {
+  for (size_t t = 0; t < strides.size(); ++t) {
     const int64_t load = strides[t].back() == 0 ? 1 : std::min<int64_t>(16, vector * bytes[t]);
     if (addresses[t] % static_cast<CUdeviceptr>(load) != 0) return false;
   }

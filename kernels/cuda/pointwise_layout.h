@@ -11,6 +11,15 @@
 
 namespace orr_cuda {
 
+// Which bytes a tensor has behind its address.
+struct Reach {
+  uint64_t bytes;                // to the end of its last element
+  uint64_t run = 0, period = 0;  // of these so many at the beginning of each period; 0: all
+
+  explicit Reach(uint64_t bytes) : bytes(bytes) {}
+  Reach(uint64_t bytes, uint64_t run, uint64_t period) : bytes(bytes), run(run), period(period) {}
+};
+
 struct Walk {
   // Throws Unsupported if the tensors do not fit together.
   explicit Walk(const orr_op& op);
@@ -18,7 +27,9 @@ struct Walk {
   Walk(const orr_op& op, int64_t columns);
   bool is_flat() const { return dims.size() == 1; }
   int64_t last(const std::vector<int64_t>& strides) const;  // offset of a tensor's last element
-  // Whether one load or store of `vector` elements fits the address of every tensor.
+  Reach reach(size_t tensor) const;
+  // Whether one load or store of `vector` elements fits the address of every tensor; others may
+  // follow.
   bool aligned(const std::vector<CUdeviceptr>& addresses) const;
 
   int64_t elements;                           // of the output

@@ -111,10 +111,12 @@ std::string entry(const char* name, int vector, bool tail) {
   return head(name, "const Args a, const index_t n") + elements("blockIdx.x", vector, tail);
 }
 
-// Row k is the last one that begins at this block or before it.
-std::string table_entry(int vector) {
-  return "struct Row { Args a; u64 n, first; };\n" +
-         head("pointwise_many", "const Row* __restrict__ const rows, const unsigned count") +
+// The head of a kernel that gets a table, whose rows begin with so many addresses. Row k is the
+// last one that begins at this block or before it.
+std::string table_head(const char* name, size_t addresses, const char* members) {
+  return "struct Row { enum { addresses = " + number(addresses) + " }; Args a; " + members +
+         " u64 first; };\n" +
+         head(name, "const Row* __restrict__ const rows, const unsigned count") +
          R"(  unsigned k = 0;
   for (unsigned end = count; end - k > 1;) {
     const unsigned middle = (k + end) / 2;
@@ -122,9 +124,8 @@ std::string table_entry(int vector) {
     else k = middle;
   }
   const Args& a = rows[k].a;
-  const index_t n = (index_t)rows[k].n;
   const unsigned block = blockIdx.x - (unsigned)rows[k].first;
-)" + elements("block", vector, true);
+)";
 }
 
 std::string common(const orr_op& op, const Walk& walk, const Outputs& outputs = {}) {
@@ -147,8 +148,8 @@ static __device__ void put_sum(void* to, u64 rounded, u64 at, A x) {
 
 // A thread adds the rows of one block, in some neighbouring columns.
 const char* const apart_text = R"(
-template <int V> static __device__ void sum_rows(const Args& a, const SumRows& s) {
-  const u64 thread = (u64)blockIdx.x * threads + threadIdx.x;
+template <int V> static __device__ void sum_rows(const Args& a, const SumRows& s, unsigned part) {
+  const u64 thread = (u64)part * threads + threadIdx.x;
   const u64 block = thread / (columns / V), segment = block / s.entries;
   if (segment >= s.segments) return;
   const u64 column = thread % (columns / V) * V, first = block % s.entries * rows, at = block;
@@ -170,11 +171,11 @@ static __device__ void fold_rows(A (&sum)[V], unsigned row, unsigned entries, un
   }
   ORR_EACH sum[v] = own[v * all];
 }
-template <int V> static __device__ void sum_rows(const Args& a, const SumRows& s) {
+template <int V> static __device__ void sum_rows(const Args& a, const SumRows& s, unsigned part) {
   const unsigned side = (unsigned)s.side, row = threadIdx.x / side;
   const unsigned tiles = ((unsigned)columns / V + side - 1) / side;
-  const u64 segment = blockIdx.x / tiles, at = segment, first = row * rows;
-  const u64 column = (blockIdx.x % tiles * side + threadIdx.x % side) * V;
+  const u64 segment = part / tiles, at = segment, first = row * rows;
+  const u64 column = (part % tiles * side + threadIdx.x % side) * V;
   const u64 last = first + rows < s.length ? first + rows : s.length;
   const u64 end = column < columns ? last : first;
 )";
@@ -188,10 +189,14 @@ std::string pointwise_source(const orr_op& op, const Walk& walk) {
 }
 
 std::string pointwise_table_source(const orr_op& op, const Walk& walk) {
-  return common(op, walk) + table_entry(walk.vector);
+  return common(op, walk) + table_head("pointwise_many", walk.strides.size(), "u64 n;") +
+         "  const index_t n = (index_t)rows[k].n;\n" + elements("block", walk.vector, true);
 }
 
-std::string sums_source(const orr_op& op, const Walk& walk, const ColumnSumsText& sums) {
+namespace {
+
+// Their function sum_rows, for the `part`-th block of threads.
+std::string sums_function(const orr_op& op, const Walk& walk, const ColumnSumsText& sums) {
   const std::string fold = fold_name(sums.fn);
   std::string text = common(op, walk, {sums.stored, sums.summed, fold.c_str()});
   std::string declared, given, folded, put;
@@ -206,18 +211,33 @@ std::string sums_source(const orr_op& op, const Walk& walk, const ColumnSumsText
   }
   if (sums.together) put = folded + "  if (row > 0 || column >= columns) return;\n" + put;
   text += "constexpr u64 columns = " + number(sums.columns) + ", rows = " + number(ORR_SUM_ROWS) +
-          ";\nconstexpr unsigned threads = " + number(pointwise_block) + ";\n#define fold_two " +
-          fold + "\n" + sums_text + (sums.together ? together_text : apart_text) + declared +
+          ";\n" +
+          (sums.together ? "#define fold_two " + fold
+                         : "constexpr unsigned threads = " + number(pointwise_block) + ";") +
+          "\n" + sums_text + (sums.together ? together_text : apart_text) + declared +
           "  index_t e = (index_t)((segment * s.length + first) * columns + column);\n" +
           (sums.stored ? "" : "  _Pragma(\"unroll 8\")\n") +
           "  for (unsigned left = (unsigned)(end - first); left > 0; --left, e += columns)\n" +
           "    piece<V>(a, e" + given + ");\n" + put + "}\n";
+  return text;
+}
+
+}  // namespace
+
+std::string sums_source(const orr_op& op, const Walk& walk, const ColumnSumsText& sums) {
+  std::string text = sums_function(op, walk, sums);
   const auto entry_of = [](const char* name, int vector) {
     return head(name, "const Args a, const SumRows s") + "  sum_rows<" + number(vector) +
-           ">(a, s);\n}\n";
+           ">(a, s, blockIdx.x);\n}\n";
   };
   if (walk.vector > 1) text += entry_of("sums_vector", walk.vector);
   return text + entry_of("sums_single", 1);
+}
+
+std::string sums_table_source(const orr_op& op, const Walk& walk, const ColumnSumsText& sums) {
+  return sums_function(op, walk, sums) +
+         table_head("sums_many", walk.strides.size() + kFoldArrays, "SumRows s;") + "  sum_rows<" +
+         number(walk.vector) + ">(a, rows[k].s, block);\n}\n";
 }
 
 }  // namespace orr_cuda

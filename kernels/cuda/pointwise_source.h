@@ -39,6 +39,10 @@ struct ColumnSumsText {
 // together those of a segment, too. Their parameters are Args and SumRows.
 std::string sums_source(const orr_op& op, const Walk& walk, const ColumnSumsText& sums);
 
+// The source of sums_many, which does the work of several launches of sums_vector. A row of its
+// table has Args, SumRows and the number of its first block.
+std::string sums_table_source(const orr_op& op, const Walk& walk, const ColumnSumsText& sums);
+
 // Where the sums of each block go, or together those of each segment: accumulators, or rounded. A
 // segment has `length` rows in `entries` blocks. Together, each row of `side` threads adds one of
 // them.

@@ -187,6 +187,43 @@ TEST(FakeMerge, BordersOfATensorAreOneLaunch) {
   EXPECT_EQ(recorded(n - 1, 0), 2u);
 }
 
+// The sums over the rows of [rows, 8]; more than 64 rows are several blocks of them.
+Case sum_of_rows(int64_t rows) {
+  Case c;
+  c.kind = "reduce";
+  c.in = {tensor(ORR_F32, {1, rows, 8})}, c.out = {tensor(ORR_F32, {1, 8})};
+  c.attrs = {kernel_suite::text("fn", "sum")};
+  return c;
+}
+
+TEST(FakeMerge, SumsOfShortRowsAreOneLaunch) {
+  for (int64_t n : {6, 64 * 3 + 1}) {
+    const Tensors t({8 * n, 8 * n, 8 * n, 8, 8, 8});
+    const Kernel first(sum_of_rows(n)), second(sum_of_rows(n)), third(sum_of_rows(n));
+    const auto recorded = [&](size_t to) {
+      return t.recorded([&] {
+        first.launch(t.main, {t.in(0)}, t.out(3));
+        second.launch(t.main, {t.in(1)}, t.out(4));
+        third.launch(t.main, {t.in(2)}, t.out(to));
+      });
+    };
+    EXPECT_EQ(recorded(5), 1u);
+    EXPECT_EQ(recorded(4), 2u);  // writes what the second has written
+  }
+}
+
+// Different lengths have blocks of different shapes.
+TEST(FakeMerge, SumsOfOtherLengthsStayApart) {
+  const Tensors t({8 * 130, 8 * 200, 8 * 200, 8, 8, 8});
+  const Kernel first(sum_of_rows(130)), second(sum_of_rows(200)), third(sum_of_rows(200));
+  EXPECT_EQ(t.recorded([&] {
+    first.launch(t.main, {t.in(0)}, t.out(3));
+    second.launch(t.main, {t.in(1)}, t.out(4));
+    third.launch(t.main, {t.in(2)}, t.out(5));
+  }),
+            2u);
+}
+
 // A product's tensors are not known to the launches around it.
 TEST(FakeMerge, NothingPassesAProduct) {
   const Tensors t({rows * inner, inner * cols, rows * cols, rows * cols, rows * cols});

@@ -7,8 +7,8 @@
 #include "direct.h"
 #include "emulator/block.h"
 #include "function.h"
+#include "generated.h"
 #include "late.h"
-#include "modules.h"
 
 namespace orr_cuda {
 
@@ -27,8 +27,11 @@ Function find_function(const std::string& name) {
 
 void allow_shared(Function, unsigned) {}
 
-CUmodule module_of(const std::string&) { throw std::runtime_error("no generated kernels here"); }
-CUfunction function_of(CUmodule, const char*) { return nullptr; }
+Generated& Generated::of(const std::string&, const std::string&, bool) {
+  throw std::runtime_error("no generated kernels here");
+}
+void Generated::add_op(const std::function<std::string()>&) {}
+void Generated::enqueue(CUstream, SmallLaunch&, bool, void**) {}
 
 void enqueue_packed(CUstream, Function function, Extent grid, Extent block, unsigned shared_bytes,
                     void** arguments) {

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include "../modules.h"
-
 namespace orr_cuda {
 namespace {
 
@@ -56,42 +54,62 @@ ColumnSums::ColumnSums(const orr_op& op, const FoldPlan& plan, int32_t dtype, in
       together_(blocks_ > plan.entries),
       fold_(plan, dtype, fn, rounded),
       inputs_(size_t(op.n_in)),
-      stored_(results.given ? size_t(op.n_out) : 0),
-      addresses_(walk_.strides.size()) {
+      stored_(results.given ? size_t(op.n_out) : 0) {
   if (plan.segments * plan.columns == 0) return;
   const uint64_t stored = results.given ? ~results.unread : 0;
-  const CUmodule module =
-      module_of(sums_source(op, walk_, {plan.columns, plan.arrays, dtype, fn, stored, together_}));
-  single_ = function_of(module, "sums_single");
-  if (walk_.vector > 1) vector_ = function_of(module, "sums_vector");
+  const ColumnSumsText text{plan.columns, plan.arrays, dtype, fn, stored, together_};
+  functions_ = &Generated::of(sums_source(op, walk_, text), "sums", walk_.vector > 1);
+  if (plan.direct() && plan.segments == 1 && walk_.elements <= kSmall)
+    functions_->add_op([&] { return sums_table_source(op, walk_, text); });
+  else
+    functions_->add_op({});
+  note_tensors(rounded ? dtype : accumulator(dtype));
+}
+
+// What a launch reads and writes, the sums of this dtype at the end.
+void ColumnSums::note_tensors(int32_t dtype) {
+  const size_t tensors = walk_.strides.size();
+  now_.inputs = inputs_, now_.addresses.resize(tensors + kFoldArrays);
+  for (size_t t = 0; t < tensors; ++t)
+    now_.reaches.push_back(t < inputs_ + stored_ ? walk_.reach(t) : Reach(0));
+  const auto bytes = uint64_t(plan_.segments * plan_.columns * orr_dtype_bytes(dtype));
+  for (int i = 0; i < kFoldArrays; ++i) now_.reaches.emplace_back(i < plan_.arrays ? bytes : 0);
+}
+
+ColumnSums::~ColumnSums() {
+  if (functions_) --functions_->ops;
 }
 
 ColumnSums::Shape ColumnSums::shape(int64_t width) const {
   const int64_t packets = plan_.columns / width;
   if (!together_) {
     const int64_t threads = plan_.segments * blocks_ * packets;
-    return {packets, {unsigned(divide_up(threads, pointwise_block))}, {pointwise_block}};
+    return {packets, unsigned(divide_up(threads, pointwise_block)), pointwise_block};
   }
   const int64_t tiles = divide_up(packets, pointwise_block / blocks_);
   const int64_t side = divide_up(packets, tiles);
-  return {side, {unsigned(plan_.segments * tiles)}, {unsigned(side * blocks_)}};
+  return {side, unsigned(plan_.segments * tiles), unsigned(side * blocks_)};
 }
 
 void ColumnSums::launch(CUstream stream, const Buffers& b) {
-  if (!single_) return;
-  std::copy_n(b.in, inputs_, addresses_.begin());
-  std::copy_n(b.out, stored_, addresses_.begin() + long(inputs_));
+  if (!functions_) return;
+  std::fill(now_.addresses.begin(), now_.addresses.end(), 0);
+  std::copy_n(b.in, inputs_, now_.addresses.begin());
+  std::copy_n(b.out, stored_, now_.addresses.begin() + long(inputs_));
+  const bool vector = functions_->vector && walk_.aligned(now_.addresses);
   const Buffers sums{b.in, b.out + stored_, b.workspace};
   const FoldOutput to = fold_.first(sums);
-  const bool vector = vector_ && walk_.aligned(addresses_);
   const int64_t width = vector ? walk_.vector : 1;
   const Shape by = shape(width);
-  const int64_t shared = together_ ? by.block.x * width * bytes_ : 0;
   SumRows rows{to,         uint64_t(plan_.segments), uint64_t(plan_.length), uint64_t(blocks_),
                to.rounded, uint64_t(by.side)};
-  void* arguments[] = {addresses_.data(), &rows};
-  enqueue_packed(stream, vector ? vector_ : single_, by.grid, by.block, unsigned(shared),
-                 arguments);
+  for (int i = 0; i < plan_.arrays; ++i)
+    now_.addresses[walk_.strides.size() + size_t(i)] = CUdeviceptr(to.array[i]);
+  now_.numbers = {rows.segments, rows.length, rows.entries, rows.rounded, rows.side};
+  now_.blocks = by.blocks, now_.threads = by.threads;
+  now_.shared = together_ ? unsigned(by.threads * width * bytes_) : 0;
+  void* arguments[] = {now_.addresses.data(), &rows};
+  functions_->enqueue(stream, now_, vector, arguments);
   fold_.rest(stream, sums);
 }
 

@@ -6,6 +6,7 @@
 
 #include <vector>
 
+#include "../generated.h"
 #include "../pointwise_source.h"
 #include "fold_launch.h"
 
@@ -51,15 +52,17 @@ class ColumnSums : public Prepared {
   // accumulators. REQUIRES: the device is open; the plan is a column_plan.
   ColumnSums(const orr_op& op, const FoldPlan& plan, int32_t dtype, int32_t fn, bool rounded,
              const Results& results);
+  ~ColumnSums() override;
   void launch(CUstream stream, const Buffers& b) override;
 
  private:
   // The threads that stand side by side, each for so many columns, and all of the launch.
   struct Shape {
     int64_t side;
-    Extent grid, block;
+    unsigned blocks, threads;
   };
   Shape shape(int64_t width) const;
+  void note_tensors(int32_t dtype);
 
   Walk walk_;
   FoldPlan plan_;
@@ -68,8 +71,8 @@ class ColumnSums : public Prepared {
   bool together_;   // the kernel adds them
   FoldLaunch fold_;
   size_t inputs_, stored_;
-  Function single_ = nullptr, vector_ = nullptr;
-  std::vector<CUdeviceptr> addresses_;
+  Generated* functions_ = nullptr;
+  SmallLaunch now_;
 };
 
 }  // namespace orr_cuda

@@ -88,7 +88,7 @@ struct FakeRow {
 };
 template <class Row>
 struct FakeRow<const Row*> {
-  static constexpr unsigned long words = sizeof(Row) / 8, addresses = sizeof(Row::a) / 8;
+  static constexpr unsigned long words = sizeof(Row) / 8, addresses = Row::addresses;
 };
 
 template <auto kernel>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// pointwise_next: any expression with the sum over its rows, and sums of two tensors, one of them
-// perhaps with a bias, with a norm of their rows.
+// pointwise_next: any expression with the sums over the rows of its first result, or first two, and
+// sums of two tensors, one of them perhaps with a bias, with a norm of their rows.
 #include <algorithm>
 #include <set>
 #include <vector>
@@ -37,17 +37,21 @@ int64_t parts_of(const orr_op& op) {
   return sum.rank == 2 && !orr::attr(op, "leaf_n") ? sum.dims[0] : 1;
 }
 
+int sums_of(const orr_op& op) { return op.n_out - op.expr->n_outputs; }
+
 FoldPlan plan_of(const orr_op& op) {
   const int64_t columns = op.out[0].dims[op.out[0].rank - 1], parts = parts_of(op);
   const int64_t rows = orr::elements(op.out[0]) / columns;
-  return column_plan(op, parts, parts ? rows / parts : 0, columns, 1);
+  return column_plan(op, parts, parts ? rows / parts : 0, columns, sums_of(op));
 }
 
 void supports_sum(const orr_op& op, orr_support& out) {
   const orr_op first = pointwise_of(op);
   pointwise_family.supports(first, out);
   const orr_tensor &y = op.out[0], &sum = op.out[first.n_out];
-  require_counts(op, first.n_in, first.n_out + 1);
+  const int sums = sums_of(op);
+  require(sums <= std::min(first.n_out, 2), "only one or two sums");
+  require_counts(op, first.n_in, first.n_out + sums);
   require_real(y, "y");
   require(y.rank >= 2 && y.dims[y.rank - 1] > 1, "rows of more than one element are needed");
   require(orr::attr_text(op, "fn", "") == "sum", "only sums");
@@ -55,12 +59,16 @@ void supports_sum(const orr_op& op, orr_support& out) {
   require(sum.dtype == y.dtype || sum.dtype == wide_dtype(y.dtype),
           "the dtype of the sum must be that of y or of its accumulator");
   const int64_t columns = y.dims[y.rank - 1], parts = parts_of(op);
-  if (sum.rank == 2 && !orr::attr(op, "leaf_n")) {
-    require_shape(sum, {parts, columns}, "the sum");
-    require(parts > 0 && orr::elements(y) / columns % parts == 0, "no equal parts of rows");
-  } else {
-    require_nodes(op, sum, {columns}, "the sum");
+  for (int j = 0; j < sums; ++j) {
+    const orr_tensor& z = op.out[first.n_out + j];
+    require(op.out[j].dtype == y.dtype && z.dtype == sum.dtype, "two sums of different dtypes");
+    if (sum.rank == 2 && !orr::attr(op, "leaf_n"))
+      require_shape(z, {parts, columns}, "the sum");
+    else
+      require_nodes(op, z, {columns}, "the sum");
   }
+  if (sum.rank == 2 && !orr::attr(op, "leaf_n"))
+    require(parts > 0 && orr::elements(y) / columns % parts == 0, "no equal parts of rows");
   out.strided_out = (1u << std::min(first.n_out, 31)) - 1;
   out.inplace = 0;
   orr::copy_text(out.numerics, "cuda.pointwise/2+reduce.1: sums as in ops.h");

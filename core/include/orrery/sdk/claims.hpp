@@ -225,6 +225,47 @@ inline void claim_rows_next(const orr_group& program, const orr_claims& claims) 
       take(claims, {found->first, found->next});
 }
 
+// The places of two such ops and of a further sum: of a tensor that op `first` reads, over the same
+// samples as `next` sums what `first` makes of it.
+struct TwoSums {
+  int32_t first, next, also;
+
+  std::vector<int32_t> all() const {
+    std::vector<int32_t> found = {first, next, also};
+    std::sort(found.begin(), found.end());
+    return found;
+  }
+};
+
+// Whether two ops are the same sums of tensors of one type.
+inline bool sum_alike(const orr_op& a, const orr_op& b) {
+  const auto same = [&](const char* name) { return attr_int(a, name, 0) == attr_int(b, name, 0); };
+  return is_kind(a, "reduce") && is_kind(b, "reduce") &&
+         attr_text(a, "fn", "") == attr_text(b, "fn", "") && same("begin") && same("end") &&
+         same_leaves(a, b) && same_type(a.in[0], b.in[0]) && same_type(a.out[0], b.out[0]);
+}
+
+// If op `next` sums the rows that a pointwise op makes, and another op those of an input of that,
+// the three.
+inline std::optional<TwoSums> two_sums_of(const Readers& ops, int32_t next) {
+  const auto found = rows_next_of(ops, next);
+  if (!found || !is_kind(ops.op(next), "reduce")) return {};
+  for (int32_t v : ops.in(found->first))
+    for (int32_t j : ops.of(v))
+      if (sum_alike(ops.op(j), ops.op(next)) && ops.at(j).call == ops.at(next).call)
+        return TwoSums{found->first, next, j};
+  return {};
+}
+
+// Claims such sums, as of the gradients of a batch normalization's weight and bias. Such a kernel
+// reads the rows once.
+inline void claim_two_sums(const orr_group& program, const orr_claims& claims) {
+  const Readers ops(program);
+  for (int32_t j = 0; j < ops.size(); ++j)
+    if (const auto found = two_sums_of(ops, j); found && !makes_results(ops, found->first))
+      take(claims, found->all());
+}
+
 // -- a pointwise op and sums of its elements that are not stored ----------------------------------
 
 // Whether the op sums neighbouring dims before others: those of an image for each sample and

@@ -14,8 +14,8 @@ namespace orr {
 // pointwise_sum, else the op itself. The last one is x... -> s[O,I], leaves over K: the reduce of
 // the expression's only output, seen as [O,K,I], which is not stored; x... have the dims that it
 // has, up to stride 0, and ints "outer" and "columns" are O and I. In a pointwise_next the sum z of
-// "reduce" may be s[O,C], without leaves: of each of O equal parts of the rows. Borrows from the
-// op.
+// "reduce" may be s[O,C], without leaves: of each of O equal parts of the rows; and there may be two
+// of them, of the first two results of the expression. Borrows from the op.
 class JoinedOp {
  public:
   // `skips`: whether the plugin's kernel of the joined op does not write what nothing reads of the
@@ -33,8 +33,10 @@ class JoinedOp {
       join_sums(ops);
     else if (ops.size() == 2 && summed_before(ops, 1) == 0)
       join_sum_before(ops);
-    else if (is_kind(ops.op(0), "pointwise"))
-      join_rows_next(ops);
+    else if (const auto two = ops.size() == 3 ? any_two_sums(ops) : std::nullopt)
+      join_rows_next(ops, {two->first, two->next}, two->also);
+    else if (const auto found = ops.size() == 2 ? rows_next_of(ops, 1) : std::nullopt)
+      join_rows_next(ops, *found, -1);
     else
       join_norm_grads(ops);
     finish(skips);
@@ -143,26 +145,48 @@ class JoinedOp {
     return t;
   }
 
-  void join_rows_next(const Readers& ops) {
-    const auto found = ops.size() == 2 ? rows_next_of(ops, 1) : std::nullopt;
-    require(bool(found), "not this group");
+  // `also`: the place of a further sum, of an input of the pointwise op; -1: none.
+  void join_rows_next(const Readers& ops, const RowsNext& at, int32_t also) {
     op_.kind = "pointwise_next";
-    const orr_op &first = ops.op(0), &next = ops.op(1);
+    const orr_group_op &first_op = ops.at(at.first), &next_op = ops.at(at.next);
+    const orr_op &first = *first_op.op, &next = *next_op.op;
     const orr_tensor& y = first.out[0];
-    for (int i = 0; i < first.n_in; ++i) add_in(ops.at(0).in[i], repeated(ops.at(0).in[i], y));
-    for (int i = 1; i < next.n_in; ++i) add_in(ops.at(1).in[i], next.in[i]);
+    for (int i = 0; i < first.n_in; ++i) add_in(first_op.in[i], repeated(first_op.in[i], y));
+    for (int i = 1; i < next.n_in; ++i) add_in(next_op.in[i], next.in[i]);
     outputs_.assign(first.expr->outputs, first.expr->outputs + first.n_out);
-    std::vector<int32_t> made(ops.at(0).out, ops.at(0).out + first.n_out);
-    const auto read = std::find(made.begin(), made.end(), ops.at(1).in[0]) - made.begin();
-    std::swap(made[0], made[size_t(read)]), std::swap(outputs_[0], outputs_[size_t(read)]);
-    for (size_t j = 0; j < made.size(); ++j)
-      add_out(made[j], first.out[j == 0 ? read : j == size_t(read) ? 0 : long(j)]);
+    std::vector<int32_t> made(first_op.out, first_op.out + first.n_out);
+    std::vector<orr_tensor> forms(first.out, first.out + first.n_out);
+    const auto read = size_t(std::find(made.begin(), made.end(), next_op.in[0]) - made.begin());
+    std::swap(made[0], made[read]), std::swap(outputs_[0], outputs_[read]);
+    std::swap(forms[0], forms[read]);
+    if (also >= 0) {  // a result that nothing reads but its sum
+      const std::vector<int32_t> in = ops.in(at.first);
+      const auto input = std::find(in.begin(), in.end(), ops.at(also).in[0]) - in.begin();
+      outputs_.insert(outputs_.begin() + 1, register_of(*first.expr, int32_t(input)));
+      made.insert(made.begin() + 1, -1), forms.insert(forms.begin() + 1, forms[0]);
+    }
+    for (size_t j = 0; j < made.size(); ++j) add_out(made[j], forms[j]);
     const bool parts = is_kind(next, "reduce") && attr_int(next, "begin", 0) > 0;
-    for (int j = 0; j < next.n_out; ++j)
-      add_out(ops.at(1).out[j],
-              parts || same_dims(next.out[j], y) ? rows(next.out[j]) : flat(next.out[j]));
+    const auto form_of = [&](const orr_tensor& z) {
+      return parts || same_dims(z, y) ? rows(z) : flat(z);
+    };
+    for (int j = 0; j < next.n_out; ++j) add_out(next_op.out[j], form_of(next.out[j]));
+    if (also >= 0) add_out(ops.at(also).out[0], form_of(next.out[0]));
     join_attributes(first, next);
     expr_ = *first.expr, expr_.outputs = outputs_.data(), op_.expr = &expr_;
+    expr_.n_outputs = int32_t(outputs_.size());
+  }
+
+  static int32_t register_of(const orr_expr& e, int32_t input) {
+    for (int32_t k = 0; k < e.n_instrs; ++k)
+      if (e.instrs[k].fn == ORR_FN_INPUT && e.instrs[k].a == input) return k;
+    throw Unsupported("not this group");
+  }
+
+  static std::optional<TwoSums> any_two_sums(const Readers& ops) {
+    for (int32_t i = 0; i < ops.size(); ++i)
+      if (const auto found = two_sums_of(ops, i)) return found;
+    return {};
   }
 
   void join_sum_before(const Readers& ops) {

@@ -370,6 +370,9 @@ function M.hint(owner, name)
   return (code ~= "" and "; write " .. code or "") .. (why and (code ~= "" and ": " or "; ") .. why or "")
 end
 
+-- Options that torch.optim.SGD has and optim.sgd has not.
+local of_momentum = { momentum = true, nesterov = true, dampening = true }
+
 -- "; write ours" for an option that a call does not have, whose own are `known`; "" where there is nothing to say.
 function M.hint_option(name, known)
   local has = {}
@@ -379,7 +382,7 @@ function M.hint_option(name, known)
     for word in ours:gmatch "[%w_]+" do all = all and (word == "and" or has[word]) end
     if all then return "; write " .. ours end
   end
-  return ""
+  return has.lr and of_momentum[name] and "; optim.momentum has it" or ""
 end
 
 -- The same for a method that changes a tensor, such as add_: what gives a new one.

@@ -156,6 +156,7 @@ local function refused(said, call, ...)
 end
 refused("adam: unknown option 'betas'; write b1 and b2", optim.adam, { betas = { 0.9, 0.99 } })
 refused("unknown option 'weight_decay'; write decay", optim.sgd, { weight_decay = 0.1 })
+refused("unknown option 'momentum'; optim.momentum has it", optim.sgd, { lr = 0.1, momentum = 0.9 })
 refused("unknown option 'learning_rate'; write lr", optim.sgd, { learning_rate = 0.1 })
 refused("unknown option 'learning_rate'; write peak", optim.cosine, { learning_rate = 0.1, steps = 1 })
 refused("unknown option 'batch_size'; write size", data.batches, data, { batch_size = 2 })

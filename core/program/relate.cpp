@@ -108,11 +108,8 @@ void check_sum(const Program& p, const Op& op) {
   for (size_t i = 0; i < op.in.size(); ++i) {
     const Value& v = p.value(op.in[i]);
     if (v.batch() != Batch::sharded) continue;
-    size_t outside = static_cast<size_t>(v.batch_dim());
-    if (op.kind == "matmul") {
-      bool merged = p.type(op.in[1]).dims.size() == 2 && !attr_int(op.attrs, "ta", 0);
-      outside = merged ? 0 : v.type.dims.size() - 2;
-    }
+    // A product sums one dim; those before the last two are groups, which have sums of their own.
+    const size_t outside = op.kind == "matmul" ? 0 : static_cast<size_t>(v.batch_dim());
     for (size_t d = 0; d < outside; ++d)
       if (v.type.dims[d] > 1)
         p.fail_here(fmt::format("{}: cannot sum dim {} of {} over the batch: put the batch first",

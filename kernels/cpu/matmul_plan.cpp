@@ -80,7 +80,7 @@ void order_rows(MatmulWindows& w, int64_t y_row) {
 
 int64_t columns_of(const orr_tensor& t, int64_t rows) {
   if (t.rank == 3) return t.dims[2];
-  return rows ? orr::elements(t) / rows : 0;
+  return rows && t.dims[0] ? orr::elements(t) / (t.dims[0] * rows) : 0;
 }
 
 MatmulShape shape_of(const orr_op& op) {
@@ -92,10 +92,10 @@ MatmulShape shape_of(const orr_op& op) {
   s.g = a.dims[0], s.m = y.dims[y.rank - 2], s.n = y.dims[y.rank - 1];
   s.k = columns_of(a, s.m);
   s.windows_a = windows_of(a, s.k), s.windows_b = windows_of(b, s.n);
-  s.a = s.windows_a.run ? MatmulStrides{0, 0, 1} : strides_of(a);
-  s.b = s.windows_b.run ? MatmulStrides{0, 0, 1} : strides_of(b);
+  s.a = s.windows_a.run ? MatmulStrides{a.strides[0], 0, 1} : strides_of(a);
+  s.b = s.windows_b.run ? MatmulStrides{b.strides[0], 0, 1} : strides_of(b);
   s.y = strides_of(y);
-  s.node = y.rank == 4 ? y.strides[0] : s.y.batch;
+  s.node = y.rank == 4 ? y.strides[0] : s.g == 1 ? s.y.batch : s.g * s.m * s.n;
   s.leaf_lo = attr_int(op, "leaf_lo", 0);
   s.leaf_n = attr_int(op, "leaf_n", 1);
   s.leaf_total = attr_int(op, "leaf_total", 1);

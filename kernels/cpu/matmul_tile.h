@@ -75,11 +75,13 @@ struct MatmulSlot {
     if (p.streams) streams_are_seen();
   }
 
+  const S* group_of_a(const Tile& t) const { return a + t.g * p.shape.a.batch; }
+  const S* group_of_b(const Tile& t) const { return b + t.g * p.shape.b.batch; }
   const S* rows_at(const Tile& t, int64_t k) const {
-    return a + t.g * p.shape.a.batch + t.m * p.shape.a.row + k * p.shape.a.col;
+    return group_of_a(t) + t.m * p.shape.a.row + k * p.shape.a.col;
   }
   const S* cols_at(const Tile& t, int64_t j, int64_t k) const {
-    return b + t.g * p.shape.b.batch + k * p.shape.b.row + (t.n + j) * p.shape.b.col;
+    return group_of_b(t) + k * p.shape.b.row + (t.n + j) * p.shape.b.col;
   }
 
   T* chunk_of_a(int32_t index) const {
@@ -97,8 +99,8 @@ struct MatmulSlot {
   }
   void pack_b_group(const Tile& t, int64_t j, int64_t cols, const MatmulChunk& c) const {
     if (p.shape.windows_b.run)
-      return pack_window_panels<kCols>(b, p.shape.windows_b, t.n + j, cols, c.k0, c.kc, pack_b,
-                                       kCols * depth(c.kc));
+      return pack_window_panels<kCols>(group_of_b(t), p.shape.windows_b, t.n + j, cols, c.k0, c.kc,
+                                       pack_b, kCols * depth(c.kc));
     pack<kCols>(cols_at(t, j, c.k0), p.shape.b.col, p.shape.b.row, cols, c.kc, pack_b,
                 kCols * depth(c.kc));
   }
@@ -149,8 +151,8 @@ struct MatmulSlot {
         int64_t next = i + 1;
         if (p.shape.windows_b.run) {
           if (j == 0 && chunk + 1 < p.n_chunks)
-            ahead[1] =
-                span_of(b, p.shape.windows_b.apart, p.chunks[chunk + 1].k0, p.chunks[chunk + 1].kc);
+            ahead[1] = span_of(group_of_b(t), p.shape.windows_b.apart, p.chunks[chunk + 1].k0,
+                               p.chunks[chunk + 1].kc);
         } else if (next < outer * inner)
           want_b(t, int32_t(p.keep_a ? next % inner : next / inner),
                  (p.keep_a ? next / inner : next % inner) * p.group, ahead[1]);
@@ -183,7 +185,7 @@ struct MatmulSlot {
       const int64_t next = i + rows.rows;
       Ahead ahead[2];
       if (next < t.rows)
-        ahead[0] = span_of(a, w.apart, t.m + next, smaller(w.block, t.rows - next));
+        ahead[0] = span_of(group_of_a(t), w.apart, t.m + next, smaller(w.block, t.rows - next));
       for (int32_t c = 0; c < p.n_chunks; ++c) run_rows(rows, p.chunks[c], ahead);
     }
   }
@@ -200,8 +202,9 @@ struct MatmulSlot {
       const int64_t line = smaller(w.line, t.rows), left = smaller(line - i % line, t.rows - i);
       const int64_t panels = (left + kRows - 1) / kRows;
       rows = (left + panels - 1) / panels;
-      const NonZero k = pack_window_rows(a, w.apart, t.m + i, rows, parts, n, pack_a);
-      const Target to{y + offset_of(w.out, t.m + i) + t.n * p.shape.y.col, step, panel, int(rows)};
+      const NonZero k = pack_window_rows(group_of_a(t), w.apart, t.m + i, rows, parts, n, pack_a);
+      const Target to{y + t.g * p.shape.y.batch + offset_of(w.out, t.m + i) + t.n * p.shape.y.col,
+                      step, panel, int(rows)};
       for (int64_t j = 0; j < t.cols; j += kCols)
         micro(to, j, t.cols, c, pack_a, packed_b(c, j), ahead, p.shape.leaf_n == 1 ? k : whole(c));
     }

@@ -9,12 +9,12 @@
 namespace orr_cuda {
 namespace {
 
-// One of the outputs [M, N] that lie one after another, seen as one group. Nodes of leaves come as
-// [nodes, M, N], [nodes, 1, M, N] or [1, M, N]; the first stride is then from node to node.
-orr_tensor one_of(const orr_tensor& y) {
+// One of the outputs that lie one after another, seen as one group if it is one. Nodes of leaves
+// come as [nodes, M, N], [nodes, G, M, N] or [G, M, N].
+orr_tensor one_of(const orr_tensor& y, int64_t groups) {
   orr_tensor t = y;
   t.rank = 3;
-  for (int i = 1; i < 3; ++i)
+  for (int i = groups > 1 ? 0 : 1; i < 3; ++i)
     t.dims[i] = y.dims[y.rank - 3 + i], t.strides[i] = y.strides[y.rank - 3 + i];
   return t;
 }
@@ -45,13 +45,13 @@ MatmulShape::MatmulShape(const orr_op& op) {
   require_shape(tb, {g, k, n}, "b");
   require_leaves(op, k);
   require(op.out[0].rank >= 3, "y must have rank 3");
-  const bool leaves = orr::attr(op, "leaf_n") != nullptr;
-  require(!leaves || g == 1, "leaves need one group");
-  if (leaves)
+  if (orr::attr(op, "leaf_n") && g == 1)
     require_nodes(op, op.out[0], {m, n}, "y");
+  else if (orr::attr(op, "leaf_n"))
+    require_nodes(op, op.out[0], {g, m, n}, "y");
   else
     require_shape(op.out[0], {g, m, n}, "y");
-  const orr_tensor ty = one_of(op.out[0]);
+  const orr_tensor ty = one_of(op.out[0], g);
   a = view_of(ta, true), b = view_of(tb, true), y = view_of(ty);
   rows_summed = a && a->turned;
   fast = orr::attr_text(op, "numerics", "") == "fast";

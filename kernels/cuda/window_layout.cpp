@@ -13,6 +13,7 @@ namespace {
 constexpr int64_t kMost = (int64_t{1} << 31) - 4096;
 // So many blocks keep a card busy. A number of this machine's card would make bits depend on it.
 constexpr int64_t kBlocks = 256;
+constexpr int64_t kMostGroups = 65535;  // of a grid
 constexpr int64_t kFew = 64, kLong = 16384;
 constexpr int64_t kLeastDepth = 512;  // of a part: less is not worth a sum of its own
 
@@ -57,10 +58,10 @@ bool in_packets(const WindowOperand& x, int32_t dtype) {
   };
   const int last = x.along.count - 1;
   return x.along.dims[last].by % packet == 0 && fits(x.along, last) &&
-         fits(x.across, x.across.count);
+         fits(x.across, x.across.count) && x.group % packet == 0;
 }
 
-// An operand of [1, rows, columns], of which columns are `columns` elements; `k_last`: they are K.
+// An operand of [G, rows, columns], of which columns are `columns` elements; `k_last`: they are K.
 WindowOperand operand(const orr_tensor& t, int64_t columns, bool k_last) {
   require(reach_of(t) < kMost, "2^31 elements, or more");
   const int first = first_of_last(t, columns);
@@ -68,8 +69,9 @@ WindowOperand operand(const orr_tensor& t, int64_t columns, bool k_last) {
   const bool straight = t.strides[t.rank - 1] == 1 || t.dims[t.rank - 1] == 1;
   require(straight || (t.rank == 3 && (t.strides[1] == 1 || t.dims[1] == 1)),
           "no dim of an operand has stride 1");
-  WindowOperand x = straight ? WindowOperand{row, column, k_last, false}
-                             : WindowOperand{column, row, !k_last, false};
+  const int64_t group = t.dims[0] == 1 ? 0 : t.strides[0];
+  WindowOperand x = straight ? WindowOperand{row, column, group, k_last, false}
+                             : WindowOperand{column, row, group, !k_last, false};
   x.along.strides[x.along.count - 1] = 1;
   x.packets = in_packets(x, t.dtype);
   return x;
@@ -100,17 +102,26 @@ WindowShape::WindowShape(const orr_op& op) {
   require_dtype(tb, dtype, "b");
   require_dtype(ty, dtype, "y");
   m = ty.dims[ty.rank - 2], n = ty.dims[ty.rank - 1];
-  require(ta.dims[0] == 1 && tb.dims[0] == 1 && m > 0 && n > 0, "one group, not empty, is needed");
-  k = elements(ta) / m;
-  require(k > 0 && elements(ta) == m * k && elements(tb) == k * n, "the shapes do not fit");
+  groups = ta.dims[0];
+  require(groups > 0 && groups <= kMostGroups && m > 0 && n > 0,
+          "a product that is not empty, of "
+          "at most 65535 groups, is needed");
+  k = elements(ta) / (groups * m);
+  require(k > 0 && elements(ta) == groups * m * k && elements(tb) == groups * k * n &&
+              tb.dims[0] == groups,
+          "the shapes do not fit");
   require(std::max({m, n, k}) < kMost, "2^31 elements, or more");
   require_leaves(op, k);
-  require_nodes(op, ty, {m, n}, "y");
+  if (groups == 1)
+    require_nodes(op, ty, {m, n}, "y");
+  else
+    require_nodes(op, ty, {groups, m, n}, "y");
   a = operand(ta, k, true), b = operand(tb, n, false);
   require(a.k_along || !b.k_along, "both operands have K across");
   y_row = m == 1 ? n : ty.strides[ty.rank - 2];
   require(n == 1 || ty.strides[ty.rank - 1] == 1, "columns of y must have stride 1");
-  y_node = ty.strides[0];
+  y_group = groups == 1 ? 0 : ty.strides[ty.rank - 3];
+  y_node = groups == 1 || ty.rank > 3 ? ty.strides[0] : groups * m * n;
   summed = tb.rank > 3 || !a.k_along;
   fast = attr_text(op, "numerics", "") == "fast";
   cut(Leaves(op).n);
@@ -135,7 +146,7 @@ void WindowShape::cut(int64_t leaves) {
 }
 
 uint64_t WindowShape::sum_bytes() const {
-  return in_parts() ? uint64_t(parts_ * m * n) * sizeof(float) : 0;
+  return in_parts() ? uint64_t(groups * parts_ * m * n) * sizeof(float) : 0;
 }
 
 }  // namespace orr_cuda

@@ -14,6 +14,7 @@ namespace orr_cuda {
 // bytes along it, and begin where the address is a multiple of 16, if x is.
 struct WindowOperand {
   JoinedIndex across, along;
+  int64_t group;  // from a group to the next
   bool k_along, packets;
 };
 
@@ -23,14 +24,14 @@ struct WindowOperand {
 // leaf alone.
 bool is_window_product(const orr_op& op);
 
-// y[m,n] = sum over k of a[m,k] * b[k,n].
+// y[g,m,n] = sum over k of a[g,m,k] * b[g,k,n].
 struct WindowShape {
   explicit WindowShape(const orr_op& op);  // throws Unsupported
 
   int32_t dtype;
-  int64_t m, n, k;
+  int64_t groups, m, n, k;
   WindowOperand a, b;
-  int64_t y_row, y_node;
+  int64_t y_row, y_group, y_node;
   bool summed;                  // K is the batch
   bool fast;                    // any order of sums is allowed, and TF32
   int64_t depth, parts, chunk;  // of a leaf; its parts, but for the last one
@@ -41,7 +42,7 @@ struct WindowShape {
 
  private:
   void cut(int64_t leaves);
-  int64_t parts_ = 1;  // of all leaves
+  int64_t parts_ = 1;  // of all leaves, in a group
 };
 
 }  // namespace orr_cuda

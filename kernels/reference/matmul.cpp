@@ -49,6 +49,7 @@ struct Shape {
     if (a.rank == 3) return a.dims[2];
     return groups > 0 && m > 0 ? orr::elements(a) / (groups * m) : 0;
   }
+  int64_t node() const { return groups * m * n; }
   int64_t groups, m, n, k;
 };
 
@@ -162,13 +163,12 @@ void check(const orr_op& op) {
   if (op.in[1].rank > 3) Operand(op.in[1], s.k, s.n);
   require_leaves(op, s.k);
   if (!orr::attr(op, "leaf_n")) return require_shape(op.out[0], {s.groups, s.m, s.n}, "y");
-  require(s.groups == 1, "leaves need one group");
-  require_nodes(op, op.out[0], {s.m, s.n}, "y");
+  if (s.groups == 1) return require_nodes(op, op.out[0], {s.m, s.n}, "y");
+  require_nodes(op, op.out[0], {s.groups, s.m, s.n}, "y");
 }
 
 uint64_t workspace(const orr_op& op) {
-  Shape s(op);
-  return leaves_workspace(op, s.m * s.n, op.out[0].dtype);
+  return leaves_workspace(op, Shape(op).node(), op.out[0].dtype);
 }
 
 template <class T, class U, class Y>
@@ -176,7 +176,7 @@ void run_of(const Call& call) {
   Shape s(call.op);
   int64_t depth = s.k / Leaves(call.op).n;
   Product<T, U, Y> product(s, call.op, call.input<T>(0), call.input<U>(1));
-  sum_leaves(call.op, call.output<Y>(0), s.m * s.n, reinterpret_cast<Y*>(call.workspace),
+  sum_leaves(call.op, call.output<Y>(0), s.node(), reinterpret_cast<Y*>(call.workspace),
              [&](int64_t leaf, Y* y) { product.run(leaf * depth, depth, y); });
 }
 

@@ -9,33 +9,35 @@ local spatial = require "orrery.nn.spatial"
 local join, range, product = spatial.join, spatial.range, spatial.product
 local M = {}
 
--- Windows of x [batch, dims..., inputs], padded, x weight [outputs, inputs, size...]. Kernels read the windows where
--- they overlap; where they do not, the gradient has them made once more, so that none are kept until then.
-local function dense(size, strides, before, behind)
-  local n = #size
-  local function rows_of(x)
-    local windows = x:windows(size, strides)
-    return windows:reshape(join({ table.unpack(windows.shape, 1, n + 1) }, product(size) * x.shape[-1]))
-  end
-  local gathered = input.gradient(size, strides, before)
+-- Windows of x [batch, dims..., inputs], padded, x weight [outputs, inputs / groups, size...]; all groups are one product.
+-- Kernels read the windows where they overlap; where they do not, the gradient has them made once more, so that none are
+-- kept until then.
+local function dense(size, strides, before, behind, groups)
+  local n, at = #size, groups == 1 and 1 or 2 -- dims before the spatial ones
+  local gathered = input.gradient(size, strides, before, groups)
   local function input_gradient(dy, x, padded, matrix)
     if gathered and x.shape[-1] >= 16 then return gathered(dy, x, matrix) end -- fewer do not fill a product's lanes
-    local places = { table.unpack(dy.shape, 1, n + 1) }
-    local dx = dy:matmul(matrix):reshape(join(places, size, x.shape[-1])):fold(spatial.lengths(padded, n), strides)
-    for i = 1, n do dx = dx:slice(1 + i, before[i] + 1, before[i] + x.shape[1 + i]) end
+    local each = groups == 1 and dy or spatial.flat(dy, at + n + 1, groups)
+    local windows = each:matmul(matrix):reshape(join({ table.unpack(dy.shape, 1, at + n) }, size, x.shape[-1]))
+    local dx = windows:fold(spatial.lengths(padded, n), strides)
+    for i = 1, n do dx = dx:slice(at + i, before[i] + 1, before[i] + x.shape[at + i]) end
     return dx
   end
-  local multiply = spatial.gradient { -- matrix [outputs, size... * inputs]
-    forward = function(_, padded, matrix) return rows_of(padded):matmul(matrix, { transpose_b = true }) end,
+  local multiply = spatial.gradient { -- matrix [outputs, size... * inputs]; of several groups all have a dim first
+    forward = function(_, padded, matrix)
+      return spatial.times(padded:windows(size, strides), n, matrix, groups, { transpose_b = true })
+    end,
     backward = function(dy, _, x, padded, matrix)
-      local outputs, wide = matrix.shape[1], matrix.shape[2]
-      local rows = rows_of(padded):reshape(-1, wide)
-      return input_gradient(dy, x, padded, matrix), nil, dy:reshape(-1, outputs):matmul(rows, { transpose_a = true })
+      local rows = spatial.flat(padded:windows(size, strides), at + n + 1, groups)
+      local of_matrix = spatial.flat(dy, at + n + 1, groups):matmul(rows, { transpose_a = true })
+      return input_gradient(dy, x, padded, matrix), nil, of_matrix
     end,
   }
   return function(x, weight)
-    local matrix = spatial.to_last(weight, n):reshape(weight.shape[1], -1)
-    return multiply(x, spatial.pad(x, before, behind), matrix)
+    local matrix, outputs = spatial.to_last(weight, n), weight.shape[1]
+    matrix = groups == 1 and matrix:reshape(outputs, -1) or matrix:reshape(groups, outputs // groups, -1)
+    x = spatial.groups_first(x, groups)
+    return spatial.groups_last(multiply(x, spatial.pad(x, before, behind), matrix), groups)
   end
 end
 
@@ -91,12 +93,13 @@ function M.over(what, n, inputs, outputs, size, o)
   local before, behind = borders(what, o.padding, size, strides)
   spatial.check_groups(what, o.groups, inputs, outputs)
   local by_channel = inputs > 1 and o.groups == inputs and inputs == outputs and depthwise(size, strides)
-  local all_channels = dense(size, strides, before, behind)
+  local at_once = n < 3 and o.groups or 1 -- a tensor has at most eight dims
+  local by_groups = dense(size, strides, before, behind, at_once)
   return function(x, weight, bias)
     spatial.check(what, x, n, inputs)
     x = spatial.to_last(x, n)
     local y = by_channel and by_channel(spatial.pad(x, before, behind), weight)
-      or spatial.in_groups(o.groups, x, weight, all_channels)
+      or spatial.in_groups(o.groups // at_once, x, weight, by_groups)
     if bias then y = y + bias end
     return spatial.to_first(y, n)
   end

@@ -8,12 +8,15 @@ local spatial = require "orrery.nn.spatial"
 local join = spatial.join
 local M = {}
 
--- The matrix [outputs, size... * inputs] of a convolution for some taps of its windows: [taps * outputs, inputs].
-local function of_taps(matrix, inputs, taps)
-  local by_tap, chosen = matrix:reshape(matrix.shape[1], -1, inputs):permute(2, 1, 3), {}
-  local each = { by_tap:split(1, by_tap.shape[1]) }
+-- The matrix [outputs, size... * inputs] of a convolution, or of each group, for some taps of its windows: [taps *
+-- outputs, inputs].
+local function of_taps(matrix, inputs, groups, taps)
+  local outputs, chosen = matrix.shape[-2], {}
+  local by_tap = matrix:reshape(groups, outputs, -1, inputs):permute(1, 3, 2, 4)
+  local each = { by_tap:split(2, by_tap.shape[2]) }
   for i, tap in ipairs(taps) do chosen[i] = each[tap] end
-  return (#taps == 1 and chosen[1] or orrery.concat(chosen, 1)):reshape(#taps * matrix.shape[1], inputs)
+  local all = #taps == 1 and chosen[1] or orrery.concat(chosen, 2)
+  return all:reshape(join(groups > 1 and groups or {}, #taps * outputs, inputs))
 end
 
 -- All lists of one element of each list, the last fastest.
@@ -49,24 +52,24 @@ end
 -- dy with zeros around it where windows of a phase reach beyond, and where its index 0 is then. `counts`: windows of
 -- each phase along each dim.
 local function padded(dy, dims, counts)
-  local before, behind = {}, {}
+  local before, behind, lengths = {}, {}, spatial.lengths(dy, #dims)
   for i, dim in ipairs(dims) do
     before[i], behind[i] = 0, 0
     for _, each in ipairs(dim) do
       local last = each.from + (#each.taps - 1) * dim.dilation + counts[i]
-      before[i], behind[i] = math.max(before[i], -each.from), math.max(behind[i], last - dy.shape[1 + i])
+      before[i], behind[i] = math.max(before[i], -each.from), math.max(behind[i], last - lengths[i])
     end
   end
   return spatial.pad(dy, before, behind), before
 end
 
--- The elements of one phase of each dim: [batch, counts..., inputs].
-local function of_phase(dy, origin, dims, phases, counts, size, matrix, inputs)
+-- The elements of one phase of each dim: [..., counts..., inputs].
+local function of_phase(dy, origin, dims, phases, counts, size, matrix, inputs, groups)
   local n, window, dilation, lists, taps = #dims, {}, {}, {}, {}
   for i, each in ipairs(phases) do
     local first = origin[i] + each.from
     window[i], dilation[i], lists[i] = #each.taps, dims[i].dilation, each.taps
-    dy = dy:slice(1 + i, first + 1, first + (window[i] - 1) * dilation[i] + counts[i])
+    dy = dy:slice(#dy.shape - 1 - n + i, first + 1, first + (window[i] - 1) * dilation[i] + counts[i])
   end
   for _, each in ipairs(combined(lists)) do
     local number = 0
@@ -74,32 +77,32 @@ local function of_phase(dy, origin, dims, phases, counts, size, matrix, inputs)
     taps[#taps + 1] = number + 1
   end
   local windows = dy:windows(window, { dilation = dilation })
-  local rows = windows:reshape(join({ table.unpack(windows.shape, 1, n + 1) }, #taps * dy.shape[-1]))
-  return rows:matmul(of_taps(matrix, inputs, taps))
+  return spatial.times(windows, n, of_taps(matrix, inputs, groups, taps), groups)
 end
 
--- The phases as one tensor [batch, lengths..., inputs], the last dim's being neighbours.
+-- The phases as one tensor [..., lengths..., inputs], the last dim's being neighbours.
 local function interleaved(parts, dims, lengths, inputs)
+  local at = #parts[1].shape - 1 - #dims
   for i = #dims, 1, -1 do
     local dim, joined = dims[i], {}
     for first = 1, #parts, #dim do
       local some = { table.unpack(parts, first, first + #dim - 1) }
       for k, x in ipairs(some) do
-        x = x:reshape(join({ table.unpack(x.shape, 1, 1 + i) }, -1))
-        local wide = x.shape[2 + i]
-        some[k] = dim.every == 1 and x or x:pad(2 + i, wide * dim.every, { before = wide * dim.first })
+        x = x:reshape(join({ table.unpack(x.shape, 1, at + i) }, -1))
+        local wide = x.shape[-1]
+        some[k] = dim.every == 1 and x or x:pad(at + i + 1, wide * dim.every, { before = wide * dim.first })
       end
-      joined[#joined + 1] = #some == 1 and some[1] or orrery.concat(some, 2 + i)
+      joined[#joined + 1] = #some == 1 and some[1] or orrery.concat(some, at + i + 1)
     end
     parts = joined
   end
-  return parts[1]:reshape(join(parts[1].shape[1], lengths, inputs))
+  return parts[1]:reshape(join({ table.unpack(parts[1].shape, 1, at) }, lengths, inputs))
 end
 
 -- f(dy, x, matrix) of dy [batch, positions..., outputs], x [batch, dims..., inputs] before its borders, and the matrix
--- [outputs, size... * inputs], or nil where sums over the windows (fold) take less: if no two windows share an element,
--- or if there are phases without a tap.
-function M.gradient(size, strides, before)
+-- [outputs, size... * inputs], all of several groups with a dim of groups first; nil where sums over the windows (fold)
+-- take less: if no two windows share an element, or if there are phases without a tap.
+function M.gradient(size, strides, before, groups)
   local n, dims, shared = #size, {}, false
   for i = 1, n do
     dims[i] = phases_of(size[i], strides.stride[i], strides.dilation[i], before[i])
@@ -110,18 +113,18 @@ function M.gradient(size, strides, before)
   end
   if not shared then return nil end
   return function(dy, x, matrix)
-    local counts, lengths, parts, origin = {}, {}, {}, nil
+    local wanted, counts, lengths, parts, origin = spatial.lengths(x, n), {}, {}, {}, nil
     for i = 1, n do
-      counts[i] = -(-x.shape[1 + i] // strides.stride[i])
+      counts[i] = -(-wanted[i] // strides.stride[i])
       lengths[i] = counts[i] * strides.stride[i]
     end
     dy, origin = padded(dy, dims, counts)
     for k, phases in ipairs(combined(dims)) do
-      parts[k] = of_phase(dy, origin, dims, phases, counts, size, matrix, x.shape[-1])
+      parts[k] = of_phase(dy, origin, dims, phases, counts, size, matrix, x.shape[-1], groups)
     end
     local dx = interleaved(parts, dims, lengths, x.shape[-1])
     for i = 1, n do
-      if lengths[i] > x.shape[1 + i] then dx = dx:slice(1 + i, 1, x.shape[1 + i]) end
+      if lengths[i] > wanted[i] then dx = dx:slice(#dx.shape - 1 - n + i, 1, wanted[i]) end
     end
     return dx
   end

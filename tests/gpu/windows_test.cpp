@@ -16,36 +16,39 @@ namespace {
 using namespace kernel_suite;
 using Dims = std::vector<int64_t>;
 
-// The windows of x[images, height, width, channels], as they lie.
+// The windows of x[images, height, width, groups * channels], as they lie.
 struct Windows {
-  int64_t images, height, width, channels, size, stride, dilation;
+  int64_t images, height, width, channels, size, stride, dilation, groups = 1;
 
   int64_t along(int64_t n) const { return (n - (size - 1) * dilation - 1) / stride + 1; }
   int64_t positions() const { return images * along(height) * along(width); }
   int64_t columns() const { return size * size * channels; }
 
   orr_tensor operand(int32_t dtype) const {
-    const int64_t row = width * channels;
-    Dims dims{1, images, along(height), along(width), size};
-    Dims strides{0, height * row, stride * row, stride * channels, dilation * row};
-    if (dilation == 1) {
+    const int64_t place = groups * channels, row = width * place;
+    Dims dims{groups, images, along(height), along(width), size};
+    Dims strides{groups == 1 ? 0 : channels, height * row, stride * row, stride * place,
+                 dilation * row};
+    if (dilation == 1 && groups == 1) {
       dims.push_back(size * channels), strides.push_back(1);
     } else {
       dims.insert(dims.end(), {size, channels});
-      strides.insert(strides.end(), {dilation * channels, 1});
+      strides.insert(strides.end(), {dilation * place, 1});
     }
     return strided(dtype, dims, strides);
   }
   std::string note() const {
-    return shape_note({images, height, width, channels, size, stride, dilation});
+    return shape_note({images, height, width, channels, size, stride, dilation, groups});
   }
 };
 
+// Groups lie beside each other in a row of y.
 Case product(const orr_tensor& a, const orr_tensor& b, int64_t m, int64_t n, int64_t k) {
+  const int64_t groups = a.dims[0];
   Case c;
   c.kind = "matmul";
   c.in = {a, b};
-  c.out = {tensor(a.dtype, {1, m, n})};
+  c.out = {strided(a.dtype, {groups, m, n}, {groups == 1 ? m * n : n, groups * n, 1})};
   c.depth = double(k) + 1;
   return c;
 }
@@ -53,21 +56,24 @@ Case product(const orr_tensor& a, const orr_tensor& b, int64_t m, int64_t n, int
 // The weight lies as [outputs, K], or for the gradient of an input as [K, outputs].
 Case forward(const Windows& w, int32_t dtype, int64_t outputs, bool turned) {
   const int64_t k = w.columns();
-  const orr_tensor weight = turned ? tensor(dtype, {1, k, outputs})
-                                   : strided(dtype, {1, k, outputs}, {k * outputs, 1, k});
+  const orr_tensor weight = turned ? tensor(dtype, {w.groups, k, outputs})
+                                   : strided(dtype, {w.groups, k, outputs}, {k * outputs, 1, k});
   Case c = product(w.operand(dtype), weight, w.positions(), outputs, k);
   c.note = w.note() + shape_note({outputs}) + (turned ? "nn" : "nt");
   return c;
 }
 
 Case weight_gradient(const Windows& w, int32_t dtype, int64_t outputs, int64_t leaves) {
-  const int64_t k = w.positions();
-  const orr_tensor dy = strided(dtype, {1, outputs, k}, {k * outputs, 1, outputs});
+  const int64_t k = w.positions(), g = w.groups;
+  const orr_tensor dy = strided(dtype, {g, outputs, k}, {outputs, 1, g * outputs});
   Case c = product(dy, w.operand(dtype), outputs, w.columns(), k);
   c.note = w.note() + shape_note({outputs, leaves}) + "weight";
+  c.out = {tensor(dtype, {g, outputs, w.columns()})};
   if (leaves == 1) return c;
   c.attrs = {integer("leaf_lo", 0), integer("leaf_n", leaves), integer("leaf_total", leaves)};
-  c.out = {tensor(dtype, {orr_tree_nodes(0, leaves, leaves), outputs, w.columns()})};
+  const int64_t nodes = orr_tree_nodes(0, leaves, leaves);
+  c.out = {g == 1 ? tensor(dtype, {nodes, outputs, w.columns()})
+                  : tensor(dtype, {nodes, g, outputs, w.columns()})};
   return c;
 }
 
@@ -78,8 +84,10 @@ Case fast(Case c) {
 
 void expect_reference(const Case& c, bool exact = false) {
   const std::vector<Values> inputs = make_inputs(c, exact, 8);
+  Case dense = c;  // the reference writes no strides
+  dense.out[0] = tensor(c.out[0].dtype, {c.out[0].dims, c.out[0].dims + c.out[0].rank});
   const RunResult got = run(c, inputs, {}, 5),
-                  reference = kernel_suite::run("reference", c, inputs);
+                  reference = kernel_suite::run("reference", dense, inputs);
   ASSERT_EQ(got.unsupported, "") << c.name();
   ASSERT_EQ(trouble(got), "") << c.name();
   EXPECT_EQ(
@@ -92,18 +100,17 @@ void expect_reference(const Case& c, bool exact = false) {
 
 // Channels that fill packets of 16 bytes and such that do not.
 std::vector<Windows> some_windows() {
-  std::vector<Windows> all = {{2, 8, 7, 3, 3, 1, 1},
-                              {1, 9, 9, 16, 3, 2, 1},
-                              {2, 7, 9, 8, 2, 1, 3},
-                              {3, 5, 5, 40, 1, 2, 1},
-                              {1, 6, 20, 24, 3, 1, 1}};
+  std::vector<Windows> all = {{2, 8, 7, 3, 3, 1, 1},   {1, 9, 9, 16, 3, 2, 1},
+                              {2, 7, 9, 8, 2, 1, 3},   {3, 5, 5, 40, 1, 2, 1},
+                              {1, 6, 20, 24, 3, 1, 1}, {2, 6, 7, 8, 3, 1, 1, 3},
+                              {2, 7, 6, 5, 3, 2, 1, 4}};
   std::mt19937 random(20);
   const auto draw = [&](int64_t lo, int64_t hi) {
     return std::uniform_int_distribution<int64_t>(lo, hi)(random);
   };
-  while (all.size() < 12) {
+  while (all.size() < 14) {
     Windows w{draw(1, 3), draw(4, 9), draw(4, 9), draw(1, 3) * (draw(0, 1) ? 8 : 5),
-              draw(1, 3), draw(1, 3), draw(1, 2)};
+              draw(1, 3), draw(1, 3), draw(1, 2), all.size() % 2 ? 2 : 1};
     if (w.size > 1 || w.stride > 1) all.push_back(w);
   }
   return all;

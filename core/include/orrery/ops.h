@@ -41,12 +41,12 @@
  *                   before any output element at the same position is written, so an output may be
  *                   any input's buffer of equal layout.
  * matmul            a[G,M,K], b[G,K,N] -> y[G,M,N]; strides carry transposition and, with 0 on G,
- *                   sharing; one of the last two strides of a and of b is 1. With G = 1, M and K
- *                   of a, and K and N of b, may each be several dims, the last of which has stride
- *                   1: windows that overlap in memory. y says which dims are which. Where a factor
- *                   in such an operand is 0, the product may be left out. A kernel need not take
- *                   more than three dims: the core then copies the operand. Optional attribute
- *                   leaves: over K, only with G = 1; y's first stride is then from node to node.
+ *                   sharing; one of the last two strides of a and of b is 1. M and K of a, and K
+ *                   and N of b, may each be several dims, the last of which has stride 1: windows
+ *                   that overlap in memory. y says which dims are which. Where a factor in such an
+ *                   operand is 0, the product may be left out. A kernel need not take more than
+ *                   three dims: the core then copies the operand. Optional attribute leaves: over
+ *                   K; nodes are [G,M,N] each, with G = 1 as far apart as y's first stride.
  *                   Order: per leaf, K in blocks of ORR_MATMUL_K; in a block acc = fma(a,b,acc) in
  *                   order from +0; blocks are added in order to the first. From bf16 to bf16 a
  *                   block goes in pairs, the second element of a pair before the first (0 where

@@ -70,6 +70,14 @@ void Launcher::copy_nested(const Op& op, KernelForm& form, std::vector<Place>& i
   form = op_def(op.kind).form(op, layouts(in), layouts(out));
 }
 
+bool Launcher::writes(const Op& op, const std::vector<Strided>& in, const Strided& out) const {
+  Launch asked;
+  if (score_as_it_is(kernels_, op, in, {out}, asked)) return true;
+  std::vector<Strided> copied;
+  for (const Strided& x : in) copied.push_back(Strided::contiguous({x.dtype, x.dims}));
+  return score_as_it_is(kernels_, op, copied, {out}, asked) > 0;
+}
+
 void Launcher::add(const Op& op, std::vector<Place> in, const std::vector<Place>& out) {
   KernelForm form = op_def(op.kind).form(op, layouts(in), layouts(out));
   copy_nested(op, form, in, out);

@@ -27,6 +27,8 @@ class Launcher {
   int new_storage(uint64_t bytes, const std::string& category);
   // Adds a storage for a tensor that lives within the step, and returns its place.
   Place new_place(const Type& type);
+  // Whether a kernel writes the op's only result in this layout, of these inputs or of copies.
+  bool writes(const Op& op, const std::vector<Strided>& in, const Strided& out) const;
   // Adds a launch of the op on these places. Where no kernel takes their strides, copies are added
   // before and behind it.
   void add(const Op& op, std::vector<Place> in, const std::vector<Place>& out);

@@ -246,12 +246,16 @@ class Placer {
   // The layout of what an op makes where nothing else says how it lies.
   Strided free_layout(ValueId v, const Op& op) {
     const Strided rows = padded_.layout_of(v, op);
-    if (op.kind != "pointwise" || !rows.is_contiguous()) return rows;
-    if (nodes_.count(v) || uses_.is_result(v)) return rows;
+    if (!rows.is_contiguous() || nodes_.count(v) || uses_.is_result(v)) return rows;
     std::vector<Strided> in;
     for (ValueId x : op.in) in.push_back(place(x).layout);
-    const Strided like = layout_like(op.expr, in, p_.type(v));
-    return would_be_copied(v, like) ? rows : like;
+    if (op.kind == "pointwise") {
+      const Strided like = layout_like(op.expr, in, p_.type(v));
+      return would_be_copied(v, like) ? rows : like;
+    }
+    if (op.kind != "matmul") return rows;
+    const Strided read = uses_.as_read(v);
+    return read.is_contiguous() || launcher_.writes(op, in, read) ? read : rows;
   }
 
   // Whether v is read by reshapes alone, and lies in no order that they can show.

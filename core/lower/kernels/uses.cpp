@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "program/strided.h"
+
 namespace orrery {
 namespace {
 
@@ -56,11 +58,41 @@ bool Uses::only_in_products(ValueId v) const {
   });
 }
 
+Strided Uses::as_read(ValueId v) const {
+  std::vector<const Op*> views;  // those that read one another alone, up to the last reshape
+  size_t reshapes = 0;
+  for (ValueId x = v; readers[at(x)].size() == 1 && !is_result(x) && !is_update(x);) {
+    const Op& op = p_.ops()[readers[at(x)][0]];
+    if (op.kind != "reshape" && op.kind != "transpose") break;
+    views.push_back(&op), x = op.out[0];
+    if (op.kind == "reshape") reshapes = views.size();
+  }
+  const Strided alone = Strided::contiguous(p_.type(v));
+  if (reshapes == 0) return alone;
+  Strided layout = Strided::contiguous(p_.type(views[reshapes - 1]->out[0]));
+  for (size_t i = reshapes; i-- > 0;) {
+    const Strided behind = layout;
+    if (views[i]->kind == "transpose")
+      layout = transposed(behind, inverse(attr_ints(views[i]->attrs, "perm")));
+    else if (!reshaped(behind, p_.type(views[i]->in[0]).dims, layout))
+      return alone;
+  }
+  return layout;
+}
+
+bool Uses::is_of_windows(ValueId v) const {
+  const OpId maker = p_.value(v).producer;
+  if (maker == kNone) return false;
+  const Op& op = p_.ops()[static_cast<size_t>(maker)];
+  return op.kind == "windows" || (is_view(op.kind) && is_of_windows(op.in[0]));
+}
+
 bool Uses::nests(const Op& product, ValueId v) const {
   const ValueId a = product.in[0], b = product.in[1];
-  if (a == b) return false;
-  if (v == a) return p_.type(b).dims.size() == 2 && !attr_int(product.attrs, "ta", 0);
-  return p_.type(product.out[0]).dims.size() == 2 && !attr_int(product.attrs, "tb", 0);
+  if (a == b || attr_int(product.attrs, v == a ? "ta" : "tb", 0)) return false;
+  const size_t rank_b = p_.type(b).dims.size(), rank_y = p_.type(product.out[0]).dims.size();
+  if (v == a && rank_b == 2) return true;
+  return rank_b == rank_y && (rank_y == 2 || is_of_windows(v));
 }
 
 }  // namespace orrery

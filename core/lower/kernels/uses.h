@@ -40,9 +40,15 @@ class Uses {
   // Whether only products read v, in whose kernel forms its dims may be nested, or reshapes for
   // which the same holds.
   bool only_in_products(ValueId v) const;
+  // How v best lies: if only a reshape reads it, behind a transpose, then so that the reshape is a
+  // view, too; else contiguous.
+  Strided as_read(ValueId v) const;
 
  private:
+  // Whether this input of a product may be nested dims. Of groups only windows are: they overlap,
+  // so that a copy of them is larger.
   bool nests(const Op& product, ValueId v) const;
+  bool is_of_windows(ValueId v) const;
   bool sees(ValueId v, ValueId x) const;  // v is x or a view of it
 
   const Program& p_;

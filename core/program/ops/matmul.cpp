@@ -119,23 +119,26 @@ void append_merged(const Strided& x, size_t begin, size_t end, Strided& out) {
   }
 }
 
-// x, whose last dims hold `columns` elements, as [1, rows..., columns...]; columns end with
-// neighbours.
-bool as_nested(const Strided& x, int64_t columns, Strided& out) {
-  size_t first = x.dims.size() - 1;
+// x, whose first dims hold `groups` and whose last ones `columns` elements, as [groups, rows...,
+// columns...]; columns end with neighbours.
+bool as_nested(const Strided& x, int64_t groups, int64_t columns, Strided& out) {
+  size_t first = x.dims.size() - 1, lead = 0;
   for (int64_t n = x.dims[first]; n < columns; n *= x.dims[first]) --first;
-  out = {x.dtype, {1}, {0}};
-  append_merged(x, 0, first, out);
+  int64_t n = 1, group = 0;
+  while (n < groups) n *= x.dims[lead++];
+  if (n != groups || lead >= first || !merge_dims(x, 0, lead, n, group)) return false;
+  out = {x.dtype, {groups}, {groups == 1 ? 0 : group}};
+  append_merged(x, lead, first, out);
   append_merged(x, first, x.dims.size(), out);
   return out.strides.back() == 1 && out.dims.size() <= ORR_MAX_RANK;
 }
 
-// Input i as kernels get it: a matrix, or if `columns` is not 0 perhaps nested dims. `rank`: the
-// dims of the value; its place may have more of them (lower/kernels/place.cpp).
+// Input i as kernels get it: a matrix, or if `columns` is not 0 perhaps nested dims of so many
+// groups. `rank`: the dims of the value; its place may have more of them (lower/kernels/place.cpp).
 void take(KernelForm& f, size_t i, const Strided& x, size_t rank, bool transposed, bool merge_lead,
-          int64_t columns) {
+          int64_t groups, int64_t columns) {
   if (x.dims.size() == rank && as_matrix(x, transposed, merge_lead, f.in[i])) return;
-  const bool nested = columns > 0 && as_nested(x, columns, f.in[i]);
+  const bool nested = columns > 0 && as_nested(x, groups, columns, f.in[i]);
   if (!nested) f.copy.push_back(static_cast<int>(i));
   if (nested && f.in[i].dims.size() > 3) f.nested.push_back(static_cast<int>(i));
 }
@@ -147,10 +150,12 @@ KernelForm form(const Op& op, const std::vector<Strided>& in, const std::vector<
   bool merge = shared && !ta;
   KernelForm f;
   f.in.resize(2), f.out.resize(1);
-  const int64_t rows = merge ? elements_of(out[0]) / std::max<int64_t>(y.back(), 1) : 0;
-  take(f, 0, in[0], y.size(), ta, merge, rows > 0 ? elements_of(in[0]) / rows : 0);
-  take(f, 1, in[1], y.size() == 2 ? 2 : in[1].dims.size(), tb, false,
-       y.size() == 2 && !tb ? y.back() : 0);
+  const bool a_nests = merge || (!ta && y.size() > 2 && in[1].dims.size() == y.size());
+  const int64_t rows = a_nests ? elements_of(out[0]) / std::max<int64_t>(y.back(), 1) : 0;
+  int64_t groups = 1;
+  for (size_t i = 0; i + 2 < y.size() && !shared; ++i) groups *= y[i];
+  take(f, 0, in[0], y.size(), ta, merge, groups, rows > 0 ? elements_of(in[0]) / rows : 0);
+  take(f, 1, in[1], shared ? 2 : y.size(), tb, false, groups, shared || tb ? 0 : y.back());
   f.out_ok = as_matrix(out[0], false, merge, f.out[0]) &&
              (f.out[0].strides[2] == 1 || f.out[0].dims[2] == 1);
   for (Strided& x : f.in) unit_stride(x);

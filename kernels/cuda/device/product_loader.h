@@ -33,7 +33,10 @@ class ProductLoader {
   using Tile = OperandTile<T, k_along, extent>;
 
   __device__ ProductLoader(const ProductOperand& x, int first, int count)
-      : x_(x), first_(first), count_(count) {
+      : x_(x),
+        source_(static_cast<const T*>(x.x) + int64_t(blockIdx.y) * x.group),
+        first_(first),
+        count_(count) {
     if (!x.packets) return;
 #pragma unroll
     for (int i = 0; i < kept; ++i) {
@@ -55,7 +58,6 @@ class ProductLoader {
                        passes = Tile::rows / apart, kept = k_along ? passes : 1;
   static __device__ int row() { return int(threadIdx.x) / in_row; }
   static __device__ int column() { return int(threadIdx.x) % in_row * Tile::packet; }
-  __device__ const T* source() const { return static_cast<const T*>(x_.x); }
 
   __device__ void load_packets(const Tile& to, int k, int end) const {
     const int own = k_along ? k + column() : 0;
@@ -66,7 +68,7 @@ class ProductLoader {
       const bool present = at < end && fixed_[k_along ? i : 0] >= 0;
       const int32_t moving = k_along ? there : present ? offset_of(x_.across, at) : 0;
       copy_async(to.place(row() + i * apart, column()),
-                 source() + (present ? fixed_[k_along ? i : 0] + moving : 0), present);
+                 source_ + (present ? fixed_[k_along ? i : 0] + moving : 0), present);
     }
   }
 
@@ -79,11 +81,12 @@ class ProductLoader {
     for (int r = int(threadIdx.x) / Tile::columns; r < Tile::rows; r += rows_apart) {
       const int row = r + (k_along ? first_ : k);
       const bool present = inside && row < (k_along ? count_ : end);
-      *to.place(r, c) = present ? source()[offset_of(x_.across, row) + there] : T(0.0f);
+      *to.place(r, c) = present ? source_[offset_of(x_.across, row) + there] : T(0.0f);
     }
   }
 
   const ProductOperand& x_;
+  const T* source_;  // the group's
   int first_, count_;
   int32_t fixed_[kept];  // by pass, or of the column: where it is; -1: outside
 };

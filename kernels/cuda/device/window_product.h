@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A matrix product whose operands are views of tensors with more dims than two, as the windows of a
-// convolution are: y[m,n] = sum over k of a[m,k] * b[k,n].
+// convolution are: y[g,m,n] = sum over k of a[g,m,k] * b[g,k,n]. The second dim of the grid is g.
 #pragma once
 
 #include <stdint.h>
@@ -30,17 +30,18 @@ struct JoinedIndex {
 struct ProductOperand {
   const void* x;
   JoinedIndex across, along;
+  int64_t group;    // elements from a group to the next
   int32_t packets;  // 16 bytes along it may be read at once
 };
 
 // K is cut into `leaves` of `depth`, and each of these into `parts` of `chunk`, the last one
-// shorter. With `sums` each part is stored there alone, [leaves, parts, m, n] in f32; else there is
-// one leaf of one part.
+// shorter. With `sums` each part is stored there alone, [groups, leaves, parts, m, n] in f32; else
+// there is one leaf of one part.
 struct WindowProductArgs {
   ProductOperand a, b;
   void* y;
   float* sums;
-  int64_t y_row;
+  int64_t y_row, y_group;
   int32_t y_packets;  // rows of y may be written 16 bytes at once
   int32_t m, n, depth, parts, chunk;
   int32_t tiles_n, tiles;
@@ -51,7 +52,8 @@ struct WindowProductArgs {
 struct WindowSumArgs {
   float* sums;
   void* y;
-  int64_t elements, y_row, y_node;  // of a matrix
+  int64_t elements, y_row, y_group, y_node;  // of a matrix
+  int64_t group;                             // of the sums of a group
   int32_t n, parts, nodes;
   LeafNode node[kMaxNodes];
 };

@@ -10,13 +10,13 @@ namespace {
 // what is stored of a leaf or a node is rounded to T.
 template <class T>
 __device__ void window_product_sum(const WindowSumArgs& a) {
-  const int64_t step = a.elements * a.parts;
+  const int64_t step = a.elements * a.parts, group = blockIdx.y;
   for (int64_t i = int64_t(blockIdx.x) * kProductThreads + threadIdx.x; i < a.elements;
        i += int64_t(gridDim.x) * kProductThreads) {
     const int64_t row = i / a.n;
-    T* y = static_cast<T*>(a.y) + row * a.y_row + (i - row * a.n);
+    T* y = static_cast<T*>(a.y) + group * a.y_group + row * a.y_row + (i - row * a.n);
     for (int node = 0; node < a.nodes; ++node, y += a.y_node) {
-      float* const first = a.sums + a.node[node].first * step + i;
+      float* const first = a.sums + group * a.group + a.node[node].first * step + i;
       const int count = a.node[node].count;
       for (int leaf = 0; leaf < count; ++leaf) {
         float sum = first[leaf * step];

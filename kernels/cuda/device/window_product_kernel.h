@@ -161,12 +161,15 @@ __device__ void window_product(const WindowProductArgs& x) {
     load(i + kProductStages - 1);
     sums.add(a(i), b(i));
   }
+  const int64_t group = blockIdx.y, parts = gridDim.x / unsigned(x.tiles);
   if (x.sums)
-    store_sums<float, rows, columns>(sums, memory, x.sums + (int64_t(part) * x.m + m) * x.n + n,
-                                     x.n, x.n % 4 == 0, x.m - m, x.n - n);
+    store_sums<float, rows, columns>(sums, memory,
+                                     x.sums + ((group * parts + part) * x.m + m) * x.n + n, x.n,
+                                     x.n % 4 == 0, x.m - m, x.n - n);
   else
-    store_sums<T, rows, columns>(sums, memory, static_cast<T*>(x.y) + m * x.y_row + n, x.y_row,
-                                 x.y_packets, x.m - m, x.n - n);
+    store_sums<T, rows, columns>(sums, memory,
+                                 static_cast<T*>(x.y) + group * x.y_group + m * x.y_row + n,
+                                 x.y_row, x.y_packets, x.m - m, x.n - n);
 }
 
 }  // namespace orr_cuda

@@ -25,7 +25,7 @@ uint64_t levels_of(const orr_op& op) {
 }
 
 uint64_t node_bytes(const MatmulShape& shape) {
-  return round_up(uint64_t(shape.m * shape.n * orr_dtype_bytes(shape.dtype_y)), 256);
+  return round_up(uint64_t(shape.g * shape.m * shape.n * orr_dtype_bytes(shape.dtype_y)), 256);
 }
 
 // What the algorithm is chosen for, and the alignment of a, b and y, on which it depends.
@@ -67,7 +67,7 @@ uint64_t measure(const orr_op& op) {
 std::unique_ptr<Prepared> prepare_add(const MatmulShape& shape) {
   orr_tensor flat{};
   flat.dtype = shape.dtype_y, flat.rank = 1;
-  flat.dims[0] = shape.m * shape.n, flat.strides[0] = 1;
+  flat.dims[0] = shape.g * shape.m * shape.n, flat.strides[0] = 1;
   Terms terms(flat);
   const int32_t to = terms.input(flat), from = terms.input(flat);
   return pointwise_family.prepare(terms.op({terms.push(ORR_FN_ADD, to, from)}));
@@ -84,7 +84,9 @@ class Matmul : public Prepared {
         copies_at_(nodes_end(op, shape_, grown_)) {
     const int64_t bytes = orr_dtype_bytes(shape_.dtype), y_bytes = orr_dtype_bytes(shape_.dtype_y);
     const bool eight = is_eight_bits(shape_.dtype);  // K lies along rows then
-    node_step_ = static_cast<uint64_t>(op.out[0].strides[0] * y_bytes);
+    const orr_tensor& ty = op.out[0];
+    const bool groups = shape_.g > 1 && ty.rank == 3;
+    node_step_ = uint64_t((groups ? shape_.g * shape_.m * shape_.n : ty.strides[0]) * y_bytes);
     a_step_ = depth_ * (eight ? 1 : op.in[0].strides[2] * bytes);
     b_step_ = depth_ * (eight ? 1 : op.in[1].strides[1] * bytes);
     if (empty()) return;

@@ -43,16 +43,18 @@ class WindowProduct : public Prepared {
     // Of every 128 bytes of K, rows and columns, of which y takes the place in the end.
     shared_ = unsigned(kProductStages * (s.rows + s.columns) * 128);
     allow_shared(product_, shared_);
-    args_.a = {nullptr, s.a.across, s.a.along, 0}, args_.b = {nullptr, s.b.across, s.b.along, 0};
-    args_.y_row = s.y_row;
+    args_.a = {nullptr, s.a.across, s.a.along, s.a.group, 0};
+    args_.b = {nullptr, s.b.across, s.b.along, s.b.group, 0};
+    args_.y_row = s.y_row, args_.y_group = s.y_group;
     args_.m = int32_t(s.m), args_.n = int32_t(s.n), args_.depth = int32_t(s.depth);
     args_.parts = int32_t(s.parts), args_.chunk = int32_t(s.chunk);
     args_.tiles_n = int32_t(divide_up(s.n, int64_t{s.columns}));
     args_.tiles = int32_t(divide_up(s.m, int64_t{s.rows})) * args_.tiles_n;
-    rows_in_packets_ = s.y_row * bytes % 16 == 0;
+    rows_in_packets_ = s.y_row * bytes % 16 == 0 && s.y_group * bytes % 16 == 0;
     if (!s.in_parts()) return;
     sum_ = find_function(std::string("window_product_sum_") + dtype_name(s.dtype));
     sum_args_.elements = s.m * s.n, sum_args_.y_row = s.y_row, sum_args_.y_node = s.y_node;
+    sum_args_.y_group = s.y_group, sum_args_.group = s.k / s.depth * s.parts * s.m * s.n;
     sum_args_.n = args_.n, sum_args_.parts = args_.parts;
     sum_args_.nodes = fill_nodes(Leaves(op), sum_args_.node);
   }
@@ -64,11 +66,13 @@ class WindowProduct : public Prepared {
     args_.y = pointer(y), args_.y_packets = rows_in_packets_ && aligned(y);
     const int64_t parts = shape_.k / shape_.depth * shape_.parts;
     if (shape_.in_parts()) args_.sums = pointer<float>(buffers.workspace);
-    enqueue(stream, product_, {unsigned(parts * args_.tiles)}, {kProductThreads}, shared_, args_);
+    const auto groups = unsigned(shape_.groups);
+    enqueue(stream, product_, {unsigned(parts * args_.tiles), groups}, {kProductThreads}, shared_,
+            args_);
     if (!shape_.in_parts()) return;
     sum_args_.sums = args_.sums, sum_args_.y = args_.y;
     const int64_t blocks = divide_up(sum_args_.elements, int64_t{kProductThreads});
-    enqueue(stream, sum_, {unsigned(blocks)}, {kProductThreads}, 0, sum_args_);
+    enqueue(stream, sum_, {unsigned(blocks), groups}, {kProductThreads}, 0, sum_args_);
   }
 
  private:

@@ -73,22 +73,47 @@ function M.filled(n, number)
   return list
 end
 
+-- Each group's share of the last dim: [groups, ..., channels / groups], and such a tensor's groups as one dim again.
+-- One group has no dim.
+function M.groups_first(x, groups)
+  local n = #x.shape
+  if groups == 1 then return x end
+  return x:reshape(M.join({ table.unpack(x.shape, 1, n - 1) }, groups, -1)):permute(M.join(n, M.range(1, n - 1), n + 1))
+end
+function M.groups_last(x, groups)
+  local n = #x.shape
+  if groups == 1 then return x end
+  return x:permute(M.join(M.range(2, n - 1), 1, n)):reshape(M.join({ table.unpack(x.shape, 2, n - 1) }, -1))
+end
+
+-- x with its dims from `first` on as columns, those before as rows; the first one stays, if there are groups.
+function M.flat(x, first, groups)
+  local columns = M.product({ table.unpack(x.shape, first) })
+  if groups == 1 then return x:reshape(-1, columns) end
+  return x:reshape(groups, M.product({ table.unpack(x.shape, 2, first - 1) }), columns)
+end
+
+-- Windows [batch, positions..., size..., channels] over n dims times a matrix [size... * channels, outputs]: [batch,
+-- positions..., outputs]. Of several groups all three have a dim of groups first.
+function M.times(windows, n, matrix, groups, options)
+  local places = { table.unpack(windows.shape, 1, #windows.shape - n - 1) }
+  if groups == 1 then return windows:reshape(M.join(places, -1)):matmul(matrix, options) end
+  return M.flat(windows, #places + 1, groups):matmul(matrix, options):reshape(M.join(places, -1))
+end
+
 -- [a, channels, dims...] as [a, dims..., channels] and back.
 function M.to_last(x, n) return x:permute(M.join(1, M.range(3, n + 2), 2)) end
 function M.to_first(x, n) return x:permute(M.join(1, n + 2, M.range(2, n + 1))) end
 
--- The spatial dims of [batch, dims..., channels].
-function M.lengths(x, n)
-  local list = {}
-  for i = 1, n do list[i] = x.shape[1 + i] end
-  return list
-end
+-- The spatial dims of [..., dims..., channels].
+function M.lengths(x, n) return { table.unpack(x.shape, #x.shape - n, #x.shape - 1) } end
 
--- Zeros, or `value`, so many times before and behind each spatial dim.
+-- Zeros, or `value`, so many times before and behind each spatial dim of [..., dims..., channels].
 function M.pad(x, before, behind, value)
   for i, count in ipairs(before) do
-    local size = x.shape[1 + i] + count + behind[i]
-    if size > x.shape[1 + i] then x = x:pad(1 + i, size, { before = count, value = value or 0 }) end
+    local dim = #x.shape - 1 - #before + i
+    local size = x.shape[dim] + count + behind[i]
+    if size > x.shape[dim] then x = x:pad(dim, size, { before = count, value = value or 0 }) end
   end
   return x
 end

@@ -83,6 +83,13 @@ orr_tensor windows(int32_t dtype, int64_t images, int64_t channels) {
   return strided(dtype, {1, images, 4, 3, 3, 3 * channels}, {0, 6 * row, row, channels, row, 1});
 }
 
+// The same of groups, which lie beside each other: `channels` are those of a group.
+orr_tensor windows_of_groups(int32_t dtype, int64_t groups, int64_t images, int64_t channels) {
+  const int64_t place = groups * channels, row = 5 * place;
+  return strided(dtype, {groups, images, 4, 3, 3, 3, channels},
+                 {channels, 6 * row, row, place, row, place, 1});
+}
+
 // A product with windows as a, and one with windows as b, as a convolution and its weight's
 // gradient have them.
 std::vector<Case> windowed(int32_t dtype) {
@@ -90,7 +97,11 @@ std::vector<Case> windowed(int32_t dtype) {
        weight = matmul(dtype, 1, 5, 9 * 6, 24, "tn");
   forward.in[0] = windows(dtype, 8, 7), forward.note += "windows";
   weight.in[1] = windows(dtype, 2, 6), weight.note += "windows";
-  return {forward, weight};
+  Case groups = matmul(dtype, 3, 8 * 12, 20, 9 * 7, "nt"),
+       of_groups = matmul(dtype, 3, 5, 9 * 6, 24, "tn");
+  groups.in[0] = windows_of_groups(dtype, 3, 8, 7), groups.note += "windows";
+  of_groups.in[1] = windows_of_groups(dtype, 3, 2, 6), of_groups.note += "windows";
+  return {forward, weight, groups, of_groups};
 }
 
 // A matmul and an expression of its product, instruction by instruction.
@@ -205,7 +216,10 @@ std::vector<Case> matmul_cases() {
     Case thin = leaves;
     thin.in[0] = tensor(dtype, {1, 6, 2}), thin.in[1] = tensor(dtype, {1, 2, 35});
     thin.note = "thin_leaves", thin.depth = 2;
-    for (const Case& c : {rows, columns, groups, leaves, thin}) cases.push_back(c);
+    Case leaves_of_groups = matmul(dtype, 3, 6, 35, 300, "tn");
+    leaves_of_groups.note += "leaves", leaves_of_groups.leaf_in = {2, 1};
+    for (const Case& c : {rows, columns, groups, leaves, leaves_of_groups, thin})
+      cases.push_back(c);
     for (const Case& c : windowed(dtype)) cases.push_back(c);
     for (const Case& c : padded_rows(dtype)) cases.push_back(c);
     for (const Case& sums :

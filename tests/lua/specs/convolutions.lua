@@ -60,3 +60,29 @@ for _ = 1, 30 do
   end
   check(length, size, stride, dilation, padding)
 end
+
+-- Groups are one product; bits are those of a product for each.
+local function check_groups(length, size, groups, inputs, outputs, stride)
+  local n = #length
+  local x, weight = drawn(2, groups * inputs, length), drawn(groups * outputs, inputs, size)
+  local found = { orrery.func(function(a, w)
+    local o = { stride = stride, padding = 1 }
+    local function gradients(y) return table.unpack(orrery.grad((y * y):sum(), { a, w })) end
+    local xs, ws, ys = { a:split(2, groups) }, { w:split(1, groups) }, {}
+    for i = 1, groups do ys[i] = nn.convolution(xs[i], ws[i], o) end
+    local y, wanted = nn.convolution(a, w, { stride = stride, padding = 1, groups = groups }), orrery.concat(ys, 2)
+    local dx, dw = gradients(y)
+    local wanted_dx, wanted_dw = gradients(wanted)
+    return (y - wanted):abs():max(), (dx - wanted_dx):abs():max(), (dw - wanted_dw):abs():max(), wanted_dx:abs():max()
+  end)(x, weight) }
+  for i = 1, 3 do
+    assert(found[i]:item() == 0, ("%s of %d groups over %d dims: %g"):format(({ "y", "dx", "dw" })[i], groups, n,
+      found[i]:item()))
+  end
+  assert(found[4]:item() > 0.1)
+end
+check_groups({ 9 }, { 3 }, 3, 5, 2, 1)
+check_groups({ 8, 7 }, { 3, 3 }, 4, 4, 3, 1)
+check_groups({ 8, 7 }, { 3, 2 }, 2, 16, 5, 2)
+check_groups({ 6, 6 }, { 1, 1 }, 3, 16, 2, 2)
+check_groups({ 4, 5, 3 }, { 3, 2, 3 }, 2, 16, 3, { 1, 2, 1 })

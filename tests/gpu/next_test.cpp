@@ -97,6 +97,33 @@ TEST(FakeNext, SumsOfWhatIsNotRead) {
   EXPECT_EQ(got.bits[0], std::vector<uint8_t>(130 * 24 * 2, 0xff));
 }
 
+// Sums of x * y and of x, which the kernel reads once.
+void expect_two_sums(int32_t dtype, int64_t rows, int64_t columns, int64_t lo, int64_t n) {
+  Case both = sums(dtype, rows, columns, lo, n, 13);
+  both.stored = {2, 0}, both.out = {both.out[0], both.out[0], both.out[1], both.out[1]};
+  both.attrs.push_back(integer("unread", 3));
+  const Case first = sums(dtype, rows, columns, lo, n, 13);
+  Case alone = first;
+  alone.kind = "reduce", alone.in = {tensor(dtype, {1, rows, columns})}, alone.out = {first.out[1]};
+  alone.instrs = {}, alone.stored = {};
+  const auto inputs = kernel_suite::make_inputs(both, false, 4);
+  const auto got = kernel_suite::run("cuda", both, inputs);
+  ASSERT_EQ(got.unsupported, "") << both.note;
+  EXPECT_EQ(kernel_suite::trouble(got), "") << both.note;
+  EXPECT_EQ(got.bits[2], kernel_suite::run("reference", first, inputs).bits[1]) << both.note;
+  EXPECT_EQ(got.bits[3], kernel_suite::run("reference", alone, {inputs[0]}).bits[0]) << both.note;
+}
+
+TEST(FakeNext, TwoSums) {
+  device();
+  for (int32_t dtype : {ORR_F32, ORR_BF16}) {
+    expect_two_sums(dtype, 13 * 67, 24, 0, 13);
+    expect_two_sums(dtype, 6 * 67, 24, 3, 6);
+    expect_two_sums(dtype, 4500, 24, 0, 1);
+    expect_two_sums(dtype, 60, 5, 0, 1);
+  }
+}
+
 // The gradients of a norm's parameters: of all rows, or of the leaves [3, 9) of 13.
 Case params(int32_t dtype, int64_t rows, int64_t columns, bool rms, bool leaves) {
   const orr_tensor x = tensor(dtype, {rows, columns}), s = tensor(ORR_F32, {rows}),

@@ -251,22 +251,11 @@ class Placer {
     for (ValueId x : op.in) in.push_back(place(x).layout);
     if (op.kind == "pointwise") {
       const Strided like = layout_like(op.expr, in, p_.type(v));
-      return would_be_copied(v, like) ? rows : like;
+      return uses_.only_copied(v, like) ? rows : like;
     }
     if (op.kind != "matmul") return rows;
     const Strided read = uses_.as_read(v);
     return read.is_contiguous() || launcher_.writes(op, in, read) ? read : rows;
-  }
-
-  // Whether v is read by reshapes alone, and lies in no order that they can show.
-  bool would_be_copied(ValueId v, const Strided& layout) const {
-    const std::vector<size_t>& all = uses_.readers[at(v)];
-    const auto copies = [&](size_t reader) {
-      const Op& op = p_.ops()[reader];
-      Strided view;
-      return op.kind == "reshape" && !reshaped(layout, p_.type(op.out[0]).dims, view);
-    };
-    return !all.empty() && std::all_of(all.begin(), all.end(), copies);
   }
 
   Place& concat_place(ValueId v) {

@@ -95,4 +95,13 @@ bool Uses::nests(const Op& product, ValueId v) const {
   return rank_b == rank_y && (rank_y == 2 || is_of_windows(v));
 }
 
+bool Uses::only_copied(ValueId v, const Strided& layout) const {
+  const std::vector<size_t>& all = readers[static_cast<size_t>(v)];
+  return !all.empty() && std::all_of(all.begin(), all.end(), [&](size_t reader) {
+    const Op& op = p_.ops()[reader];
+    Strided view;
+    return op.kind == "reshape" && !reshaped(layout, p_.type(op.out[0]).dims, view);
+  });
+}
+
 }  // namespace orrery

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lower/rank_plan.h"
+#include "program/strided.h"
 
 namespace orrery {
 
@@ -43,6 +44,8 @@ class Uses {
   // How v best lies: if only a reshape reads it, behind a transpose, then so that the reshape is a
   // view, too; else contiguous.
   Strided as_read(ValueId v) const;
+  // Whether only reshapes read v, which cannot show it if it lies so.
+  bool only_copied(ValueId v, const Strided& layout) const;
 
  private:
   // Whether this input of a product may be nested dims. Of groups only windows are: they overlap,

@@ -1,13 +1,13 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
 -- What nn.switch costs beside a dense layer of as many multiplications a token: one block of a GPT, dense
--- (experts=0) or with a mixture. Instructions of a step are those of two steps less those of one:
+-- (experts=0) or with a mixture (capacity=0: without one). Instructions of a step are those of two steps less those of one:
 --
 --   valgrind --tool=callgrind build/orrery run --threads 1 tests/bench/switch.lua experts=8 steps=2
 local orrery = require "orrery"
 local nn, optim = orrery.nn, orrery.optim
 local args = orrery.args {
-  experts = 8, group = 64, capacity = 1.0, dim = 128, time = 128, batch = 8, vocab = 96, steps = 2,
+  experts = 8, top = 1, group = 64, capacity = 1.0, dim = 128, time = 128, batch = 8, vocab = 96, steps = 2,
 }
 orrery.seed(3)
 
@@ -15,7 +15,8 @@ local Block = nn.module("Block", function(m, dim)
   m.ln1, m.ln2 = nn.layernorm(dim), nn.layernorm(dim)
   m.qkv, m.proj = nn.linear(dim, { dim, dim, dim }), nn.linear(dim, dim)
   if args.experts > 0 then
-    m.mlp = nn.switch(dim, { experts = args.experts, capacity = args.capacity, group = args.group })
+    local capacity = args.capacity > 0 and args.capacity
+    m.mlp = nn.switch(dim, { experts = args.experts, top = args.top, capacity = capacity, group = args.group })
   else
     m.mlp = nn.sequential { nn.linear(dim, 4 * dim, { bias = false }), nn.gelu, nn.linear(4 * dim, dim, { bias = false }) }
   end

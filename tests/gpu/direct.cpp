@@ -13,9 +13,9 @@
 // clang-format off
 #define ORR_EMULATED(X)                                                                           \
   X(argmax) X(attention) X(attention_grad) X(categorical) X(cross_entropy) X(cross_entropy_grad)  \
-  X(fold) X(gather) X(iota) X(layernorm) X(layernorm_grad) X(norm_grad) X(reduce)                 \
-  X(reduce_each) X(rmsnorm) X(rmsnorm_grad) X(scatter_add) X(slice_at) X(softmax) X(softmax_grad) \
-  X(topk) X(update_slice)
+  X(fold) X(gather) X(gather_matmul) X(iota) X(layernorm) X(layernorm_grad) X(norm_grad)          \
+  X(reduce) X(reduce_each) X(rmsnorm) X(rmsnorm_grad) X(scatter_add) X(scatter_matmul)            \
+  X(slice_at) X(softmax) X(softmax_grad) X(topk) X(update_slice)
 // clang-format on
 
 namespace emulated {

@@ -22,6 +22,7 @@ struct ScatterSortArgs {
   int32_t* loose;   // [tokens]: by row, in any order
   int32_t* order;   // [tokens]: by row, ascending
   LateArgs late;
+  bool skips;  // tokens of row -1, which are no error
 };
 
 // y[nodes, rows, columns]; base may be y or null. A row without tokens is that of base, or 0.

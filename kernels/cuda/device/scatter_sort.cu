@@ -25,7 +25,7 @@ __device__ void scatter_count(const ScatterSortArgs& a) {
   const int64_t index = index_at(a.index, a.wide_index, i);
   if (in_table(a, index))
     atomicAdd(a.start + index, 1);
-  else
+  else if (!a.skips || index != -1)
     report_late(a.late, i, index);
 }
 

@@ -5,8 +5,8 @@
 
 #include <orrery/sdk/kind_checks.hpp>
 
-#include "../late.h"
 #include "fold_launch.h"
+#include "token_sort.h"
 
 namespace orr_cuda {
 namespace {
@@ -25,25 +25,17 @@ void supports(const orr_op& op, orr_support& out) {
   orr::copy_text(out.numerics, "cuda.scatter_add.1: as ops.h");
 }
 
-// start, cursor, loose and order of ScatterSortArgs.
-uint64_t measure(const orr_op& op) {
-  return 4 * uint64_t(2 * rows_of(op) + 1 + 2 * op.in[0].dims[0]);
-}
-
-Extent threads(int64_t n) { return {unsigned((n + kIndexThreads - 1) / kIndexThreads)}; }
+uint64_t measure(const orr_op& op) { return TokenSort::workspace(op.in[0].dims[0], rows_of(op)); }
 
 struct Scatter : Prepared {
   explicit Scatter(const orr_op& op)
       : leaves_(op),
-        late_(op, outside("index", rows_of(op), "rows of the table")),
+        sort_(op, outside("index", rows_of(op), "rows of the table"), op.in[0], rows_of(op), false),
         tokens_(op.in[0].dims[0]),
         rows_(rows_of(op)),
         columns_(op.in[1].dims[1]),
         dtype_(op.in[1].dtype),
-        wide_(op.in[0].dtype == ORR_I64),
         based_(op.n_in == 3) {
-    const char* const steps[] = {"clear", "count", "scan", "place", "rank"};
-    for (int i = 0; i < 5; ++i) sort_[i] = find_function(std::string("scatter_sort_") + steps[i]);
     one_ = find_function(std::string("scatter_") + number_name(dtype_));
     packets_ = find_function(std::string("scatter_packets_") + number_name(dtype_));
     leaf_tree_ = find_function(std::string("scatter_leaves_") + number_name(dtype_));
@@ -52,16 +44,8 @@ struct Scatter : Prepared {
 
   void launch(CUstream stream, const Buffers& b) override {
     if (rows_ == 0 && tokens_ == 0) return;
-    auto* start = static_cast<int32_t*>(pointer(b.workspace));
-    int32_t *cursor = start + rows_ + 1, *loose = cursor + rows_, *order = loose + tokens_;
-    const ScatterSortArgs sort{pointer(b.in[0]), wide_, tokens_, rows_,       start,
-                               cursor,           loose, order,   late_.args()};
-    const Extent grids[] = {
-        threads(rows_ + 1), threads(tokens_), {1}, threads(tokens_), threads(tokens_)};
-    for (int i = 0; i < 5; ++i)
-      enqueue(stream, sort_[i], grids[i],
-              {i == 2 ? unsigned(kScanThreads) : unsigned(kIndexThreads)}, 0, sort);
-    add(stream, b, start, order);
+    const TokenSort::Sorted sorted = sort_.enqueue(stream, b.in[0], b.workspace);
+    add(stream, b, sorted.start, sorted.order);
   }
 
   void add(CUstream stream, const Buffers& b, const int32_t* start, const int32_t* order) {
@@ -89,11 +73,11 @@ struct Scatter : Prepared {
   }
 
   Leaves leaves_;
-  LateSource late_;
+  TokenSort sort_;
   int64_t tokens_, rows_, columns_;
   int32_t dtype_;
-  bool wide_, based_;
-  Function sort_[5], one_, packets_, leaf_tree_;
+  bool based_;
+  Function one_, packets_, leaf_tree_;
   ScatterArgs args_{};
 };
 

@@ -580,6 +580,16 @@ function Tensor:cast(dtype) end
 ---@return orrery.Tensor
 function Tensor:matmul(other, options) end
 
+---@class orrery.Tensor.gather_matmul.Options
+---@field transpose_b? boolean the matrices are [number, outputs, d] (default false)
+
+---Each row of [..., d] times the one of the matrices [number, d, outputs] that its 0-based index [...] names; 0 where that is -1. A row costs one product, however many matrices there are.
+---@param matrices orrery.Tensor
+---@param index orrery.Tensor
+---@param options? orrery.Tensor.gather_matmul.Options
+---@return orrery.Tensor
+function Tensor:gather_matmul(matrices, index, options) end
+
 ---Other dims, same elements; one may be -1.
 ---@param ... any
 ---@return orrery.Tensor
@@ -3238,7 +3248,7 @@ function orrery.nn.spectral_norm(layer, options) end
 ---@field balance_over? string choices of a place that this loss counts: 'first' or 'all' (default 'first')
 ---@field z? number weight of the loss that keeps the router's logits small (default 0)
 
----A mixture of experts: each place of [batch, time, dim] goes to the `top` experts, small networks of two layers or gated ones, that a router prefers. An expert takes `capacity` times its even share of a group of neighbouring places; what is over that is dropped, so that the layer adds nothing to it. Without a capacity nothing is dropped, and each expert computes all places. Returns y and a table: `loss` (add it to the model's), `dropped` (choices that found no room, a sum) and `load` (choices of each expert, a sum). Of the defaults it is a Switch Transformer; docs/strategies/expert.md has Mixtral, Grok, Qwen3 and DeepSeek in a line each.
+---A mixture of experts: each place of [batch, time, dim] goes to the `top` experts, small networks of two layers or gated ones, that a router prefers. An expert takes `capacity` times its even share of a group of neighbouring places; what is over that is dropped, so that the layer adds nothing to it. Without a capacity nothing is dropped, and an expert computes the places that chose it, however many. Returns y and a table: `loss` (add it to the model's), `dropped` (choices that found no room, a sum) and `load` (choices of each expert, a sum). Of the defaults it is a Switch Transformer; docs/strategies/expert.md has Mixtral, Grok, Qwen3 and DeepSeek in a line each.
 ---@param dim integer
 ---@param options? orrery.nn.switch.Options
 ---@return orrery.Module

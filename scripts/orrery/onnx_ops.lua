@@ -40,6 +40,17 @@ function M.softmax(g, _, inputs) return { g:node("Softmax", inputs, { axis = -1 
 function M.argmax(g, _, inputs) return { g:node("ArgMax", inputs, { axis = -1, keepdims = 0 }) } end
 function M.gather(g, _, inputs) return { g:node("Gather", inputs, { axis = 0 }) } end
 
+-- ONNX has no product by index: each row gets its matrix.
+function M.gather_matmul(g, op, inputs, types, made)
+  local x, w, index = table.unpack(inputs)
+  local last, zero = #types[1].dims - 1, g:list({ 0 }, types[3].dtype)
+  local matrices = g:node("Gather", { w, g:node("Max", { index, zero }) }, { axis = 0 })
+  if op.attributes.tb == 1 then matrices = g:node("Transpose", { matrices }, { perm = swapped(last + 2) }) end
+  local y = g:node("MatMul", { g:node("Unsqueeze", { x, g:wholes { last } }), matrices })
+  local none = g:node("Unsqueeze", { g:node("Less", { index, zero }), g:wholes { last } })
+  return { g:node("Where", { none, g:list({ 0 }, made[1].dtype), g:node("Squeeze", { y, g:wholes { last } }) }) }
+end
+
 function M.split(g, op, inputs)
   local sizes = op.attributes.sizes
   return { g:node("Split", { inputs[1], g:wholes(sizes) }, { axis = op.attributes.dim }, #sizes) }

@@ -300,6 +300,33 @@ void add_index(std::vector<Entry>& rows) {
                       "cannot write f32[6,5] along dim 2"}};
 }
 
+void add_gather_matmul(std::vector<Entry>& rows) {
+  const In x = real({6, 2, 4}), chosen = index({6, 2}, 3);
+  const Attrs turned{{"tb", int64_t{1}}}, three{{"matrices", int64_t{3}}};
+  rows.push_back(row("gather_matmul", {x, real({3, 4, 5}), chosen}, {same({6, 2, 5})}));
+  rows.back().bad = {
+      {{f32({6, 4}), f32({3, 5, 4}), i64({6})},
+       op("gather_matmul"),
+       "inner sizes differ: [6,4] x [3,5,4]"},
+      {{f32({6, 4}), f32({4, 5}), i64({6})},
+       op("gather_matmul"),
+       "needs rows [..., d] and matrices [number, d, outputs], not f32[6,4] and f32[4,5]"},
+      {{f32({6, 4}), f32({3, 4, 5}), i64({5})},
+       op("gather_matmul"),
+       "an index for each row, [6], is wanted, not i64[5]"},
+      {{f32({6, 4}), f32({3, 4, 5}), f32({6})}, op("gather_matmul"), "must be i32 or i64, not f32"},
+      {{f32({6, 4}), {ORR_F64, {3, 4, 5}}, i64({6})},
+       op("gather_matmul"),
+       "one dtype, not f32 and f64"}};
+  rows.push_back(
+      row("gather_matmul turned", {x, real({3, 5, 4}), chosen}, {same({6, 2, 5})}, turned));
+  rows.push_back(
+      row("scatter_matmul", {real({6, 4}), real({6, 5}), index({6}, 3)}, {same({3, 4, 5})}, three));
+  rows.back().bad = {{{f32({6, 4}), f32({5, 5}), i64({6})},
+                      op("scatter_matmul", three),
+                      "needs rows [n, d] and [n, f] and an index [n]"}};
+}
+
 void add_shape(std::vector<Entry>& rows) {
   Attrs merge{{"dims", Dims{12, 3}}}, perm{{"perm", Dims{2, 0, 1}}};
   Attrs sizes{{"dim", int64_t{1}}, {"sizes", Dims{1, 3}}}, dim{{"dim", int64_t{1}}};
@@ -390,9 +417,9 @@ void add_batch(std::vector<Entry>& rows) {
 
 std::vector<Entry> kind_entries() {
   std::vector<Entry> rows;
-  for (auto add :
-       {add_matmul, add_matmul_pointwise, add_reduce, add_choice, add_norms, add_attention,
-        add_attention_bias, add_cross_entropy, add_index, add_shape, add_windows, add_batch})
+  for (auto add : {add_matmul, add_matmul_pointwise, add_reduce, add_choice, add_norms,
+                   add_attention, add_attention_bias, add_cross_entropy, add_index,
+                   add_gather_matmul, add_shape, add_windows, add_batch})
     add(rows);
   return rows;
 }

@@ -255,7 +255,7 @@ class Placer {
     }
     if (op.kind != "matmul") return rows;
     const Strided read = uses_.as_read(v);
-    return read.is_contiguous() || launcher_.writes(op, in, read) ? read : rows;
+    return !read.is_contiguous() && launcher_.writes(op, in, read) ? read : rows;
   }
 
   Place& concat_place(ValueId v) {

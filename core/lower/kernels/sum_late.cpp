@@ -54,7 +54,7 @@ class Mover {
     return attr_int(op.attrs, "end", 0) == 1 && elements <= kShort;
   }
 
-  // Late ops wait for the next op of another phase or stage.
+  // Late sums, and views of them, wait for the next op of another phase or stage.
   void rebuild(const std::vector<char>& late) {
     std::vector<Op> from, waiting;
     std::swap(from, p_.mutable_ops());
@@ -66,7 +66,8 @@ class Mover {
       if (!waiting.empty() &&
           (from[i].phase != Phase::forward || from[i].stage != waiting[0].stage))
         flush();
-      if (late[i])
+      const auto makes = [&](const Op& op) { return op.out[0] == from[i].in[0]; };
+      if (late[i] && (!is_view(from[i].kind) || std::any_of(waiting.begin(), waiting.end(), makes)))
         waiting.push_back(std::move(from[i]));
       else
         p_.append(std::move(from[i]));

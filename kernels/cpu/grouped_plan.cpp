@@ -32,6 +32,7 @@ void answer(bool takes, int32_t from, int32_t to, orr_support& out) {
 
 void gather_matmul_supports(const orr_op& op, orr_support& out) {
   const int32_t dtype = op.in[0].dtype;
+  if (attr_int(op, "leaf_n", 1) != 1) return refuse(out, "no leaves here");
   answer(is_product(dtype, dtype), dtype, dtype, out);
   out.strided_in = 2;
 }

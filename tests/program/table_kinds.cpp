@@ -318,8 +318,13 @@ void add_gather_matmul(std::vector<Entry>& rows) {
       {{f32({6, 4}), {ORR_F64, {3, 4, 5}}, i64({6})},
        op("gather_matmul"),
        "one dtype, not f32 and f64"}};
+  rows.back().refuses_sum = "put the batch first";
   rows.push_back(
       row("gather_matmul turned", {x, real({3, 5, 4}), chosen}, {same({6, 2, 5})}, turned));
+  rows.back().bad = {{{f32({6, 4}), f32({3, 4, 5}), i64({6})},
+                      op("gather_matmul", turned),
+                      "inner sizes differ: [6,4] x [3,4,5], each transposed"}};
+  rows.back().refuses_sum = "put the batch first";
   rows.push_back(
       row("scatter_matmul", {real({6, 4}), real({6, 5}), index({6}, 3)}, {same({3, 4, 5})}, three));
   rows.back().bad = {{{f32({6, 4}), f32({5, 5}), i64({6})},

@@ -81,6 +81,7 @@ inline void require_scatter_add(const orr_op& op) {
 
 inline void require_gather_matmul(const orr_op& op) {
   require_counts(op, 3, 1);
+  require(attr_int(op, "leaf_n", 1) == 1, "no leaves here");
   const orr_tensor &x = op.in[0], &w = op.in[1], &index = op.in[2], &y = op.out[0];
   require_rank(x, 2, "x");
   require_real(x, "x");

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gather_matmul: x[..., d], w[E, d, f], index[...] -> y[..., f]: each row of x times the matrix that
-// its index names, or 0 where that is -1. int "tb": the matrices are stored as [E, f, d].
+// gather_matmul: x[..., d], w[E, d, f], index[...] -> y[..., f]: each row of x times the matrix of
+// its index, or 0 where that is -1. int "tb": the matrices are stored as [E, f, d].
 // scatter_matmul, the gradient of w: x[n, d], dy[n, f], index[n] -> dw[E, d, f], where E is int
-// "matrices". The matrices may be cut by number, as experts are over ranks: each rank then multiplies
-// the rows of its own, the others are 0, and the ranks' results are summed.
+// "matrices". The matrices may be cut by number, as experts are over ranks: each rank then
+// multiplies the rows of its own, the others are 0, and the ranks' results are summed.
 #include "program/build_gather_matmul.h"
 
 #include <stdexcept>

@@ -10,7 +10,7 @@
 namespace orr_cuda {
 
 // Loads tiles of consecutive K of an operand whose rows are those of a list, or without one follow
-// one another; `extent` of its rows or columns are those of the product, from `first` of `count` on.
+// one another; `extent` of its rows or columns are the product's, from `first` of `count` on.
 template <class T, bool k_along, int extent>
 class RowLoader {
  public:

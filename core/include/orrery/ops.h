@@ -18,7 +18,7 @@
  *
  * ANOTHER DTYPE. The result of matmul, of scatter_matmul, of sums by reduce and reduce_each, of
  * norm_param_grad and of scatter_add may have another real dtype than what is summed: f32 if that
- * is bf16 or f16, or one of these if it is f32. The sum is the same; only the stored result is rounded to its dtype. A
+ * is bf16 or f16, or one of these if it is f32. The sum is the same; only the result is rounded. A
  * kernel need not support this: for an f32 result the core then casts the inputs to f32.
  *
  * EIGHT BITS. F8_E4M3 and F8_E5M2 are converted to and from by pointwise, factors of matmul, and
@@ -140,7 +140,7 @@
  *                   strides of w are free, but one of the last two is 1. A row is summed as by a
  *                   matmul, so that its bits do not depend on the others. "numerics": as of matmul.
  * scatter_matmul    x[N,D], dy[N,F], index[N] -> dw[E,D,F]; int "matrices" = E. Per leaf, matrix e
- *                   is the matmul of x' transposed and dy', the leaf's rows of index e in their order,
+ *                   is the matmul of x' transposed and dy', its rows of index e in their order,
  *                   which are its K; +0 if there are none. Indices and "numerics" as above. Leaves
  *                   over N.
  * slice_at          x[O,D,I], at (i64 scalar) -> y[O,n,I], n = out dim: x[:, at:at+n, :]; out of

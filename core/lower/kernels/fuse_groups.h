@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which pointwise ops become one (fuse.cpp). Groups grow from the last op backwards: an op joins the
-// group of an op that reads it, perhaps behind a reshape, and has as many elements, if everything
-// else that reads it runs after the group. The group then runs in place of its last member, and has
+// Which pointwise ops become one (fuse.cpp). Groups grow from the last op backwards: an op joins
+// the group of an op that reads it, perhaps behind a reshape, and has as many elements, if
+// everything else that reads it runs after the group. The group then runs in place of its last member, and has
 // the dims that all members may have (lower/kernels/other_dims.h).
 #pragma once
 

@@ -14,8 +14,8 @@ namespace orr {
 // pointwise_sum, else the op itself. The last one is x... -> s[O,I], leaves over K: the reduce of
 // the expression's only output, seen as [O,K,I], which is not stored; x... have the dims that it
 // has, up to stride 0, and ints "outer" and "columns" are O and I. In a pointwise_next the sum z of
-// "reduce" may be s[O,C], without leaves: of each of O equal parts of the rows; and there may be two
-// of them, of the first two results of the expression. Borrows from the op.
+// "reduce" may be s[O,C], without leaves: of each of O equal parts of the rows; and there may be
+// two of them, of the first two results of the expression. Borrows from the op.
 class JoinedOp {
  public:
   // `skips`: whether the plugin's kernel of the joined op does not write what nothing reads of the

@@ -2,8 +2,8 @@
 //
 // Which pointwise ops become one (fuse.cpp). Groups grow from the last op backwards: an op joins
 // the group of an op that reads it, perhaps behind a reshape, and has as many elements, if
-// everything else that reads it runs after the group. The group then runs in place of its last member, and has
-// the dims that all members may have (lower/kernels/other_dims.h).
+// everything else that reads it runs after the group. The group then runs in place of its last
+// member, and has the dims that all members may have (lower/kernels/other_dims.h).
 #pragma once
 
 #include <boost/container/small_vector.hpp>

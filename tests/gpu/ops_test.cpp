@@ -24,8 +24,8 @@ class Op : public ::testing::TestWithParam<Case> {};
 class Order : public Op {};
 class Rows : public Op {};
 
-// Ops that no function of the device rounds otherwise, and whose sums have the order of ops.h: their
-// bits are those of `reference`.
+// Ops that no function of the device rounds otherwise, and whose sums have the order of ops.h:
+// their bits are those of `reference`.
 bool has_reference_bits(const Case& c) {
   static const std::set<std::string> inexact = {
       "softmax",        "cross_entropy", "cross_entropy_grad", "attention",

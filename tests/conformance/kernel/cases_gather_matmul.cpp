@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gather_matmul and scatter_matmul: matrices that no row chooses, one that all do, rows without one.
+// gather_matmul and scatter_matmul: matrices that no row chooses, one that all do, rows of none.
 #include "conformance/kernel/cases.h"
 
 namespace kernel_suite {

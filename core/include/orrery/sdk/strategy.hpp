@@ -22,7 +22,7 @@ constexpr orr_strategy_api strategy_table(decltype(orr_strategy_api::describe) d
   return table;
 }
 
-// Says which texts the options may have (orr_strategy_info.choices), to a host that knows the field.
+// Says which texts options may have (orr_strategy_info.choices), to a host that knows the field.
 template <size_t n>
 void tell_choices(orr_strategy_info* out, const char* const (&choices)[n]) {
   if (out->size > offsetof(orr_strategy_info, choices)) out->choices = choices;

@@ -163,7 +163,7 @@ std::shared_ptr<const Program> rank_program(const LowerRequest& request, bool id
   return mine.program;
 }
 
-void fuse_ops(LocalProgram& local, const std::vector<std::string>& kernels) {
+void fuse_ops(LocalProgram& local, const Mesh& mesh, const std::vector<std::string>& kernels) {
   share_equal(local);
   cast_first(local);
   sum_as_stored(local);
@@ -173,7 +173,7 @@ void fuse_ops(LocalProgram& local, const std::vector<std::string>& kernels) {
   join_losses(local, kernels);
   recompute_cheap(local);
   claim_groups(local, kernels, true);
-  sum_late(local);
+  sum_late(local, mesh);
 }
 
 RankPlan lower(const LowerRequest& request) {
@@ -202,7 +202,7 @@ RankPlan lower(const LowerRequest& request) {
   gather_rows(plan.local, plan.mesh, request.rank);
   write_in_known_ops(plan.local, request.kernels);
   if (request.fuse) claim_groups(plan.local, request.kernels, false);
-  if (request.fuse) fuse_ops(plan.local, request.kernels);
+  if (request.fuse) fuse_ops(plan.local, plan.mesh, request.kernels);
   if (mine.one_by_one) choose_actions(plan);
   place_values(plan);
   fill_buckets(plan, first);

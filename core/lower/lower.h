@@ -49,7 +49,7 @@ void write_in_known_ops(LocalProgram& local, const std::vector<std::string>& ker
 // whether the passes below were before.
 void claim_groups(LocalProgram& local, const std::vector<std::string>& kernels, bool fused);
 // Runs the passes below, and claim_groups of what they made.
-void fuse_ops(LocalProgram& local, const std::vector<std::string>& kernels);
+void fuse_ops(LocalProgram& local, const Mesh& mesh, const std::vector<std::string>& kernels);
 // Has a small value that several ops compute in the same way computed once.
 void share_equal(LocalProgram& local);
 // Puts the casts of states before all other ops.
@@ -70,7 +70,7 @@ void join_losses(LocalProgram& local, const std::vector<std::string>& kernels);
 // Not where microbatches run in a call each.
 void recompute_cheap(LocalProgram& local);
 // Moves small sums that only the update reads to the end of forward.
-void sum_late(LocalProgram& local);
+void sum_late(LocalProgram& local, const Mesh& mesh);
 // Gives every value a storage and a place in it, and makes a launch of every op.
 void place_values(RankPlan& plan);
 // Puts totals into buckets; `first_microbatch` as in localize.

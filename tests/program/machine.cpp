@@ -59,7 +59,7 @@ Machine::Machine(const Program& logical, const std::vector<std::string>& kernels
   // Nodes are results here: they live to the end.
   for (const Total& t : plan.local.totals) plan.local.program.output("$nodes", t.partial);
   write_in_known_ops(plan.local, kernels);
-  if (fuse) fuse_ops(plan.local, kernels);
+  if (fuse) fuse_ops(plan.local, plan.mesh, kernels);
   place_values(plan);
   make_schedule(plan);
   plan_memory(plan);

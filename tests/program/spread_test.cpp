@@ -179,7 +179,7 @@ uint32_t number_from(const char* name, uint32_t fallback) {
 
 TEST(RandomSteps, HaveTheSameBitsOnAnyNumberOfRanks) {
   const uint32_t count = number_from("ORRERY_RANDOM_PROGRAMS", 300),
-                 first = number_from("ORRERY_RANDOM_SEED", 1);
+                 first = number_from("ORRERY_RANDOM_SEED", 301);  // among which every op occurs
   Tally tally;
   for (uint32_t seed = first; seed < first + count && !::testing::Test::HasFailure(); ++seed)
     check(seed, tally);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Moves sums over the samples of short rows that only the update reads, such as those for the
-// running statistics of a batch normalization, to the end of forward. Side by side they are one
-// launch where the kernels can merge them; before, they stood between large ones.
+// Moves sums over the samples of short rows that only the update reads and ranks do not exchange,
+// such as those for the running statistics of a batch normalization, to the end of forward. Side by
+// side they are one launch where the kernels can merge them; before, they stood between large ones.
 #include <algorithm>
 
 #include "lower/kernels/joined_ops.h"
@@ -16,9 +16,14 @@ constexpr int64_t kShort = 4096;  // elements of a sample, which are kept for lo
 
 class Mover {
  public:
-  explicit Mover(LocalProgram& local)
+  Mover(LocalProgram& local, const Mesh& mesh)
       : p_(local.program), partial_(p_.values().size(), kNone), early_(p_.values().size()) {
-    for (const Total& t : local.totals) partial_[at(t.whole)] = t.partial;
+    for (const Total& t : local.totals) {
+      partial_[at(t.whole)] = t.partial;
+      // Ranks exchange sums in the order in which these are made, which must be one on all ranks;
+      // who reads them on this rank must not change it.
+      if (mesh.size_of(t.axis) > 1) early_[at(t.partial)] = true;
+    }
   }
 
   void run() {
@@ -82,6 +87,6 @@ class Mover {
 
 }  // namespace
 
-void sum_late(LocalProgram& local) { Mover(local).run(); }
+void sum_late(LocalProgram& local, const Mesh& mesh) { Mover(local, mesh).run(); }
 
 }  // namespace orrery

@@ -3812,7 +3812,7 @@ function orrery.strategy.auto(options) end
 ---@class orrery.strategy.define.Options
 ---@field name? string required
 ---@field class? string "exact", "stale" or "approx"; required
----@field options? table {name = default} (default {})
+---@field options? table {name = default}; a list of texts has those that may be given, the default first (default {})
 ---@field provides? string words, with commas between, that other strategies may require (default "")
 ---@field requires? string words that another strategy of the stack must provide (default "")
 ---@field conflicts? string words that none may provide (default "")
@@ -3965,11 +3965,11 @@ function orrery.strategy.data(options) end
 function orrery.strategy.pipeline(options) end
 
 ---@class orrery.strategy.precision.Options
----@field compute? any what modules compute in: bf16, f16, f32, or fp8 (default bf16)
+---@field compute? 'bf16'|'f16'|'f32'|'fp8' what modules compute in: bf16, f16, f32, or fp8 (default bf16)
 ---@field keep? any modules that stay in f32, such as norm
----@field scale? any fp8: what has a scale: tensor, row or delayed (default tensor)
+---@field scale? 'tensor'|'row'|'delayed' fp8: what has a scale: tensor, row or delayed (default tensor)
 ---@field except? any fp8: modules whose products stay in bf16
----@field wire? any what gradients are added and sent in: bf16, f16 or f32
+---@field wire? 'bf16'|'f16'|'f32' what gradients are added and sent in: bf16, f16 or f32
 ---@field loss_scale? any dynamic, or a power of two; f16: dynamic
 ---@field growth_interval? integer good steps before a dynamic loss scale doubles (default 2000)
 
@@ -3979,9 +3979,9 @@ function orrery.strategy.pipeline(options) end
 function orrery.strategy.precision(options) end
 
 ---@class orrery.strategy.recompute.Options
----@field mode? any full: all but its inputs; selective: what is cheap (default full)
+---@field mode? 'full'|'selective' full: all but its inputs; selective: what is cheap (default full)
 ---@field path? any regions such as blocks.*; left out: elements of lists
----@field offload? any host or disk: nothing is repeated, activations wait there (default none)
+---@field offload? 'none'|'host'|'disk' host or disk: nothing is repeated, activations wait there (default none)
 
 ---The strategy plugin of this name.
 ---@param options? orrery.strategy.recompute.Options
@@ -3989,7 +3989,7 @@ function orrery.strategy.precision(options) end
 function orrery.strategy.recompute(options) end
 
 ---@class orrery.strategy.server.Options
----@field mode? any sync: every step waits for all gradients; async: none does; stale: up to a bound (default sync)
+---@field mode? 'sync'|'async'|'stale' sync: every step waits for all gradients; async: none does; stale: up to a bound (default sync)
 ---@field servers? integer ranks that hold parameters' optimizer state and step them (default 1)
 ---@field dedicated? integer 1: servers get no share of the batch, they only serve (default 0)
 ---@field push? integer async: steps whose gradients are pushed together, added (default 1)
@@ -4021,13 +4021,13 @@ function orrery.strategy.tensor(options) end
 ---@class orrery.strategy.zero.Options
 ---@field stage? integer what lies in pieces: 1 optimizer state, 2 gradients too, 3 parameters too (default 1)
 ---@field group? integer ranks that hold one set of pieces; every group has one; 0: all that share the batch (default 0)
----@field cut? any flat: even pieces; tensor: whole tensors, dealt by size, for any optimizer (default flat)
+---@field cut? 'flat'|'tensor' flat: even pieces; tensor: whole tensors, dealt by size, for any optimizer (default flat)
 ---@field bucket? integer bytes of parameters that travel together, stages 1 and 2 (default 26214400)
 ---@field units? any modules that are gathered as one, stage 3: "blocks.*"; auto: elements of lists, and what fills a bucket (default auto)
 ---@field reshard? integer stage 3: 1 gathers again for backward, 0 keeps what forward gathered (default 1)
 ---@field prefetch? integer stage 3: units gathered ahead of the one in use (default 1)
 ---@field each? integer stages 2, 3: 1 gathers parameters and sends gradients for each microbatch, not once a step (default 0)
----@field offload? any where what lies in pieces is kept between uses: host memory or disk (default none)
+---@field offload? 'none'|'host'|'disk' where what lies in pieces is kept between uses: host memory or disk (default none)
 ---@field directory? any of the files of offload = "disk"; left out: the run's, or the system's
 
 ---The strategy plugin of this name.

@@ -2,6 +2,8 @@
 #include "direct.h"
 
 #include <memory>
+#include <set>
+#include <string>
 
 #include "conformance/kernel/buffer.h"
 #include "conformance/kernel/cases.h"
@@ -110,9 +112,16 @@ RunResult run(const Case& c, const std::vector<Values>& inputs, const RunOptions
 }
 
 bool is_left_to_the_core(const Case& c) {
-  if (c.kind != "reduce" && c.kind != "scatter_add") return false;
+  if (c.kind != "reduce" && c.kind != "scatter_add" && c.kind != "scatter_matmul") return false;
   const int32_t summed = c.in[c.kind == "scatter_add"].dtype, stored = c.out[0].dtype;
-  return summed != stored && (c.kind != "reduce" || stored != kernel_suite::wide(summed));
+  return summed != stored && (c.kind == "scatter_add" || stored != kernel_suite::wide(summed));
+}
+
+bool has_reference_bits(const Case& c) {
+  static const std::set<std::string> inexact = {
+      "softmax",        "cross_entropy", "cross_entropy_grad", "attention",
+      "attention_grad", "gather_matmul", "scatter_matmul"};
+  return !inexact.contains(c.kind);
 }
 
 bool is_generated(const Case& c) {

@@ -3,8 +3,6 @@
 // The cuda ops, emulated, against `reference`; and what their bits must not depend on.
 #include <gtest/gtest.h>
 
-#include <set>
-
 #include "conformance/kernel/cases.h"
 #include "conformance/kernel/compare.h"
 #include "direct.h"
@@ -23,15 +21,6 @@ using namespace kernel_suite;
 class Op : public ::testing::TestWithParam<Case> {};
 class Order : public Op {};
 class Rows : public Op {};
-
-// Ops that no function of the device rounds otherwise, and whose sums have the order of ops.h:
-// their bits are those of `reference`.
-bool has_reference_bits(const Case& c) {
-  static const std::set<std::string> inexact = {
-      "softmax",        "cross_entropy", "cross_entropy_grad", "attention",
-      "attention_grad", "gather_matmul", "scatter_matmul"};
-  return !inexact.contains(c.kind);
-}
 
 TEST_P(Op, AgreesWithReference) {
   const Case& c = GetParam();

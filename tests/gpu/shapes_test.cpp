@@ -144,7 +144,7 @@ TEST(EmulatedShapes, TokensOfOneRow) {
     }
 }
 
-// The leaves [lo, lo + n) of `total`: bits of every node.
+// The leaves [lo, lo + n) of `total`: every node.
 void expect_leaves(const Case& one, int64_t lo, int64_t n, int64_t total) {
   Case c = one;
   for (size_t i = 0; i < c.in.size(); ++i) {
@@ -162,7 +162,7 @@ void expect_leaves(const Case& one, int64_t lo, int64_t n, int64_t total) {
   }
   c.derive = {};
   c.note += "_" + shape_note({lo, n, total});
-  expect_reference(c, true);
+  expect_reference(c, has_reference_bits(c));
 }
 
 TEST(EmulatedShapes, Leaves) {

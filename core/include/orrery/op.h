@@ -131,8 +131,8 @@ typedef struct orr_op_api {
                       orr_op_cost* cost);
   /* As `factors`, of the dims along which `on_parts` writes the op, where inputs are cut along one
    * of them; a result without that factor is then equal on all ranks. Dims that `factors` gives
-   * need none here. Where sums must not depend on the number of ranks, as with `chunks` of
-   * strategy.tensor, inputs are gathered all the same. NULL: all are -1. Pure. [main thread] */
+   * need none here. Where sums must not depend on the number of ranks, as with `chunk` of
+   * orr_edit, inputs are gathered all the same. NULL: all are -1. Pure. [main thread] */
   orr_status* (*part_factors)(void* self, int32_t op, const orr_op_call*, int32_t input,
                               int32_t* out);
   /* Writes what one rank does: `in` are its inputs, parts along their dims of `part->factor`, the

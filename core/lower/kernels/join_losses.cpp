@@ -67,6 +67,8 @@ class LossJoiner {
 
   void join(size_t i, size_t j) {
     const Op &loss = p_.ops()[i], &grad = p_.ops()[j];
+    // In the update, samples could not read the loss any more.
+    if (loss.phase != grad.phase && grad.phase == Phase::update) return;
     const std::vector<char> later = dependents(i, j);
     const OpId dloss = maker_of(grad.in[0]);
     if (dloss != kNone && later[static_cast<size_t>(dloss)]) return;

@@ -175,6 +175,16 @@ std::vector<ValueId> split_samples(Program& p, ValueId x, int32_t batch_dim, int
   return parts;
 }
 
+size_t weighed_input(const Program& p, const Op& op) {
+  if (op.kind == "norm_param_grad") return 0;
+  const auto has_samples = [&](size_t i) { return p.value(op.in[i]).batch() == Batch::sharded; };
+  for (size_t i = op.in.size(); i-- > 0;)
+    if (has_samples(i) && is_real(p.type(op.in[i]).dtype)) return i;
+  size_t last = op.in.size() - 1;
+  while (!has_samples(last)) --last;
+  return last;
+}
+
 ValueId add_weighed(Program& p, ValueId x, int32_t batch_dim, int64_t rows, ValueId weights) {
   const Type type = p.type(x);
   const size_t dim = static_cast<size_t>(batch_dim);

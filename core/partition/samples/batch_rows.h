@@ -46,6 +46,11 @@ ValueId add_sample_exchange(Program& p, const Op& op, ValueId x, const Dims& tog
 // Splits samples of several ranks into one value for each rank.
 std::vector<ValueId> split_samples(Program& p, ValueId x, int32_t batch_dim, int ranks);
 
+// Which input of an op that sums over samples is to be multiplied by their weights: of
+// norm_param_grad the cotangent, its first one; of others the last real one that has samples, since
+// reduce, matmul, scatter_add and scatter_matmul add multiples (or squares) of its rows; of sums of
+// integers the last one. REQUIRES: one has samples.
+size_t weighed_input(const Program& p, const Op& op);
 // x, which has `rows` samples along `batch_dim`, times their weights.
 ValueId add_weighed(Program& p, ValueId x, int32_t batch_dim, int64_t rows, ValueId weights);
 

@@ -323,21 +323,18 @@ class Localizer {
            reads_any(from_, op, Batch::sharded);
   }
 
-  // A sum over the batch that the script wrote must not count the rows that pad the batch. So one
-  // input of the op is multiplied by the samples' weights, which are 0 for these rows. Which input:
-  // for norm_param_grad the cotangent, its first one; for others the last input that has samples,
-  // since reduce, matmul and scatter_add add multiples (or squares) of its rows. Gradients of a
-  // loss already have this weight in them.
+  // A sum over the batch that the script wrote must not count the rows that pad the batch: an input
+  // of the op is multiplied by the samples' weights, which are 0 for these rows. Gradients of a loss
+  // already have this weight in them.
   void leave_padding_out(const Op& op, Op& copy) {
     if (custom_kind(op.kind))
       fail(ORR_INVALID,
            "{}{} sums over the batch, whose last microbatch is padded here: choose `microbatches` "
            "that divide the samples of a step",
            op.site.prefix(), op.kind);
-    size_t last = op.kind == "norm_param_grad" ? 0 : op.in.size() - 1;
-    while (from_.value(op.in[last]).batch() != Batch::sharded) --last;
-    copy.in[last] =
-        add_weighed(to(), copy.in[last], from_.value(op.in[last]).batch_dim(), rows_, weight());
+    const size_t at = weighed_input(from_, op);
+    copy.in[at] =
+        add_weighed(to(), copy.in[at], from_.value(op.in[at]).batch_dim(), rows_, weight());
   }
 
   // The weights of this rank's samples, added as an input if the program has none.

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "partition/shared/blocks.h"
+#include "program/op.h"
 #include "program/state.h"
 
 namespace orrery {
@@ -83,7 +84,9 @@ void ShardedParams::find_sources(const std::string& axis) {
     int param = kNone;
     for (ValueId v : op.out) param = std::max(param, becomes[at(v)]);
     if (param == kNone) continue;
-    if (op.in.empty() || is_exchanged_total(p_, op, axis)) param_of_[at(op.out[0])] = param;
+    // What arrives from another stage is received on every rank, as it is sent on every one there.
+    const bool made_here = op.in.empty() && !is_exchange(op.kind);
+    if (made_here || is_exchanged_total(p_, op, axis)) param_of_[at(op.out[0])] = param;
     const bool in_pieces = cut_inside(*params_[at(param)].cuts);
     for (ValueId v : op.in)
       if (!p_.type(v).dims.empty() && becomes[at(v)] == kNone &&
@@ -110,7 +113,8 @@ void ShardedParams::add_remaining_states(const std::vector<int>& becomes) {
 // needs whole tensors instead.
 bool ShardedParams::follow(const Op& op) {
   int param = kNone;
-  bool needs_whole = is_whole_reduce(p_, op) || op.reads_whole || op.kind == "unshard";
+  bool needs_whole = is_whole_reduce(p_, op) || op.reads_whole || op.kind == "unshard" ||
+                     op.kind == "send";  // to a rank that may have no shard
   bool works_on_shards = is_elementwise(op);
   for (ValueId v : op.in) {
     const int its = param_of_[at(v)];

@@ -94,6 +94,7 @@ local more = {
   windows = function(x) return x, 1, { stride = 1 } end,
   fold = function(x) return x:windows(1), 2, { stride = 1 } end,
   gather = function(x, k) return x, k end,
+  gather_matmul = function(x, k, w) return x, w:reshape(1, 4, 1), k * 0 end,
   take = function(x, k) return x, k end,
   put = function(x, k) return x, k, 1 end,
   scatter_add = function(x, k) return x, k, x end,

@@ -18,8 +18,8 @@ kernel_suite::RunResult run(const kernel_suite::Case& c,
 // by design: it has those of 16 bits in f32 by reduce alone.
 bool is_left_to_the_core(const kernel_suite::Case& c);
 
-// Whether it is an op that no function of the device rounds otherwise, and whose sums have the order
-// of ops.h: its bits are those of `reference`.
+// Whether no function of the device rounds otherwise in this op, and its sums have the order of
+// ops.h: its bits are those of `reference`.
 bool has_reference_bits(const kernel_suite::Case& c);
 
 // Whether the plugin makes a kernel for the case at run time; such are not emulated (next_test.cpp

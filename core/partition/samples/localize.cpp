@@ -323,8 +323,8 @@ class Localizer {
            reads_any(from_, op, Batch::sharded);
   }
 
-  // A sum over the batch that the script wrote must not count the rows that pad the batch: an input
-  // of the op is multiplied by the samples' weights, which are 0 for these rows. Gradients of a loss
+  // A sum over the batch that the script wrote must not count the rows that pad the batch: an
+  // input of the op is multiplied by the samples' weights, 0 for these rows. Gradients of a loss
   // already have this weight in them.
   void leave_padding_out(const Op& op, Op& copy) {
     if (custom_kind(op.kind))

@@ -11,7 +11,7 @@ if args.zero > 0 then stack[#stack + 1] = strategy.zero { stage = args.zero } en
 if args.precision then stack[#stack + 1] = strategy.precision {} end
 if args.stages > 0 then table.insert(stack, 1, strategy.pipeline { size = args.stages }) end
 if args.tensor > 0 then
-  table.insert(stack, 1, strategy.tensor { size = args.tensor, column = { "1" }, row = { "2" } })
+  table.insert(stack, 1, strategy.tensor { size = args.tensor, column = { "layers.1" }, row = { "layers.2" } })
 end
 if args.recompute then stack[#stack + 1] = strategy.recompute {} end
 

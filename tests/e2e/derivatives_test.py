@@ -200,7 +200,7 @@ class Derivatives(unittest.TestCase):
     def test_a_pipeline_is_refused(self):
         done = orrery("run", "-n", 2, HERE / "derivatives.lua", "only=penalty", "stages=2")
         self.assertNotEqual(done.code, 0)
-        self.assertRegex(done.err, r"derivatives.lua:\d+: layers.1: a derivative inside of the loss goes from the "
+        self.assertRegex(done.err, r"derivatives.lua:\d+: model.layers.1: a derivative inside of the loss goes from the "
                          "last chunk of the model, 2, back to chunk 1.*or train without chunks")
 
 

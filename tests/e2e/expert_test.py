@@ -204,7 +204,7 @@ class Expert(Sweeping):
             ("strategy.expert{}", 3, (), "second.experts.up' has 8 experts, which do not divide over 3 ranks"),
             ("strategy.expert{ chunks = 16 }", 2, (), "has 8 experts, which do not divide over 16 chunks"),
             ("strategy.expert{}", 2, ("group=5",), "switch: groups of 5 do not divide a time of 16"),
-            ("strategy.expert{ over = 'line' }", 2, (), "strategy.expert: there is no over 'line' (did you mean 'time'?): give time or batch"),
+            ("strategy.expert{ over = 'line' }", 2, (), "strategy.expert: there is no over 'line': give time or batch"),
             ("strategy.expert{ over = 'batch', chunks = 4 }", 2, (), "over the batch no time is cut: leave `chunks` and"),
             (OVER, 3, (), "second.experts.up' has 8 experts, which do not divide over 3 ranks"),
             (OVER, 4, ("microbatches=2",), "2 microbatches on the 4 ranks that share the batch, of which the 4 of axis "

@@ -17,6 +17,12 @@ struct Wrong : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// A refusal that leaves another kernel to be taken: of matmul's leaves with several groups, which
+// ops.h did not always have.
+struct Refused {};
+
+bool may_refuse(const Case& c) { return c.kind == "matmul" && c.in[0].dims[0] > 1; }
+
 using Nodes = std::map<std::pair<int64_t, int64_t>, Values>;  // (first leaf, leaves) -> one output
 
 double sum(int32_t dtype, double a, double b) {
@@ -55,6 +61,7 @@ class Batch {
       some.push_back(part(whole_.in[i], inputs_[i], dim, lo * length, n * length));
     }
     const RunResult r = run(plugin_, c, some);
+    if (!r.unsupported.empty() && may_refuse(c)) throw Refused();
     const std::string fault =
         r.unsupported.empty() ? trouble(r) : "it refuses them: " + r.unsupported;
     if (!fault.empty())
@@ -147,6 +154,8 @@ std::string leaves_of_one_call(const std::string& plugin, const Case& one, int64
   return fault.empty() ? "" : fmt::format("{} leaves in one call: {}", total, fault);
 } catch (const Wrong& e) {
   return e.what();
+} catch (const Refused&) {
+  return "";
 }
 
 std::string leaves_of_ranks(const std::string& plugin, const Case& one, int64_t total,
@@ -162,6 +171,8 @@ std::string leaves_of_ranks(const std::string& plugin, const Case& one, int64_t 
   return fault.empty() ? "" : fmt::format("{} leaves on {} ranks: {}", total, ranks, fault);
 } catch (const Wrong& e) {
   return e.what();
+} catch (const Refused&) {
+  return "";
 }
 
 }  // namespace kernel_suite

@@ -71,8 +71,8 @@ local M = nn.module("M", function(m)
 end)
 local model = M()
 if args.case == "plain" then
-  local layers = { a = nn.linear(4, 4), b = nn.linear(4, 1) }
-  model = setmetatable(layers, { __call = function(m, x) return m.b(m.a(x)) end })
+  local tensors = { a = nn.parameter { 4, 4 }, b = nn.parameter { 4, 1 } }
+  model = setmetatable(tensors, { __call = function(m, x) return x:matmul(m.a):matmul(m.b) end })
 end
 local run = orrery.compile(function(b) return nn.mse(model(b.x), b.y) end, {
   params = model, optimizer = optim.sgd { lr = 0.1 }, microbatches = args.microbatches,

@@ -168,7 +168,7 @@ class Precision(Sweeping):
                     self.assertEqual(int(sends), int(elements) * {"f32": 4, "bf16": 2}[got])
 
     def test_what_cannot_travel_so_is_refused(self):
-        for how, why in (('strategy.precision{ wire = "f8" }', "there is no wire 'f8' (did you mean"),
+        for how, why in (('strategy.precision{ wire = "f8" }', "there is no wire 'f8': give bf16"),
                          ('strategy.precision{ wire = "f16" }', "in the other 16-bit dtype")):
             script = pathlib.Path(self.folder.name) / "refused.lua"
             script.write_text((HERE / "strategies.lua").read_text().replace("STACK", f"{{ strategy.data{{}}, {how} }}"))

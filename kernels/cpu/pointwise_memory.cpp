@@ -32,9 +32,13 @@ void run_memory(const pointwise::Step& s, void* const* slot, int64_t position) {
     case pointwise::CONVERT: return convert(s.from, s.dtype, to, a);
     case pointwise::WIDEN: return widen(s.from, to, a);
     case pointwise::NARROW: return narrow(s.dtype, to, a);
-    default:
+    default: {
+      alignas(64) float numbers[kBlock];  // doubles are the same numbers
+      const bool wide = s.dtype == ORR_F64;
       random_block(uint64_t(*(int64_t*)a), uint32_t(s.imm), uint32_t(*(int64_t*)b),
-                   uint64_t(*(int64_t*)d + position), (float*)to);
+                   uint64_t(*(int64_t*)d + position), wide ? numbers : (float*)to);
+      for (int i = 0; wide && i < kBlock; ++i) ((double*)to)[i] = double(numbers[i]);
+    }
   }
 }
 

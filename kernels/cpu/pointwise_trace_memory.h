@@ -328,7 +328,9 @@ inline v16f uniform(v16i word) {
   return to_float(shift_right(word, 8)) * splat(1.0f / 16777216.0f);
 }
 
+// In f32; the interpreter makes those of doubles.
 inline bool take_random(const Step& s, Slots& slots) {
+  if (s.dtype == ORR_F64) return false;
   if (!slots.is_uniform(s.a) || !slots.is_uniform(s.b) || !slots.is_uniform(s.d)) return false;
   const v16i words = {pointwise::note_random({s.a, s.b, s.d, uint32_t(s.imm)})};
   slots.set(s.c, uniform(words));

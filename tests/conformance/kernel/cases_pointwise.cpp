@@ -131,19 +131,20 @@ void add_layouts(int32_t dtype, std::vector<Case>& cases) {
   cases.push_back(by_rows);
 }
 
-// Dropout: x * (u < keep) / keep.
+// Dropout: x * (u < keep) / keep. Of doubles the random numbers are doubles, too.
 Case dropout(int32_t dtype) {
+  const int32_t drawn = dtype == ORR_F64 ? ORR_F64 : ORR_F32;
   Builder b("dropout");
   orr_tensor t = tensor(dtype, {256, 35}), scalar = strided(ORR_I64, {256, 35}, {0, 0});
   int x = b.input(t);
   int seed = b.input(scalar, values(Values(size_t(256 * 35), 123456789012.0)));
   int step = b.input(scalar, values(Values(size_t(256 * 35), 17)));
   int base = b.input(scalar, values(Values(size_t(256 * 35), 17179869180.0)));
-  int u = b.op(ORR_FN_RAND, ORR_F32, seed, step, base, 42);
-  int keep = b.op(ORR_FN_LT, ORR_BOOL, u, b.constant(ORR_F32, 0.75));
+  int u = b.op(ORR_FN_RAND, drawn, seed, step, base, 42);
+  int keep = b.op(ORR_FN_LT, ORR_BOOL, u, b.constant(drawn, 0.75));
   int scaled = b.op(ORR_FN_MUL, dtype, x, b.constant(dtype, 1.25));
   b.store(b.op(ORR_FN_SELECT, dtype, keep, scaled, b.constant(dtype, 0)), t);
-  b.store(u, tensor(ORR_F32, {256, 35}));
+  b.store(u, tensor(drawn, {256, 35}));
   b.c.axes = {{{0, 0, 0, 0}, {0, 0}, true}};
   return b.c;
 }

@@ -325,7 +325,7 @@ void matmul_supports(const orr_op& op, orr_support& out) {
   accept(out, use_amx(op) && amx_works() ? "matmul/amx"
               : pairs                    ? "matmul/k256-pairs"
                                          : "matmul/k256");
-  out.strided_in = 3;
+  out.strided_in = 3, out.takes = ORR_TAKES_GROUPED_SUMS;
   out.strided_out = 1;
 }
 

@@ -77,7 +77,8 @@ void supports(void*, const orr_op* op, orr_support* out) {
     out->strided_in = f.strided_in;
     out->strided_out = f.strided_out;
     out->inplace = f.inplace ? f.inplace(one.get()) : 0;
-    out->takes = ORR_TAKES_GROUPED_HEADS | ORR_TAKES_WINDOW;  // all that there is
+    // All that there is.
+    out->takes = ORR_TAKES_GROUPED_HEADS | ORR_TAKES_WINDOW | ORR_TAKES_GROUPED_SUMS;
     one.answer(*out);
   } catch (const std::exception& e) {
     *out = orr_support{};

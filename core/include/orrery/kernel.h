@@ -132,7 +132,8 @@ typedef struct orr_support {
  * takes it is not used for such an op. */
 enum {
   ORR_TAKES_GROUPED_HEADS = 1, /* attention: fewer heads of keys and values than of queries */
-  ORR_TAKES_WINDOW = 2         /* attention: int "window" */
+  ORR_TAKES_WINDOW = 2,        /* attention: int "window" */
+  ORR_TAKES_GROUPED_SUMS = 4   /* matmul: with G > 1 leaves, or operands of more than three dims */
 };
 
 /* The answer of `measure`. */

@@ -46,7 +46,8 @@
  *                   that overlap in memory. y says which dims are which. Where a factor in such an
  *                   operand is 0, the product may be left out. A kernel need not take more than
  *                   three dims: the core then copies the operand. Optional attribute leaves: over
- *                   K; nodes are [G,M,N] each, with G = 1 as far apart as y's first stride.
+ *                   K; nodes are [G,M,N] each, with G = 1 as far apart as y's first stride. Both
+ *                   with G > 1 only for kernels that say ORR_TAKES_GROUPED_SUMS (kernel.h).
  *                   Order: per leaf, K in blocks of ORR_MATMUL_K; in a block acc = fma(a,b,acc) in
  *                   order from +0; blocks are added in order to the first. From bf16 to bf16 a
  *                   block goes in pairs, the second element of a pair before the first (0 where

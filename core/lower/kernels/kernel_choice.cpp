@@ -89,7 +89,7 @@ orr_support answer_of(const orr_kernel_api& api, const orr_op& op) {
   s.numerics[sizeof s.numerics - 1] = s.reason[sizeof s.reason - 1] = 0;
   if (s.score <= 0 || (must_take(op) & ~s.takes) == 0) return s;
   s.score = 0;
-  orr::copy_text(s.reason, "it does not say that it takes grouped heads or a window");
+  orr::copy_text(s.reason, "it does not say that it takes this (ORR_TAKES_... of kernel.h)");
   return s;
 }
 

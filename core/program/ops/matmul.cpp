@@ -7,9 +7,12 @@
 // matmul_pointwise: a matmul and the pointwise op that reads it; inputs a, b and those of the
 // expression but its input 0, which is the product. Lowering makes it
 // (lower/kernels/fuse_products.cpp).
+#include <orrery/kernel.h>
+
 #include <algorithm>
 #include <numeric>
 #include <stdexcept>
+#include <string_view>
 
 #include "base/error.h"
 #include "program/build.h"
@@ -294,10 +297,25 @@ KernelForm form_both(const Op& op, const std::vector<Strided>& in,
   return f;
 }
 
+// Sums of several groups, which kernels did not always know.
+uint32_t must_take(const orr_op& op) {
+  const orr_tensor &a = op.in[0], &b = op.in[1];
+  const bool leaves = std::any_of(op.attrs, op.attrs + op.n_attrs, [](const orr_attr& each) {
+    return std::string_view(each.name) == "leaf_n";
+  });
+  return a.dims[0] > 1 && (leaves || a.rank > 3 || b.rank > 3) ? ORR_TAKES_GROUPED_SUMS : 0;
+}
+
 }  // namespace
 
-extern const OpDef matmul_op =
-    OpDef{"matmul", infer, sharding, gradient, cost, form}.with_eight_bits(takes_eight_bits);
+extern const OpDef matmul_op = OpDef{.kind = "matmul",
+                                     .infer = infer,
+                                     .sharding = sharding,
+                                     .gradient = gradient,
+                                     .cost = cost,
+                                     .form = form,
+                                     .must_take = must_take}
+                                   .with_eight_bits(takes_eight_bits);
 extern const OpDef matmul_pointwise_op =
     OpDef{"matmul_pointwise", infer_both, sharding_both, nullptr, cost_both, form_both}
         .with_eight_bits(takes_eight_bits);

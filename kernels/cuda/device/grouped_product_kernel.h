@@ -89,30 +89,6 @@ __device__ void add_tiles(const LoadA& load_a, const LoadB& load_b, int end, cha
   wait_copies();
 }
 
-// Writes the tile's sums as rows of y, of those in the list, through shared memory.
-template <class T, int rows, int columns, class Sums>
-__device__ void store_rows(const Sums& sums, char* memory, T* y, const int32_t* list, int64_t y_row,
-                           bool packets, int more_rows, int more_columns) {
-  using Tile = ProductTile<T, rows, columns>;
-  const Tile tile{memory};
-  __syncthreads();
-  sums.each(
-      [&](unsigned r, unsigned c, float x) { *tile.from(tile.offset(r, c)) = rounded<T>(x); });
-  __syncthreads();
-  constexpr int in_row = columns / Tile::packet;
-  const int c = int(threadIdx.x) % in_row * Tile::packet, left = more_columns - c;
-#pragma unroll 1
-  for (int r = int(threadIdx.x) / in_row; r < rows && r < more_rows;
-       r += kProductThreads / in_row) {
-    const T* from = tile.place(r, c);
-    T* to = y + list[r] * y_row + c;
-    if (packets && left >= Tile::packet)
-      *reinterpret_cast<uint4*>(to) = *reinterpret_cast<const uint4*>(from);
-    else
-      for (int i = 0; i < Tile::packet && i < left; ++i) to[i] = from[i];
-  }
-}
-
 // Tiles of a matrix follow those of the one before; blocks behind the last have nothing to do.
 template <class T, bool b_along, int rows, int columns, class Sums>
 __device__ void gather_product(const GatherProductArgs& x) {
@@ -131,8 +107,10 @@ __device__ void gather_product(const GatherProductArgs& x) {
   const RowLoader<T, b_along, columns> load_b(x.b, e * x.matrix, nullptr, n, x.n);
   Sums sums;
   add_tiles(load_a, load_b, x.depth, memory, sums);
-  store_rows<T, rows, columns>(sums, memory, static_cast<T*>(x.y) + n, list + m, x.n, x.y_packets,
-                               count - m, x.n - n);
+  T* const y = static_cast<T*>(x.y) + n;
+  store_tile<T, rows, columns>(
+      sums, memory, [&](int r) { return y + int64_t(list[m + r]) * x.n; }, x.y_packets, count - m,
+      x.n - n);
 }
 
 // The first of order[begin, end) that is `row` or behind it.

@@ -106,9 +106,10 @@ struct PlainSums {
   }
 };
 
-// Writes the tile's sums as rows of y, through shared memory that nobody reads any more.
-template <class T, int rows, int columns, class Sums>
-__device__ void store_sums(const Sums& sums, char* memory, T* y, int64_t y_row, bool packets,
+// Writes the tile's sums, row r of them to row_of(r), through shared memory that nobody reads any
+// more.
+template <class T, int rows, int columns, class Sums, class RowOf>
+__device__ void store_tile(const Sums& sums, char* memory, const RowOf& row_of, bool packets,
                            int more_rows, int more_columns) {
   using Tile = ProductTile<T, rows, columns>;
   const Tile tile{memory};
@@ -122,12 +123,20 @@ __device__ void store_sums(const Sums& sums, char* memory, T* y, int64_t y_row, 
   for (int r = int(threadIdx.x) / in_row; r < rows && r < more_rows;
        r += kProductThreads / in_row) {
     const T* from = tile.place(r, c);
-    T* to = y + r * y_row + c;
+    T* to = row_of(r) + c;
     if (packets && left >= Tile::packet)
       *reinterpret_cast<uint4*>(to) = *reinterpret_cast<const uint4*>(from);
     else
       for (int i = 0; i < Tile::packet && i < left; ++i) to[i] = from[i];
   }
+}
+
+// The same to rows of y, one after another.
+template <class T, int rows, int columns, class Sums>
+__device__ void store_sums(const Sums& sums, char* memory, T* y, int64_t y_row, bool packets,
+                           int more_rows, int more_columns) {
+  store_tile<T, rows, columns>(
+      sums, memory, [&](int r) { return y + r * y_row; }, packets, more_rows, more_columns);
 }
 
 template <class T, bool a_along, bool b_along, int rows, int columns, class Sums>

@@ -45,6 +45,7 @@ void supports(const orr_op& op, orr_support& out) {
   if (is_window_product(op)) return window_product_family.supports(op, out);
   const MatmulShape shape(op);
   orr::copy_text(out.numerics, numerics_of(shape));
+  out.takes = ORR_TAKES_GROUPED_SUMS;
   out.strided_in = (shape.a ? 1u : 0u) | (shape.b ? 2u : 0u);  // of eight bits: copied here
   out.strided_out = shape.y && shape.k > 0 && levels_of(op) == 0 ? 1u : 0u;
 }

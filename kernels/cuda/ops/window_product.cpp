@@ -19,7 +19,7 @@ void supports(const orr_op& op, orr_support& out) {
   const WindowShape shape(op);
   orr::copy_text(out.numerics, std::string("cuda.windows.") + arithmetic_of(shape) +
                                    (shape.summed ? ".parts/1" : "/1"));
-  out.strided_in = 3;
+  out.strided_in = 3, out.takes = ORR_TAKES_GROUPED_SUMS;
   out.strided_out = 1;
 }
 

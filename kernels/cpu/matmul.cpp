@@ -6,6 +6,7 @@
 #include "matmul_tile.h"
 #include "matmul_vector.h"
 #include "typed.h"
+#include "winograd_plan.h"
 
 namespace orr_cpu::ORR_ISA {
 namespace {
@@ -97,7 +98,10 @@ struct Matmul : Kernel {
 
 }  // namespace
 
+Kernel* make_winograd(const orr_op& op);  // winograd.cpp
+
 Kernel* make_matmul(const orr_op& op) {
+  if (use_winograd(op)) return make_winograd(op);
   return make_sum<Matmul>(op.in[0].dtype, op.out[0].dtype, op);
 }
 

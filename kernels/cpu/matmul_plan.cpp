@@ -6,6 +6,7 @@
 #include <orrery/sdk/plugin.hpp>
 
 #include "kernel.h"
+#include "winograd_plan.h"
 
 #include <algorithm>
 #include <cstring>
@@ -322,14 +323,16 @@ void matmul_supports(const orr_op& op, orr_support& out) {
   if (!sums_into(dtype, op.out[0].dtype))
     return refuse(out, "no result of that type from such operands");
   const bool pairs = dtype == ORR_BF16 && op.out[0].dtype == ORR_BF16;
-  accept(out, use_amx(op) && amx_works() ? "matmul/amx"
-              : pairs                    ? "matmul/k256-pairs"
-                                         : "matmul/k256");
+  accept(out, use_winograd(op)             ? "matmul/winograd4"
+              : use_amx(op) && amx_works() ? "matmul/amx"
+              : pairs                      ? "matmul/k256-pairs"
+                                           : "matmul/k256");
   out.strided_in = 3, out.takes = ORR_TAKES_GROUPED_SUMS;
   out.strided_out = 1;
 }
 
 uint64_t matmul_workspace(const orr_op& op) {
+  if (use_winograd(op)) return WinogradPlan(op, threads()).workspace();
   int64_t lanes = op.in[0].dtype == ORR_F64 ? 8 : 16;
   MatmulPlan narrow(op, {6, lanes, lanes}, threads());
   MatmulPlan wide(op, {14, 2 * lanes, lanes}, threads());

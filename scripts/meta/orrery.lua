@@ -331,7 +331,7 @@ function orrery.zeros_like(tensor) end
 ---@field clip? number the largest norm of all gradients together, but of groups with a `clip_norm`; 0: any (default 0)
 ---@field clip_value? number the largest element of a gradient, after that, and in groups without their own; 0: any (default 0)
 ---@field grad_norm? boolean results tell the norm of all gradients before clipping (default true)
----@field numerics? string "fast": matrix products in any order, on GPUs in TF32, of bf16 by AMX where the CPU has it (default "exact")
+---@field numerics? string "fast": matrix products in any order, on GPUs in TF32, on CPUs of bf16 by AMX and 3 x 3 convolutions by Winograd (default "exact")
 ---@field reduce? string "fast": sums over the batch in any order, one gradient for all microbatches (default "canonical")
 ---@field strategy? orrery.Strategy|orrery.Strategy[] how the work is spread (default {strategy.data{}})
 ---@field name? string of the run where it is watched, and of its directory in the run's; left out: "run-2" of the second (default "")

@@ -60,7 +60,7 @@ end
 ---@option clip number=0 the largest norm of all gradients together, but of groups with a `clip_norm`; 0: any
 ---@option clip_value number=0 the largest element of a gradient, after that, and in groups without their own; 0: any
 ---@option grad_norm boolean=true results tell the norm of all gradients before clipping
----@option numerics string="exact" "fast": matrix products in any order, on GPUs in TF32, of bf16 by AMX where the CPU has it
+---@option numerics string="exact" "fast": matrix products in any order, on GPUs in TF32, on CPUs of bf16 by AMX and 3 x 3 convolutions by Winograd
 ---@option reduce string="canonical" "fast": sums over the batch in any order, one gradient for all microbatches
 ---@option strategy orrery.Strategy|orrery.Strategy[]={strategy.data{}} how the work is spread
 ---@option name string="" of the run where it is watched, and of its directory in the run's; left out: "run-2" of the second

@@ -50,11 +50,11 @@
  *                   with G > 1 only for kernels that say ORR_TAKES_GROUPED_SUMS (kernel.h).
  *                   Order: per leaf, K in blocks of ORR_MATMUL_K; in a block acc = fma(a,b,acc) in
  *                   order from +0; blocks are added in order to the first. From bf16 to bf16 a
- *                   block goes in pairs, the second element of a pair before the first (0 where
- *                   there is no second), and a factor or acc that is subnormal counts as 0 of its
- *                   sign: what one instruction of AVX512-BF16, vdpbf16ps, does. Text "numerics" =
- *                   "fast": any order is allowed, and f32 factors may be rounded to 10 bits of
- *                   fraction (TF32). A kernel that does not take it is asked without it.
+ *                   block goes in pairs, the second element of a pair before the first (or 0), and
+ *                   a factor or acc that is subnormal counts as 0 of its sign (AVX512-BF16's
+ *                   vdpbf16ps). Text "numerics" = "fast": any order is allowed, f32 factors may be
+ *                   rounded to 10 bits of fraction (TF32), and sums of factors of windows that
+ *                   overlap may be multiplied (Winograd). Kernels that refuse it are asked without.
  *                   Int "padded" has bit 0 for a, 1 for b, 2 for y, if the rows of that tensor in
  *                   memory, the last one too, end in padding that the kernel may write: nothing
  *                   reads it as data.

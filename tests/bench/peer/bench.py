@@ -31,11 +31,11 @@ def prepare(work):
 
 
 def against_torch(work, build):
-    """Orrery and PyTorch in its ways; the ratio is to the best of these. With bf16 also to our own f32, and of fast
-    numerics, which PyTorch has always, to its best."""
-    images = work.larger and len(work.larger[2]) > 1
+    """Orrery and PyTorch in its ways; the ratio is to the best of these. With bf16 also to our own f32; with bf16 and
+    convolutions also of fast numerics to PyTorch's best."""
+    images = len(work.larger) > 0 and len(work.larger[2]) > 1
     peers = ["eager", "compile"] + (["eager-last", "compile-last"] if images else [])
-    f32, fast = (["orrery f32"], ["orrery fast"]) if work.half else ([], [])
+    f32, fast = ["orrery f32"] * work.half, ["orrery fast"] * (work.half or images)
     race = Race(work, [orrery_contestant("orrery", work, build)] +
                 [orrery_contestant(name, work, build, compute="f32") for name in f32] +
                 [orrery_contestant(name, work, build, numerics="fast") for name in fast] +

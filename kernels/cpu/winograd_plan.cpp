@@ -40,6 +40,12 @@ std::optional<Images> images_of(const orr_op& op) {
   return images_of(op.in[1]);
 }
 
+// Leaves whose sums are one node: these, too, may be added in any order.
+bool is_one_node(const orr_op& op) {
+  const int64_t first = attr_int(op, "leaf_lo", 0), count = attr_int(op, "leaf_n", 1);
+  return orr_tree_nodes(first, first + count, attr_int(op, "leaf_total", 1)) == 1;
+}
+
 }  // namespace
 
 WinogradPlan::WinogradPlan(const orr_op& op, int32_t workers)
@@ -88,7 +94,7 @@ bool use_winograd(const orr_op& op) {
       std::strcmp(attr_text(op, "numerics", ""), "fast"))
     return false;
   const std::optional<Images> found = images_of(op);
-  if (!found || attr_int(op, "leaf_n", 1) != 1 || y.rank != 3 || y.strides[2] != 1) return false;
+  if (!found || !is_one_node(op) || y.rank != 3 || y.strides[2] != 1) return false;
   const bool gradient = b.rank == 6;
   const orr_tensor& other = gradient ? a : b;
   const int64_t columns = gradient ? y.dims[1] : y.dims[2];

@@ -193,30 +193,32 @@ TEST(CpuWinogradPlan, TakesNoOtherProducts) {
   const Convolution v({2, 8, 8, 16, 32});
   const orr_tensor good[] = {v.windows(), tensor(ORR_F32, {1, 144, 32}, {144 * 32, 32, 1})};
   const auto takes = [](orr_tensor a, orr_tensor b, int64_t rows, const char* numerics,
-                        int leaves) {
+                        int64_t leaf_lo = 0, int64_t leaf_n = 1, int64_t leaf_total = 1) {
     orr_tensor in[] = {a, b}, out = tensor(ORR_F32, {1, rows, 32}, {rows * 32, 32, 1});
     out.dtype = a.dtype;
     Attributes attrs;
-    attrs.add_text("numerics", numerics).add("leaf_n", leaves);
+    attrs.add_text("numerics", numerics);
+    attrs.add("leaf_lo", leaf_lo).add("leaf_n", leaf_n).add("leaf_total", leaf_total);
     const orr_op op{sizeof(orr_op), 2,      1,      int32_t(attrs.list.size()),
                     "matmul",       in,     &out,   attrs.list.data(),
                     nullptr,        "test", nullptr};
     return orr_cpu::use_winograd(op);
   };
-  EXPECT_TRUE(takes(good[0], good[1], 128, "fast", 1));
-  EXPECT_FALSE(takes(good[0], good[1], 128, "exact", 1));
-  EXPECT_FALSE(takes(good[0], good[1], 128, "fast", 2));
+  EXPECT_TRUE(takes(good[0], good[1], 128, "fast"));
+  EXPECT_TRUE(takes(good[0], good[1], 128, "fast", 2, 2, 4));
+  EXPECT_FALSE(takes(good[0], good[1], 128, "fast", 1, 2, 4));  // two nodes
+  EXPECT_FALSE(takes(good[0], good[1], 128, "exact"));
   orr_tensor changed = good[0];
   changed.dtype = ORR_BF16;
-  EXPECT_FALSE(takes(changed, good[1], 128, "fast", 1));
+  EXPECT_FALSE(takes(changed, good[1], 128, "fast"));
   changed = good[0], changed.strides[3] = 32;  // every other pixel
-  EXPECT_FALSE(takes(changed, good[1], 128, "fast", 1));
+  EXPECT_FALSE(takes(changed, good[1], 128, "fast"));
   changed = good[0], changed.strides[4] = 2 * changed.strides[2];  // dilated
-  EXPECT_FALSE(takes(changed, good[1], 128, "fast", 1));
+  EXPECT_FALSE(takes(changed, good[1], 128, "fast"));
   changed = good[0], changed.dims[1] = 1;  // too few results
-  EXPECT_FALSE(takes(changed, good[1], 64, "fast", 1));
+  EXPECT_FALSE(takes(changed, good[1], 64, "fast"));
   changed = good[0], changed.dims[5] = 24, changed.strides[3] = 8;
-  EXPECT_FALSE(takes(changed, tensor(ORR_F32, {1, 72, 32}, {72 * 32, 32, 1}), 128, "fast", 1));
+  EXPECT_FALSE(takes(changed, tensor(ORR_F32, {1, 72, 32}, {72 * 32, 32, 1}), 128, "fast"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Avx2, CpuWinograd, testing::Values(orr_cpu::avx2::make_matmul));

@@ -4,19 +4,35 @@
 -- have and nn.convolution is given. A convolution is a product of matrices: the windows of all positions, which are a view
 -- of x (Tensor:windows), times the weight.
 local _, orrery = ...
+local depthwise = require "orrery.depthwise"
 local input = require "orrery.convolve_input"
 local spatial = require "orrery.nn.spatial"
-local join, range, product = spatial.join, spatial.range, spatial.product
+local join = spatial.join
 local M = {}
+
+-- The matrix [outputs, size... * inputs] of a convolution, or of each group, for some taps of its windows: [taps *
+-- outputs, inputs].
+local function of_taps(matrix, inputs, groups, taps)
+  local outputs, chosen = matrix.shape[-2], {}
+  local by_tap = matrix:reshape(groups, outputs, -1, inputs):permute(1, 3, 2, 4)
+  local each = { by_tap:split(2, by_tap.shape[2]) }
+  for i, tap in ipairs(taps) do chosen[i] = each[tap] end
+  local all = #taps == 1 and chosen[1] or orrery.concat(chosen, 2)
+  return all:reshape(join(groups > 1 and groups or {}, #taps * outputs, inputs))
+end
 
 -- Windows of x [batch, dims..., inputs], padded, x weight [outputs, inputs / groups, size...]; all groups are one product.
 -- Kernels read the windows where they overlap; where they do not, the gradient has them made once more, so that none are
 -- kept until then.
 local function dense(size, strides, before, behind, groups)
   local n, at = #size, groups == 1 and 1 or 2 -- dims before the spatial ones
-  local gathered = input.gradient(size, strides, before, groups)
+  local gathered = input.gradient(size, strides, before)
   local function input_gradient(dy, x, padded, matrix)
-    if gathered and x.shape[-1] >= 16 then return gathered(dy, x, matrix) end -- fewer do not fill a product's lanes
+    if gathered and x.shape[-1] >= 16 then -- fewer do not fill a product's lanes
+      return gathered(dy, x, function(windows, taps)
+        return spatial.times(windows, n, of_taps(matrix, x.shape[-1], groups, taps), groups)
+      end)
+    end
     local each = groups == 1 and dy or spatial.flat(dy, at + n + 1, groups)
     local windows = each:matmul(matrix):reshape(join({ table.unpack(dy.shape, 1, at + n) }, size, x.shape[-1]))
     local dx = windows:fold(spatial.lengths(padded, n), strides)
@@ -38,29 +54,6 @@ local function dense(size, strides, before, behind, groups)
     matrix = groups == 1 and matrix:reshape(outputs, -1) or matrix:reshape(groups, outputs // groups, -1)
     x = spatial.groups_first(x, groups)
     return spatial.groups_last(multiply(x, spatial.pad(x, before, behind), matrix), groups)
-  end
-end
-
--- Each channel of x [batch, dims..., channels] with a weight of its own [channels, 1, size...]: element by element of a
--- window, so that no window is stored.
-local function depthwise(size, strides)
-  local n = #size
-  local each = spatial.gradient { -- by_tap [size..., channels]
-    forward = function(x, by_tap)
-      local weights, y = { by_tap:reshape(-1, x.shape[-1]):split(1, product(size)) }, nil
-      for i, tap in ipairs(spatial.taps(x:windows(size, strides), n)) do
-        y = y and y + tap * weights[i] or tap * weights[i]
-      end
-      return y:reshape(join({ table.unpack(y.shape, 1, n + 1) }, y.shape[-1]))
-    end,
-    backward = function(dy, _, x, by_tap)
-      local wide = dy:reshape(join({ table.unpack(dy.shape, 1, n + 1) }, spatial.filled(n, 1), dy.shape[-1]))
-      return (wide * by_tap):fold(spatial.lengths(x, n), strides),
-        (x:windows(size, strides) * wide):sum(range(1, n + 1))
-    end,
-  }
-  return function(x, weight)
-    return each(x, weight:permute(join(range(3, n + 2), 1, 2)):reshape(join(size, weight.shape[1])))
   end
 end
 
@@ -92,14 +85,14 @@ function M.over(what, n, inputs, outputs, size, o)
   }
   local before, behind = borders(what, o.padding, size, strides)
   spatial.check_groups(what, o.groups, inputs, outputs)
-  local by_channel = inputs > 1 and o.groups == inputs and inputs == outputs and depthwise(size, strides)
+  local by_channel = inputs > 1 and o.groups == inputs and inputs == outputs
+    and depthwise(size, strides, before, behind)
   local at_once = n < 3 and o.groups or 1 -- a tensor has at most eight dims
   local by_groups = dense(size, strides, before, behind, at_once)
   return function(x, weight, bias)
     spatial.check(what, x, n, inputs)
     x = spatial.to_last(x, n)
-    local y = by_channel and by_channel(spatial.pad(x, before, behind), weight)
-      or spatial.in_groups(o.groups // at_once, x, weight, by_groups)
+    local y = by_channel and by_channel(x, weight) or spatial.in_groups(o.groups // at_once, x, weight, by_groups)
     if bias then y = y + bias end
     return spatial.to_first(y, n)
   end

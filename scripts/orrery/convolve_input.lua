@@ -8,17 +8,6 @@ local spatial = require "orrery.nn.spatial"
 local join = spatial.join
 local M = {}
 
--- The matrix [outputs, size... * inputs] of a convolution, or of each group, for some taps of its windows: [taps *
--- outputs, inputs].
-local function of_taps(matrix, inputs, groups, taps)
-  local outputs, chosen = matrix.shape[-2], {}
-  local by_tap = matrix:reshape(groups, outputs, -1, inputs):permute(1, 3, 2, 4)
-  local each = { by_tap:split(2, by_tap.shape[2]) }
-  for i, tap in ipairs(taps) do chosen[i] = each[tap] end
-  local all = #taps == 1 and chosen[1] or orrery.concat(chosen, 2)
-  return all:reshape(join(groups > 1 and groups or {}, #taps * outputs, inputs))
-end
-
 -- All lists of one element of each list, the last fastest.
 local function combined(lists)
   local all = { {} }
@@ -64,7 +53,7 @@ local function padded(dy, dims, counts)
 end
 
 -- The elements of one phase of each dim: [..., counts..., inputs].
-local function of_phase(dy, origin, dims, phases, counts, size, matrix, inputs, groups)
+local function of_phase(dy, origin, dims, phases, counts, size, times)
   local n, window, dilation, lists, taps = #dims, {}, {}, {}, {}
   for i, each in ipairs(phases) do
     local first = origin[i] + each.from
@@ -76,8 +65,7 @@ local function of_phase(dy, origin, dims, phases, counts, size, matrix, inputs, 
     for i, tap in ipairs(each) do number = number * size[i] + tap end
     taps[#taps + 1] = number + 1
   end
-  local windows = dy:windows(window, { dilation = dilation })
-  return spatial.times(windows, n, of_taps(matrix, inputs, groups, taps), groups)
+  return times(dy:windows(window, { dilation = dilation }), taps)
 end
 
 -- The phases as one tensor [..., lengths..., inputs], the last dim's being neighbours.
@@ -99,10 +87,11 @@ local function interleaved(parts, dims, lengths, inputs)
   return parts[1]:reshape(join({ table.unpack(parts[1].shape, 1, at) }, lengths, inputs))
 end
 
--- f(dy, x, matrix) of dy [batch, positions..., outputs], x [batch, dims..., inputs] before its borders, and the matrix
--- [outputs, size... * inputs], all of several groups with a dim of groups first; nil where sums over the windows (fold)
--- take less: if no two windows share an element, or if there are phases without a tap.
-function M.gradient(size, strides, before, groups)
+-- f(dy, x, times) of dy [batch, positions..., outputs] and x [batch, dims..., inputs] before its borders, both with a dim
+-- of groups first if there are several. times(windows, taps) gives [batch, places..., inputs] of windows of dy [batch,
+-- places..., taps..., outputs], by the numbers of their taps in the weight's windows, from 1. nil where sums over the
+-- windows (fold) take less: if no two windows share an element, or if there are phases without a tap.
+function M.gradient(size, strides, before)
   local n, dims, shared = #size, {}, false
   for i = 1, n do
     dims[i] = phases_of(size[i], strides.stride[i], strides.dilation[i], before[i])
@@ -112,7 +101,7 @@ function M.gradient(size, strides, before, groups)
     end
   end
   if not shared then return nil end
-  return function(dy, x, matrix)
+  return function(dy, x, times)
     local wanted, counts, lengths, parts, origin = spatial.lengths(x, n), {}, {}, {}, nil
     for i = 1, n do
       counts[i] = -(-wanted[i] // strides.stride[i])
@@ -120,7 +109,7 @@ function M.gradient(size, strides, before, groups)
     end
     dy, origin = padded(dy, dims, counts)
     for k, phases in ipairs(combined(dims)) do
-      parts[k] = of_phase(dy, origin, dims, phases, counts, size, matrix, x.shape[-1], groups)
+      parts[k] = of_phase(dy, origin, dims, phases, counts, size, times)
     end
     local dx = interleaved(parts, dims, lengths, x.shape[-1])
     for i = 1, n do

@@ -3,10 +3,13 @@
 // The plugin "cpu": own kernels for x86-64 with AVX2, FMA and F16C, with AVX-512 where the machine
 // has it, and for AArch64 with NEON. All give the same bits, so they share their numerics ids.
 #include <orrery/facts.h>
+#include <orrery/sdk/joined.hpp>
 #include <orrery/sdk/plugin.hpp>
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
+#include <vector>
 
 #include "instruction_sets.h"
 #include "kernel.h"
@@ -60,36 +63,84 @@ bool knows_types(const orr_op& op) {
          std::none_of(op.out, op.out + op.n_out, unknown);
 }
 
-void supports(void*, const orr_op* op, orr_support* out) {
+orr_support answer_for(const orr_op& op) {
   orr_support answer{};
   answer.size = sizeof answer;
   answer.score = 100;
-  const Op* row = find(*op);
+  const Op* row = find(op);
   if (!row)
     refuse(answer, "not among the cpu kernels");
-  else if (!knows_types(*op))
+  else if (!knows_types(op))
     refuse(answer, "a tensor of a type that is not known here");
   else
-    row->supports(*op, answer);
-  *out = answer;
+    row->supports(op, answer);
+  return answer;
+}
+
+// Of a group the answer is that for the one op that a kernel computes in its place.
+void supports(void*, const orr_op* op, orr_support* out) {
+  if (!op->group) {
+    *out = answer_for(*op);
+    return;
+  }
+  try {
+    const orr::JoinedOp one(*op);
+    *out = answer_for(one.get());
+    one.answer(*out);
+  } catch (const std::exception& e) {
+    *out = orr_support{};
+    out->size = sizeof *out;
+    refuse(*out, e.what());
+  }
+}
+
+uint64_t workspace_of(const orr_op& op) {
+  const Op& row = get(op);
+  return row.workspace ? row.workspace(op) : 0;
 }
 
 orr_status* measure(void*, const orr_op* op, orr_kernel_size* out) {
   return orr::guard([&] {
-    const Op& row = get(*op);
-    *out = {sizeof *out, row.workspace ? row.workspace(*op) : 0};
+    const orr::JoinedOp one(*op);
+    *out = {sizeof *out, one.places().workspace(workspace_of(one.get()))};
   });
 }
 
+// A kernel, and which of a launch's tensors are its own if it computes a group.
+struct Prepared {
+  std::unique_ptr<Kernel> kernel;
+  std::vector<int32_t> in, out;
+};
+
 orr_status* prepare(void*, const orr_op* op, orr_kernel** out) {
-  return orr::guard([&] { *out = reinterpret_cast<orr_kernel*>(get(*op).make[chosen()](*op)); });
+  return orr::guard([&] {
+    const orr::JoinedOp one(*op);
+    auto made = std::make_unique<Prepared>();
+    made->kernel.reset(get(one.get()).make[chosen()](one.get()));
+    if (op->group) made->in = one.places().in, made->out = one.places().out;
+    *out = reinterpret_cast<orr_kernel*>(made.release());
+  });
 }
 
-void release(void*, orr_kernel* kernel) { delete reinterpret_cast<Kernel*>(kernel); }
+void release(void*, orr_kernel* kernel) { delete reinterpret_cast<Prepared*>(kernel); }
 
-orr_status* launch(orr_kernel* kernel, orr_stream*, const orr_buffer* in, const orr_buffer* out,
+orr_status* launch(orr_kernel* opaque, orr_stream*, const orr_buffer* in, const orr_buffer* out,
                    const orr_buffer* workspace) {
-  return orr::guard([&] { reinterpret_cast<Kernel*>(kernel)->launch(in, out, workspace); });
+  return orr::guard([&] {
+    Prepared& prepared = *reinterpret_cast<Prepared*>(opaque);
+    if (prepared.in.empty()) return prepared.kernel->launch(in, out, workspace);
+    std::vector<orr_buffer> from, to;
+    for (int32_t i : prepared.in) from.push_back(in[i]);
+    for (int32_t i : prepared.out) to.push_back(out[i]);
+    prepared.kernel->launch(from.data(), to.data(), workspace);
+  });
+}
+
+// After the core's own fusions: what is added to a gradient is then one op.
+orr_status* claim(void*, const orr_group* program, const orr_claims* claims) {
+  return orr::guard([&] {
+    if (program->fused) orr::claim_sums_before(*program, *claims);
+  });
 }
 
 const orr_kernel_api api = {sizeof(orr_kernel_api),
@@ -101,7 +152,7 @@ const orr_kernel_api api = {sizeof(orr_kernel_api),
                             prepare,
                             release,
                             launch,
-                            nullptr};
+                            claim};
 
 orr_status* tell(void*, void (*say)(void*, const char*, const char*), void* arg) {
   return orr::guard([&] {

@@ -134,6 +134,10 @@ struct Isa {
 };
 
 Kernel* make(const orr_op& op, const Isa& isa);
+// Elements [first, last) of the results of such a kernel, on this thread; in and out are the
+// addresses of its tensors. REQUIRES: first is a multiple of 128.
+void compute(const Kernel& pointwise, void* const* in, void* const* out, int64_t first,
+             int64_t last);
 void supports(const orr_op& op, orr_support& out);
 
 }  // namespace orr_cpu::pointwise

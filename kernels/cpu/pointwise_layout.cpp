@@ -153,4 +153,10 @@ struct PointwiseKernel : Kernel {
 
 Kernel* make(const orr_op& op, const Isa& isa) { return new PointwiseKernel(op, isa); }
 
+void compute(const Kernel& pointwise, void* const* in, void* const* out, int64_t first,
+             int64_t last) {
+  const auto& kernel = static_cast<const PointwiseKernel&>(pointwise);
+  kernel.run(kernel.program, in, out, first, last);
+}
+
 }  // namespace orr_cpu::pointwise

@@ -10,6 +10,7 @@
 #include "kernel.h"
 #include "matmul_plan.h"
 #include "pointwise.h"
+#include "pointwise_sum_plan.h"
 #include "reduce.h"
 
 #define ORR_DECLARE(kind)             \
@@ -38,6 +39,7 @@ ORR_DECLARE(layernorm_grad)
 ORR_DECLARE(matmul)
 ORR_DECLARE(norm_param_grad)
 ORR_DECLARE(pointwise)
+ORR_DECLARE(pointwise_sum)
 ORR_DECLARE(reduce)
 ORR_DECLARE(rmsnorm)
 ORR_DECLARE(rmsnorm_grad)
@@ -165,6 +167,7 @@ const Op op_table[] = {
     ORR_ROW(matmul, matmul_supports, matmul_workspace),
     ORR_ROW(norm_param_grad, (real_sum<0, 0>), nullptr),
     ORR_ROW(pointwise, pointwise::supports, nullptr),
+    ORR_ROW(pointwise_sum, pointwise_sum_supports, pointwise_sum_workspace),
     ORR_ROW(reduce, reduces, reduce_workspace),
     ORR_ROW(rmsnorm, (real_op<0, 1>), nullptr),
     ORR_ROW(rmsnorm_grad, (real_op<0, 1>), nullptr),

@@ -7,6 +7,10 @@ local input = require "orrery.convolve_input"
 local spatial = require "orrery.nn.spatial"
 local join, range = spatial.join, spatial.range
 
+-- x [..., channels] where the channels of an element are neighbours in memory, since each is read for every tap: a copy
+-- if they are not, as rows cannot be a view then.
+local function neighbours(x) return x:reshape(-1, x.shape[-1]):reshape(x.shape) end
+
 -- The sum of windows [batch, positions..., size..., channels] times weights, one [channels] for each tap.
 local function summed(windows, n, weights)
   local y
@@ -36,13 +40,14 @@ return function(size, strides, before, behind)
   local each = spatial.gradient { -- by_tap [size..., channels]
     forward = function(_, padded, by_tap) return summed(padded:windows(size, strides), n, of_taps(by_tap)) end,
     backward = function(dy, _, x, padded, by_tap)
+      dy = neighbours(dy)
       local wide = dy:reshape(join({ table.unpack(dy.shape, 1, n + 1) }, spatial.filled(n, 1), dy.shape[-1]))
       return input_gradient(dy, wide, x, padded, by_tap, of_taps(by_tap)), nil,
         (padded:windows(size, strides) * wide):sum(range(1, n + 1))
     end,
   }
   return function(x, weight)
-    local by_tap = weight:permute(join(range(3, n + 2), 1, 2)):reshape(join(size, weight.shape[1]))
-    return each(x, spatial.pad(x, before, behind), by_tap)
+    local by_tap = weight:permute(join(range(3, n + 2), 1, 2)):reshape(-1):reshape(join(size, weight.shape[1]))
+    return each(x, neighbours(spatial.pad(x, before, behind)), by_tap)
   end
 end

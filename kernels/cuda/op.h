@@ -16,7 +16,7 @@
   X(fold) X(gather) X(gather_matmul) X(iota) X(layernorm) X(layernorm_grad) X(matmul)             \
   X(matmul_pointwise) X(norm_grad) X(norm_param_grad) X(pointwise) X(pointwise_next)              \
   X(pointwise_sum) X(reduce) X(reduce_each) X(rmsnorm) X(rmsnorm_grad) X(scatter_add)             \
-  X(scatter_matmul) X(slice_at) X(softmax) X(softmax_grad) X(topk) X(update_slice)
+  X(scatter_matmul) X(slice_at) X(softmax) X(softmax_grad) X(sum_next) X(topk) X(update_slice)
 // clang-format on
 
 namespace orr_cuda {

@@ -122,6 +122,7 @@ orr_status* claim(void*, const orr_group* program, const orr_claims* claims) {
     claim_norm_grads(*program, *claims);
     claim_sums(*program, *claims);
     claim_two_sums(*program, *claims);
+    claim_sums_next(*program, *claims);
     claim_rows_next(*program, *claims);
     claim_sums_before(*program, *claims);
   });

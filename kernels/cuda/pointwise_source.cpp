@@ -37,9 +37,9 @@ std::string offset(const Walk& walk, size_t tensor) {
   return sum.empty() ? "0" : sum;
 }
 
-std::string address(const Walk& walk, const std::string& type, size_t tensor,
+std::string address(const Walk& walk, const std::string& type, size_t tensor, size_t place,
                     const std::string& name) {
-  return "  " + type + "* const " + name + " = static_cast<" + type + "*>(a.p[" + number(tensor) +
+  return "  " + type + "* const " + name + " = static_cast<" + type + "*>(a.p[" + number(place) +
          "]) + (" + offset(walk, tensor) + ");\n";
 }
 
@@ -64,19 +64,20 @@ std::string fold_start(int32_t fn, int32_t dtype) {
   return std::string(max ? "-" : "") + "bits_f64(0x7ff0000000000000ull)";
 }
 
-std::string piece(const orr_op& op, const Walk& walk, const Outputs& outputs) {
+// The addresses of the inputs but `given`, the expression, and what is stored of it. The op's
+// tensors are those of Args from `first` on.
+std::string body(const orr_op& op, const Walk& walk, const Outputs& outputs, size_t first = 0,
+                 int32_t given = -1) {
   std::set<int32_t> read;
   for (int k = 0; k < op.expr->n_instrs; ++k)
     if (op.expr->instrs[k].fn == ORR_FN_INPUT) read.insert(op.expr->instrs[k].a);
-  std::string text =
-      "template <int V>\nstatic __device__ void piece(const Args& a, const index_t e";
-  for (int j = 0; j < outputs.summed; ++j)
-    text += std::string(", ") + register_type(op.out[j].dtype) + " (&" + sum(j) + ")[V]";
-  text += ") {\n";
+  std::string text;
   if (walk.elements != 1) text += indices(walk);
   for (int32_t i : read) {
+    if (i == given) continue;
     const auto t = static_cast<size_t>(i);
-    text += address(walk, std::string("const ") + memory_type(op.in[i].dtype), t, "p" + number(i));
+    text += address(walk, std::string("const ") + memory_type(op.in[i].dtype), t, first + t,
+                    "p" + number(i));
     text += "  constexpr int s" + number(i) + " = " + number(walk.strides[t].back() != 0) + ";\n";
   }
   text += expression_statements(op);
@@ -86,10 +87,31 @@ std::string piece(const orr_op& op, const Walk& walk, const Outputs& outputs) {
   for (int j = 0; j < op.n_out; ++j) {
     if (!(outputs.stored >> std::min(j, 63) & 1)) continue;
     const std::string name = "q" + number(j);
-    text += address(walk, memory_type(op.out[j].dtype), static_cast<size_t>(op.n_in + j), name);
+    const auto t = static_cast<size_t>(op.n_in + j);
+    text += address(walk, memory_type(op.out[j].dtype), t, first + t, name);
     text += "  store(" + name + ", r" + number(op.expr->outputs[j]) + ");\n";
   }
-  return text + "}\n";
+  return text;
+}
+
+std::string piece(const orr_op& op, const Walk& walk, const Outputs& outputs) {
+  std::string text =
+      "template <int V>\nstatic __device__ void piece(const Args& a, const index_t e";
+  for (int j = 0; j < outputs.summed; ++j)
+    text += std::string(", ") + register_type(op.out[j].dtype) + " (&" + sum(j) + ")[V]";
+  return text + ") {\n" + body(op, walk, outputs) + "}\n";
+}
+
+// What follows a sum, which is `given`.
+std::string next_piece(const SumsNext& next, size_t first) {
+  const orr_op& op = *next.op;
+  const std::string i = number(next.sum), type = register_type(op.in[next.sum].dtype);
+  return "template <class A, int V> struct Given { const A (&x)[V]; };\n"
+         "template <class A, int V> ORR_FN void load(const Given<A, V>& p, int, A (&r)[V]) {\n"
+         "  ORR_EACH r[v] = p.x[v];\n}\n"
+         "template <int V>\nstatic __device__ void next(const Args& a, const index_t e, const " +
+         type + " (&given)[V]) {\n  const Given<" + type + ", V> p" + i + "{given};\n" +
+         "  constexpr int s" + i + " = 1;\n" + body(op, *next.walk, {}, first, next.sum) + "}\n";
 }
 
 std::string head(const char* name, const char* parameters) {
@@ -128,17 +150,21 @@ std::string table_head(const char* name, size_t addresses, const char* members) 
 )";
 }
 
-std::string common(const orr_op& op, const Walk& walk, const Outputs& outputs = {}) {
+std::string common(const orr_op& op, const Walk& walk, const Outputs& outputs = {},
+                   const SumsNext* next = nullptr) {
   check_expression(op);
-  require(op.n_in + op.n_out <= 256, "more than 256 tensors");
+  if (next) check_expression(*next->op);
+  const int tensors = op.n_in + (next ? next->op->n_in + next->op->n_out : op.n_out);
+  require(tensors <= 256, "more than 256 tensors");
   std::string text = pointwise_prelude;
-  text += walk.wide ? "typedef u64 index_t;\n" : "typedef unsigned index_t;\n";
-  text += "struct Args { void* p[" + number(op.n_in + op.n_out) + "]; };\n";
+  const bool wide = walk.wide || (next && next->walk->wide);
+  text += wide ? "typedef u64 index_t;\n" : "typedef unsigned index_t;\n";
+  text += "struct Args { void* p[" + number(tensors) + "]; };\n";
   return text + piece(op, walk, outputs);
 }
 
 const char* const sums_text = R"(
-struct SumRows { void* to[3]; u64 segments, length, entries, rounded, side; };
+struct SumRows { void* to[3]; u64 segments, length, entries, rounded, side, teams, repeats; };
 template <class T, class A>
 static __device__ void put_sum(void* to, u64 rounded, u64 at, A x) {
   if (rounded) put(static_cast<T*>(to)[at], x);
@@ -152,7 +178,7 @@ template <int V> static __device__ void sum_rows(const Args& a, const SumRows& s
   const u64 thread = (u64)part * threads + threadIdx.x;
   const u64 block = thread / (columns / V), segment = block / s.entries;
   if (segment >= s.segments) return;
-  const u64 column = thread % (columns / V) * V, first = block % s.entries * rows, at = block;
+  const u64 column = thread % (columns / V) * V, first = block % s.entries * rows;
   const u64 end = first + rows < s.length ? first + rows : s.length;
 )";
 
@@ -160,8 +186,9 @@ template <int V> static __device__ void sum_rows(const Args& a, const SumRows& s
 // tree. Row 0 of the threads gets the result. All threads reach each barrier.
 const char* const together_text = R"(
 template <int V, class A>
-static __device__ void fold_rows(A (&sum)[V], unsigned row, unsigned entries, unsigned side) {
-  const unsigned all = entries * side;
+static __device__ void fold_rows(A (&sum)[V], unsigned row, const SumRows& s) {
+  const unsigned side = (unsigned)s.side, entries = (unsigned)s.entries;
+  const unsigned all = (unsigned)s.teams * side;
   A* const own = reinterpret_cast<A*>(block_memory()) + threadIdx.x;
   ORR_EACH own[v * all] = sum[v];
   for (unsigned step = 1; step < entries; step *= 2) {
@@ -174,10 +201,10 @@ static __device__ void fold_rows(A (&sum)[V], unsigned row, unsigned entries, un
 template <int V> static __device__ void sum_rows(const Args& a, const SumRows& s, unsigned part) {
   const unsigned side = (unsigned)s.side, row = threadIdx.x / side;
   const unsigned tiles = ((unsigned)columns / V + side - 1) / side;
-  const u64 segment = part / tiles, at = segment, first = row * rows;
+  const u64 segment = part / tiles, first = row * rows;
   const u64 column = (part % tiles * side + threadIdx.x % side) * V;
   const u64 last = first + rows < s.length ? first + rows : s.length;
-  const u64 end = column < columns ? last : first;
+  const u64 end = column < columns && first < last ? last : first;
 )";
 
 }  // namespace
@@ -195,21 +222,44 @@ std::string pointwise_table_source(const orr_op& op, const Walk& walk) {
 
 namespace {
 
+// Behind fold_rows: every row of threads gets the sum, and computes what follows it for each so
+// many rows of the output.
+std::string next_text(const orr_op& op, const ColumnSumsText& sums, const std::string& put) {
+  const std::string type = register_type(op.out[0].dtype);
+  const bool narrow = sums.rounded && (sums.dtype == ORR_BF16 || sums.dtype == ORR_F16);
+  return "  const " + type + "* const folded = reinterpret_cast<const " + type +
+         "*>(block_memory()) + threadIdx.x % side;\n  __syncthreads();\n"
+         "  ORR_EACH sum0[v] = folded[v * (unsigned)s.teams * side];\n"
+         "  if (column >= columns) return;\n" +
+         (sums.next->stored ? "  if (row == 0) {\n" + put + "  }\n" : "") +
+         (narrow ? std::string("  ORR_EACH sum0[v] = narrow<") + memory_type(sums.dtype) +
+                       ">(sum0[v]);\n"
+                 : "") +
+         "  _Pragma(\"unroll 4\")\n"
+         "  for (unsigned k = row; k < (unsigned)s.repeats; k += (unsigned)s.teams)\n"
+         "    next<V>(a, (index_t)((segment * s.repeats + k) * columns + column), sum0);\n";
+}
+
 // Their function sum_rows, for the `part`-th block of threads.
 std::string sums_function(const orr_op& op, const Walk& walk, const ColumnSumsText& sums) {
   const std::string fold = fold_name(sums.fn);
-  std::string text = common(op, walk, {sums.stored, sums.summed, fold.c_str()});
+  const Outputs outputs{sums.stored, sums.summed, fold.c_str()};
+  std::string text = common(op, walk, outputs, sums.next);
+  if (sums.next) text += next_piece(*sums.next, static_cast<size_t>(op.n_in));
+  const std::string at = sums.together ? "segment" : "block";
   std::string declared, given, folded, put;
   for (int j = 0; j < sums.summed; ++j) {
     declared += std::string("  ") + register_type(op.out[j].dtype) + " " + sum(j) +
                 "[V];\n  ORR_EACH " + sum(j) + "[v] = " + fold_start(sums.fn, sums.dtype) + ";\n";
     given += ", " + sum(j);
-    folded += (j > 0 ? "  __syncthreads();\n" : "") + ("  fold_rows(" + sum(j)) +
-              ", row, (unsigned)s.entries, side);\n";
+    folded += (j > 0 ? "  __syncthreads();\n" : "") + ("  fold_rows(" + sum(j)) + ", row, s);\n";
     put += std::string("  ORR_EACH put_sum<") + memory_type(sums.dtype) + ">(s.to[" + number(j) +
-           "], s.rounded, at * columns + column + v, " + sum(j) + "[v]);\n";
+           "], s.rounded, " + at + " * columns + column + v, " + sum(j) + "[v]);\n";
   }
-  if (sums.together) put = folded + "  if (row > 0 || column >= columns) return;\n" + put;
+  if (sums.next)
+    put = folded + next_text(op, sums, put);
+  else if (sums.together)
+    put = folded + "  if (row > 0 || column >= columns) return;\n" + put;
   text += "constexpr u64 columns = " + number(sums.columns) + ", rows = " + number(ORR_SUM_ROWS) +
           ";\n" +
           (sums.together ? "#define fold_two " + fold

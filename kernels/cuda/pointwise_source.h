@@ -25,6 +25,15 @@ std::string pointwise_source(const orr_op& op, const Walk& walk);
 // block) in a table on the device.
 std::string pointwise_table_source(const orr_op& op, const Walk& walk);
 
+// A pointwise op that reads the sums of a column, each `repeats` times (SumRows): output row k of
+// a segment has these in their order. Its input `sum` is these.
+struct SumsNext {
+  const orr_op* op;
+  const Walk* walk;
+  int32_t sum;
+  bool stored;  // the sum is written as well
+};
+
 // Folds over the rows of a pointwise op's first `summed` outputs, whose last dim has `columns`, by
 // the function `fn` of device/fold.h. `dtype` is that of rounded results. An output is stored as
 // well if `stored` has its bit.
@@ -34,6 +43,10 @@ struct ColumnSumsText {
   int32_t dtype, fn;
   uint64_t stored;
   bool together;  // a block of threads folds all blocks of rows of a segment
+  // What follows the sum, where there is one, nothing else is stored, and a segment is folded
+  // together. Args has its tensors in the place of the first op's outputs.
+  const SumsNext* next = nullptr;
+  bool rounded = false;  // of what follows
 };
 // The source of sums_vector and sums_single, which fold each block of ORR_SUM_ROWS rows (ops.h), or
 // together those of a segment, too. Their parameters are Args and SumRows.
@@ -44,11 +57,11 @@ std::string sums_source(const orr_op& op, const Walk& walk, const ColumnSumsText
 std::string sums_table_source(const orr_op& op, const Walk& walk, const ColumnSumsText& sums);
 
 // Where the sums of each block go, or together those of each segment: accumulators, or rounded. A
-// segment has `length` rows in `entries` blocks. Together, each row of `side` threads adds one of
-// them.
+// segment has `length` rows in `entries` blocks. Together, `side` threads stand in each of `teams`
+// rows of threads, of which each of the first ones adds a block.
 struct SumRows {
   FoldArrays to;
-  uint64_t segments, length, entries, rounded, side;
+  uint64_t segments, length, entries, rounded, side, teams, repeats;
 };
 
 }  // namespace orr_cuda

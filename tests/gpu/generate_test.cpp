@@ -24,6 +24,27 @@ namespace {
 
 using kernel_suite::Case;
 
+// x * x summed over its rows, and (x - sum) / n, where n is one number for each row.
+void add_sum_next(int32_t dtype, bool stored, std::map<std::string, std::string>& all) {
+  const orr_tensor rows = kernel_suite::tensor(dtype, {130, 24});
+  Case terms, next;
+  terms.kind = next.kind = "pointwise";
+  terms.in = terms.out = next.out = {rows}, terms.stored = {1};
+  terms.instrs = {{ORR_FN_INPUT, dtype, 0, 0, 0, 0, 0}, {ORR_FN_MUL, dtype, 0, 0, 0, 0, 0}};
+  next.in = {rows, kernel_suite::strided(dtype, {130, 24}, {0, 1}),
+             kernel_suite::strided(dtype, {130, 24}, {1, 0})};
+  for (int i = 0; i < 3; ++i) next.instrs.push_back({ORR_FN_INPUT, dtype, i, 0, 0, 0, 0});
+  next.instrs.push_back({ORR_FN_SUB, dtype, 0, 1, 0, 0, 0});
+  next.instrs.push_back({ORR_FN_DIV, dtype, 3, 2, 0, 0, 0});
+  next.stored = {4};
+  const kernel_suite::AbiOp first(terms), second(next);
+  const orr_cuda::Walk walk(first.op, 24), next_walk(second.op, 24);
+  const orr_cuda::SumsNext what{&second.op, &next_walk, 1, stored};
+  all.try_emplace(orr_cuda::sums_source(first.op, walk,
+                                        {24, 1, dtype, orr_cuda::kFoldSum, 0, true, &what, true}),
+                  std::string("sum_next_") + kernel_suite::dtype_name(dtype));
+}
+
 // The sources of the suite's cases; cases of one expression and layout class share one.
 std::map<std::string, std::string> sources() {
   std::map<std::string, std::string> all;
@@ -46,6 +67,8 @@ std::map<std::string, std::string> sources() {
                             {y.dims[y.rank - 1], 1, y.dtype, orr_cuda::kFoldSum, true, together}),
                         both.name());
   }
+  for (int32_t dtype : kernel_suite::kReals)
+    for (bool stored : {false, true}) add_sum_next(dtype, stored, all);
   return all;
 }
 

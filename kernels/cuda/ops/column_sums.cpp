@@ -102,10 +102,11 @@ void ColumnSums::launch(CUstream stream, const Buffers& b) {
   const int64_t width = vector ? walk_.vector : 1;
   const Shape by = shape(width);
   SumRows rows{to,         uint64_t(plan_.segments), uint64_t(plan_.length), uint64_t(blocks_),
-               to.rounded, uint64_t(by.side)};
+               to.rounded, uint64_t(by.side),        uint64_t(blocks_),      0};
   for (int i = 0; i < plan_.arrays; ++i)
     now_.addresses[walk_.strides.size() + size_t(i)] = CUdeviceptr(to.array[i]);
-  now_.numbers = {rows.segments, rows.length, rows.entries, rows.rounded, rows.side};
+  now_.numbers = {rows.segments, rows.length, rows.entries, rows.rounded,
+                  rows.side,     rows.teams,  rows.repeats};
   now_.blocks = by.blocks, now_.threads = by.threads;
   now_.shared = together_ ? unsigned(by.threads * width * bytes_) : 0;
   void* arguments[] = {now_.addresses.data(), &rows};

@@ -279,14 +279,23 @@ inline bool sums_before(const orr_op& op) {
   return begin < end && columns > 1 && (begin == 0 || !attr(op, "leaf_n"));
 }
 
-// The pointwise op whose only result op `next` sums so, and nothing else reads; or -1.
-inline int32_t summed_before(const Readers& ops, int32_t next) {
-  if (!sums_before(ops.op(next))) return -1;
+// Whether one op alone reads the value.
+inline bool is_read_by_one(const Readers& ops, int32_t value) {
+  return ops.of(value).size() == 1 && !ops.is_read_outside(value);
+}
+
+// The pointwise op whose only result op `next` reads, and nothing else; or -1.
+inline int32_t made_for(const Readers& ops, int32_t next) {
   const int32_t value = ops.in(next)[0], first = ops.maker(value);
   const bool alone = first >= 0 && is_kind(ops.op(first), "pointwise") &&
-                     ops.op(first).n_out == 1 && ops.of(value).size() == 1 &&
-                     !ops.is_read_outside(value) && ops.at(first).call == ops.at(next).call;
+                     ops.op(first).n_out == 1 && is_read_by_one(ops, value) &&
+                     ops.at(first).call == ops.at(next).call;
   return alone ? first : -1;
+}
+
+// The pointwise op whose only result op `next` sums so, and nothing else reads; or -1.
+inline int32_t summed_before(const Readers& ops, int32_t next) {
+  return sums_before(ops.op(next)) ? made_for(ops, next) : -1;
 }
 
 // Claims such sums, as of statistics of images, or the gradient of weights of single channels.
@@ -294,6 +303,85 @@ inline void claim_sums_before(const orr_group& program, const orr_claims& claims
   const Readers ops(program);
   for (int32_t j = 0; j < ops.size(); ++j)
     if (const int32_t first = summed_before(ops, j); first >= 0) take(claims, {first, j});
+}
+
+// -- sums and the pointwise op that reads them ----------------------------------------------------
+
+// The places of a sum over dims before others, of the pointwise op `first` that makes its terms and
+// nothing else (-1: none), and of the one that reads the sum, perhaps behind reshapes, as value
+// `read`. Others read the sum as value `kept`; -1: none do.
+struct SumNext {
+  int32_t first, sum, next, read, kept = -1;
+  std::vector<int32_t> views = {};
+
+  std::vector<int32_t> all() const {
+    std::vector<int32_t> found = views;
+    if (first >= 0) found.push_back(first);
+    found.push_back(sum), found.push_back(next);
+    std::sort(found.begin(), found.end());
+    return found;
+  }
+};
+
+// Whether the op adds neighbouring dims before others. Sums over the samples of a batch have
+// leaves, and ranks may exchange them.
+inline bool sums_columns(const orr_op& op) {
+  if (!is_kind(op, "reduce") || attr_text(op, "fn", "") != "sum" || attr(op, "leaf_n"))
+    return false;
+  const orr_tensor& x = op.in[0];
+  int64_t columns = 1;
+  for (int64_t d = attr_int(op, "end", 0); d < x.rank; ++d) columns *= x.dims[d];
+  return attr_int(op, "begin", 0) < attr_int(op, "end", 0) && columns > 1;
+}
+
+// Notes as what value others read the sum. Returns whether there is one at most.
+inline bool note_kept(const Readers& ops, SumNext& found) {
+  const std::vector<int32_t> own = found.all();
+  std::vector<int32_t> makers = found.views;
+  makers.push_back(found.sum);
+  int32_t count = 0;
+  for (const int32_t i : makers) {
+    const int32_t value = ops.at(i).out[0];
+    const std::vector<int32_t>& readers = ops.of(value);
+    const bool read = std::any_of(readers.begin(), readers.end(), [&](int32_t j) {
+      return !std::binary_search(own.begin(), own.end(), j);
+    });
+    if (read || ops.is_read_outside(value)) found.kept = value, ++count;
+  }
+  return count < 2;
+}
+
+// If op `next` is pointwise and reads such a sum, the ops.
+inline std::optional<SumNext> sum_next_of(const Readers& ops, int32_t next) {
+  if (!is_kind(ops.op(next), "pointwise")) return {};
+  for (const int32_t read : ops.in(next)) {
+    SumNext found{-1, ops.maker(read), next, read};
+    while (found.sum >= 0 && is_kind(ops.op(found.sum), "reshape")) {
+      found.views.push_back(found.sum);
+      found.sum = ops.maker(ops.in(found.sum)[0]);
+    }
+    if (found.sum < 0 || !sums_columns(ops.op(found.sum))) continue;
+    found.first = made_for(ops, found.sum);
+    if (note_kept(ops, found)) return found;
+  }
+  return {};
+}
+
+// Claims such ops, as the statistics of a batch normalization and what is made of them. A kernel
+// then computes few numbers where it has their sum, and saves a launch. Terms of a further sum are
+// left to that.
+inline void claim_sums_next(const orr_group& program, const orr_claims& claims) {
+  const Readers ops(program);
+  const auto makes_terms = [&](int32_t i) {
+    const std::vector<int32_t>& readers = ops.of(ops.at(i).out[0]);
+    return std::any_of(readers.begin(), readers.end(), [&](int32_t j) {
+      return is_kind(ops.op(j), "reduce") && made_for(ops, j) == i;
+    });
+  };
+  for (int32_t j = 0; j < ops.size(); ++j)
+    if (const auto found = sum_next_of(ops, j);
+        found && !makes_results(ops, j) && !makes_results(ops, found->sum) && !makes_terms(j))
+      take(claims, found->all());
 }
 
 }  // namespace orr

@@ -10,12 +10,15 @@
 
 namespace orr {
 
-// What a kernel computes for an op: of the kind "group" norm_grad, reduce_each, pointwise_next or
-// pointwise_sum, else the op itself. The last one is x... -> s[O,I], leaves over K: the reduce of
-// the expression's only output, seen as [O,K,I], which is not stored; x... have the dims that it
-// has, up to stride 0, and ints "outer" and "columns" are O and I. In a pointwise_next the sum z of
-// "reduce" may be s[O,C], without leaves: of each of O equal parts of the rows; and there may be
-// two of them, of the first two results of the expression. Borrows from the op.
+// What a kernel computes for an op: of the kind "group" norm_grad, reduce_each, pointwise_next,
+// pointwise_sum or sum_next, else the op itself. A pointwise_sum is x... -> s[O,I], leaves over K:
+// the reduce of the expression's only output, seen as [O,K,I], which is not stored; x... have the
+// dims that it has, up to stride 0, and ints "outer" and "columns" are O and I. A sum_next is
+// x..., w... -> y..., s: its `group` has a pointwise_sum of x..., and a pointwise op of w... and the
+// sum, which has the dims of y... up to stride 0; s is missing if nothing else reads it. In a
+// pointwise_next the sum z of "reduce" may be s[O,C], without leaves: of each of O equal parts of
+// the rows; and there may be two of them, of the first two results of the expression. Borrows from
+// the op.
 class JoinedOp {
  public:
   // `skips`: whether the plugin's kernel of the joined op does not write what nothing reads of the
@@ -33,6 +36,8 @@ class JoinedOp {
       join_sums(ops);
     else if (ops.size() == 2 && summed_before(ops, 1) == 0)
       join_sum_before(ops);
+    else if (const auto sum = sum_next_of(ops, ops.size() - 1))
+      join_sum_next(ops, *sum);
     else if (const auto two = ops.size() == 3 ? any_two_sums(ops) : std::nullopt)
       join_rows_next(ops, {two->first, two->next}, two->also);
     else if (const auto found = ops.size() == 2 ? rows_next_of(ops, 1) : std::nullopt)
@@ -137,7 +142,9 @@ class JoinedOp {
     const orr_group& group = *op_.group;
     const auto at = std::find(group.in, group.in + group.n_in, value) - group.in;
     require(at < group.n_in, "not this group");
-    const orr_tensor& x = op_.in[at];
+    return repeated(op_.in[at], like);
+  }
+  static orr_tensor repeated(const orr_tensor& x, const orr_tensor& like) {
     orr_tensor t = like;
     t.dtype = x.dtype;
     for (int i = 0, shift = like.rank - x.rank; i < like.rank; ++i)
@@ -191,18 +198,48 @@ class JoinedOp {
 
   void join_sum_before(const Readers& ops) {
     op_.kind = "pointwise_sum";
-    const orr_op &first = ops.op(0), &next = ops.op(1);
-    const orr_tensor& y = first.out[0];
-    for (int i = 0; i < first.n_in; ++i) add_in(ops.at(0).in[i], repeated(ops.at(0).in[i], y));
+    join_terms(ops, 0, 1);
+    add_out(ops.at(1).out[0], summed_);
+  }
+
+  // Op `sum` adds what op `first` makes, or its input (first = -1).
+  void join_terms(const Readers& ops, int32_t first, int32_t sum) {
+    const orr_group_op& terms = ops.at(first < 0 ? sum : first);
+    const orr_tensor& y = ops.op(sum).in[0];
+    for (int i = 0; i < terms.op->n_in; ++i) add_in(terms.in[i], repeated(terms.in[i], y));
     int64_t outer = 1, columns = 1;
     for (int64_t d = 0; d < y.rank; ++d) {
-      if (d < attr_int(next, "begin", 0)) outer *= y.dims[d];
-      if (d >= attr_int(next, "end", 0)) columns *= y.dims[d];
+      if (d < attr_int(ops.op(sum), "begin", 0)) outer *= y.dims[d];
+      if (d >= attr_int(ops.op(sum), "end", 0)) columns *= y.dims[d];
     }
-    add_out(ops.at(1).out[0], contiguous(next.out[0].dtype, {outer, columns}));
-    add_attributes(first, next);
+    summed_ = contiguous(ops.op(sum).out[0].dtype, {outer, columns});
+    add_attributes(*terms.op, ops.op(sum));
     add_attribute("outer", outer), add_attribute("columns", columns);
-    expr_ = *first.expr, op_.expr = &expr_;
+    input_ = {ORR_FN_INPUT, y.dtype, 0, 0, 0, 0, 0}, outputs_ = {0};
+    expr_ = first < 0 ? orr_expr{sizeof expr_, 1, 1, 0, &input_, outputs_.data()} : *terms.op->expr;
+    op_.expr = &expr_;
+  }
+
+  void join_sum_next(const Readers& ops, const SumNext& at) {
+    require(int32_t(at.all().size()) == ops.size(), "not this group");
+    op_.kind = "pointwise_sum";
+    join_terms(ops, at.first, at.sum);
+    const orr_group_op& next = ops.at(at.next);
+    sum_ = op_, sum_.n_in = int32_t(in_.size()), sum_.n_out = 1, sum_.out = &summed_;
+    next_ = *next.op;
+    for (int i = 0; i < next_.n_in; ++i) {
+      next_in_.push_back(repeated(next_.in[i], next_.out[0]));
+      if (next.in[i] == at.read) continue;
+      next_in_.back() = repeated(next.in[i], next_.out[0]);
+      add_in(next.in[i], next_in_.back());
+    }
+    for (int j = 0; j < next_.n_out; ++j) add_out(next.out[j], next_.out[j]);
+    if (at.kept >= 0) add_out(at.kept, summed_);
+    members_[0] = {sizeof members_[0], 0, &sum_, ops.at(at.first < 0 ? at.sum : at.first).in,
+                   next.in + (std::find(next.in, next.in + next_.n_in, at.read) - next.in)};
+    members_[1] = next, members_[1].op = &next_;
+    group_ = *op_.group, group_.n_ops = 2, group_.ops = members_;
+    op_.kind = "sum_next", op_.expr = nullptr;
   }
 
   static bool same_dims(const orr_tensor& a, const orr_tensor& b) {
@@ -239,10 +276,12 @@ class JoinedOp {
   }
 
   void finish(bool (*skips)(const orr_op&)) {
-    op_.group = nullptr;
+    op_.group = group_.n_ops > 0 ? &group_ : nullptr;
     op_.n_in = int32_t(in_.size()), op_.in = in_.data();
     op_.n_out = int32_t(out_.size()), op_.out = out_.data();
     op_.n_attrs = int32_t(attrs_.size()), op_.attrs = attrs_.data();
+    sum_.group = nullptr, sum_.in = in_.data(), sum_.n_attrs = op_.n_attrs, sum_.attrs = op_.attrs;
+    next_.in = next_in_.data();
     const int64_t unread = skips && skips(op_) ? unread_results() : 0;
     if (unread) {
       add_attribute("unread", unread);
@@ -273,6 +312,13 @@ class JoinedOp {
   std::vector<orr_attr> attrs_;
   orr_expr expr_{};
   std::vector<int32_t> outputs_;  // of the expression
+  orr_instr input_{};             // of sums without an expression
+  // Of a sum_next: its ops.
+  orr_tensor summed_{};
+  std::vector<orr_tensor> next_in_;
+  orr_op sum_{}, next_{};
+  orr_group_op members_[2]{};
+  orr_group group_{};
   Places places_;
 };
 

@@ -18,9 +18,10 @@ int32_t product_dtype(const orr_op& op) {
 }
 
 orr_tensor product_of(const orr_op& op) {
-  orr_tensor y{};
-  y.dtype = product_dtype(op), y.rank = 3;
-  y.dims[0] = op.in[0].dims[0], y.dims[1] = op.in[0].dims[1], y.dims[2] = op.in[1].dims[2];
+  require(op.n_out >= 1, "a result is needed");
+  require_rank(op.out[0], 3, "y");
+  orr_tensor y = op.out[0];
+  y.dtype = product_dtype(op);
   y.strides[0] = y.dims[1] * y.dims[2], y.strides[1] = y.dims[2], y.strides[2] = 1;
   return y;
 }
@@ -47,13 +48,10 @@ struct Parts {
 
 void check(const orr_op& op) {
   require(op.n_in >= 2, "a and b are needed");
-  require_rank(op.in[0], 3, "a");
-  require_rank(op.in[1], 3, "b");
   require(!orr::attr(op, "leaf_n"), "no leaves here");
   const Parts parts(op);
   matmul_family.check(parts.matmul);
   pointwise_family.check(parts.pointwise);
-  require_shape(op.out[0], {parts.y.dims[0], parts.y.dims[1], parts.y.dims[2]}, "y");
 }
 
 uint64_t workspace(const orr_op& op) {

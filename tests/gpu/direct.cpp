@@ -28,6 +28,7 @@ using orr_cuda::Family;
 
 const Family* find(const std::string& kind) {
   if (kind == "matmul") return &orr_cuda::window_product_family;
+  if (kind == "matmul_pointwise") return &orr_cuda::window_product_bias_family;
 #define ORR_ADDRESS(kind) &orr_cuda::kind##_family,
   for (const Family* f : {ORR_EMULATED(ORR_ADDRESS)})
     if (kind == f->kind) return f;

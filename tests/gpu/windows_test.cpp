@@ -126,6 +126,50 @@ TEST(EmulatedWindows, AgreeWithReference) {
     }
 }
 
+// What a product and the addition of a bias apart give, to the bit.
+void expect_biased(const Case& c) {
+  const orr_tensor &y = c.out[0], bias = strided(y.dtype, {y.dims[0], y.dims[1], y.dims[2]},
+                                                 {y.dims[0] == 1 ? 0 : y.dims[2], 0, 1});
+  Case both = c, add;
+  both.kind = "matmul_pointwise", both.in.push_back(bias);
+  add.kind = "pointwise", add.in = {tensor(y.dtype, {y.dims[0], y.dims[1], y.dims[2]}), bias};
+  add.out = {add.in[0]};
+  both.instrs = add.instrs = {{ORR_FN_INPUT, y.dtype, 0, 0, 0, 0, 0},
+                              {ORR_FN_INPUT, y.dtype, 1, 0, 0, 0, 0},
+                              {ORR_FN_ADD, y.dtype, 0, 1, 0, 0, 0}};
+  both.stored = add.stored = {2};
+  const std::vector<Values> inputs = make_inputs(both, false, 8);
+  const RunResult product = run(c, {inputs[0], inputs[1]}, {}, 5);
+  const RunResult wanted = kernel_suite::run("reference", add, {product.values[0], inputs[2]});
+  for (int64_t shift : {0, 1}) {
+    const RunResult got = run(both, inputs, {.misalign = shift}, 6);
+    ASSERT_EQ(got.unsupported, "") << c.name();
+    ASSERT_EQ(trouble(got), "") << c.name();
+    EXPECT_EQ(got.bits, wanted.bits) << c.name();
+  }
+}
+
+TEST(EmulatedWindows, ABiasIsAddedToTheRoundedProduct) {
+  for (const Windows& w : some_windows())
+    for (int32_t dtype : {ORR_BF16, ORR_F16, ORR_F32}) {
+      expect_biased(forward(w, dtype, 24, false));
+      expect_biased(forward(w, dtype, 71, false));
+    }
+}
+
+TEST(EmulatedWindows, WhatElseFollowsIsLeftToAnotherOp) {
+  Case c = forward({2, 8, 7, 3, 3, 1, 1}, ORR_F32, 24, false);
+  c.kind = "matmul_pointwise", c.instrs = {{ORR_FN_INPUT, ORR_F32, 0, 0, 0, 0, 0},
+                                           {ORR_FN_INPUT, ORR_F32, 1, 0, 0, 0, 0},
+                                           {ORR_FN_MUL, ORR_F32, 0, 1, 0, 0, 0}};
+  c.in.push_back(strided(ORR_F32, {1, c.out[0].dims[1], 24}, {0, 0, 1})), c.stored = {2};
+  EXPECT_NE(run(c, make_inputs(c, false, 8)).unsupported, "");
+  c.instrs[2].fn = ORR_FN_ADD;
+  EXPECT_EQ(run(c, make_inputs(c, false, 8)).unsupported, "");
+  c.in[2] = c.out[0];  // no bias
+  EXPECT_NE(run(c, make_inputs(c, false, 8)).unsupported, "");
+}
+
 // Sums of integers are exact, also of TF32 factors.
 TEST(EmulatedWindows, AddEveryProductOnce) {
   for (const Windows& w : some_windows())

@@ -5,7 +5,7 @@
 
 #include <random>
 
-#include "machine.h"
+#include "launched_kinds.h"
 #include "program/build.h"
 #include "run/run.h"
 
@@ -14,15 +14,6 @@ namespace {
 
 using namespace orrery;
 
-std::vector<std::string> kinds(const Program& p, const std::vector<std::string>& kernels) {
-  std::vector<std::string> found;
-  Machine machine(p, kernels);
-  for (const Step& s : machine.plan().schedule)
-    found.push_back(machine.plan().launches[static_cast<size_t>(s.index)].op.kind);
-  return found;
-}
-
-using Kinds = std::vector<std::string>;
 const Kinds one = {"matmul_pointwise"}, two = {"matmul", "pointwise"};
 
 // x [rows, 70], w [70, cols] and a bias, in a program of their own.
@@ -48,6 +39,21 @@ struct Layer {
   Program p;
   ValueId x, w, bias, y;
 };
+
+// Windows are read where they lie, with a bias or without.
+TEST(Products, OfWindowsTakeABias) {
+  for (bool bias : {false, true}) {
+    Program p;
+    const ValueId x = p.input("x", {ORR_F32, {2, 6, 5, 7}}), w = p.input("w", {ORR_F32, {63, 8}});
+    const ValueId rows =
+        build::reshape(p, build::windows(p, x, {3, 3}, {1, 1}, {1, 1}), {2, 4, 3, 63});
+    ValueId y = build::matmul(p, rows, w);
+    if (bias) y = p.pointwise(ORR_FN_ADD, {y, p.input("b", {ORR_F32, {8}})});
+    p.output("y", y);
+    EXPECT_EQ(kinds(p, {"reference"}), Kinds{bias ? "matmul_pointwise" : "matmul"});
+    expect_equal_bits(p);
+  }
+}
 
 TEST(Products, TakeWhatFollowsAndKeepTheBits) {
   Layer layer;

@@ -2,13 +2,14 @@
 //
 // Makes one op (ops.h, matmul_pointwise) of a matmul and the pointwise op that reads its result, in
 // the place of the pointwise op, if a kernel takes it: such a kernel uses the product while it is
-// in cache. Kernels are asked here about contiguous tensors. If the kernel refuses the strides that
-// the plan has in the end, the two ops are launched one after the other
-// (lower/kernels/launcher.cpp).
+// in cache. Kernels are asked here about contiguous tensors, and about windows of such. If the
+// kernel refuses the strides that the plan has in the end, the two ops are launched one after the
+// other (lower/kernels/launcher.cpp).
 #include <algorithm>
 
 #include "lower/kernels/joined_ops.h"
 #include "lower/lower.h"
+#include "program/strided.h"
 
 namespace orrery {
 namespace {
@@ -68,7 +69,21 @@ class ProductFuser {
     std::vector<Strided> in, out;
     for (ValueId v : both.in) in.push_back(Strided::contiguous(p_.type(v)));
     for (ValueId v : both.out) out.push_back(Strided::contiguous(p_.type(v)));
+    if (taken_as_one(kernels_, both, in, out)) return true;
+    for (size_t i = 0; i < 2; ++i) in[i] = as_it_lies(both.in[i]);
     return taken_as_one(kernels_, both, in, out);
+  }
+
+  // v as windows of contiguous memory, if it is such.
+  Strided as_it_lies(ValueId v) const {
+    const OpId maker = p_.value(v).producer;
+    const Op* op = maker == kNone ? nullptr : &p_.ops()[static_cast<size_t>(maker)];
+    if (!op || (op->kind != "windows" && op->kind != "reshape"))
+      return Strided::contiguous(p_.type(v));
+    const Strided x = as_it_lies(op->in[0]);
+    if (op->kind == "windows") return windows_of(x, op->attrs);
+    Strided view;
+    return reshaped(x, p_.type(v).dims, view) ? view : x;
   }
 
   Op joined(const Op& product, const Op& op) const {

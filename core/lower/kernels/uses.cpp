@@ -54,7 +54,7 @@ bool Uses::only_in_products(ValueId v) const {
   return std::all_of(readers[at(v)].begin(), readers[at(v)].end(), [&](size_t i) {
     const Op& op = p_.ops()[i];
     if (op.kind == "reshape") return only_in_products(op.out[0]);
-    return op.kind == "matmul" && nests(op, v);
+    return (op.kind == "matmul" || op.kind == "matmul_pointwise") && nests(op, v);
   });
 }
 

@@ -238,11 +238,12 @@ const Expr kNoExpr;
 OpArgs product_args(const OpArgs& both) {
   return {both.kind, both.attrs, kNoExpr, {both.in.begin(), both.in.begin() + 2}};
 }
-OpArgs rest_args(const OpArgs& both) {
-  OpArgs rest{both.kind, kNoAttrs, both.expr, infer(product_args(both))};
+OpArgs rest_args(const OpArgs& both, const Type& product) {
+  OpArgs rest{both.kind, kNoAttrs, both.expr, {product}};
   rest.in.insert(rest.in.end(), both.in.begin() + 2, both.in.end());
   return rest;
 }
+OpArgs rest_args(const OpArgs& both) { return rest_args(both, infer(product_args(both))[0]); }
 
 std::vector<Type> infer_both(const OpArgs& args) {
   if (args.in.size() < 2 || args.expr.outputs.empty())
@@ -269,8 +270,9 @@ Sharding sharding_both(const OpArgs& args, const std::vector<Type>& out) {
   return s;
 }
 
+// Where windows lie they have more dims than the product infers from.
 Cost cost_both(const OpArgs& args, const std::vector<Type>& out) {
-  const OpArgs rest = rest_args(args);
+  const OpArgs rest = rest_args(args, {args.in[0].dtype, out[0].dims});
   Cost c = touch_cost(args, out);
   c.matrix = true;
   c.flops = cost(product_args(args), {rest.in[0]}).flops;
@@ -316,8 +318,13 @@ extern const OpDef matmul_op = OpDef{.kind = "matmul",
                                      .form = form,
                                      .must_take = must_take}
                                    .with_eight_bits(takes_eight_bits);
-extern const OpDef matmul_pointwise_op =
-    OpDef{"matmul_pointwise", infer_both, sharding_both, nullptr, cost_both, form_both}
-        .with_eight_bits(takes_eight_bits);
+extern const OpDef matmul_pointwise_op = OpDef{.kind = "matmul_pointwise",
+                                               .infer = infer_both,
+                                               .sharding = sharding_both,
+                                               .gradient = nullptr,
+                                               .cost = cost_both,
+                                               .form = form_both,
+                                               .must_take = must_take}
+                                             .with_eight_bits(takes_eight_bits);
 
 }  // namespace orrery

@@ -40,8 +40,9 @@ struct ProductOperand {
 struct WindowProductArgs {
   ProductOperand a, b;
   void* y;
+  const void* bias;  // of each column, added to the rounded result; null: none
   float* sums;
-  int64_t y_row, y_group;
+  int64_t y_row, y_group, bias_group;
   int32_t y_packets;  // rows of y may be written 16 bytes at once
   int32_t m, n, depth, parts, chunk;
   int32_t tiles_n, tiles;

@@ -107,15 +107,18 @@ struct PlainSums {
 };
 
 // Writes the tile's sums, row r of them to row_of(r), through shared memory that nobody reads any
-// more.
+// more. `bias`: of each column, added to the rounded sums; null: none.
 template <class T, int rows, int columns, class Sums, class RowOf>
 __device__ void store_tile(const Sums& sums, char* memory, const RowOf& row_of, bool packets,
-                           int more_rows, int more_columns) {
+                           int more_rows, int more_columns, const T* bias = nullptr) {
   using Tile = ProductTile<T, rows, columns>;
   const Tile tile{memory};
   __syncthreads();
-  sums.each(
-      [&](unsigned r, unsigned c, float x) { *tile.from(tile.offset(r, c)) = rounded<T>(x); });
+  sums.each([&](unsigned r, unsigned c, float x) {
+    T y = rounded<T>(x);
+    if (bias && int(c) < more_columns) y = rounded<T>(get(y) + get(bias[c]));
+    *tile.from(tile.offset(r, c)) = y;
+  });
   __syncthreads();
   constexpr int in_row = columns / Tile::packet;
   const int c = int(threadIdx.x) % in_row * Tile::packet, left = more_columns - c;
@@ -134,9 +137,9 @@ __device__ void store_tile(const Sums& sums, char* memory, const RowOf& row_of, 
 // The same to rows of y, one after another.
 template <class T, int rows, int columns, class Sums>
 __device__ void store_sums(const Sums& sums, char* memory, T* y, int64_t y_row, bool packets,
-                           int more_rows, int more_columns) {
+                           int more_rows, int more_columns, const T* bias = nullptr) {
   store_tile<T, rows, columns>(
-      sums, memory, [&](int r) { return y + r * y_row; }, packets, more_rows, more_columns);
+      sums, memory, [&](int r) { return y + r * y_row; }, packets, more_rows, more_columns, bias);
 }
 
 template <class T, bool a_along, bool b_along, int rows, int columns, class Sums>
@@ -171,6 +174,7 @@ __device__ void window_product(const WindowProductArgs& x) {
     sums.add(a(i), b(i));
   }
   const int64_t group = blockIdx.y, parts = gridDim.x / unsigned(x.tiles);
+  const T* const bias = x.bias ? static_cast<const T*>(x.bias) + group * x.bias_group + n : nullptr;
   if (x.sums)
     store_sums<float, rows, columns>(sums, memory,
                                      x.sums + ((group * parts + part) * x.m + m) * x.n + n, x.n,
@@ -178,7 +182,7 @@ __device__ void window_product(const WindowProductArgs& x) {
   else
     store_sums<T, rows, columns>(sums, memory,
                                  static_cast<T*>(x.y) + group * x.y_group + m * x.y_row + n,
-                                 x.y_row, x.y_packets, x.m - m, x.n - n);
+                                 x.y_row, x.y_packets, x.m - m, x.n - n, bias);
 }
 
 }  // namespace orr_cuda

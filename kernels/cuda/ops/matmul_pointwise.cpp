@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// matmul_pointwise by an epilogue of cuBLASLt. If the library has no algorithm with that epilogue
-// for this shape, or addresses are not aligned enough, or the product is the plugin's own, a launch
-// runs the two ops instead.
+// matmul_pointwise by an epilogue of cuBLASLt, or by the plugin's own product and a bias. If the
+// library has no algorithm with that epilogue for this shape, or addresses are not aligned enough, a
+// launch runs the two ops instead.
 #include <algorithm>
 #include <optional>
 #include <vector>
@@ -13,6 +13,7 @@
 #include "../padding.h"
 #include "../product.h"
 #include "../window_layout.h"
+#include "window_product.h"
 
 namespace orr_cuda {
 namespace {
@@ -20,6 +21,7 @@ namespace {
 constexpr int64_t whole_alignment = 16;  // of what an epilogue reads and writes beside
 
 void supports(const orr_op& op, orr_support& out) {
+  if (is_window_product(op)) return window_product_bias_family.supports(op, out);
   require(!orr::attr(op, "leaf_n"), "no leaves here");
   const Epilogue epilogue(op);
   matmul_family.supports(epilogue.take_apart(op).matmul, out);
@@ -72,9 +74,9 @@ class PaddedEpilogue {
 };
 
 uint64_t measure(const orr_op& op) {
+  if (is_window_product(op)) return 0;
   const Epilogue epilogue(op);
   const orr_op matmul = epilogue.take_apart(op).matmul;
-  if (is_window_product(matmul)) return matmul_family.measure(matmul);
   MatmulShape shape(matmul);
   const auto padded = PaddedEpilogue::of(matmul, epilogue, shape);
   return std::max(matmul_family.measure(matmul), padded ? padded->workspace() : 0);
@@ -85,7 +87,6 @@ class MatmulPointwise : public Prepared {
   explicit MatmulPointwise(const orr_op& op) : epilogue_(op), rest_in_(size_t(op.n_in) - 1) {
     const Epilogue::Apart apart = epilogue_.take_apart(op);
     matmul_ = matmul_family.prepare(apart.matmul), rest_ = pointwise_family.prepare(apart.rest);
-    if (is_window_product(apart.matmul)) return;
     MatmulShape shape(apart.matmul);
     if (shape.g * shape.m * shape.n * shape.k == 0) return;
     padded_ = PaddedEpilogue::of(apart.matmul, epilogue_, shape);
@@ -126,9 +127,13 @@ class MatmulPointwise : public Prepared {
   Alignment alignment_{1, 1, 1};
 };
 
+std::unique_ptr<Prepared> prepare(const orr_op& op) {
+  if (is_window_product(op)) return window_product_bias_family.prepare(op);
+  return std::make_unique<MatmulPointwise>(op);
+}
+
 }  // namespace
 
-const Family matmul_pointwise_family = {"matmul_pointwise", supports, measure,
-                                        prepare_as<MatmulPointwise>};
+const Family matmul_pointwise_family = {"matmul_pointwise", supports, measure, prepare};
 
 }  // namespace orr_cuda

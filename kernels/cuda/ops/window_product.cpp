@@ -4,6 +4,9 @@
 // one more that adds the parts.
 #include "window_product.h"
 
+#include <algorithm>
+
+#include "../expression.h"
 #include "../function.h"
 #include "../window_layout.h"
 #include "fold_launch.h"
@@ -34,9 +37,35 @@ std::string name_of(const WindowShape& shape) {
 
 bool aligned(CUdeviceptr at) { return at % 16 == 0; }
 
+// The product of a matmul_pointwise.
+orr_op matmul_of(const orr_op& both) {
+  orr_op op = both;
+  op.kind = "matmul", op.n_in = 2, op.expr = nullptr;
+  return op;
+}
+
+// Throws Unsupported if the expression is not the product plus input 2, a row for each group.
+void require_bias(const orr_op& op) {
+  require(
+      op.n_in == 3 && op.n_out == 1 && op.expr && op.expr->n_outputs == 1 && !attr(op, "leaf_n"),
+      "more follows the product than a bias");
+  const orr_expr& e = *op.expr;
+  std::vector<int> terms = terms_of(e, e.outputs[0]);
+  std::sort(terms.begin(), terms.end());
+  require(terms == std::vector<int>{0, 1} && e.n_instrs == 3,
+          "more follows the product than a bias");
+  const orr_tensor &bias = op.in[2], &y = op.out[0];
+  for (int i = 0; i < e.n_instrs; ++i)
+    require(e.instrs[i].dtype == y.dtype, "not all of one dtype");
+  require(bias.rank == 3 && y.rank == 3 && bias.dims[2] == y.dims[2] &&
+              (bias.strides[1] == 0 || bias.dims[1] == 1) && bias.strides[2] == 1,
+          "what is added is no bias");
+}
+
 class WindowProduct : public Prepared {
  public:
-  explicit WindowProduct(const orr_op& op)
+  // `bias`: is added to each row; null: none.
+  explicit WindowProduct(const orr_op& op, const orr_tensor* bias = nullptr)
       : shape_(op), product_(find_function(name_of(shape_))), args_{}, sum_args_{} {
     const WindowShape& s = shape_;
     const int64_t bytes = orr_dtype_bytes(s.dtype);
@@ -50,6 +79,8 @@ class WindowProduct : public Prepared {
     args_.parts = int32_t(s.parts), args_.chunk = int32_t(s.chunk);
     args_.tiles_n = int32_t(divide_up(s.n, int64_t{s.columns}));
     args_.tiles = int32_t(divide_up(s.m, int64_t{s.rows})) * args_.tiles_n;
+    has_bias_ = bias != nullptr;
+    if (bias && bias->dims[0] > 1) args_.bias_group = bias->strides[0];
     rows_in_packets_ = s.y_row * bytes % 16 == 0 && s.y_group * bytes % 16 == 0;
     if (!s.in_parts()) return;
     sum_ = find_function(std::string("window_product_sum_") + dtype_name(s.dtype));
@@ -64,6 +95,7 @@ class WindowProduct : public Prepared {
     args_.a.x = pointer(a), args_.a.packets = shape_.a.packets && aligned(a);
     args_.b.x = pointer(b), args_.b.packets = shape_.b.packets && aligned(b);
     args_.y = pointer(y), args_.y_packets = rows_in_packets_ && aligned(y);
+    if (has_bias_) args_.bias = pointer(buffers.in[2]);
     const int64_t parts = shape_.k / shape_.depth * shape_.parts;
     if (shape_.in_parts()) args_.sums = pointer<float>(buffers.workspace);
     const auto groups = unsigned(shape_.groups);
@@ -81,11 +113,26 @@ class WindowProduct : public Prepared {
   WindowProductArgs args_;
   WindowSumArgs sum_args_;
   unsigned shared_;
-  bool rows_in_packets_;
+  bool rows_in_packets_, has_bias_;
 };
+
+void supports_bias(const orr_op& op, orr_support& out) {
+  require_bias(op);
+  const orr_op product = matmul_of(op);
+  supports(product, out);
+  require(!WindowShape(product).in_parts(), "a sum in parts");
+  orr::copy_text(out.numerics, std::string(out.numerics) + "+bias");
+  out.strided_in |= 4;
+}
+
+std::unique_ptr<Prepared> prepare_bias(const orr_op& op) {
+  return std::make_unique<WindowProduct>(matmul_of(op), op.in + 2);
+}
 
 }  // namespace
 
 const Family window_product_family = {"matmul", supports, measure, prepare_as<WindowProduct>};
+const Family window_product_bias_family = {"matmul_pointwise", supports_bias, nullptr,
+                                           prepare_bias};
 
 }  // namespace orr_cuda

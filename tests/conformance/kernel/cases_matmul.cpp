@@ -107,9 +107,11 @@ std::vector<Case> windowed(int32_t dtype) {
 // A matmul and an expression of its product, instruction by instruction.
 struct Both {
   Case c;
+  orr_tensor y;   // the product
   int32_t dtype;  // of the product and of what follows
 
-  Both(const Case& product, const std::string& note) : c(product), dtype(product.out[0].dtype) {
+  Both(const Case& product, const std::string& note)
+      : c(product), y(product.out[0]), dtype(y.dtype) {
     c.kind = "matmul_pointwise", c.oracle = oracle_of_two, c.out.clear();
     c.note += "_" + note;
     op(ORR_FN_INPUT, 0);
@@ -120,15 +122,14 @@ struct Both {
   }
   // Repeated along the dims in which its stride is 0.
   int input(std::vector<int64_t> strides) {
-    const orr_tensor &a = c.in[0], &b = c.in[1];
-    c.in.push_back(strided(dtype, {a.dims[0], a.dims[1], b.dims[2]}, std::move(strides)));
+    c.in.push_back(strided(dtype, {y.dims[0], y.dims[1], y.dims[2]}, std::move(strides)));
     return op(ORR_FN_INPUT, int(c.in.size()) - 2);
   }
-  int whole() { return input({c.in[0].dims[1] * c.in[1].dims[2], c.in[1].dims[2], 1}); }
+  int whole() { return input({y.dims[1] * y.dims[2], y.dims[2], 1}); }
   int bias() { return input({0, 0, 1}); }
   void store(int reg) {
     c.stored.push_back(reg);
-    c.out.push_back(tensor(dtype, {c.in[0].dims[0], c.in[0].dims[1], c.in[1].dims[2]}));
+    c.out.push_back(tensor(dtype, {y.dims[0], y.dims[1], y.dims[2]}));
   }
 };
 
@@ -189,6 +190,7 @@ std::vector<Case> matmul_pointwise_cases() {
     cases.push_back(biased);
     cases.push_back(followed(matmul(dtype, 1, 0, 40, 4, "nn"))[0]);
     for (Case& product : stored_otherwise(nt, dtype)) cases.push_back(followed(product)[0]);
+    for (const Case& product : windowed(dtype)) cases.push_back(followed(product)[0]);
   }
   return cases;
 }

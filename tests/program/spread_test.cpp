@@ -15,6 +15,7 @@
 #include "edit/edit.h"
 #include "lower/lower.h"
 #include "program/op.h"
+#include "program/op_group.h"
 #include "random_training.h"
 #include "side_by_side.h"
 #include "stack.h"
@@ -71,7 +72,7 @@ const std::vector<Way>& ways() {
 }
 
 struct Tally {
-  int accepted = 0, refused = 0, lines = 0, groups = 0;
+  int accepted = 0, refused = 0, lines = 0, groups = 0, sums = 0;
   std::set<std::string> kinds;
   std::map<std::string, int> why;
 };
@@ -86,7 +87,11 @@ Outcome spread_over(const RandomTraining& t, const Way& way, int ranks, int64_t 
   mesh.schedule.one_by_one = mesh.schedule.one_by_one || way.one_by_one;
   if (kernels.back() == "groups")
     for (const Launch& launch : lower({&p, &mesh, microbatches, 0, kernels}).launches)
-      tally.groups += launch.op.group != nullptr;
+      if (const auto& group = launch.op.group) {
+        ++tally.groups;
+        tally.sums += std::any_of(group->ops.begin(), group->ops.end(),
+                                  [](const Op& op) { return op.kind == "reduce"; });
+      }
   return run(t, p, mesh, microbatches, kernels);
 }
 
@@ -183,12 +188,13 @@ TEST(RandomSteps, HaveTheSameBitsOnAnyNumberOfRanks) {
   Tally tally;
   for (uint32_t seed = first; seed < first + count && !::testing::Test::HasFailure(); ++seed)
     check(seed, tally);
-  std::printf("%d steps accepted, %d refused, %d lines refused, %d groups\n", tally.accepted,
-              tally.refused, tally.lines, tally.groups);
+  std::printf("%d steps accepted, %d refused, %d lines refused, %d groups, %d of sums\n",
+              tally.accepted, tally.refused, tally.lines, tally.groups, tally.sums);
   for (auto& [why, n] : tally.why) std::printf("%6d %s\n", n, why.c_str());
   if (count < 300) return;
   EXPECT_GT(tally.accepted, static_cast<int>(count) / 2);
   EXPECT_GT(tally.groups, static_cast<int>(count));
+  EXPECT_GT(tally.sums, 5);
   for (const OpDef* def : all_op_defs())
     if (!names_axis(def->kind) && def->kind != std::string("unshard")) {  // strategies write it
       EXPECT_TRUE(tally.kinds.count(def->kind)) << def->kind << " never occurs";

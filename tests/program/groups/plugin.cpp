@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The kernel plugin "groups" of tests: claims pointwise ops of equal dims, two to four at a time,
-// wherever they stand, and computes a group by the reference's kernels, one after another. It names
-// many groups that cannot be, which the core must not take.
+// wherever they stand, and sums with the pointwise op that reads them (sdk/claims.hpp). It computes
+// a group by the reference's kernels, one after another, and names many groups that cannot be, which
+// the core must not take.
 #include <orrery/ops.h>
 #include <algorithm>
 #include <memory>
+#include <orrery/sdk/joined.hpp>
 #include <orrery/sdk/plugin.hpp>
 #include <vector>
 
@@ -24,10 +26,14 @@ bool is_exact(const orr_instr& i) {
          (i.fn >= ORR_FN_NEG && i.fn <= ORR_FN_SIGN) || i.fn >= ORR_FN_EQ;
 }
 
+bool is_exact(const orr_op& op) {
+  return op.expr && std::all_of(op.expr->instrs, op.expr->instrs + op.expr->n_instrs,
+                                [](const orr_instr& i) { return is_exact(i); });
+}
+
 // Whether the op is one for the reference as it stands in a program: nothing is repeated.
 bool is_plain(const orr_op& op) {
-  if (!op.expr || !std::all_of(op.expr->instrs, op.expr->instrs + op.expr->n_instrs, is_exact))
-    return false;
+  if (!is_exact(op)) return false;
   const auto like_first = [&](const orr_tensor& t) { return same_dims(t, op.out[0]); };
   return std::string_view(op.kind) == "pointwise" &&
          std::all_of(op.in, op.in + op.n_in, like_first) &&
@@ -35,6 +41,7 @@ bool is_plain(const orr_op& op) {
 }
 
 orr_status* claim(void*, const orr_group* program, const orr_claims* claims) {
+  if (program->fused) orr::claim_sums_next(*program, *claims);
   std::vector<int32_t> plain;
   for (int32_t i = 0; i < program->n_ops; ++i)
     if (is_plain(*program->ops[i].op)) plain.push_back(i);
@@ -78,17 +85,30 @@ int32_t probe(void*, char* reason, uint32_t bytes) {
   return 1;
 }
 
-bool is_here(const orr_op& op) {
-  if (std::string_view(op.kind) != "group") return false;
-  for (int32_t i = 0; i < op.group->n_ops; ++i)
-    if (!is_plain(*op.group->ops[i].op)) return false;
-  return true;
+bool is_of_pointwise_ops(const orr_group& group) {
+  return std::all_of(group.ops, group.ops + group.n_ops,
+                     [](const orr_group_op& one) { return is_plain(*one.op); });
+}
+
+// Whether the op is a sum_next whose bits all kernels have.
+bool is_sum_next(const orr::JoinedOp& joined) {
+  const orr_op& op = joined.get();
+  return op.group && is_exact(*op.group->ops[0].op) && is_exact(*op.group->ops[1].op);
 }
 
 void supports(void*, const orr_op* op, orr_support* out) {
-  out->score = is_here(*op) ? 1000 : 0;
-  orr::copy_text(out->reason, out->score ? "" : "only groups of pointwise ops are here");
   orr::copy_text(out->numerics, "ops.h");
+  try {
+    if (std::string_view(op->kind) != "group") throw orr::Unsupported("only groups are here");
+    if (is_of_pointwise_ops(*op->group)) return void(out->score = 1000);
+    const orr::JoinedOp joined(*op);
+    orr::require(is_sum_next(joined), "another group");
+    out->score = 1000, out->strided_in = ~0u;
+    joined.answer(*out);
+  } catch (const orr::Unsupported& e) {
+    out->score = 0;
+    orr::copy_text(out->reason, e.what());
+  }
 }
 
 orr_status* measure(void*, const orr_op*, orr_kernel_size* out) {
@@ -96,27 +116,75 @@ orr_status* measure(void*, const orr_op*, orr_kernel_size* out) {
   return nullptr;
 }
 
+uint64_t bytes_of(const orr_tensor& t) {
+  return static_cast<uint64_t>(orr::elements(t) * orr_dtype_bytes(t.dtype));
+}
+
+void add(Group& group, const orr_op& op, std::vector<int32_t> in, std::vector<int32_t> out) {
+  orr_kernel* kernel = nullptr;
+  orr_kernel_size size{};
+  orr::check(reference::table().measure(nullptr, &op, &size));
+  orr::check(reference::table().prepare(nullptr, &op, &kernel));
+  for (int32_t j = 0; j < op.n_out; ++j) {
+    const auto v = static_cast<size_t>(out[static_cast<size_t>(j)]);
+    if (group.bytes.size() <= v) group.bytes.resize(v + 1);
+    group.bytes[v] = bytes_of(op.out[j]);
+  }
+  group.members.push_back({kernel, size.workspace, std::move(in), std::move(out)});
+}
+
+std::unique_ptr<Group> of_pointwise_ops(const orr_group& given) {
+  auto group = std::make_unique<Group>();
+  group->in.assign(given.in, given.in + given.n_in);
+  group->out.assign(given.out, given.out + given.n_out);
+  group->bytes.resize(static_cast<size_t>(given.n_values));
+  for (int32_t i = 0; i < given.n_ops; ++i) {
+    const orr_group_op& one = given.ops[i];
+    add(*group, *one.op, {one.in, one.in + one.op->n_in}, {one.out, one.out + one.op->n_out});
+  }
+  return group;
+}
+
+// The terms, their sum, and what reads it. Values are the inputs of the launch, then what is made.
+std::unique_ptr<Group> of_sum_next(const orr_op& op) {
+  const orr::JoinedOp joined(op);
+  const orr_op &both = joined.get(), &sum = *both.group->ops[0].op, &next = *both.group->ops[1].op;
+  const std::vector<int32_t>& places = joined.places().in;
+  auto group = std::make_unique<Group>();
+  for (int32_t i = 0; i < op.n_in; ++i) group->in.push_back(i);
+  const int32_t terms = op.n_in, added = terms + 1, made = terms + 2;
+
+  orr_op first = sum, reduce = sum;
+  const int64_t outer = orr::attr_int(sum, "outer", 1), columns = orr::attr_int(sum, "columns", 1);
+  const int64_t rows = orr::elements(sum.in[0]) / (outer * columns);
+  orr_tensor y = sum.in[0], x{};
+  y.dtype = sum.expr->instrs[sum.expr->outputs[0]].dtype;
+  int64_t stride = 1;
+  for (int d = y.rank; d-- > 0; stride *= y.dims[d]) y.strides[d] = stride;
+  x.dtype = y.dtype, x.rank = 3;
+  x.dims[0] = outer, x.dims[1] = rows, x.dims[2] = columns;
+  x.strides[0] = rows * columns, x.strides[1] = columns, x.strides[2] = 1;
+  first.kind = "pointwise", first.out = &y, first.n_attrs = 0;
+  reduce.kind = "reduce", reduce.in = &x, reduce.n_in = 1, reduce.expr = nullptr;
+  add(*group, first, {places.begin(), places.begin() + sum.n_in}, {terms});
+  add(*group, reduce, {terms}, {added});
+
+  std::vector<int32_t> in, out;
+  const int32_t* read = both.group->ops[1].in;
+  for (int32_t i = 0, k = sum.n_in; i < next.n_in; ++i)
+    in.push_back(read[i] == both.group->ops[0].out[0] ? added : places[static_cast<size_t>(k++)]);
+  for (int32_t j = 0; j < next.n_out; ++j) out.push_back(made + j);
+  add(*group, next, in, out);
+  group->out.resize(static_cast<size_t>(op.n_out));
+  for (int32_t j = 0; j < both.n_out; ++j)
+    if (const int32_t at = joined.places().out[static_cast<size_t>(j)]; at >= 0)
+      group->out[static_cast<size_t>(at)] = j < next.n_out ? made + j : added;
+  return group;
+}
+
 orr_status* prepare(void*, const orr_op* op, orr_kernel** out) {
   return orr::guard([&] {
-    const orr_group& given = *op->group;
-    auto group = std::make_unique<Group>();
-    group->in.assign(given.in, given.in + given.n_in);
-    group->out.assign(given.out, given.out + given.n_out);
-    group->bytes.resize(static_cast<size_t>(given.n_values));
-    for (int32_t i = 0; i < given.n_ops; ++i) {
-      const orr_group_op& one = given.ops[i];
-      orr_kernel* kernel = nullptr;
-      orr_kernel_size size{};
-      orr::check(reference::table().measure(nullptr, one.op, &size));
-      orr::check(reference::table().prepare(nullptr, one.op, &kernel));
-      group->members.push_back({kernel,
-                                size.workspace,
-                                {one.in, one.in + one.op->n_in},
-                                {one.out, one.out + one.op->n_out}});
-      for (int32_t j = 0; j < one.op->n_out; ++j)
-        group->bytes[static_cast<size_t>(one.out[j])] = static_cast<uint64_t>(
-            orr::elements(one.op->out[j]) * orr_dtype_bytes(one.op->out[j].dtype));
-    }
+    auto group = is_of_pointwise_ops(*op->group) ? of_pointwise_ops(*op->group) : of_sum_next(*op);
     *out = reinterpret_cast<orr_kernel*>(group.release());
   });
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // matmul_pointwise by an epilogue of cuBLASLt, or by the plugin's own product and a bias. If the
-// library has no algorithm with that epilogue for this shape, or addresses are not aligned enough, a
-// launch runs the two ops instead.
+// library has no algorithm with that epilogue for this shape, or addresses are not aligned enough,
+// a launch runs the two ops instead.
 #include <algorithm>
 #include <optional>
 #include <vector>

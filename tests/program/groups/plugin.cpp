@@ -2,8 +2,8 @@
 //
 // The kernel plugin "groups" of tests: claims pointwise ops of equal dims, two to four at a time,
 // wherever they stand, and sums with the pointwise op that reads them (sdk/claims.hpp). It computes
-// a group by the reference's kernels, one after another, and names many groups that cannot be, which
-// the core must not take.
+// a group by the reference's kernels, one after another, and names many groups that cannot be,
+// which the core must not take.
 #include <orrery/ops.h>
 #include <algorithm>
 #include <memory>

@@ -13,9 +13,9 @@ namespace orr {
 // What a kernel computes for an op: of the kind "group" norm_grad, reduce_each, pointwise_next,
 // pointwise_sum or sum_next, else the op itself. A pointwise_sum is x... -> s[O,I], leaves over K:
 // the reduce of the expression's only output, seen as [O,K,I], which is not stored; x... have the
-// dims that it has, up to stride 0, and ints "outer" and "columns" are O and I. A sum_next is
-// x..., w... -> y..., s: its `group` has a pointwise_sum of x..., and a pointwise op of w... and the
-// sum, which has the dims of y... up to stride 0; s is missing if nothing else reads it. In a
+// dims that it has, up to stride 0, and ints "outer" and "columns" are O and I. A sum_next is x...,
+// w... -> y..., s: its `group` has a pointwise_sum of x..., and a pointwise op of w... and the sum,
+// which has the dims of y... up to stride 0; s is missing if nothing else reads it. In a
 // pointwise_next the sum z of "reduce" may be s[O,C], without leaves: of each of O equal parts of
 // the rows; and there may be two of them, of the first two results of the expression. Borrows from
 // the op.

@@ -14,6 +14,8 @@
 
 #include "base/error.h"
 #include "launch/ancestor.h"
+#include "launch/boot.h"
+#include "launch/guard.h"
 
 namespace orrery {
 namespace {
@@ -193,7 +195,8 @@ World detect(const GetEnv& env) {
 }
 
 World detect() {
-  return detect([](const char* name) -> const char* { return std::getenv(name); });
+  const World w = detect([](const char* name) -> const char* { return std::getenv(name); });
+  return is_guard(w) ? w : with_boot(w);
 }
 
 JobStart job_start() {

@@ -17,6 +17,7 @@ struct World {
   std::string job;
   // Where ranks on several hosts connect to rank 0; "": the launcher sets none.
   std::string address, port;
+  std::string boot;               // the plugin by which the ranks meet (launch/boot.h); "": none
   bool launcher_is_mute = false;  // it may end a job without naming the rank that was killed
 };
 
@@ -26,8 +27,10 @@ using GetEnv = std::function<const char*(const char*)>;
 // Intel MPI) and a Slurm step; without any, this is a world of one rank. Throws Error that names
 // the variables if only one of a pair is set, they are no valid rank and size, or they contradict
 // those of another launcher.
-World detect();
 World detect(const GetEnv& env);
+// The same of this process, with what boot plugins add; a guard (launch/guard.h) asks none, for it
+// is no rank. [main thread]
+World detect();
 
 // A job keeps its name through all its starts, which count from 1 (--restarts). Without a launcher
 // of ours the name is "" and the start 0.

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launch/launch_hosts.h"
 
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -18,6 +16,7 @@
 #include "launch/environment.h"
 #include "launch/host_probe.h"
 #include "launch/restarts.h"
+#include "launch/socket.h"
 #include "launch/supervisor.h"
 #include "launch/token.h"
 
@@ -29,15 +28,6 @@ std::string quoted(const std::string& text) {
   std::string out = "'";
   for (char c : text) out += c == '\'' ? "'\\''" : std::string(1, c);
   return out + "'";
-}
-
-// A random port below the range from which systems choose ports for outgoing connections.
-std::string choose_port() {
-  if (const char* port = std::getenv("MASTER_PORT")) return port;
-  uint32_t number = 0;
-  if (getrandom(&number, sizeof number, 0) != sizeof number)
-    number = static_cast<uint32_t>(getpid());
-  return std::to_string(20000 + number % 12000);
 }
 
 // The environment variables that ranks on all hosts get: our settings, those about threads, and

@@ -2,16 +2,20 @@
 #include "launch/socket.h"
 
 #include <fmt/format.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstddef>
+#include <cstdlib>
 #include <cstring>
 #include <vector>
 
@@ -82,6 +86,22 @@ bool is_loopback(const Address& a) {
          ntohl(reinterpret_cast<const sockaddr_in*>(a.get())->sin_addr.s_addr) >> 24 == 127;
 }
 
+// Whether other hosts may reach it: an address of a link alone means another host on each link.
+bool is_of_a_network(const ifaddrs& a) {
+  if (!a.ifa_addr || !(a.ifa_flags & IFF_UP) || a.ifa_flags & IFF_LOOPBACK) return false;
+  if (a.ifa_addr->sa_family == AF_INET6)
+    return !IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6*>(a.ifa_addr)->sin6_addr);
+  return a.ifa_addr->sa_family == AF_INET &&
+         ntohl(reinterpret_cast<const sockaddr_in*>(a.ifa_addr)->sin_addr.s_addr) >> 16 != 0xa9fe;
+}
+
+std::string in_numbers(const sockaddr* address, socklen_t bytes) {
+  char host[NI_MAXHOST] = "";
+  return getnameinfo(address, bytes, host, sizeof host, nullptr, 0, NI_NUMERICHOST) == 0
+             ? host
+             : "127.0.0.1";
+}
+
 bool means_loopback(const std::string& host) {
   return host == "localhost" || host == "::1" || host.starts_with("127.");
 }
@@ -117,6 +137,31 @@ int listen_at(const Endpoint& place) {
        error == EMFILE ? " (see ulimit -n)" : "");
 }
 
+std::string own_address() {
+  ifaddrs* all = nullptr;
+  const ifaddrs* best = nullptr;
+  if (getifaddrs(&all) != 0) return "127.0.0.1";
+  for (const ifaddrs* a = all; a; a = a->ifa_next)
+    if (is_of_a_network(*a) &&
+        (!best || (best->ifa_addr->sa_family == AF_INET6 && a->ifa_addr->sa_family == AF_INET)))
+      best = a;
+  const std::string address =
+      !best
+          ? "127.0.0.1"
+          : in_numbers(best->ifa_addr, best->ifa_addr->sa_family == AF_INET ? sizeof(sockaddr_in)
+                                                                            : sizeof(sockaddr_in6));
+  freeifaddrs(all);
+  return address;
+}
+
+std::string choose_port() {
+  if (const char* port = std::getenv("MASTER_PORT")) return port;
+  uint32_t number = 0;
+  if (getrandom(&number, sizeof number, 0) != sizeof number)
+    number = static_cast<uint32_t>(getpid());
+  return std::to_string(20000 + number % 12000);
+}
+
 int connect_to(const Endpoint& place, int milliseconds) {
   int error = ECONNREFUSED;
   for (const Address& a : resolve(place)) {
@@ -148,13 +193,10 @@ void tune(int socket) {
 std::string peer_address(int socket) {
   sockaddr_storage address{};
   socklen_t bytes = sizeof address;
-  char host[NI_MAXHOST] = "";
   if (getpeername(socket, reinterpret_cast<sockaddr*>(&address), &bytes) != 0 ||
-      address.ss_family == AF_UNIX ||
-      getnameinfo(reinterpret_cast<sockaddr*>(&address), bytes, host, sizeof host, nullptr, 0,
-                  NI_NUMERICHOST) != 0)
+      address.ss_family == AF_UNIX)
     return "127.0.0.1";
-  return host;
+  return in_numbers(reinterpret_cast<sockaddr*>(&address), bytes);
 }
 
 uid_t peer_user(int socket) {

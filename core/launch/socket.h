@@ -21,6 +21,12 @@ struct Endpoint {
 // Returns a listening socket. Throws Error if the host is not this one, the place is taken, or
 // other hosts cannot reach the address: many hosts resolve their own name to 127.0.1.1.
 int listen_at(const Endpoint& place);
+// The first address of this host, in numbers, at which other hosts may reach it; without one that of
+// loopback.
+std::string own_address();
+// MASTER_PORT, or a random port below the range from which systems choose ports for outgoing
+// connections.
+std::string choose_port();
 // Returns a connected socket, or -1 with errno if no process listens or answers within the time.
 // Throws Error if there is no such host.
 int connect_to(const Endpoint& place, int milliseconds);

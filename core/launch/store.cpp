@@ -9,10 +9,13 @@
 #include <mutex>
 #include <utility>
 
+#include "base/text.h"
+#include "launch/boot.h"
 #include "launch/meeting.h"
 #include "launch/token.h"
 #include "launch/wire.h"
 #include "plugin/host.h"
+#include "plugin/registry.h"
 
 namespace orrery {
 namespace {
@@ -67,13 +70,16 @@ class LoneStore : public Store {
 
 std::string lack_of(const World& w) {
   const std::string all = fmt::format("MASTER_ADDR, MASTER_PORT and {}", token_variable);
+  const std::vector<std::string> plugins = Registry::get().names(kind_boot);
   return fmt::format(
       "{} has put {} of {} ranks on this host, and {}: start them with 'orrery run --hosts FILE "
-      "...', give all ranks {}, or use a comm plugin that forms its own world",
+      "...', give all ranks {}, set ORRERY_BOOT to a plugin by which they meet (found: {}), or use "
+      "a comm plugin that forms its own world",
       w.source, w.local_size, w.size,
       w.address.empty() ? "nothing says where they meet"
                         : "they share no secret to know each other by",
-      w.address.empty() ? all : fmt::format("the same {}", token_variable));
+      w.address.empty() ? all : fmt::format("the same {}", token_variable),
+      plugins.empty() ? "none" : join(plugins, ", "));
 }
 
 // Why no rank answers, if rank 0 has served the store and is dead: "rank 0 died", or the rank that
@@ -105,6 +111,7 @@ std::unique_ptr<Store> Store::open(const World& world) {
   std::unique_ptr<Store> launcher;
   if (const char* place = std::getenv(wire::store_variable))
     launcher = meet_launcher(world, place, deadline_ns());
+  if (!world.boot.empty()) return meet_by_boot(world, std::move(launcher));
   if (world.local_size != world.size) return open_afar(world, std::move(launcher));
   if (launcher) return launcher;
   if (world.job.empty())

@@ -13,6 +13,7 @@
 #include "base/places.h"
 #include "base/process.h"
 #include "launch/affinity.h"
+#include "launch/environment.h"
 #include "lua/call.h"
 #include "plugin/registry.h"
 
@@ -38,8 +39,19 @@ void set_cores(lua_State* L, int ranks) {
   lua_setfield(L, -2, "shares");
 }
 
+// By whom this process was started, and by which plugin its ranks meet.
+std::string launched_by() try {
+  const World w = detect();
+  if (w.source == World{}.source) return "none: a single process";
+  return fmt::format("{}, as rank {} of {}{}", w.source, w.rank, w.size,
+                     w.boot.empty() ? "" : fmt::format("; ranks meet by '{}'", w.boot));
+} catch (const Error& e) {
+  return e.what();
+}
+
 Pushed machine(lua_State* L, int64_t ranks) {
   lua_newtable(L);
+  set_field(L, "launched_by", launched_by());
   set_field(L, "version", ORRERY_VERSION), set_field(L, "compiler", ORR_BUILD_TEXT);
   set_field(L, "lua", LUA_RELEASE + std::strlen("Lua "));
   set_field(L, "cpu", cpu_model()), set_field(L, "features", cpu_features());
@@ -109,6 +121,7 @@ std::string ask(const Found& found) {
     case ORR_KIND_OBSERVER: registry.observer(name); break;
     case ORR_KIND_OP: registry.op(name); break;
     case ORR_KIND_DATA: registry.data(name); break;
+    case kind_boot: registry.boot(name); break;
     default: registry.device(name);
   }
   return score > 0 ? "" : reason;

@@ -10,7 +10,8 @@ namespace orrery {
 namespace {
 
 constexpr uint32_t known_kinds = ORR_KIND_KERNEL | ORR_KIND_COMM | ORR_KIND_STRATEGY |
-                                 ORR_KIND_OBSERVER | ORR_KIND_DEVICE | ORR_KIND_OP | ORR_KIND_DATA;
+                                 ORR_KIND_OBSERVER | ORR_KIND_DEVICE | ORR_KIND_OP | ORR_KIND_DATA |
+                                 kind_boot;
 
 void check_layout(const orr_plugin& plugin) {
   if (plugin.magic != ORR_PLUGIN_MAGIC)
@@ -59,6 +60,13 @@ void check_text(const char* what, std::string_view text) {
 }
 
 }  // namespace
+
+void set_kind_boot(orr_plugin& plugin) {
+  plugin.kinds &= ~kind_boot;
+  const uint32_t n = std::min<uint32_t>(plugin.n_interfaces, ORR_MAX_INTERFACES);
+  for (uint32_t i = 0; i < n; ++i)
+    if (std::string_view(plugin.interfaces[i].id) == "boot") plugin.kinds |= kind_boot;
+}
 
 void check_descriptor(const orr_plugin& plugin) {
   check_layout(plugin);

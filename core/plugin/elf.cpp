@@ -168,6 +168,7 @@ orr_plugin read_descriptor(const std::filesystem::path& file) {
   terminate(plugin.build);
   terminate(plugin.summary);
   for (orr_interface_id& interface : plugin.interfaces) terminate(interface.id);
+  set_kind_boot(plugin);
   check_descriptor(plugin);
   return plugin;
 }

@@ -147,13 +147,14 @@ const char* kind_name(uint32_t kind) {
     case ORR_KIND_OBSERVER: return "observer";
     case ORR_KIND_OP: return "op";
     case ORR_KIND_DATA: return "data";
+    case kind_boot: return "boot";
     default: return "device";
   }
 }
 
 std::string kinds_text(uint32_t kinds) {
   std::string text;
-  for (uint32_t kind = ORR_KIND_KERNEL; kind <= ORR_KIND_DATA; kind *= 2)
+  for (uint32_t kind = ORR_KIND_KERNEL; kind != 0; kind *= 2)
     if (kinds & kind) text += (text.empty() ? "" : "+") + std::string(kind_name(kind));
   return text;
 }
@@ -205,6 +206,7 @@ bool Registry::loads(uint32_t kind, const std::string& name) {
     if (kind == ORR_KIND_KERNEL) kernel(name);
     if (kind == ORR_KIND_OBSERVER) observer(name);
     if (kind == ORR_KIND_OP) op(name);
+    if (kind == kind_boot) boot(name);
     return true;
   } catch (const Error& e) {
     not_loaded_[{kind, name}] = e.what();
@@ -334,6 +336,9 @@ const orr_device_api& Registry::device(const std::string& name) {
   return name == "host"
              ? services::host_device()
              : table<orr_device_api>(kind_name(ORR_KIND_DEVICE), find(ORR_KIND_DEVICE, name));
+}
+const orr_boot_api& Registry::boot(const std::string& name) {
+  return table<orr_boot_api>(kind_name(kind_boot), find(kind_boot, name));
 }
 const orr_storage_api& Registry::storage(const std::string& address) {
   for (const PluginFile& file : files_) {

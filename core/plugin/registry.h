@@ -5,6 +5,7 @@
 // descriptor from its file, and loads a plugin when it is asked for. [main thread]
 #pragma once
 
+#include <orrery/boot.h>
 #include <orrery/comm.h>
 #include <orrery/data.h>
 #include <orrery/device.h>
@@ -21,6 +22,8 @@
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "plugin/descriptor.h"
 
 namespace orrery {
 
@@ -53,6 +56,7 @@ class Registry {
   const orr_op_api& op(const std::string& name);
   const orr_data_api& data(const std::string& name);
   const orr_device_api& device(const std::string& name);  // "host" is the core's own
+  const orr_boot_api& boot(const std::string& name);
   // Of the first plugin with the interface "storage" that serves the address; throws likewise.
   const orr_storage_api& storage(const std::string& address);
 
@@ -60,9 +64,9 @@ class Registry {
   // Empty if it has no such interface.
   std::vector<std::pair<std::string, std::string>> facts(const PluginFile& file);
 
-  // Names of loadable plugins with this ORR_KIND_ bit, sorted.
+  // Names of loadable plugins with this ORR_KIND_ bit, or kind_boot, sorted.
   std::vector<std::string> names(uint32_t kind) const;
-  // Whether this kernel, observer or op plugin, which nobody has named, can be loaded now. Why one
+  // Whether this kernel, observer, op or boot plugin, which nobody has named, can be loaded now. Why one
   // cannot is said once, as a warning, and in errors about what is missing.
   bool loads(uint32_t kind, const std::string& name);
   // For such errors: "; kernel 'x' could not be loaded: plugin ...", or "".
@@ -86,7 +90,7 @@ class Registry {
 
 // "kernel" for ORR_KIND_KERNEL; also the id of the interface of that kind.
 const char* kind_name(uint32_t kind);
-// "kernel+device" for a mask of them.
+// "kernel+device" for a mask of them, each of which may be kind_boot.
 std::string kinds_text(uint32_t kinds);
 
 }  // namespace orrery

@@ -71,10 +71,11 @@ orr_status* named(orr_status* status, const char* plugin, const char* function) 
 }
 
 // Whether a function may wait for other ranks, or for their work: those of comm/1 but for a few,
-// and waits for a device, whose streams may wait for messages.
+// waits for a device, whose streams may wait for messages, and for what a rank puts.
 template <class T>
 constexpr bool may_wait(std::string_view function) {
   if constexpr (std::is_same_v<T, orr_device_api>) return function == "event_sync";
+  if constexpr (std::is_same_v<T, orr_boot_api>) return function == "get";
   if constexpr (!std::is_same_v<T, orr_comm_api>) return false;
   for (const char* never : {"probe", "rank", "world_size", "async_error", "destroy", "bytes_sent"})
     if (function == never) return false;
@@ -215,8 +216,8 @@ void fill_holes(Made<orr_observer_api> m) {
 template <Text name, auto slot, class T>
 void need(const T& own) {
   if (!(own.*slot))
-    fail(ORR_UNAVAILABLE, "its table has no function '{}', which every device must have",
-         name.value);
+    fail(ORR_UNAVAILABLE,
+         "its table has no function '{}', which every plugin of its kind must have", name.value);
 }
 
 void check_functions(const orr_device_api& own) {
@@ -302,6 +303,14 @@ void fill_holes(Made<orr_storage_api> m) {
 
 void fill_holes(Made<orr_facts_api> m) { fill<"tell", &orr_facts_api::tell>(m); }
 
+void fill_holes(Made<orr_boot_api> m) {
+  using T = orr_boot_api;
+  need<"started", &T::started>(m.own), need<"put", &T::put>(m.own), need<"get", &T::get>(m.own);
+  fill<"started", &T::started>(m);
+  fill<"put", &T::put>(m);
+  fill<"get", &T::get>(m);
+}
+
 }  // namespace
 
 template <class T>
@@ -324,6 +333,7 @@ std::unique_ptr<T> complete_table(const void* table, const std::string& plugin) 
   return out;
 }
 
+template std::unique_ptr<orr_boot_api> complete_table(const void*, const std::string&);
 template std::unique_ptr<orr_facts_api> complete_table(const void*, const std::string&);
 template std::unique_ptr<orr_kernel_api> complete_table(const void*, const std::string&);
 template std::unique_ptr<orr_comm_api> complete_table(const void*, const std::string&);

@@ -6,6 +6,7 @@
 // exception into a status.
 #pragma once
 
+#include <orrery/boot.h>
 #include <orrery/comm.h>
 #include <orrery/data.h>
 #include <orrery/device.h>
@@ -24,7 +25,7 @@ namespace orrery {
 // Makes the full copy. A hole that returns a status answers ORR_UNIMPLEMENTED, `probe` and
 // `supports` answer score 0 with a reason, the others do nothing and answer zero. Throws
 // Error(ORR_UNAVAILABLE) if the table's size cannot be true. `plugin` names it in errors. REQUIRES:
-// T is one of the nine *_api. [main thread]
+// T is one of the ten *_api. [main thread]
 template <class T>
 std::unique_ptr<T> complete_table(const void* table, const std::string& plugin);
 

@@ -179,7 +179,7 @@ class Device(unittest.TestCase):
             refused[name] = rf"mlp.lua:\d+: .*this plugin does not implement '{name}' \[kernel 'strict', {name}\]"
         for name in ("facts", "allocate", "free", "copy", "stream_create", "stream_destroy", "event_create",
                      "event_destroy", "event_record", "stream_wait", "event_sync", "open"):
-            refused[name] = rf"plugin {file}: interface: its table has no function '{name}', which every device must have"
+            refused[name] = rf"plugin {file}: interface: its table has no function '{name}', which every plugin of its kind must have"
         for name in ("capture_begin", "capture_end", "graph_launch", "graph_destroy"):
             refused[name] = f"plugin {file}: interface: its table has some of 'capture_begin', .*'graph_destroy': a device"
         for name, why in refused.items():

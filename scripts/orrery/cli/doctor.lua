@@ -6,25 +6,6 @@ local survey = require "orrery.cli.survey"
 local words = require "orrery.plan.words"
 local json = require "orrery.watch.json"
 
--- A launcher and two variables that it sets; the first launcher whose variables are both set counts.
-local launchers = {
-  { "orrery run", "ORRERY_RANK", "ORRERY_WORLD_SIZE" },
-  { "torchrun", "RANK", "WORLD_SIZE" },
-  { "Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE" },
-  { "MPICH or Intel MPI", "PMI_RANK", "PMI_SIZE" },
-  { "Slurm step", "SLURM_STEP_ID", "SLURM_NTASKS" },
-}
-
-local function launched_by()
-  for _, launcher in ipairs(launchers) do
-    local name, rank, size = table.unpack(launcher)
-    if os.getenv(rank) and os.getenv(size) then
-      return ("%s (%s=%s, %s=%s)"):format(name, rank, os.getenv(rank), size, os.getenv(size))
-    end
-  end
-  return "none: a single process"
-end
-
 local function gpu_driver()
   local file = io.open "/proc/driver/nvidia/version"
   local line = file and file:read "l"
@@ -46,7 +27,7 @@ local function facts(ranks)
     { "shared memory", m.shared_total
       and ("%s free of %s"):format(words.size(m.shared_available), words.size(m.shared_total))
       or "/dev/shm is not there; mount a tmpfs on it" },
-    { "gpu", gpu_driver() }, { "launched by", launched_by() },
+    { "gpu", gpu_driver() }, { "launched by", m.launched_by },
   }
   for rank, share in ipairs(m.shares) do
     local pinned = share.cpus == "" and "not pinned: CPUs cannot be shared evenly" or "pinned to CPUs " .. share.cpus

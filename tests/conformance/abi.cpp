@@ -21,7 +21,7 @@ namespace orrery::judge {
 namespace {
 
 constexpr uint32_t kinds[] = {ORR_KIND_KERNEL, ORR_KIND_COMM, ORR_KIND_STRATEGY, ORR_KIND_OBSERVER,
-                              ORR_KIND_DEVICE, ORR_KIND_OP,   ORR_KIND_DATA};
+                              ORR_KIND_DEVICE, ORR_KIND_OP,   ORR_KIND_DATA,     kind_boot};
 
 bool is_name_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
@@ -109,6 +109,8 @@ const std::vector<Slot>& required_slots(uint32_t kind) {
   static const std::vector<Slot> op = {SLOT(orr_op_api, count), SLOT(orr_op_api, describe),
                                        SLOT(orr_op_api, example), SLOT(orr_op_api, shape)};
   static const std::vector<Slot> data = {};  // a reader's or a tokenizer's: data_tests.cpp
+  static const std::vector<Slot> boot = {SLOT(orr_boot_api, started), SLOT(orr_boot_api, put),
+                                         SLOT(orr_boot_api, get)};
   static const std::vector<Slot> device = {
       SLOT(orr_device_api, facts),          SLOT(orr_device_api, open),
       SLOT(orr_device_api, allocate),       SLOT(orr_device_api, free),
@@ -123,6 +125,7 @@ const std::vector<Slot>& required_slots(uint32_t kind) {
     case ORR_KIND_OBSERVER: return observer;
     case ORR_KIND_OP: return op;
     case ORR_KIND_DATA: return data;
+    case kind_boot: return boot;
     default: return device;
   }
 }

@@ -60,6 +60,7 @@ std::vector<Test> observer_tests();
 std::vector<Test> device_tests();
 std::vector<Test> op_tests();
 std::vector<Test> data_tests();
+std::vector<Test> boot_tests();
 
 std::vector<Test> lua_strategy_tests();  // of a strategy in Lua
 std::vector<Test> script_tests();        // of kernel plugins, if the subject has a script

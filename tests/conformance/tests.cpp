@@ -2,6 +2,7 @@
 //
 // Which tests a plugin has to pass.
 #include "conformance/test.h"
+#include "plugin/registry.h"
 
 namespace orrery::judge {
 
@@ -16,7 +17,8 @@ std::vector<Test> tests_of(const Subject& subject) {
       {ORR_KIND_OBSERVER, observer_tests},
       {ORR_KIND_DEVICE, device_tests},
       {ORR_KIND_OP, op_tests},
-      {ORR_KIND_DATA, data_tests}};
+      {ORR_KIND_DATA, data_tests},
+      {kind_boot, boot_tests}};
   std::vector<Test> all;
   for (const auto& [kinds, suite] : suites)
     if (descriptor.kinds & kinds)

@@ -3,7 +3,7 @@
 """Packs an installed tree as a Python wheel: the program with its plugins and library, and a command that starts it.
 
 All of it lies in one package, as under a prefix, so that the program finds its files from where it is; no Python runs
-once it has begun. The MPI backends stay out: they belong to the MPI library of a machine.
+once it has begun. What belongs to a machine's MPI stays out.
 
 Arguments: the prefix in the tree; the version; where to write the wheel.
 """
@@ -30,8 +30,8 @@ def main():
 
 
 def left_out(path):
-    return path.name.startswith("orrery-comm-mpi") or path.parts[:2] in (("share", "doc"), ("share", "man"),
-                                                                         ("share", "bash-completion"))
+    return (path.name.startswith(("orrery-comm-mpi", "orrery-boot-pmix"))
+            or path.parts[:2] in (("share", "doc"), ("share", "man"), ("share", "bash-completion")))
 
 
 def files_of(prefix):

@@ -67,6 +67,17 @@ class Slurm(unittest.TestCase):
                 done = run(BOX, "srun", f"--mpi={interface}", "-n", 4, *GPT, "--comm", "mpi")
                 self.assertEqual(digest(done), self.expected)
 
+    # Each with its own network and shared memory: Slurm's daemons carry where rank 0 listens, and the secret.
+    def test_two_hosts_that_meet_by_pmix(self):
+        if not (BUILD / "plugins/orrery-boot-pmix.so").exists():
+            self.skipTest("the plugin pmix is not built")
+        step = ["srun", "--mpi=pmix", "-N", 2, "-n", 4, *GPT, "--comm", "local"]
+        without = run("env", "SLURM_BOX_HOSTS=2", BOX, *step)
+        self.assertEqual(without.returncode, 69, without.stderr)
+        self.assertIn("they share no secret to know each other by", without.stderr)
+        done = run("env", "SLURM_BOX_HOSTS=2", BOX, "env", "ORRERY_BOOT=pmix", *step)
+        self.assertEqual(digest(done), self.expected)
+
     # Slurm puts the variables of a step into a batch's own shell, which is no rank.
     def test_a_job_script_is_one_process(self):
         self.assertEqual(digest(run(BOX, "salloc", "-n", 4, *GPT)), self.expected)

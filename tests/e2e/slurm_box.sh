@@ -17,7 +17,7 @@ box=$SLURM_BOX hosts=${SLURM_BOX_HOSTS:-1}
 unset SLURM_BOX SLURM_BOX_HOSTS
 hostname box1
 mount -t tmpfs -o size=512m tmpfs /dev/shm
-mkdir -p "$box"/{state,spool,log,run}
+mkdir -p "$box"/{state,spool,log,run,pmix}
 chmod 755 "$box"
 ip link set lo up
 # The other end of the cable is on the second host, or nowhere: slurmctld wants an address that is not
@@ -30,6 +30,7 @@ printf '127.0.0.1 localhost\n10.99.0.1 box1\n10.99.0.2 box2\n' > "$box/hosts"
 mount --bind "$box/hosts" /etc/hosts
 (umask 077; head -c 1024 /dev/urandom > "$box/munge.key")
 : > "$box/plugstack.conf"
+echo "PMIxCliTmpDirBase=$box/pmix" > "$box/mpi.conf"  # each host has its own, as its shared memory
 cat > "$box/slurm.conf" <<CONF
 ClusterName=box
 SlurmctldHost=box1(10.99.0.1)
@@ -65,8 +66,9 @@ slurmctld -D -f "$SLURM_CONF" > /dev/null 2>&1 &
 slurmd -D -f "$SLURM_CONF" > /dev/null 2>&1 &
 if [ "$hosts" = 2 ]; then
   unshare --net --uts --mount sh -c 'hostname box2; mount -t tmpfs -o size=512m tmpfs /dev/shm
+    mount -t tmpfs tmpfs "$1/pmix"
     ip link set lo up; until ip addr add 10.99.0.2/24 dev box1; do sleep 0.05; done; ip link set box1 up
-    exec slurmd -D -f "$SLURM_CONF"' > "$box/log/second.log" 2>&1 &
+    exec slurmd -D -f "$SLURM_CONF"' sh "$box" > "$box/log/second.log" 2>&1 &
   until [ "$(readlink /proc/$!/ns/net)" != "$(readlink /proc/self/ns/net)" ]; do sleep 0.01; done
   ip link set box1 netns $!
 fi

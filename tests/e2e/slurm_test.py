@@ -71,7 +71,8 @@ class Slurm(unittest.TestCase):
     def test_two_hosts_that_meet_by_pmix(self):
         if not (BUILD / "plugins/orrery-boot-pmix.so").exists():
             self.skipTest("the plugin pmix is not built")
-        step = ["srun", "--mpi=pmix", "-N", 2, "-n", 4, *GPT, "--comm", "local"]
+        step = ["srun", "--mpi=pmix", "--kill-on-bad-exit", "-N", 2, "-n", 4, "--ntasks-per-node=2", *GPT,
+                "--comm", "local"]
         without = run("env", "SLURM_BOX_HOSTS=2", BOX, *step)
         self.assertEqual(without.returncode, 69, without.stderr)
         self.assertIn("they share no secret to know each other by", without.stderr)

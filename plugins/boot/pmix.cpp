@@ -43,7 +43,11 @@ class Client {
   int32_t number(pmix_rank_t of, const char* key) const {
     const pmix_proc_t proc = rank(of);
     pmix_value_t* value = nullptr;
-    check(PMIx_Get(&proc, key, nullptr, 0, &value), key);
+    if (const pmix_status_t status = PMIx_Get(&proc, key, nullptr, 0, &value))
+      throw orr::Error(ORR_FAILED, std::string("PMIx does not tell ") + key + " (" +
+                                       PMIx_Error_string(status) +
+                                       "): its daemon serves one program of each rank, and not "
+                                       "another one after it");
     const int32_t number =
         value->type == PMIX_UINT16 ? value->data.uint16 : static_cast<int32_t>(value->data.uint32);
     PMIX_VALUE_RELEASE(value);

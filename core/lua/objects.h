@@ -53,13 +53,14 @@ struct RunRef {
   static constexpr const char* kClass = "Run";
   std::unique_ptr<Run> run;
   std::shared_ptr<TraceRecord> record;
-  Function unchanged;        // throws if the script has replaced parts of the model
-  bool alone;                // each rank runs it by itself
-  std::string told_as;       // what observers call it (RunSpec)
-  std::string saved;         // the directory of the script's last save, or of all its checkpoints
-  bool in_series = false;    // `saved` has a checkpoint for each step that was saved
-  bool stepped = false;      // has begun a step
-  int64_t saved_after = -1;  // the step after which the script has saved last
+  Function unchanged;   // throws if the script has replaced parts of the model
+  bool alone;           // each rank runs it by itself
+  std::string told_as;  // what observers call it (RunSpec)
+  std::string saved;    // the directory of the script's last save, or of all its checkpoints
+  std::string saved_format = {};         // of the script's last save
+  bool in_series = false;                // `saved` has a checkpoint for each step that was saved
+  bool stepped = false;                  // has begun a step
+  int64_t saved_after = -1;              // the step after which the script has saved last
   std::vector<std::string> probed = {};  // what the next step is asked for
   std::optional<Function> after = {};    // called after each step (begin_series)
   std::optional<Function> first = {};    // called once with the first batch, before it is used

@@ -228,11 +228,15 @@ Result evaluate_all(lua_State* L, RunRef& self, const Function& next, const std:
 
 void check_name(const std::string& name) { check_metric_name(name, "the name"); }
 
+// For scripts/orrery/checkpoints.lua.
 void save(lua_State* L, RunRef& self, const std::string& directory, const std::string& extra,
-          bool wait) {
-  if (!self.in_series) self.saved = directory, self.saved_after = self.run->steps_done();
+          bool wait, const std::string& format) {
+  if (!self.in_series) {
+    self.saved = directory, self.saved_format = format;
+    self.saved_after = self.run->steps_done();
+  }
   const Work work("saving a checkpoint", Work::of_engine);
-  named(L, self).save(directory, extra, {!wait, "", {}});
+  named(L, self).save(directory, extra, {!wait, "", {}, format});
 }
 
 // For scripts/orrery/checkpoints.lua.
@@ -243,10 +247,11 @@ void begin_series(lua_State* L, RunRef& self, const std::string& directory, Func
 
 void save_in_series(lua_State* L, RunRef& self, const std::string& extra, const Table& remove) {
   const Work work("saving a checkpoint", Work::of_engine);
-  named(L, self).save(series_path(self.saved, self.run->steps_done()), extra,
-                      {true, self.saved, list_at(remove.L, remove.index, [](lua_State* L, int at) {
-                         return to_text(L, at, "");
-                       })});
+  named(L, self).save(
+      series_path(self.saved, self.run->steps_done()), extra,
+      {true, self.saved,
+       list_at(remove.L, remove.index, [](lua_State* L, int at) { return to_text(L, at, ""); }),
+       ""});
 }
 
 Pushed checkpoints(lua_State* L, const std::string& directory) {
@@ -264,7 +269,8 @@ Pushed checkpoints(lua_State* L, const std::string& directory) {
 void save_to_stop(RunRef& self, bool last) {
   Run& run = *self.run;
   if (self.in_series || self.saved_after == run.steps_done()) return run.finish_save();
-  if (last || !self.saved.empty()) run.save(stop_place(self), "", {});
+  if (last || !self.saved.empty())
+    run.save(stop_place(self), "", {false, "", {}, self.saved_format});
 }
 
 void stop(RunRef& self, int64_t signal) {
@@ -365,10 +371,8 @@ std::vector<Api> run_api() {
        "strategies said before; checkpoint_seconds that the script has waited for checkpoints, and "
        "checkpoint_bytes of the memory in which the last one was copied.",
        call<counters>},
-      {"Run:save(directory: string, extra: string = '', wait: boolean = true); Writes a checkpoint "
-       "into a directory, or to an address of a server; all ranks call it. With wait = false it is "
-       "copied, and written while the next "
-       "steps are taken; an error comes from a later step, save or finish_save, or at the end.",
+      {"engine.save(run: Run, directory: string, extra: string, wait: boolean, format: string); "
+       "Writes a checkpoint, or begins to.",
        call<save>},
       {"Run:finish_save(); Waits until the last checkpoint is complete, and raises its error.",
        call<finish_save>},

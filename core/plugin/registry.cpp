@@ -352,4 +352,18 @@ const orr_storage_api& Registry::storage(const std::string& address) {
        address);
 }
 
+std::vector<const orr_checkpoint_api*> Registry::checkpoints() {
+  std::vector<const orr_checkpoint_api*> found;
+  for (const PluginFile& file : files_) {
+    if (!lists(file, "checkpoint")) continue;
+    const auto& api = table<orr_checkpoint_api>("checkpoint", file);
+    if (!api.format || !api.manifest)
+      fail(ORR_UNAVAILABLE,
+           "plugin {}: interface: checkpoint/1 names no format or no manifest; fill both fields",
+           file.path.string());
+    found.push_back(&api);
+  }
+  return found;
+}
+
 }  // namespace orrery

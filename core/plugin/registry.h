@@ -6,6 +6,7 @@
 #pragma once
 
 #include <orrery/boot.h>
+#include <orrery/checkpoint.h>
 #include <orrery/comm.h>
 #include <orrery/data.h>
 #include <orrery/device.h>
@@ -59,6 +60,8 @@ class Registry {
   const orr_boot_api& boot(const std::string& name);
   // Of the first plugin with the interface "storage" that serves the address; throws likewise.
   const orr_storage_api& storage(const std::string& address);
+  // Of all plugins with the interface "checkpoint"; throws likewise.
+  std::vector<const orr_checkpoint_api*> checkpoints();
 
   // What the plugin, which is loaded, tells of this machine (facts.h): names and texts, in order.
   // Empty if it has no such interface.

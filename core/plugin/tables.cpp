@@ -301,6 +301,19 @@ void fill_holes(Made<orr_storage_api> m) {
   fill<"remove", &T::remove>(m);
 }
 
+void fill_holes(Made<orr_checkpoint_api> m) {
+  using T = orr_checkpoint_api;
+  fill<"write", &T::write>(m);
+  fill<"complete", &T::complete>(m);
+  fill<"serves", &T::serves>(m);
+  fill<"files", &T::files>(m);
+  fill<"open", &T::open>(m);
+  fill<"facts", &T::facts>(m);
+  fill<"tensors", &T::tensors>(m);
+  fill<"read", &T::read>(m);
+  fill<"close", &T::close>(m);
+}
+
 void fill_holes(Made<orr_facts_api> m) { fill<"tell", &orr_facts_api::tell>(m); }
 
 void fill_holes(Made<orr_boot_api> m) {
@@ -335,6 +348,7 @@ std::unique_ptr<T> complete_table(const void* table, const std::string& plugin) 
 
 template std::unique_ptr<orr_boot_api> complete_table(const void*, const std::string&);
 template std::unique_ptr<orr_facts_api> complete_table(const void*, const std::string&);
+template std::unique_ptr<orr_checkpoint_api> complete_table(const void*, const std::string&);
 template std::unique_ptr<orr_kernel_api> complete_table(const void*, const std::string&);
 template std::unique_ptr<orr_comm_api> complete_table(const void*, const std::string&);
 template std::unique_ptr<orr_strategy_api> complete_table(const void*, const std::string&);

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <orrery/boot.h>
+#include <orrery/checkpoint.h>
 #include <orrery/comm.h>
 #include <orrery/data.h>
 #include <orrery/device.h>

@@ -91,6 +91,7 @@ struct SaveHow {
   bool beside = false;              // it is copied, and written while the next steps are taken
   std::string lock_in;              // the directory that this process locks; "": the checkpoint's
   std::vector<std::string> remove;  // checkpoints that are removed once this one is complete
+  std::string format;               // of a plugin (store/checkpoint_format.h); "": Orrery's own
 };
 
 class Run {

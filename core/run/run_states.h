@@ -48,6 +48,9 @@ class RunStates {
   Saving* saving() const { return saving_ && !saving_->done() ? saving_.get() : nullptr; }
   // Every rank reads the directory. Throws Error on all ranks unless all have read the same.
   CheckpointFacts load(const std::string& directory);
+  // Says once which tensors of a loaded checkpoint of another program no program of this run has
+  // used: whoever made it may call a state by another name.
+  void tell_unused() const;
   // Lets go of the checkpoint once its values lie in the states' memory.
   void forget_loaded();
 

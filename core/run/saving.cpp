@@ -38,8 +38,9 @@ Saving::Saving(SaveContents contents, SaveHow how)
     : contents_(std::move(contents)), how_(std::move(how)) {
   std::string folder;
   throw_together(error_of([&] {
+    format_ = &format_named(how_.format);
     if (!completes()) return;
-    writer_.emplace(contents_.directory, how_.lock_in);
+    writer_.emplace(contents_.directory, how_.lock_in, format_);
     folder = writer_->folder();
   }));
   if (!alone()) {
@@ -64,8 +65,10 @@ Saving::~Saving() {
 }
 
 void Saving::write() {
-  error_ = error_of(
-      [&] { files_ = write_shard(*folder_, alone() ? 0 : world_info().rank, contents_.pieces); });
+  error_ = error_of([&] {
+    text_ = format_->write(*folder_, alone() ? 0 : world_info().rank, contents_.pieces,
+                           contents_.tensors);
+  });
   contents_.pieces.clear();
   written_ = true;
 }
@@ -76,12 +79,9 @@ void Saving::finish() {
   if (thread_.joinable()) thread_.join();
   try {
     throw_together(error_);
-    const std::string mine = to_text(files_);
-    const auto texts = alone() ? std::vector{mine} : texts_of_all(mine, contents_.line);
-    files_.clear();
-    for (const std::string& text : texts) files_.merge(files_in(text));
+    const auto texts = alone() ? std::vector{text_} : texts_of_all(text_, contents_.line);
     throw_together(error_of([&] {
-      if (completes()) complete();
+      if (completes()) complete(texts);
     }));
   } catch (...) {
     writer_.reset();  // removes what was written
@@ -89,8 +89,8 @@ void Saving::finish() {
   }
 }
 
-void Saving::complete() {
-  writer_->complete(contents_.facts, contents_.tensors, files_);
+void Saving::complete(const std::vector<std::string>& texts) {
+  writer_->complete(contents_.facts, contents_.tensors, texts);
   const auto name_of = [](const std::string& path) {
     return std::filesystem::path(path).filename();
   };

@@ -12,6 +12,7 @@
 
 #include "run/run.h"
 #include "store/checkpoint.h"
+#include "store/checkpoint_format.h"
 
 namespace orrery {
 
@@ -47,15 +48,16 @@ class Saving {
 
  private:
   void write();
-  void complete();
+  void complete(const std::vector<std::string>& texts);
   void throw_together(const std::string& error) const;
   bool completes() const { return alone() || world_info().rank == 0; }
 
   SaveContents contents_;
   SaveHow how_;
+  const CheckpointFormat* format_ = nullptr;
   std::optional<CheckpointWriter> writer_;  // of the rank that completes it
   std::optional<ShardFolder> folder_;
-  CheckpointFiles files_;
+  std::string text_;  // of what this rank has written
   std::string error_;
   std::atomic<bool> written_{false};
   bool done_ = false;

@@ -322,6 +322,7 @@ class TrainRun : public Run {
     if (ranks() > 1) compare_across_ranks(b, batch, spec_.line);
     states_->remember_of_script();
     for (auto& s : states_of(b.program)) states_->remember(s);
+    if (training) states_->tell_unused();
     if (training && b.asked.driving.on()) {
       make_driven(b, key);
       return nullptr;

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "store/checkpoint_directory.h"
+#include "store/checkpoint_format.h"
 #include "store/file.h"
 #include "store/manifest.h"
 #include "store/remote_checkpoint.h"
@@ -32,11 +33,18 @@ fs::path member_of(const std::string& directory, const std::string& series) {
 }
 
 std::unique_ptr<CheckpointPlace> open_place(const std::string& directory,
-                                            const std::string& lock_in) try {
-  if (is_address(directory)) return remote_place(directory);
+                                            const std::string& lock_in,
+                                            const CheckpointFormat& format) try {
+  if (is_address(directory)) {
+    if (&format == &own_format()) return remote_place(directory);
+    fail(ORR_INVALID,
+         "checkpoint '{}': only Orrery's own format is saved to an address; save to a directory, "
+         "and copy that",
+         directory);
+  }
   const fs::path path = lock_in.empty() ? place_of(directory) : member_of(directory, lock_in);
   return std::make_unique<CheckpointDirectory>(path, lock_in.empty() ? path : place_of(lock_in),
-                                               fmt::format("checkpoint '{}'", directory));
+                                               fmt::format("checkpoint '{}'", directory), format);
 } catch (const fs::filesystem_error& e) {
   fail(ORR_FAILED, "checkpoint '{}' cannot be saved: {}", directory, write_error(e.code().value()));
 }
@@ -64,7 +72,8 @@ Metadata sharding_info(const std::vector<const ShardBox*>& pieces) {
   }
 }
 
-// Throws Error unless the boxes have as many elements as the tensors.
+}  // namespace
+
 void check_complete(const std::string& directory, const TensorTypes& tensors,
                     const std::map<std::string, int64_t>& written) {
   for (auto& [name, type] : tensors)
@@ -74,26 +83,19 @@ void check_complete(const std::string& directory, const TensorTypes& tensors,
            found == written.end() ? 0 : found->second, name, to_string(type));
 }
 
-}  // namespace
-
-CheckpointWriter::CheckpointWriter(const std::string& directory, const std::string& lock_in)
-    : directory_(directory), place_(open_place(directory, lock_in)) {
+CheckpointWriter::CheckpointWriter(const std::string& directory, const std::string& lock_in,
+                                   const CheckpointFormat* format)
+    : format_(format ? *format : own_format()),
+      directory_(directory),
+      place_(open_place(directory, lock_in, format_)) {
   folder_ = place_->folder();
 }
 
 CheckpointWriter::~CheckpointWriter() = default;
 
 void CheckpointWriter::complete(const CheckpointFacts& facts, const TensorTypes& tensors,
-                                const CheckpointFiles& files) {
-  const std::string inner = fs::path(folder_).filename().string() + "/";
-  Manifest manifest{facts, tensors, {}};
-  std::map<std::string, int64_t> written;
-  for (auto& [name, file] : files) {
-    manifest.files[inner + name] = file;
-    for (auto& [tensor, elements] : file.elements) written[tensor] += elements;
-  }
-  check_complete(directory_, tensors, written);
-  place_->commit(render_manifest(manifest));
+                                const std::vector<std::string>& texts) {
+  place_->commit(format_.manifest(directory_, folder_, facts, tensors, texts));
   place_.reset();
 }
 

@@ -20,7 +20,9 @@
 
 namespace orrery {
 
+class CheckpointFormat;
 class CheckpointPlace;
+class OpenCheckpoint;
 
 struct CheckpointFacts {
   int64_t step = 0, microbatches = 0;
@@ -75,15 +77,17 @@ class CheckpointWriter {
  public:
   // Makes a folder for the files of all writers. From then on, this process is the
   // only writer of `lock_in` ("": the directory). Unless it is completed, the destructor removes
-  // what was written.
-  explicit CheckpointWriter(const std::string& directory, const std::string& lock_in = "");
+  // what was written. Borrows `format` (null: Orrery's own, checkpoint_format.h).
+  explicit CheckpointWriter(const std::string& directory, const std::string& lock_in = "",
+                            const CheckpointFormat* format = nullptr);
   ~CheckpointWriter();
   const std::string& folder() const { return folder_; }  // its path
-  // REQUIRES: all writers have returned.
+  // REQUIRES: all writers have returned, and these are their texts.
   void complete(const CheckpointFacts& facts, const TensorTypes& tensors,
-                const CheckpointFiles& files);
+                const std::vector<std::string>& texts);
 
  private:
+  const CheckpointFormat& format_;
   std::string directory_, folder_;
   std::unique_ptr<CheckpointPlace> place_;
 };
@@ -95,8 +99,9 @@ struct ShardFolder {
   std::optional<RemoteFiles> server;  // of an address
 };
 
-// Writes and syncs the files of one writer, numbered from 0; one that belongs to a server is sent
-// there as soon as it is written. Each box is read once, one at a time. [any thread]
+// Writes and syncs the files of one writer, numbered from 0, in Orrery's own format; one that
+// belongs to a server is sent there as soon as it is written. Each box is read once, one at a time.
+// [any thread]
 CheckpointFiles write_shard(const ShardFolder& folder, int writer,
                             const std::vector<ShardBox>& pieces);
 
@@ -110,7 +115,7 @@ class Checkpoint {
  public:
   // Verifies all of it before it returns: manifest, sizes, digests, headers, and that the boxes
   // make the tensors. A directory of checkpoints (series_path) is opened at the newest. Throws
-  // DamagedCheckpoint or Error.
+  // DamagedCheckpoint or Error. The format is that of the directory.
   explicit Checkpoint(const std::string& directory);
   ~Checkpoint();
 
@@ -118,13 +123,13 @@ class Checkpoint {
   const TensorTypes& tensors() const;
   uint64_t digest() const;               // of the manifest, which has the digests of all files
   const std::string& directory() const;  // the one that was opened
+  bool of_plugin() const;                // in the format of another program
   // Reads the elements of a part, as that lies in memory. REQUIRES: the tensor is in tensors().
   void read(const std::string& name, const Part& part, std::byte* to) const;
   HostTensor read(const std::string& name) const;
 
  private:
-  struct Open;
-  std::unique_ptr<Open> open_;
+  std::unique_ptr<OpenCheckpoint> open_;
 };
 
 // Makes the directory for a series and becomes the writer there, so that a first save hours later

@@ -21,8 +21,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kNewManifest = "checkpoint.json.new";
-
 // Whether there is something of that name, be it a link that leads nowhere.
 bool is_there(const fs::path& path) { return fs::exists(fs::symlink_status(path)); }
 
@@ -44,14 +42,15 @@ int64_t generation_of(const std::string& name) {
   return is_number ? std::stoll(name) : -1;
 }
 
-std::string manifest_in(const std::string& directory, const std::string& label,
-                        const char* name = kManifestFile) {
+std::string text_in(const std::string& directory, const std::string& label,
+                    const std::string& name) {
   return read_manifest_text(File::open(AT_FDCWD, directory + "/" + name, label, false));
 }
 
 // Whether that is a manifest that a writer of ours has begun.
-bool is_begun_manifest(const std::string& directory, const std::string& label) try {
-  return begins_as_manifest(manifest_in(directory, label, kNewManifest));
+bool is_begun_manifest(const CheckpointFormat& format, const std::string& directory,
+                       const std::string& label) try {
+  return format.is_begun(text_in(directory, label, format.fresh_file()));
 } catch (const Error&) {
   return false;
 }
@@ -59,14 +58,14 @@ bool is_begun_manifest(const std::string& directory, const std::string& label) t
 }  // namespace
 
 CheckpointDirectory::CheckpointDirectory(const std::string& path, const std::string& lock_in,
-                                         const std::string& label)
-    : path_(path), lock_in_(lock_in), label_(label) {
+                                         const std::string& label, const CheckpointFormat& format)
+    : path_(path), lock_in_(lock_in), label_(label), format_(format) {
   replace_link();
   if (is_there(path_)) check_replaceable();
   made_ = make_directories(path_);
   hold_writer_lock(lock_in_, label_);
   own_.emplace(path_, label_);
-  if (is_there(file(kManifestFile))) old_ = manifest_in(path_, label_);
+  note_replaced();
   // A rank of a job whose rank 0 has died may still write to its folder: its name is not used
   // again.
   for (const std::string& name : own_->names())
@@ -74,10 +73,21 @@ CheckpointDirectory::CheckpointDirectory(const std::string& path, const std::str
   sweep();
 }
 
+// The manifest that is there, and the folders that it names.
+void CheckpointDirectory::note_replaced() {
+  if (!is_there(file(format_.manifest_file()))) return;
+  old_ = text_in(path_, label_, format_.manifest_file());
+  try {
+    replaced_ = named_in(format_, path_, label_);
+  } catch (const Error&) {
+    // It is damaged, or of another release, which marks its folders.
+  }
+}
+
 CheckpointDirectory::~CheckpointDirectory() {
   try {
     if (own_) sweep();
-    if (is_there(file(kManifestFile))) return;
+    if (is_there(file(format_.manifest_file()))) return;
     if (lock_in_ == path_) drop_writer_lock(path_);
     if (made_) ::rmdir(path_.c_str());  // fails, as it should, if the directory is not empty
   } catch (const std::exception&) {
@@ -111,26 +121,27 @@ void CheckpointDirectory::check_replaceable() const {
   const OwnFiles there(path_, label_);
   bool locked = in_series, all_own = true;
   for (const std::string& name : there.names()) {
-    const bool own =
-        there.is_own_folder(name) || (name == kNewManifest && is_begun_manifest(path_, label_));
-    const bool usual = own || generation_of(name) > 0 || name == kManifestFile ||
+    const bool own = there.is_own_folder(name) ||
+                     (name == format_.fresh_file() && is_begun_manifest(format_, path_, label_));
+    const bool usual = own || generation_of(name) > 0 || name == format_.manifest_file() ||
                        name == kLockFile || name == kRunning.file;
-    if (!usual && (!in_series || name == kNewManifest))
+    if (!usual && (!in_series || name == format_.fresh_file()))
       refuse(fmt::format("the directory holds '{}', which is not of a checkpoint", name));
     locked |= name == kLockFile, all_own &= own;
   }
-  if (!is_there(file(kManifestFile))) {
+  if (!is_there(file(format_.manifest_file()))) {
     if (!locked && !all_own) refuse("the directory is not a checkpoint");
-  } else if (!looks_like_manifest(manifest_in(path_, label_))) {
+  } else if (!format_.is_checkpoint(path_, label_)) {
     refuse("the directory is not a checkpoint");
   }
 }
 
-// The folders of data files, as a manifest names them.
-CheckpointDirectory::Folders CheckpointDirectory::named_by(const std::string& manifest,
+// The folders of data files, as the manifest names them.
+CheckpointDirectory::Folders CheckpointDirectory::named_in(const CheckpointFormat& format,
+                                                           const std::string& path,
                                                            const std::string& label) {
   Folders folders;
-  for (auto& [name, facts] : parse_manifest(manifest, label).files) {
+  for (const std::string& name : format.files_in(path, label)) {
     const size_t slash = name.find('/');
     folders[name.substr(0, slash)].insert(name.substr(slash + 1));
   }
@@ -138,12 +149,13 @@ CheckpointDirectory::Folders CheckpointDirectory::named_by(const std::string& ma
 }
 
 // Returns whether anything was removed.
-bool CheckpointDirectory::sweep(const OwnFiles& own, const std::string& path, const Folders& kept,
+bool CheckpointDirectory::sweep(const CheckpointFormat& format, const OwnFiles& own,
+                                const std::string& path, const Folders& kept,
                                 const Folders& replaced) {
   bool removed = false;
   for (const std::string& name : own.names()) {
     if (kept.contains(name)) continue;
-    if (name == kNewManifest && is_begun_manifest(path, path))
+    if (name == format.fresh_file() && is_begun_manifest(format, path, path))
       removed |= own.remove_file(name);
     else if (own.is_own_folder(name))
       removed |= own.remove_own_folder(name);
@@ -155,27 +167,22 @@ bool CheckpointDirectory::sweep(const OwnFiles& own, const std::string& path, co
 
 // If the manifest cannot be read, no folder is removed.
 void CheckpointDirectory::sweep() const try {
-  Folders kept, replaced;
-  if (is_there(file(kManifestFile))) kept = named_by(manifest_in(path_, label_), label_);
-  if (old_) try {
-      replaced = named_by(*old_, label_);
-    } catch (const Error&) {
-      // It was damaged, or of another release, which marks its folders.
-    }
-  sweep(*own_, path_, kept, replaced);
+  Folders kept;
+  if (is_there(file(format_.manifest_file()))) kept = named_in(format_, path_, label_);
+  sweep(format_, *own_, path_, kept, replaced_);
 } catch (const Error&) {
 }
 
 void CheckpointDirectory::put(const std::string& manifest, bool last) const {
   {
-    File fresh = File::create(file(kNewManifest), label_ + ": " + kNewManifest);
+    File fresh = File::create(file(format_.fresh_file()), label_ + ": " + format_.fresh_file());
     fresh.write(manifest.data(), manifest.size());
     if (!last) fresh.finish();
   }
   if (!last) sync_directory(path_);  // makes the names of the data files durable
   hold_writer_lock(lock_in_, label_);
-  if (::rename(file(kNewManifest).c_str(), file(kManifestFile).c_str()) != 0)
-    fail(ORR_FAILED, "{}: {} cannot be put in place: {}", label_, kManifestFile,
+  if (::rename(file(format_.fresh_file()).c_str(), file(format_.manifest_file()).c_str()) != 0)
+    fail(ORR_FAILED, "{}: {} cannot be put in place: {}", label_, format_.manifest_file(),
          write_error(errno));
 }
 
@@ -187,7 +194,7 @@ void CheckpointDirectory::commit(const std::string& manifest) {
     if (old_)
       put(*old_, true);
     else
-      ::unlinkat(AT_FDCWD, file(kManifestFile).c_str(), 0);
+      ::unlinkat(AT_FDCWD, file(format_.manifest_file()).c_str(), 0);
     throw;
   }
 }
@@ -215,10 +222,10 @@ void CheckpointDirectory::remove(const std::string& path, const std::string& loc
   Folders named;
   bool removed = false;
   if (is_there(path + "/" + kManifestFile)) {
-    const std::string manifest = manifest_in(path, label);
-    if (!looks_like_manifest(manifest)) fail(ORR_FAILED, "{} is none of this program", label);
+    if (!own_format().is_checkpoint(path, label))
+      fail(ORR_FAILED, "{} is none of this program", label);
     try {
-      named = named_by(manifest, label);
+      named = named_in(own_format(), path, label);
     } catch (const Error&) {
       // Damaged, or of another release: what has marks goes.
     }
@@ -226,7 +233,7 @@ void CheckpointDirectory::remove(const std::string& path, const std::string& loc
     if (!removed) return;
     sync_directory(path);
   }
-  removed |= sweep(own, path, {}, named);
+  removed |= sweep(own_format(), own, path, {}, named);
   if (lock_in == path) drop_writer_lock(path);
   const std::vector<std::string> left = own.names();
   if (!left.empty())

@@ -12,6 +12,7 @@
 #include <set>
 #include <string>
 
+#include "store/checkpoint_format.h"
 #include "store/checkpoint_place.h"
 #include "store/own_files.h"
 
@@ -23,9 +24,10 @@ class CheckpointDirectory : public CheckpointPlace {
   // is the directory or, for one of a series, the one that holds it, and removes files that a dead
   // writer has left. Both paths are absolute, without symbolic links, except that the last name of
   // one of a series may be a link, in whose place a directory is made. Throws Error, beginning with
-  // `label`, if there is something else that a checkpoint cannot replace, or another writer.
-  CheckpointDirectory(const std::string& path, const std::string& lock_in,
-                      const std::string& label);
+  // `label`, if there is something else that a checkpoint cannot replace, such as one of another
+  // format, or another writer.
+  CheckpointDirectory(const std::string& path, const std::string& lock_in, const std::string& label,
+                      const CheckpointFormat& format);
   // Removes files that the manifest does not name, and a directory that it has made if that has no
   // manifest.
   ~CheckpointDirectory() override;
@@ -44,19 +46,23 @@ class CheckpointDirectory : public CheckpointPlace {
   using Folders = std::map<std::string, std::set<std::string>>;  // the names of files in each
 
   void replace_link() const;
+  void note_replaced();
   void check_replaceable() const;
   void sweep() const;
-  static bool sweep(const OwnFiles& own, const std::string& path, const Folders& kept,
-                    const Folders& replaced);
-  static Folders named_by(const std::string& manifest, const std::string& label);
+  static bool sweep(const CheckpointFormat& format, const OwnFiles& own, const std::string& path,
+                    const Folders& kept, const Folders& replaced);
+  static Folders named_in(const CheckpointFormat& format, const std::string& path,
+                          const std::string& label);
   // Replaces the manifest. With `last` nothing is synced, because the kernel has failed to sync
   // already: only what other processes see is restored.
   void put(const std::string& manifest, bool last = false) const;
   std::string file(const std::string& name) const { return path_ + "/" + name; }
 
   std::string path_, lock_in_, label_;
+  const CheckpointFormat& format_;
   bool made_ = false;               // the directory
   std::optional<std::string> old_;  // the manifest before; empty: there was none
+  Folders replaced_;                // which that names
   std::optional<OwnFiles> own_;
   int64_t generation_ = 1;
 };

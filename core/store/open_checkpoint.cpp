@@ -12,6 +12,7 @@
 #include "base/digest.h"
 #include "base/error.h"
 #include "store/checkpoint.h"
+#include "store/checkpoint_format.h"
 #include "store/file.h"
 #include "store/manifest.h"
 #include "store/remote_checkpoint.h"
@@ -103,24 +104,19 @@ void read_common(const StoredBox& stored, const Box& wanted, std::byte* to) {
   copy_box(here.shape, size, span.data(), there.strides, place, here.strides);
 }
 
-}  // namespace
-
-struct Checkpoint::Open {
-  std::string directory;
-  Manifest manifest;
-  uint64_t digest = 0;
-  std::vector<std::unique_ptr<SafetensorsFile>> files;
-  std::map<std::string, std::vector<StoredBox>> boxes;
-
-  Open(CheckpointSource& at, const std::string& where, const std::string& text)
-      : directory(where), manifest(parse_manifest(text, label_of(where, kManifestFile))) {
-    for (auto& [name, facts] : manifest.files) {
+class OwnCheckpoint : public OpenCheckpoint {
+ public:
+  OwnCheckpoint(CheckpointSource& at, const std::string& where, const std::string& text) {
+    directory = where;
+    const Manifest manifest = parse_manifest(text, label_of(where, kManifestFile));
+    facts = manifest.facts, tensors = manifest.tensors;
+    for (auto& [name, of_file] : manifest.files) {
       const std::string label = label_of(directory, name);
-      files.push_back(open_verified(at, name, label, facts));
-      if (files.back()->entries().size() != facts.offsets.size())
-        fail(ORR_FAILED, "{} has {} tensors, {} expected{}", label, files.back()->entries().size(),
-             facts.offsets.size(), kRemedy);
-      for (const SafetensorsEntry& entry : files.back()->entries()) add(facts, entry, label);
+      files_.push_back(open_verified(at, name, label, of_file));
+      if (files_.back()->entries().size() != of_file.offsets.size())
+        fail(ORR_FAILED, "{} has {} tensors, {} expected{}", label, files_.back()->entries().size(),
+             of_file.offsets.size(), kRemedy);
+      for (const SafetensorsEntry& entry : files_.back()->entries()) add(of_file, entry, label);
     }
     check_complete();
     Digest of_text;
@@ -128,11 +124,18 @@ struct Checkpoint::Open {
     digest = of_text.number();
   }
 
+  void read(const std::string& name, const Box& wanted, std::byte* to) const override {
+    const auto found = boxes_.find(name);
+    if (found == boxes_.end()) return;  // a tensor without elements
+    for (const StoredBox& stored : found->second) read_common(stored, wanted, to);
+  }
+
+ private:
   // Notes a box. Throws Error unless it is inside its tensor.
   void add(const FileFacts& facts, const SafetensorsEntry& entry, const std::string& label) {
-    const auto tensor = manifest.tensors.find(entry.name);
+    const auto tensor = tensors.find(entry.name);
     const auto offset = facts.offsets.find(entry.name);
-    const bool known = tensor != manifest.tensors.end() && offset != facts.offsets.end();
+    const bool known = tensor != tensors.end() && offset != facts.offsets.end();
     bool inside = known && tensor->second.dtype == entry.type.dtype &&
                   tensor->second.dims.size() == entry.type.dims.size() &&
                   offset->second.size() == entry.type.dims.size();
@@ -142,24 +145,42 @@ struct Checkpoint::Open {
       fail(ORR_FAILED, "{}: '{}' {} is no box of {}{}", label, entry.name, to_string(entry.type),
            known ? to_string(tensor->second) : "any tensor of the checkpoint", kRemedy);
     const Dims& shape = entry.type.dims;
-    boxes[entry.name].push_back(
-        {{offset->second, shape, 0, row_major(shape)}, files.back().get(), &entry});
+    boxes_[entry.name].push_back(
+        {{offset->second, shape, 0, row_major(shape)}, files_.back().get(), &entry});
   }
 
   void check_complete() const {
-    for (auto& [name, type] : manifest.tensors) {
+    for (auto& [name, type] : tensors) {
       int64_t elements = 0;
-      if (const auto found = boxes.find(name); found != boxes.end())
+      if (const auto found = boxes_.find(name); found != boxes_.end())
         for (const StoredBox& stored : found->second) elements += stored.box.elements();
       if (elements != type.elements())
         fail(ORR_FAILED, "{}: the files have {} elements of '{}' {}{}",
              label_of(directory, kManifestFile), elements, name, to_string(type), kRemedy);
     }
   }
+
+  std::vector<std::unique_ptr<SafetensorsFile>> files_;
+  std::map<std::string, std::vector<StoredBox>> boxes_;
 };
 
-Checkpoint::Checkpoint(const std::string& given) {
+}  // namespace
+
+std::unique_ptr<OpenCheckpoint> open_own_checkpoint(const std::string& directory) {
   constexpr int most_tries = 20;
+  const std::unique_ptr<CheckpointSource> at = source_of(directory);
+  for (int tries = 1;; ++tries) {
+    const std::string text = manifest_text(*at, directory);
+    try {
+      return std::make_unique<OwnCheckpoint>(*at, directory, text);
+    } catch (const Error&) {
+      // A writer that has replaced the checkpoint meanwhile has removed these files: try again.
+      if (tries == most_tries || manifest_text(*at, directory) == text) throw;
+    }
+  }
+}
+
+Checkpoint::Checkpoint(const std::string& given) {
   std::string directory = given;
   for (const InSeries& one : checkpoints_in(given))
     if (one.complete) directory = one.path;
@@ -169,31 +190,19 @@ Checkpoint::Checkpoint(const std::string& given) {
                          : fs::exists(fs::path(given) / kManifestFile, error)))
     fail(ORR_INVALID, "'{}' is a checkpoint, and has others, such as '{}': load one by its name",
          given, fs::path(directory).filename().string());
-  const std::unique_ptr<CheckpointSource> at = source_of(directory);
-  for (int tries = 1;; ++tries) {
-    const std::string text = manifest_text(*at, directory);
-    try {
-      open_ = std::make_unique<Open>(*at, directory, text);
-      return;
-    } catch (const Error&) {
-      // A writer that has replaced the checkpoint meanwhile has removed these files: try again.
-      if (tries == most_tries || manifest_text(*at, directory) == text) throw;
-    }
-  }
+  open_ = format_in(directory).open(directory);
 }
 
 Checkpoint::~Checkpoint() = default;
 
-const CheckpointFacts& Checkpoint::facts() const { return open_->manifest.facts; }
-const TensorTypes& Checkpoint::tensors() const { return open_->manifest.tensors; }
+const CheckpointFacts& Checkpoint::facts() const { return open_->facts; }
+const TensorTypes& Checkpoint::tensors() const { return open_->tensors; }
 uint64_t Checkpoint::digest() const { return open_->digest; }
+bool Checkpoint::of_plugin() const { return open_->of_plugin; }
 const std::string& Checkpoint::directory() const { return open_->directory; }
 
 void Checkpoint::read(const std::string& name, const Part& part, std::byte* to) const {
-  const auto found = open_->boxes.find(name);
-  if (found == open_->boxes.end()) return;  // a tensor without elements
-  for (const Box& wanted : boxes_of(part, tensors().at(name)))
-    for (const StoredBox& stored : found->second) read_common(stored, wanted, to);
+  for (const Box& wanted : boxes_of(part, tensors().at(name))) open_->read(name, wanted, to);
 }
 
 HostTensor Checkpoint::read(const std::string& name) const {

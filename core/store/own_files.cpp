@@ -26,9 +26,10 @@ std::string mark_of(const std::string& folder) {
   return fmt::format("orrery-checkpoint, folder {}\n", folder);
 }
 
-// The names that write_shard gives.
+// The names that write_shard gives, and those that plugins do (orrery/checkpoint.h).
 bool is_data_file(const std::string& name) {
-  static const std::regex pattern("shard-[0-9]{5,}-model-[0-9]{5,}-of-[0-9]{5,}\\.safetensors");
+  static const std::regex pattern(
+      "shard-[0-9]{5,}-(model-[0-9]{5,}-of-[0-9]{5,}\\.safetensors|plugin-.*)");
   return std::regex_match(name, pattern);
 }
 

@@ -1032,6 +1032,14 @@ function orrery.engine.evaluate_all(run, next, name) end
 ---@param name string
 function orrery.engine.check_metric_name(name) end
 
+---Writes a checkpoint, or begins to.
+---@param run orrery.Run
+---@param directory string
+---@param extra string
+---@param wait boolean
+---@param format string
+function orrery.engine.save(run, directory, extra, wait, format) end
+
 ---Calls it with the first batch before its use; the script ends if it returns true.
 ---@param run orrery.Run
 ---@param call function
@@ -1527,12 +1535,6 @@ function Run:plan(batch) end
 ---@return table
 function Run:counters() end
 
----Writes a checkpoint into a directory, or to an address of a server; all ranks call it. With wait = false it is copied, and written while the next steps are taken; an error comes from a later step, save or finish_save, or at the end.
----@param directory string
----@param extra? string
----@param wait? boolean
-function Run:save(directory, extra, wait) end
-
 ---Waits until the last checkpoint is complete, and raises its error.
 function Run:finish_save() end
 
@@ -1597,6 +1599,12 @@ function Run:fit(options) end
 ---@param value any
 ---@param options? orrery.Run.record.Options
 function Run:record(name, value, options) end
+
+---Writes a checkpoint with this text into a directory, or to an address of a server; all ranks call it. With wait = false it is copied, and written while the next steps are taken; an error comes from a later step, save or finish_save, or at the end. In the place of the text, {extra = '', wait = true, format = ''} says the same; format = 'dcp' is that of torch.distributed.checkpoint.
+---@param directory string
+---@param extra? any
+---@param wait? boolean
+function Run:save(directory, extra, wait) end
 
 ---@class orrery.StepResult
 ---@field step integer

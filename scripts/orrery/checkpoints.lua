@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- Which checkpoints a run saves and which it removes: Run:checkpoints.
+-- Which checkpoints a run saves and which it removes: Run:save and Run:checkpoints.
 local _, orrery = ...
 local engine = orrery.engine
 
@@ -74,6 +74,27 @@ function M.series(run, o, note, value)
     if save then between.after(run, save, true) end
   end
 end
+
+-- {extra =, wait =, format =}, as scripts may give them in the place of `extra`.
+local function how_to_save(extra, wait)
+  if type(extra) ~= "table" then return { extra = extra, wait = wait, format = "" } end
+  local o = orrery.options("save", extra, { extra = "", wait = true, format = "" })
+  for name, kind in pairs { extra = "string", wait = "boolean", format = "string" } do
+    if type(o[name]) ~= kind then
+      orrery.fail(("save: %s is %s, expected a %s"):format(name, engine.describe(o[name]), kind))
+    end
+  end
+  return o
+end
+
+define([[Run:save(directory: string, extra: any = '', wait: boolean = true); Writes a checkpoint with this text into a
+    directory, or to an address of a server; all ranks call it. With wait = false it is copied, and written while the next
+    steps are taken; an error comes from a later step, save or finish_save, or at the end. In the place of the text,
+    {extra = '', wait = true, format = ''} says the same; format = 'dcp' is that of torch.distributed.checkpoint.]],
+function(run, directory, extra, wait)
+  local o = how_to_save(extra, wait)
+  engine.save(run, directory, o.extra, o.wait, o.format)
+end)
 
 define([[Run:checkpoints(options: options) -> integer; Saves a checkpoint while steps go on, and continues from the
     newest one that is there already: returns the steps done. A directory that cannot be written, or that another process

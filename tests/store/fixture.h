@@ -91,16 +91,16 @@ inline void save_checkpoint(const std::string& directory, const CheckpointFacts&
                             const std::vector<NamedTensor>& tensors, int writers = 1,
                             const std::string& series = "") {
   CheckpointWriter writer(directory, series);
-  CheckpointFiles files;
+  std::vector<std::string> texts;
   TensorTypes types;
   for (const NamedTensor& t : tensors) types[t.first] = t.second.type;
   for (int w = 0; w < writers; ++w) {
     std::vector<ShardBox> pieces;
     for (const NamedTensor& t : tensors)
       for (ShardBox& piece : share_of(t, w, writers)) pieces.push_back(std::move(piece));
-    files.merge(write_shard(writer.folder(), w, pieces));
+    texts.push_back(to_text(write_shard(writer.folder(), w, pieces)));
   }
-  writer.complete(facts, types, files);
+  writer.complete(facts, types, texts);
 }
 
 inline Checkpoint load_checkpoint(const std::string& directory) { return Checkpoint(directory); }

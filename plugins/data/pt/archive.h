@@ -6,6 +6,7 @@
 
 #include <map>
 #include <string>
+#include <variant>
 
 #include "../bytes.h"
 #include "pickle.h"
@@ -27,13 +28,19 @@ class Archive {
   const std::map<std::string, SavedTensor>& tensors() const { return tensors_; }
   // Writes its elements, row by row. Returns where the next one goes. [any thread]
   std::byte* read(const SavedTensor& saved, std::byte* to) const;
+  // Whether they lie row by row, and `count` of them from the `first` one on, if they do.
+  static bool is_in_rows(const SavedTensor& saved);
+  void read_rows(const SavedTensor& saved, uint64_t first, uint64_t count, std::byte* to) const;
 
  private:
-  std::string root_of(const std::map<std::string, ZipEntry>& entries) const;
-  std::string text_of(const ZipEntry& entry) const;
-
   BytesPtr file_;
   std::map<std::string, SavedTensor> tensors_;
 };
+
+// Throws Error unless all data of an archive are those that were saved, as its CRC-32 tell.
+void verify_archive(const Bytes& file);
+
+// A whole number or a text that was saved alone. Throws Error for anything else.
+std::variant<int64_t, std::string> saved_value(BytesPtr file);
 
 }  // namespace data

@@ -48,18 +48,18 @@ class Metadata {
       : directory_(directory),
         label_(directory + "/.metadata"),
         rules_(rules_of(label_)),
-        pickle_(pickle, rules_) {}
-
-  std::vector<ChunkedTensor> tensors(const std::string& only) {
-    const Object& root = object(pickle_.root(), kMetadata + "Metadata");
-    if (const Value* version = find(root, "version"))
+        pickle_(pickle, rules_) {
+    if (const Value* version = find(root(), "version"))
       if (const auto* text = std::get_if<std::string>(&version->is))
         if (!text->starts_with("1."))
           refuse(label_, ": version ", *text, " of checkpoints; 1 is read");
-    add_places(dictionary(root, "storage_data"));
+    add_places(dictionary(root(), "storage_data"));
+  }
+
+  std::vector<ChunkedTensor> tensors(const std::string& only) {
     std::vector<ChunkedTensor> found;
     std::set<std::string> names;
-    for (const auto& [key, value] : dictionary(root, "state_dict_metadata")) {
+    for (const auto& [key, value] : dictionary(root(), "state_dict_metadata")) {
       const auto& name = pickle_.as<std::string>(*key, "a tensor's name");
       if (!names.insert(name).second || !is_printable(name))
         pickle_.damaged("a name comes twice, or holds control characters");
@@ -69,11 +69,23 @@ class Metadata {
     }
     return found;
   }
+  ChunksByName values() {
+    ChunksByName found;
+    for (const auto& [name, info] : values_) found.emplace(name, placed({}, name, *info));
+    return found;
+  }
+  std::set<std::string> files() const {
+    std::set<std::string> found;
+    for (const auto& [place, info] : places_) found.insert(path_of(place.first, *info));
+    for (const auto& [name, info] : values_) found.insert(path_of(name, *info));
+    return found;
+  }
 
  private:
   using Items = std::vector<std::pair<Value*, Value*>>;
 
   // -- attributes of objects
+  const Object& root() const { return object(pickle_.root(), kMetadata + "Metadata"); }
   const Object& object(const Value& value, const std::string& kind) const {
     const Object& found = pickle_.as<Object>(value, kind.c_str());
     if (found.kind != kind) pickle_.damaged("expected " + kind);
@@ -109,26 +121,38 @@ class Metadata {
   void add_places(const Items& places) {
     for (const auto& [key, value] : places) {
       const Object& index = object(*key, kMetadata + "MetadataIndex");
+      const Object& info = object(*value, kStorageInfo);
+      const auto& name = pickle_.as<std::string>(get(index, "fqn"), "a name");
       const Value* offset = find(index, "offset");
-      if (!offset || std::holds_alternative<Nothing>(offset->is)) continue;  // of no tensor
-      Place place{pickle_.as<std::string>(get(index, "fqn"), "a tensor's name"),
-                  numbers(index, "offset")};
-      if (!places_.emplace(std::move(place), &object(*value, kStorageInfo)).second)
+      if (!offset || std::holds_alternative<Nothing>(offset->is)) {  // of no tensor
+        values_[name] = &info;
+        continue;
+      }
+      if (!places_.emplace(Place{name, numbers(index, "offset")}, &info).second)
         pickle_.damaged("a chunk is in two places");
     }
+  }
+  // The path of a file in the directory.
+  const std::string& path_of(const std::string& name, const Object& info) const {
+    const auto& path = pickle_.as<std::string>(get(info, "relative_path"), "a path");
+    const std::filesystem::path parts(path);
+    bool is_inside = !path.empty() && is_printable(path) && parts.has_filename();
+    for (const auto& part : parts) is_inside &= part != ".." && part != "." && part != "/";
+    if (!is_inside)
+      pickle_.damaged("'" + name + "' is in '" + path + "', which is no file of the directory");
+    return path;
   }
   Chunk chunk(const std::string& name, const Object& metadata) {
     Chunk chunk{numbers(metadata, "offsets"), numbers(metadata, "sizes"), "", 0, 0};
     const auto found = places_.find({name, chunk.offsets});
     if (found == places_.end()) pickle_.damaged("a chunk of '" + name + "' is in no file");
-    const Object& info = *found->second;
+    return placed(std::move(chunk), name, *found->second);
+  }
+  Chunk placed(Chunk chunk, const std::string& name, const Object& info) {
     const Value* changed = find(info, "transform_descriptors");
     if (changed && !std::holds_alternative<Nothing>(changed->is))
       refuse(label_, ": '", name, "' is packed; save the checkpoint without extensions");
-    const auto& file = pickle_.as<std::string>(get(info, "relative_path"), "a path");
-    if (file.empty() || file.find('/') != file.npos || file == ".." || !is_printable(file))
-      pickle_.damaged("'" + name + "' is in '" + file + "', which is no file of the directory");
-    chunk.file = directory_ + "/" + file;
+    chunk.file = directory_ + "/" + path_of(name, info);
     const auto begin = pickle_.as<int64_t>(get(info, "offset"), "a number");
     const auto bytes = pickle_.as<int64_t>(get(info, "length"), "a number");
     const auto size = static_cast<int64_t>(size_of(chunk.file));
@@ -210,7 +234,8 @@ class Metadata {
   const PickleRules rules_;
   const Pickle pickle_;
   std::map<Place, const Object*> places_;
-  std::map<std::string, uint64_t> sizes_;  // of files
+  std::map<std::string, const Object*> values_;  // that are no tensors
+  std::map<std::string, uint64_t> sizes_;        // of files
 };
 
 }  // namespace
@@ -219,11 +244,22 @@ bool is_checkpoint(const std::string& directory) {
   return std::filesystem::is_directory(directory);
 }
 
+static std::string pickle_in(const std::string& directory) {
+  const auto bytes = Bytes::open(directory + "/.metadata")->all();
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
 std::vector<ChunkedTensor> checkpoint_tensors(const std::string& directory,
                                               const std::string& only) {
-  const auto bytes = Bytes::open(directory + "/.metadata")->all();
-  const std::string pickle(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  return Metadata(pickle, directory).tensors(only);
+  return Metadata(pickle_in(directory), directory).tensors(only);
+}
+
+ChunksByName checkpoint_values(const std::string& directory) {
+  return Metadata(pickle_in(directory), directory).values();
+}
+
+std::set<std::string> checkpoint_files(const std::string& directory) {
+  return Metadata(pickle_in(directory), directory).files();
 }
 
 }  // namespace data

@@ -4,10 +4,20 @@
 #include <cstring>
 
 #include "../refuse.h"
-#include "archive.h"
 #include "checkpoint.h"
 
 namespace data {
+
+Archive archive_of(const BytesPtr& file, const Chunk& chunk, const ChunkedTensor& whole) {
+  Archive archive(Bytes::part(file, chunk.begin, chunk.bytes));
+  const auto found = archive.tensors().find(kChunk);
+  if (found == archive.tensors().end() || found->second.tensor.dims != chunk.sizes ||
+      found->second.tensor.elements != whole.elements)
+    refuse(chunk.file, ": at byte ", chunk.begin, " is not the chunk of '", whole.name,
+           "' that .metadata says; one of them is altered, or from another save: restore both");
+  return archive;
+}
+
 namespace {
 
 size_t product(const std::vector<int64_t>& dims) {
@@ -18,14 +28,9 @@ size_t product(const std::vector<int64_t>& dims) {
 
 // The elements of a chunk, row by row.
 std::vector<std::byte> elements_of(const Chunk& chunk, const ChunkedTensor& whole) {
-  const Archive archive(Bytes::part(Bytes::open(chunk.file), chunk.begin, chunk.bytes));
-  const auto found = archive.tensors().find("tensor");
-  if (found == archive.tensors().end() || found->second.tensor.dims != chunk.sizes ||
-      found->second.tensor.elements != whole.elements)
-    refuse(chunk.file, ": at byte ", chunk.begin, " is not the chunk of '", whole.name,
-           "' that .metadata says; one of them is altered, or from another save: restore both");
+  const Archive archive = archive_of(Bytes::open(chunk.file), chunk, whole);
   std::vector<std::byte> elements(product(chunk.sizes) * static_cast<size_t>(whole.element_bytes));
-  archive.read(found->second, elements.data());
+  archive.read(archive.tensors().at(kChunk), elements.data());
   return elements;
 }
 

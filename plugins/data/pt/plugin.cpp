@@ -8,6 +8,7 @@
 #include "../refuse.h"
 #include "archive.h"
 #include "checkpoint.h"
+#include "dcp.h"
 
 namespace data {
 namespace {
@@ -80,8 +81,19 @@ std::unique_ptr<orr::Dataset> open(const std::string& path, const orr::DataOptio
   return std::make_unique<File>(path, only);
 }
 
+orr_status* entry(const orr_bootstrap* boot, orr_exports* out) {
+  orr::attach(boot);
+  out->get = [](void*, const char* interface, uint32_t version) -> const void* {
+    const std::string_view asked = interface;
+    if (version != 1) return nullptr;
+    if (asked == "checkpoint") return &dcp_table;
+    return asked == "data" ? &orr::Reader<open>::table : nullptr;
+  };
+  return nullptr;
+}
+
 }  // namespace
 }  // namespace data
 
-ORR_PLUGIN(ORR_KIND_DATA, "pt", "0.1.0", "Tensors that PyTorch has saved",
-           orr::Reader<data::open>::entry, 1, {{"data", 1, 1}})
+ORR_PLUGIN(ORR_KIND_DATA, "pt", "0.2.0", "Tensors and checkpoints of PyTorch", data::entry, 2,
+           {{"data", 1, 1}, {"checkpoint", 1, 1}})

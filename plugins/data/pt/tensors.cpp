@@ -70,6 +70,14 @@ std::map<std::string, PickledTensor> pickled_tensors(const std::string& pickle,
   return std::move(walk.tensors);
 }
 
+std::variant<int64_t, std::string> pickled_value(const std::string& pickle,
+                                                 const std::string& label) {
+  const PickleRules rules = rules_of(label);
+  const Pickle read(pickle, rules);
+  if (const auto* number = std::get_if<int64_t>(&read.root().is)) return *number;
+  return read.as<std::string>(read.root(), "a whole number or a text");
+}
+
 bool is_printable(const std::string& name) {
   return std::ranges::none_of(name, [](unsigned char c) { return std::iscntrl(c); });
 }

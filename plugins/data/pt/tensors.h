@@ -6,6 +6,7 @@
 
 #include <map>
 #include <string>
+#include <variant>
 
 #include "pickle.h"
 
@@ -15,6 +16,10 @@ namespace data {
 // from 0; one that was saved alone is "tensor". Throws Error, which begins with `label`.
 std::map<std::string, PickledTensor> pickled_tensors(const std::string& pickle,
                                                      const std::string& label);
+
+// A whole number or a text. Throws Error for a pickle of anything else.
+std::variant<int64_t, std::string> pickled_value(const std::string& pickle,
+                                                 const std::string& label);
 
 // A tensor's name as scripts may see it.
 bool is_printable(const std::string& name);

@@ -97,7 +97,7 @@ std::map<std::string, ZipEntry> zip_entries(const Bytes& file) {
     if (head.at(0, 4) != kLocal) head.damaged();
     const uint64_t begin = local + kLocalBytes + head.at(26, 2) + head.at(28, 2);
     if (begin > file.size() || bytes > file.size() - begin) head.damaged();
-    entries[name] = {begin, bytes};
+    entries[name] = {begin, bytes, static_cast<uint32_t>(directory.at(at + 16, 4))};
     at += kCentralBytes + name_bytes + extra + directory.at(at + 32, 2);
   }
   return entries;

@@ -13,6 +13,7 @@ namespace data {
 
 struct ZipEntry {
   uint64_t offset, bytes;  // of its data in the file
+  uint32_t crc;            // CRC-32 of its data, as the archive says
 };
 
 // The entries by name. Throws Error that names the file, for none or a damaged archive, and for

@@ -103,9 +103,11 @@ class TrainRun : public Run {
       SaveHow now = how;
       now.beside &=
           ranks() == 1 || (!independent_ && !driven_);  // else they do not meet at each step
-      counters_.checkpoint_bytes = states_->save(
-          directory, {steps_, microbatches_, runtime_options().seed, extra, spec_.fast_sums},
-          alike(), !driven_, now);
+      counters_.checkpoint_bytes =
+          states_->save(directory,
+                        {steps_, microbatches_ ? microbatches_ : saved_microbatches_,
+                         runtime_options().seed, extra, spec_.fast_sums},
+                        alike(), !driven_, now);
     });
   }
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Writes small directories of torch.distributed.checkpoint, of one process (one) and of two (two: shards of FSDP, and of
-# DTensor along the second dim), and as safetensors the tensors that are in them. Takes torch and safetensors.
+# DTensor along the second dim), and as safetensors the tensors that are in them; and one that run:load goes on from
+# (run). Takes torch and safetensors.
 import os
 import pathlib
 import shutil
@@ -26,6 +27,17 @@ def one():
                       "expanded": torch.tensor([[1.0], [2.0]]).expand(2, 3), "empty": torch.ones(0, 3),
                       "scalar": torch.tensor(2.5)},
             "kinds": [(torch.randn(3) * 9).to(kind) for kind in kinds], "step": 3, "lr": 1e-3, "name": "x"}
+
+
+def run():
+    """The states of tests/e2e/checkpoint_formats.lua: each of its numbers says where it is."""
+    state = {"orrery": {"step": 7, "seed": 3, "extra": "by PyTorch"}}
+    for name, dims in (("1.weight", (18, 8)), ("1.bias", (18,)), ("3.weight", (8, 18)), ("3.bias", (8,))):
+        for number, form in enumerate(("%s", "optim.%s.m", "optim.%s.v")):
+            state[form % name] = ((torch.arange(float(torch.Size(dims).numel())) + 1) / 256 + number).reshape(dims)
+        state[f"optim.{name}.count"] = torch.tensor(7.0)
+    state["3.weight"] = state["3.weight"].t().contiguous().t()  # of other strides
+    return state
 
 
 def two(rank, folder):
@@ -59,6 +71,8 @@ def flat(value, path=""):
 
 def write():
     """Each with what torch.distributed.checkpoint itself reads of it. Paths are relative: the metadata holds them."""
+    shutil.rmtree("run", ignore_errors=True)
+    dcp.save(run(), checkpoint_id="run", no_dist=True)
     for name in ("one", "two"):
         shutil.rmtree(name, ignore_errors=True)
         meet, whole = pathlib.Path(f"{name}.meet"), pathlib.Path("whole.pt")

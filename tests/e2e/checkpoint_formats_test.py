@@ -12,7 +12,8 @@ import sys
 import tempfile
 import unittest
 
-from program import BUILD, HERE, orrery
+import dcp_files
+from program import BUILD, HERE, SOURCE, orrery
 
 SCRIPT = HERE / "checkpoint_formats.lua"
 
@@ -75,6 +76,35 @@ class CheckpointFormats(unittest.TestCase):
                 self.assertEqual(went_on, "from 2 'text'\n" + rest[1] + rest[2])
         tensor = {self.ran(2, stack="tensor", from_=at, steps=4) for at in (self.saved, self.own)}
         self.assertEqual(len(tensor), 1, tensor)
+
+    def test_what_pickle_and_zipfile_read(self):
+        weights = self.root / "weights.safetensors"
+        self.ran(from_=self.own, weights=weights)
+        expected = dcp_files.numbers_in(weights)
+        for ranks, stack in ((1, "data"), (2, "tensor"), (3, "zero"), (4, "both")):
+            with self.subTest(ranks=ranks, stack=stack):
+                at = self.root / f"{ranks}{stack}"
+                self.ran(ranks, stack=stack, from_=self.own, to=at, extra="é")
+                found = dcp_files.read(at)
+                self.assertEqual({name: found[name] for name in expected}, expected)
+                self.assertEqual(len(found), 5 + 4 * len(expected))  # facts; and m, v, count
+                facts = {name.partition(".")[2]: value for name, value in found.items() if name.startswith("orrery.")}
+                self.assertEqual(facts, {"step": 2, "seed": 3, "microbatches": 12, "fast_sums": 0, "extra": "é"})
+
+    def test_what_pytorch_has_saved(self):
+        """Recorded by tests/data/make_dcp.py: element i of weights is (i + 1) / 256, of m 1 more, of v 2 more."""
+        recorded, at = SOURCE / "tests/data/files/dcp/run", self.root / "again"
+        went_on = set()
+        for ranks, stack in ((1, "data"), (2, "pipeline"), (3, "zero")):
+            self.assertEqual(self.ran(ranks, stack=stack, from_=recorded, steps=7, to=at)[:20], "from 7 'by PyTorch'\n")
+            found = dcp_files.read(at)
+            self.assertEqual(found["orrery.step"], 7)
+            for name, count in (("1.weight", 144), ("1.bias", 18), ("3.weight", 144), ("3.bias", 8)):
+                for number, form in enumerate(("{}", "optim.{}.m", "optim.{}.v")):
+                    self.assertEqual(found[form.format(name)], [(i + 1) / 256 + number for i in range(count)], name)
+                self.assertEqual(found[f"optim.{name}.count"], [7])
+            went_on.add(self.ran(ranks, stack=stack, from_=recorded, steps=9))
+        self.assertEqual(len(went_on), 1, went_on)
 
     def test_each_rank_writes_what_it_has(self):
         sizes = [file.stat().st_size for file in self.data_files(self.saved)]

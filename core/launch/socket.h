@@ -21,8 +21,8 @@ struct Endpoint {
 // Returns a listening socket. Throws Error if the host is not this one, the place is taken, or
 // other hosts cannot reach the address: many hosts resolve their own name to 127.0.1.1.
 int listen_at(const Endpoint& place);
-// The first address of this host, in numbers, at which other hosts may reach it; without one that of
-// loopback.
+// The first address of this host, in numbers, at which other hosts may reach it; loopback's if it
+// has none.
 std::string own_address();
 // MASTER_PORT, or a random port below the range from which systems choose ports for outgoing
 // connections.

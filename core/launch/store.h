@@ -21,9 +21,9 @@ namespace orrery {
 class Store {
  public:
   // Opens the store: a table in memory for a world of one; our launcher's store if that has started
-  // this process; else the store that rank 0 serves (meeting.h), which is collective, at a place that
-  // a boot plugin, the launcher's variables or the name of the job tell. If ranks are
-  // on several hosts and have no address to meet at or no token, they share none: `put` and `get`
+  // this process; else the store that rank 0 serves (meeting.h), which is collective, at a place
+  // that a boot plugin, the launcher's variables or the name of the job tell. If ranks are on
+  // several hosts and have no address to meet at or no token, they share none: `put` and `get`
   // throw.
   static std::unique_ptr<Store> open(const World& world);
   virtual ~Store() = default;

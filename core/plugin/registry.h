@@ -69,8 +69,8 @@ class Registry {
 
   // Names of loadable plugins with this ORR_KIND_ bit, or kind_boot, sorted.
   std::vector<std::string> names(uint32_t kind) const;
-  // Whether this kernel, observer, op or boot plugin, which nobody has named, can be loaded now. Why
-  // one cannot is said once, as a warning, and in errors about what is missing.
+  // Whether this kernel, observer, op or boot plugin, which nobody has named, can be loaded now.
+  // Why one cannot is said once, as a warning, and in errors about what is missing.
   bool loads(uint32_t kind, const std::string& name);
   // For such errors: "; kernel 'x' could not be loaded: plugin ...", or "".
   std::string not_loaded(uint32_t kind) const;

@@ -11,7 +11,7 @@ import threading
 import unittest
 
 from launchers_test import ENVIRONMENT, has_mpi
-from program import HERE, Job, orrery, wait_for
+from program import BUILD, HERE, Job, orrery, wait_for
 from two_hosts import GPT, NET, TAG, TwoHostsAlone, digest, end_all, ranks
 
 DEADLINE = 2
@@ -30,9 +30,9 @@ def guarded(variable):
 
 
 class MpiHosts(TwoHostsAlone, unittest.TestCase):
-    def start(self, launcher, *words, **variables):
+    def start(self, launcher, *words, comm="mpi", **variables):
         kept = {k: v for k, v in ENVIRONMENT.items() if not k.startswith("OMPI_MCA")}
-        job = Job("run", "--comm", "mpi", *words, launcher=[*ON_HOST, *launcher], cwd=HERE.parents[1],
+        job = Job("run", "--comm", comm, *words, launcher=[*ON_HOST, *launcher], cwd=HERE.parents[1],
                   ORRERY_TEST_TAG=TAG, ORRERY_TEST_PYTHON=sys.executable, **kept, **variables)
         # What the launcher has started on the hosts is in no session of the job's.
         for cleanup in (job.end, lambda: end_all(2), lambda: end_all(1)):
@@ -54,6 +54,13 @@ class MpiHosts(TwoHostsAlone, unittest.TestCase):
                 self.skipTest(f"{library} is not installed")
             with self.subTest(library=library):
                 yield launcher, variable
+
+    # Without a place to meet and a token: the launcher's daemons carry where rank 0 listens, and the secret.
+    def test_local_joins_ranks_that_meet_by_pmix(self):
+        if not has_mpi(OPEN_MPI, "openmpi") or not (BUILD / "plugins/orrery-boot-pmix.so").exists():
+            self.skipTest("Open MPI or PMIx is not installed")
+        job = self.finish(self.start([*OPEN_MPI, "-x", "ORRERY_BOOT"], *GPT, comm="local", ORRERY_BOOT="pmix"))
+        self.assertEqual(digest(job), digest(orrery("run", "-n", 4, *GPT)))
 
     def test_the_digest_of_one_host(self):
         expected = digest(orrery("run", "-n", 4, *GPT))

@@ -107,7 +107,9 @@ class Doctor(unittest.TestCase):
 
     def test_launcher(self):
         done = orrery("doctor", OMPI_COMM_WORLD_RANK="1", OMPI_COMM_WORLD_SIZE="4")
-        self.assertIn("Open MPI (OMPI_COMM_WORLD_RANK=1, OMPI_COMM_WORLD_SIZE=4)", done.stdout)
+        self.assertRegex(done.stdout, "(?m)^launched by +Open MPI, as rank 1 of 4$")
+        done = orrery("doctor", OMPI_COMM_WORLD_RANK="1", OMPI_COMM_WORLD_SIZE="4", RANK="0", WORLD_SIZE="4")
+        self.assertRegex(done.stdout, "(?m)^launched by +two launchers disagree: RANK=0 of WORLD_SIZE=4 .torchrun., but OMPI")
 
 
 class Plugins(unittest.TestCase):

@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Trains a model of odd sizes, from a checkpoint if `from` names one, and saves it in a format of another program.
+-- Trains a model whose parameters ranks divide, some within rows, from a checkpoint if `from` names one, and saves it in a format of another program.
 local orrery = require "orrery"
 local nn, optim, strategy = orrery.nn, orrery.optim, orrery.strategy
 local args = orrery.args {
-  from = "", to = "", format = "dcp", stack = "data", steps = 2, hidden = 18, weights = "", extra = "", wait = true,
+  from = "", to = "", format = "dcp", stack = "data", steps = 2, hidden = 1026, weights = "", extra = "", wait = true,
 }
 local stacks = {
   data = { strategy.data {} },

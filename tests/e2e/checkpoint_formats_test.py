@@ -78,32 +78,36 @@ class CheckpointFormats(unittest.TestCase):
         self.assertEqual(len(tensor), 1, tensor)
 
     def test_what_pickle_and_zipfile_read(self):
-        weights = self.root / "weights.safetensors"
-        self.ran(from_=self.own, weights=weights)
-        expected = dcp_files.numbers_in(weights)
+        weights, at = self.root / "weights.safetensors", self.root / "of_stack"
+        of_one = None
         for ranks, stack in ((1, "data"), (2, "tensor"), (3, "zero"), (4, "both")):
             with self.subTest(ranks=ranks, stack=stack):
-                at = self.root / f"{ranks}{stack}"
-                self.ran(ranks, stack=stack, from_=self.own, to=at, extra="é")
-                found = dcp_files.read(at)
+                self.ran(ranks, stack=stack, to=at, extra="é", weights=weights)
+                found, expected = dcp_files.read(at), dcp_files.numbers_in(weights)
+                of_one = of_one or found
                 self.assertEqual({name: found[name] for name in expected}, expected)
                 self.assertEqual(len(found), 5 + 4 * len(expected))  # facts; and m, v, count
                 facts = {name.partition(".")[2]: value for name, value in found.items() if name.startswith("orrery.")}
                 self.assertEqual(facts, {"step": 2, "seed": 3, "microbatches": 12, "fast_sums": 0, "extra": "é"})
+                if stack == "zero":
+                    self.assertEqual(found, of_one)
+                    self.assertGreater(dcp_files.chunks(at, "3.weight"), 3)  # rows, and parts of rows
+        self.ran(from_=self.own, to=at, extra="é")  # no step between
+        self.assertEqual(dcp_files.read(at), of_one)
 
     def test_what_pytorch_has_saved(self):
         """Recorded by tests/data/make_dcp.py: element i of weights is (i + 1) / 256, of m 1 more, of v 2 more."""
         recorded, at = SOURCE / "tests/data/files/dcp/run", self.root / "again"
         went_on = set()
         for ranks, stack in ((1, "data"), (2, "pipeline"), (3, "zero")):
-            self.assertEqual(self.ran(ranks, stack=stack, from_=recorded, steps=7, to=at)[:20], "from 7 'by PyTorch'\n")
+            self.assertEqual(self.ran(ranks, stack=stack, from_=recorded, hidden=18, steps=7, to=at)[:20], "from 7 'by PyTorch'\n")
             found = dcp_files.read(at)
             self.assertEqual(found["orrery.step"], 7)
             for name, count in (("1.weight", 144), ("1.bias", 18), ("3.weight", 144), ("3.bias", 8)):
                 for number, form in enumerate(("{}", "optim.{}.m", "optim.{}.v")):
                     self.assertEqual(found[form.format(name)], [(i + 1) / 256 + number for i in range(count)], name)
                 self.assertEqual(found[f"optim.{name}.count"], [7])
-            went_on.add(self.ran(ranks, stack=stack, from_=recorded, steps=9))
+            went_on.add(self.ran(ranks, stack=stack, from_=recorded, hidden=18, steps=9))
         self.assertEqual(len(went_on), 1, went_on)
 
     def test_each_rank_writes_what_it_has(self):
@@ -155,9 +159,9 @@ class CheckpointFormats(unittest.TestCase):
         def other_name(text):
             return text.replace(b"optim.1.bias.m", b"optim.1.bias.q")
 
-        self.refused(line("load"), "has no tensor '1.bias' f32[18]",
+        self.refused(line("load"), "has no tensor '1.bias' f32[1026]",
                      from_=self.edited(lambda text: text.replace(b"\x06\x00\x00\x001.bias", b"\x06\x00\x00\x001.bibs")))
-        self.refused(line("load"), "'1.bias' is f32[18], but f32[20] here", from_=self.saved, hidden=20)
+        self.refused(line("load"), "'1.bias' is f32[1026], but f32[20] here", from_=self.saved, hidden=20)
         self.refused(line("load"), "has no 'orrery.seed', without which a run cannot go on",
                      from_=self.edited(lambda text: text.replace(b"orrery.seed", b"orrery.sood")))
         done = self.run_script(from_=self.edited(other_name), steps=3)

@@ -47,9 +47,17 @@ def archived(content):
     return dims, [numbers[sum(i * step for i, step in zip(index, steps))] for index in every]
 
 
+def metadata_of(at):
+    return Unpickler(io.BytesIO((at / ".metadata").read_bytes())).load().state
+
+
+def chunks(at, name):
+    return len(metadata_of(at)["state_dict_metadata"][name].state["chunks"])
+
+
 def read(at):
     """All of a directory, by name: values, and numbers of tensors in rows. Every element must be there once."""
-    metadata = Unpickler(io.BytesIO((at / ".metadata").read_bytes())).load().state
+    metadata = metadata_of(at)
     tensors = {name: each.state for name, each in metadata["state_dict_metadata"].items()
                if type(each).__name__ == "TensorStorageMetadata"}
     found = {name: {} for name in tensors}

@@ -77,8 +77,8 @@ end
 
 -- {extra =, wait =, format =}, as scripts may give them in the place of `extra`.
 local function how_to_save(extra, wait)
-  if type(extra) ~= "table" then return { extra = extra, wait = wait, format = "" } end
-  local o = orrery.options("save", extra, { extra = "", wait = true, format = "" })
+  local given = type(extra) == "table" and extra or { extra = extra, wait = wait }
+  local o = orrery.options("save", given, { extra = "", wait = wait, format = "" })
   for name, kind in pairs { extra = "string", wait = "boolean", format = "string" } do
     if type(o[name]) ~= kind then
       orrery.fail(("save: %s is %s, expected a %s"):format(name, engine.describe(o[name]), kind))

@@ -102,8 +102,8 @@ class Kit(Installed):
     def test_the_guides_word_by_word(self):
         shown = {"plugins": "kernel    swift", "op": "swish(1) = 0.8808\n", "layer": "plan: 2 ranks",
                  "strategy": "plan: 2 ranks", "backend": "rank 2: the sum is 6\n", "observer": "steps: 5 steps in ",
-                 "boot": "boot plugin 'directory', as rank 2 of 3", "device": "kernel+device 'slate' 0.1.0",
-                 "data": "30 samples, two of them: HostTensor f32[2,4] "}
+                 "boot": "boot plugin 'directory', as rank 2 of 3", "checkpoint": "\n.metadata\n",
+                 "device": "kernel+device 'slate' 0.1.0", "data": "30 samples, two of them: HostTensor f32[2,4] "}
         self.assertEqual(sorted(shown), sorted(page.stem for page in PAGES))
         for page in PAGES:
             blocks = re.findall(r"^```sh\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)

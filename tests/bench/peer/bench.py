@@ -18,8 +18,8 @@ from floor import Floor
 from race import Race
 from workloads import WORKLOADS
 
-RACES = ("gpt2", "char-gpt", "mlp", "gpt2-bf16", "resnet", "resnet50", "lstm", "bert", "microbatches", "ranks",
-         "overlap", "bubbles", "bubbles4", "strategies", "strategies4")
+RACES = ("gpt2", "char-gpt", "mlp", "gpt2-bf16", "resnet", "resnet50", "mobilenet", "convnext", "lstm", "bert",
+         "microbatches", "ranks", "overlap", "bubbles", "bubbles4", "strategies", "strategies4")
 
 
 def prepare(work):

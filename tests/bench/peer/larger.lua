@@ -108,6 +108,44 @@ function M.resnet50(c)
   return classifier(parts, inputs, c.classes)
 end
 
+-- Each channel by itself, then all channels of each place.
+local function separable(parts, inputs, outputs, stride)
+  for _, part in ipairs {
+    nn.conv2d(inputs, inputs, 3, { stride = stride, padding = 1, groups = inputs, bias = false }), nn.batchnorm(inputs),
+    nn.relu, conv(inputs, outputs, 1, 1), nn.batchnorm(outputs), nn.relu,
+  } do parts[#parts + 1] = part end
+end
+
+-- c: width, classes. Blocks of MobileNet, for images of 32 by 32.
+function M.mobilenet(c)
+  local parts, inputs = { conv(3, c.width, 3, 1), nn.batchnorm(c.width), nn.relu }, c.width
+  for i, outputs in ipairs { 2 * c.width, 2 * c.width, 4 * c.width, 4 * c.width, 8 * c.width } do
+    separable(parts, inputs, outputs, i % 2 == 0 and 2 or 1)
+    inputs = outputs
+  end
+  return classifier(parts, inputs, c.classes)
+end
+
+local NextBlock = nn.module("NextBlock", function(m, width)
+  m.conv, m.norm = nn.conv2d(width, width, 7, { padding = 3, groups = width }), nn.layernorm(width, { eps = 1e-6 })
+  m.mlp = nn.sequential { nn.linear(width, 4 * width), nn.gelu_exact, nn.linear(4 * width, width) }
+  return function(x)
+    return x + m.mlp(m.norm(m.conv(x):permute { 1, 3, 4, 2 })):permute { 1, 4, 2, 3 }
+  end
+end)
+
+-- c: width, blocks, classes. Two stages of ConvNeXt, for images of 32 by 32.
+function M.convnext(c)
+  local parts, inputs = {}, 3
+  for stage = 0, 1 do
+    local width = c.width << stage
+    parts[#parts + 1] = nn.conv2d(inputs, width, 2, { stride = 2 })
+    for _ = 1, c.blocks do parts[#parts + 1] = NextBlock(width) end
+    inputs = width
+  end
+  return classifier(parts, inputs, c.classes)
+end
+
 -- c: vocab, dim, heads, kv_heads, hidden, layers.
 function M.llama(c) return require "models.llama"(c) end
 

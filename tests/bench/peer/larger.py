@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch twins of larger.lua, the benchmark's own models: ResNet-18 for small images, ResNet-50, an LSTM language model,
-BERT, LLaMA and a GPT with experts. Parameters have Orrery's paths as names, as in tests/golden/models.py."""
+"""PyTorch twins of larger.lua, the benchmark's own models: ResNet-18 for small images, ResNet-50, blocks of MobileNet and
+ConvNeXt, an LSTM language model, BERT, LLaMA and a GPT with experts. Parameters have Orrery's paths as names, as in
+tests/golden/models.py."""
 import math
 
 import torch
@@ -43,6 +44,49 @@ class ResNet(nn.Module):
         for block in blocks:
             x = block(x)
         return head(x.mean((2, 3)))
+
+
+class MobileNet(nn.Module):
+    def __init__(self, width, classes):
+        super().__init__()
+        layers, inputs = [nn.Conv2d(3, width, 3, padding=1, bias=False), nn.BatchNorm2d(width), nn.ReLU()], width
+        for i, outputs in enumerate((2 * width, 2 * width, 4 * width, 4 * width, 8 * width)):
+            each = nn.Conv2d(inputs, inputs, 3, 1 + i % 2, 1, groups=inputs, bias=False)
+            layers += [each, nn.BatchNorm2d(inputs), nn.ReLU(),
+                       nn.Conv2d(inputs, outputs, 1, bias=False), nn.BatchNorm2d(outputs), nn.ReLU()]
+            inputs = outputs
+        layers += [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inputs, classes)]
+        self.layers = models.numbered(enumerate(layers, 1))
+
+    def forward(self, x):
+        for layer in self.layers.values():
+            x = layer(x)
+        return x
+
+
+class NextBlock(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.conv, self.norm = nn.Conv2d(width, width, 7, padding=3, groups=width), nn.LayerNorm(width, eps=1e-6)
+        self.mlp = models.numbered([(1, nn.Linear(width, 4 * width)), (3, nn.Linear(4 * width, width))])
+
+    def forward(self, x):
+        first, second = self.mlp.values()
+        return x + second(F.gelu(first(self.norm(self.conv(x).permute(0, 2, 3, 1))))).permute(0, 3, 1, 2)
+
+
+class ConvNeXt(nn.Module):
+    def __init__(self, width, blocks, classes):
+        super().__init__()
+        layers, inputs = [], 3
+        for outputs in (width, 2 * width):
+            layers.append(nn.Conv2d(inputs, outputs, 2, 2))
+            layers += [NextBlock(outputs) for _ in range(blocks)]
+            inputs = outputs
+        layers += [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inputs, classes)]
+        self.layers = models.numbered(enumerate(layers, 1))
+
+    forward = MobileNet.forward
 
 
 class Lstm(nn.Module):
@@ -230,4 +274,5 @@ class SwitchGPT(nn.Module):
         return self.head(self.norm(x)), loss
 
 
-MAKERS = {"resnet": ResNet, "resnet50": ResNet50, "lstm": Lstm, "bert": Bert, "llama": Llama, "switch": SwitchGPT}
+MAKERS = {"resnet": ResNet, "resnet50": ResNet50, "mobilenet": MobileNet, "convnext": ConvNeXt, "lstm": Lstm,
+          "bert": Bert, "llama": Llama, "switch": SwitchGPT}

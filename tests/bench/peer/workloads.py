@@ -82,6 +82,10 @@ WORKLOADS = {w.name: w for w in (
     # Four images leave batchnorm more of that: PyTorch's own ways differ by 0.2 % in step 2 and by 0.6 % in step 3.
     Workload("resnet50", "ResNet-50 for 224 x 224, batch 4", 4, (1, 1), 10, compared=3, rounding=1e-2,
              larger=("resnet50", dict(width=64, classes=1000), (3, 224, 224), 1000)),
+    Workload("mobilenet", "MobileNet's blocks for 32 x 32, batch 32", 32, (1, 4), 10, compared=4, rounding=1e-3,
+             larger=("mobilenet", dict(width=64, classes=10), (3, 32, 32), 10)),
+    Workload("convnext", "ConvNeXt's blocks for 32 x 32, batch 32", 32, (1, 4), 10, compared=4, rounding=1e-3,
+             larger=("convnext", dict(width=96, blocks=2, classes=10), (3, 32, 32), 10)),
     Workload("lstm", "LSTM 256-512, 64 steps, batch 32", 32, (1, 3), 12,
              larger=("lstm", dict(vocab=256, width=256, hidden=512, layers=1), (64,), 256)),
     Workload("bert", "BERT base, batch 8 x 128", 8, (1, 1), 10,

@@ -102,7 +102,7 @@ class Kit(Installed):
     def test_the_guides_word_by_word(self):
         shown = {"plugins": "kernel    swift", "op": "swish(1) = 0.8808\n", "layer": "plan: 2 ranks",
                  "strategy": "plan: 2 ranks", "backend": "rank 2: the sum is 6\n", "observer": "steps: 5 steps in ",
-                 "boot": "boot plugin 'directory', as rank 2 of 3", "checkpoint": "\n.metadata\n",
+                 "boot": "boot plugin 'directory', as rank 2 of 3", "checkpoint": ".metadata\n2\n",
                  "device": "kernel+device 'slate' 0.1.0", "data": "30 samples, two of them: HostTensor f32[2,4] "}
         self.assertEqual(sorted(shown), sorted(page.stem for page in PAGES))
         for page in PAGES:

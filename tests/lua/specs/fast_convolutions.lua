@@ -18,7 +18,7 @@ local function trained(numerics, microbatches)
   }
   local run = orrery.compile(function(b) return nn.cross_entropy(net(b.x), b.y) end, {
     params = net, optimizer = optim.momentum { lr = 0.1 }, numerics = numerics,
-    microbatches = microbatches, strategy = orrery.strategy.data {},
+    microbatches = microbatches,
   })
   local data, weights = orrery.data.arrays { x = images, y = classes }, {}
   for _, p in ipairs(orrery.parameters(net)) do weights[p.name] = { before = p:read() } end

@@ -129,9 +129,12 @@ bool as_nested(const Strided& x, int64_t groups, int64_t columns, Strided& out) 
   for (int64_t n = x.dims[first]; n < columns; n *= x.dims[first]) --first;
   int64_t n = 1, group = 0;
   while (n < groups) n *= x.dims[lead++];
-  if (n != groups || lead >= first || !merge_dims(x, 0, lead, n, group)) return false;
+  if (n != groups || lead > first || !merge_dims(x, 0, lead, n, group)) return false;
   out = {x.dtype, {groups}, {groups == 1 ? 0 : group}};
-  append_merged(x, lead, first, out);
+  if (lead == first)  // one row, of which all dims are columns
+    out.dims.push_back(1), out.strides.push_back(columns);
+  else
+    append_merged(x, lead, first, out);
   append_merged(x, first, x.dims.size(), out);
   return out.strides.back() == 1 && out.dims.size() <= ORR_MAX_RANK;
 }

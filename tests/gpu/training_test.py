@@ -3,27 +3,21 @@
 LD_LIBRARY_PATH) its losses are those of the reference, and one process has the bits of two, also where
 NCCL (the fake one, over the same driver) carries what they exchange on the device's streams.
 
-Arguments: the build tree, the folder of the fake libraries. Every figure is a fake GPU's.
+Arguments as fake_training.py says.
 """
 import collections
 import json
 import os
 import pathlib
 import re
-import subprocess
 import sys
 import tempfile
 import unittest
 import unittest.mock
 
-BUILD, FAKE = (pathlib.Path(p).resolve() for p in sys.argv[1:3])
-SOURCE = pathlib.Path(__file__).resolve().parents[2]
-STRIDE = int(os.environ.get("ORRERY_TEST_STRIDE", 1))  # of sweeps; scripts/sanitize sets it
-TOLERANCE = 3e-4  # of a loss that is printed with four digits
+from fake_training import GPT, MLP, SOURCE, lines, near_the_reference, orrery, train
 
-MLP = ["examples/mlp.lua", "steps=200"]
-GPT = ["examples/gpt.lua", "data=examples/gpt.lua", "dim=32", "layers=2", "heads=2", "ctx=16", "batch=12",
-       "microbatches=4", "steps=4", "dropout=0.1", "clip=1", "eval=2", "sample=8"]
+STRIDE = int(os.environ.get("ORRERY_TEST_STRIDE", 1))  # of sweeps; scripts/sanitize sets it
 
 STACKED = SOURCE / "tests/e2e/strategies.lua"
 ZERO3 = "strategy.data{}, strategy.zero{ stage = 3 }"
@@ -38,42 +32,6 @@ STACKS = [
     (4, "{ strategy.data{ size = 2 }, strategy.pipeline{} }", ()),
     (2, "{ strategy.tensor{ size = 2 } }", ()),
 ]
-
-
-def orrery(*words, fake=True, **variables):
-    env = {k: v for k, v in os.environ.items() if k != "LD_LIBRARY_PATH"}
-    if fake:
-        kept = str(BUILD / "tests/gpu/compiled")
-        # Its GPU is a core of this machine, which others may use: no work of it takes so long that it hangs.
-        env |= {"LD_LIBRARY_PATH": str(FAKE), "FAKE_NVRTC_FOLDER": kept, "XDG_CACHE_HOME": kept, "ORRERY_DEADLINE": "600"}
-    env |= {k: str(v) for k, v in variables.items()}
-    return subprocess.run([BUILD / "orrery", *map(str, words)], cwd=SOURCE, env=env, text=True,
-                          capture_output=True, timeout=1800)
-
-
-def lines(done):
-    """What a run prints, without times and what the progress bar writes."""
-    if done.returncode:
-        raise AssertionError(f"exit code {done.returncode}:\n{done.stdout}{done.stderr}")
-    timed = re.compile(" info step | info cuda: ")
-    return [re.sub(r"  [\d.]+ ms$", "", x) for x in done.stdout.splitlines() if not timed.search(x)]
-
-
-def losses(done):
-    found = [float(x) for line in lines(done) for x in re.findall(r"loss (-?[\d.]+)", line)]
-    if len(found) < 2:
-        raise AssertionError(done.stdout)
-    return found
-
-
-def train(kernels, *words, ranks=1, comm="local"):
-    return orrery("run", "-n", ranks, "--threads", 1, "--kernels", kernels, "--comm", comm, *words)
-
-
-def near_the_reference(test, *words, ranks=1, comm="local"):
-    mine, reference = train("cuda", *words, ranks=ranks, comm=comm), train("reference", *words, ranks=ranks)
-    for found, wanted in zip(losses(mine), losses(reference), strict=True):
-        test.assertAlmostEqual(found, wanted, delta=TOLERANCE * max(1, abs(wanted)))
 
 
 class EightBits(unittest.TestCase):
@@ -319,131 +277,6 @@ class Convolutions(unittest.TestCase):
                          "steps=2", ORRERY_LUA_PATH=SOURCE / "tests", FAKE_CUDA_GRAPHS=file, ORRERY_NO_DIR=1))
             step = max((line.split() for line in file.read_text().splitlines()), key=len)
         self.assertLess(len(step), 320)
-
-
-HELD_BY_ALL = """
-local orrery = require "orrery"
-local nn, optim, strategy = orrery.nn, orrery.optim, orrery.strategy
-orrery.seed(3)
-local Net = nn.module("Net", function(m)
-  m.up, m.down = nn.linear(8, 8, { bias = false }), nn.linear(8, 8, { bias = false })
-  m.norm, m.out = nn.rmsnorm(8), nn.linear(8, 5)
-  return function(batch) return (m.out(m.norm(m.down(m.up(batch.x):silu()))):tanh() ^ 2):mean() end
-end)
-local model = Net()
-local run = orrery.compile(model, { params = model, microbatches = 1, strategy = { strategy.tensor {} },
-  numerics = "fast", optimizer = optim.adam { lr = 0.01 } })
-local rows = {}
-for i = 1, 24 do
-  rows[i] = {}
-  for j = 1, 8 do rows[i][j] = math.sin(i * 3.1 + j * 1.7) end
-end
-for _ = 1, 2 do
-  orrery.log("loss %.7f", run:step({ x = orrery.tensor(rows) }):mean())
-  rows[24] = nil
-end
-"""
-
-
-class Races(unittest.TestCase):
-    """The algorithm of a product is the fastest of those that are allowed, and is kept on disk for the next run."""
-
-    def setUp(self):
-        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
-
-    def run_mlp(self, numerics, cache, **variables):
-        script = self.folder / f"{numerics}.lua"
-        text = (SOURCE / MLP[0]).read_text()
-        script.write_text(re.sub(r"(optimizer *=)", f'numerics = "{numerics}", \\1', text, count=1))
-        return orrery("run", "-n", 1, "--threads", 1, "--kernels", "cuda", script, "steps=100",
-                      XDG_CACHE_HOME=self.folder / cache, **variables)
-
-    def kept(self, cache):
-        return sorted((self.folder / cache / "orrery/cuda").glob("*"))
-
-    def test_exact_bits_do_not_depend_on_what_was_fast(self):
-        runs = [lines(self.run_mlp("exact", fastest, FAKE_LT_FASTEST=fastest)) for fastest in ("0 1", "1 1", "2 1")]
-        self.assertEqual(runs, runs[:1] * 3)
-
-    def test_fast_is_what_was_measured_and_kept(self):
-        exact = self.run_mlp("exact", "exact")
-        once, again, other = (self.run_mlp("fast", cache, FAKE_LT_FASTEST=fastest)
-                              for cache, fastest in (("fast", "0 1"), ("fast", "1 0"), ("other", "1 0")))
-        self.assertEqual(lines(again), lines(once))
-        self.assertEqual(len({lines(done)[-1] for done in (exact, once, other)}), 3)  # digests
-        for mine, reference in zip(losses(once), losses(exact), strict=True):
-            self.assertAlmostEqual(mine, reference, delta=0.01 * max(1, abs(reference)))
-
-    def test_damaged_files_are_ignored_and_replaced(self):
-        first = self.run_mlp("exact", "cache")
-        whole = {path: path.read_bytes() for path in self.kept("cache")}
-        for i, (path, data) in enumerate(whole.items()):
-            path.write_bytes((b"", data[:-1], bytes([data[0] ^ 1]) + data[1:], data[:-1] + bytes([data[-1] ^ 1]))[i % 4])
-        second, third = (self.run_mlp("exact", "cache") for _ in range(2))
-        self.assertEqual(lines(second), lines(first))
-        self.assertEqual(lines(third), lines(first))
-        self.assertEqual([done.stderr.count(" is damaged: it is ignored, and replaced") for done in (first, second, third)],
-                         [0, len(whole), 0])
-        self.assertEqual(self.kept("cache"), list(whole))
-
-    def test_a_second_run_compiles_nothing(self):
-        first = self.run_mlp("exact", "cache")
-        self.assertEqual(lines(self.run_mlp("exact", "cache", FAKE_NVRTC_REFUSES=1)), lines(first))
-        self.assertIn("NVRTC refused", self.run_mlp("exact", "empty", FAKE_NVRTC_REFUSES=1).stderr)
-
-    def test_tensor_ranks_compute_alike_what_all_of_them_hold(self):
-        """The norm and the last layer, whose product is each rank's own: all take what one has measured, or what is first.
-        Batches of another size let ranks compare what they hold."""
-        script = self.folder / "tensor.lua"
-        script.write_text(HELD_BY_ALL)
-        (self.folder / "file").write_text("no folder")
-        for cache in ("cache", "file"):
-            done = orrery("run", "-n", 4, "--threads", 1, "--kernels", "cuda", script, XDG_CACHE_HOME=self.folder / cache)
-            self.assertEqual(done.returncode, 0, done.stderr)
-            self.assertIn("loss", done.stdout)
-
-    def test_a_folder_that_cannot_be_written_is_named(self):
-        (self.folder / "cache").write_text("no folder")
-        done = self.run_mlp("exact", "cache")
-        self.assertEqual(lines(done), lines(self.run_mlp("exact", "another")))
-        self.assertEqual(done.stderr.count("name a folder that can be written with XDG_CACHE_HOME"), 1, done.stderr)
-
-
-class Start(unittest.TestCase):
-    """What a program's first step compiles and measures: beside each other, and each once for all ranks of a host."""
-
-    def setUp(self):
-        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
-
-    def start(self, ranks, threads):
-        """Compilations by source, [(begin, end)], and what the run printed."""
-        log = self.folder / "log"
-        log.write_text("")
-        done = orrery("run", "-n", ranks, "--threads", threads, "--kernels", "cuda", *GPT, FAKE_NVRTC_LOG=log, FAKE_NCCL_GPUS=1,
-                      FAKE_NVRTC_FOLDER=self.folder / f"compiled{ranks}", XDG_CACHE_HOME=self.folder / f"cache{ranks}")
-        found = collections.defaultdict(list)
-        for source, *times in (line.split() for line in log.read_text().splitlines()):
-            found[source].append(tuple(map(int, times)))
-        return found, lines(done), done.stdout + done.stderr
-
-    @unittest.skipIf(len(os.sched_getaffinity(0)) < 2, "one CPU compiles one source after another")
-    def test_compilations_overlap(self):
-        found, _, said = self.start(1, 2)
-        spans = sorted(span for times in found.values() for span in times)
-        self.assertGreater(len(spans), 4)
-        # Of two threads: the next one begins before the last one has ended, but the one before that has.
-        overlapping = sum(later[0] < earlier[1] for earlier, later in zip(spans, spans[1:]))
-        self.assertGreater(overlapping, len(spans) // 2)
-        self.assertTrue(all(third[0] >= min(first[1], second[1]) for first, second, third in zip(spans, spans[1:], spans[2:])))
-        told = re.findall(r"cuda: (\d+) expressions compiled in [\d.]+ s, (\d+) products measured in", said)
-        self.assertEqual(sum(int(compiled) for compiled, _ in told), len(spans), said)
-        self.assertGreater(sum(int(measured) for _, measured in told), 0)
-
-    def test_ranks_of_a_host_make_each_thing_once(self):
-        found, _, said = self.start(3, 1)
-        self.assertEqual({len(times) for times in found.values()}, {1})
-        made = sum(int(n) for told in re.findall(r"cuda: (\d+) expressions compiled in [\d.]+ s, (\d+) products", said) for n in told)
-        self.assertEqual(made, len(list((self.folder / "cache3/orrery/cuda").iterdir())), said)  # products, too
 
 
 class BesideNccl(unittest.TestCase):

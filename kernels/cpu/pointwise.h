@@ -14,7 +14,8 @@
 namespace orr_cpu::pointwise {
 
 enum { kMaxSlots = 512, kMaxTensors = 64 };
-enum { kTurn = 32 };  // the most elements that a turn of a machine code's loop computes
+enum { kBegin = 128 };  // `compute` begins at multiples of so many elements
+enum { kTurn = 32 };    // the most elements that a turn of a machine code's loop computes
 
 // The steps. x is the accumulator; a, b and c are slots. R at the end of a name: with the operands
 // exchanged.
@@ -135,7 +136,7 @@ struct Isa {
 
 Kernel* make(const orr_op& op, const Isa& isa);
 // Elements [first, last) of the results of such a kernel, on this thread; in and out are the
-// addresses of its tensors. REQUIRES: first is a multiple of 128.
+// addresses of its tensors. REQUIRES: first is a multiple of kBegin.
 void compute(const Kernel& pointwise, void* const* in, void* const* out, int64_t first,
              int64_t last);
 void supports(const orr_op& op, orr_support& out);

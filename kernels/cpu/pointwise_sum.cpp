@@ -3,7 +3,6 @@
 // pointwise_sum: the terms of some rows are computed into a buffer that stays in the nearest cache,
 // and added to the sum of their block. Then the blocks of each leaf are added as ops.h says.
 #include "leaves.h"
-#include "pointwise.h"
 #include "pointwise_sum_plan.h"
 #include "tasks.h"
 
@@ -15,15 +14,11 @@ namespace {
 
 constexpr int64_t kTerms = 4096;     // computed at a time
 constexpr int64_t kGrain = 1 << 15;  // terms that are worth a task
-constexpr int64_t kAligned = 128;    // where the expression may begin
 
 struct PointwiseSum : Kernel {
   explicit PointwiseSum(const orr_op& op) : plan(op), leaves(op), inputs(op.n_in) {
-    orr_op terms = op;
-    orr_tensor in[pointwise::kMaxTensors];
-    for (int32_t i = 0; i < inputs; ++i) in[i] = plan.ordered(op.in[i]);
-    terms.kind = "pointwise", terms.in = in, terms.out = &plan.terms;
-    expression = make_pointwise(terms);
+    const PointwiseTerms terms(op, plan);
+    expression = make_pointwise(terms.op);
   }
   ~PointwiseSum() override { delete expression; }
 
@@ -50,7 +45,7 @@ struct PointwiseSum : Kernel {
   void add_blocks(void* const* in, float* blocks, int64_t first, int64_t last) const {
     alignas(64) float terms[kTerms];
     const int64_t begin = row_of(first) * plan.columns, end = row_of(last) * plan.columns;
-    for (int64_t at = begin / kAligned * kAligned; at < end; at += kTerms) {
+    for (int64_t at = begin / pointwise::kBegin * pointwise::kBegin; at < end; at += kTerms) {
       const int64_t next = smaller(at + kTerms, end);
       // Its element `at` is the first of the buffer.
       void* out = (void*)(uintptr_t(terms) - uintptr_t(at) * sizeof(float));

@@ -7,8 +7,6 @@
 
 #include <algorithm>
 
-#include "pointwise.h"
-
 namespace orr_cpu {
 namespace {
 
@@ -52,14 +50,18 @@ orr_tensor PointwiseSumPlan::ordered(const orr_tensor& t) const {
   return moved;
 }
 
+PointwiseTerms::PointwiseTerms(const orr_op& sum, const PointwiseSumPlan& plan) : op(sum) {
+  for (int32_t i = 0; i < sum.n_in; ++i) in[i] = plan.ordered(sum.in[i]);
+  op.kind = "pointwise", op.in = in, op.out = &plan.terms;
+}
+
 void pointwise_sum_supports(const orr_op& op, orr_support& out) {
+  if (op.n_in > pointwise::kMaxTensors) return refuse(out, "too many inputs");
   if (op.n_in == 0 || orr::elements(op.in[0]) == 0) return refuse(out, "nothing to add up");
   if (op.expr->instrs[op.expr->outputs[0]].dtype != ORR_F32 || op.out[0].dtype != ORR_F32)
     return refuse(out, "only terms and sums of f32");
-  orr_op terms = op;
   const PointwiseSumPlan plan(op);
-  terms.kind = "pointwise", terms.out = &plan.terms;
-  pointwise::supports(terms, out);
+  pointwise::supports(PointwiseTerms(op, plan).op, out);
   if (out.score <= 0) return;
   accept(out, "pointwise_sum/lanes16/1");
   out.inplace = 0, out.strided_out = 0;

@@ -7,6 +7,8 @@
 #include <orrery/kernel.h>
 #include <orrery/ops.h>
 
+#include "pointwise.h"
+
 namespace orr_cpu {
 
 // The sums, seen as rows of terms: `outer` * `leaves` parts of `length` rows each, in blocks of
@@ -22,6 +24,15 @@ struct PointwiseSumPlan {
 
   int64_t block_count() const { return outer * leaves * blocks; }
   orr_tensor ordered(const orr_tensor& t) const;
+};
+
+// The expression alone, its tensors in the order of the plan. Stays where it is, and borrows.
+// REQUIRES: op.n_in <= pointwise::kMaxTensors.
+struct PointwiseTerms {
+  PointwiseTerms(const orr_op& op, const PointwiseSumPlan& plan);
+  PointwiseTerms(const PointwiseTerms&) = delete;
+  orr_op op;
+  orr_tensor in[pointwise::kMaxTensors];
 };
 
 void pointwise_sum_supports(const orr_op& op, orr_support& out);

@@ -43,6 +43,16 @@ void transform_windows(const WinogradPlan& p, const float* from, int64_t first, 
   }
 }
 
+// Runs fn(task, scratch) for all tasks, in parts that each have a scratch behind `scratch`.
+template <class Fn>
+void by_slots(const WinogradPlan& p, int64_t tasks, float* scratch, const Fn& fn) {
+  const int64_t running = smaller(p.slots, tasks);
+  parallel(running, [&](int64_t slot) {
+    for (int64_t i = slot * tasks / running; i < (slot + 1) * tasks / running; ++i)
+      fn(i, scratch + slot * p.slot_floats);
+  });
+}
+
 // The results of windows.
 struct Winograd : Kernel {
   explicit Winograd(const orr_op& op)
@@ -66,7 +76,7 @@ struct Winograd : Kernel {
                         weights + (panel * p.images.channels + channel) * kCols);
     });
     const int64_t tasks = p.blocks * p.splits;
-    by_slots(tasks, weights, [&](int64_t i, float* scratch) {
+    by_slots(p, tasks, weights + p.shared, [&](int64_t i, float* scratch) {
       const int64_t begin = i / p.splits * p.block, end = smaller(begin + p.block, p.tiles);
       transform_windows(p, x, begin, end, scratch);
       float* sums = scratch + kWinogradPoints * p.window_point;
@@ -84,7 +94,7 @@ struct Winograd : Kernel {
     const WinogradPlan& p = plan;
     parallel(p.tiles,
              [&](int64_t t) { transform_windows(p, x, t, t + 1, windows + t * p.window_row); });
-    by_slots(ceil_div(p.other, kCols), windows, [&](int64_t panel, float* weights) {
+    by_slots(p, ceil_div(p.other, kCols), windows + p.shared, [&](int64_t panel, float* weights) {
       float* sums = weights + kWinogradPoints * p.other_point;
       const int vectors = vectors_of(panel);
       for (int64_t k = 0; k < p.images.channels; k += kFewChannels) {
@@ -94,17 +104,6 @@ struct Winograd : Kernel {
         multiply(windows + k, weights, sums, p.tiles, vectors, depth, k > 0);
       }
       store_results(sums, y + panel * kCols, 0, p.tiles, vectors);
-    });
-  }
-
-  // Runs fn(task, scratch) for all tasks, in parts that each have a scratch behind the shared one.
-  template <class Fn>
-  void by_slots(int64_t tasks, float* shared, const Fn& fn) const {
-    const int64_t running = smaller(plan.slots, tasks);
-    parallel(running, [&](int64_t slot) {
-      float* scratch = shared + plan.shared + slot * plan.slot_floats;
-      for (int64_t i = slot * tasks / running; i < (slot + 1) * tasks / running; ++i)
-        fn(i, scratch);
     });
   }
 
@@ -234,18 +233,14 @@ struct WinogradWeights : Kernel {
     const WinogradPlan& p = plan;
     const int64_t parts = ceil_div(p.other, kFewRows);
     const int64_t tasks = parts * ceil_div(p.images.channels, kCols);
-    const int64_t running = smaller(p.slots, tasks);
-    parallel(running, [&](int64_t slot) {
-      float* sums = scratch + slot * p.slot_floats;
-      for (int64_t i = slot * tasks / running; i < (slot + 1) * tasks / running; ++i) {
-        const int64_t c = i / parts * kCols, first = i % parts * kFewRows;
-        const int64_t last = smaller(first + kFewRows, p.other);
-        for (int64_t point = 0; point < kWinogradPoints; ++point)
-          multiply(windows + point * p.window_point + c, others + point * p.other_point,
-                   sums + point * p.sums_point, first, last, vectors_of(c), p.tiles, false, 0);
-        for (int64_t n = first; n < last; ++n)
-          store_weights(sums + (n - first) * p.sums_row, y + n * y_row + c, 16 * vectors_of(c));
-      }
+    by_slots(p, tasks, scratch, [&](int64_t i, float* sums) {
+      const int64_t c = i / parts * kCols, first = i % parts * kFewRows;
+      const int64_t last = smaller(first + kFewRows, p.other);
+      for (int64_t point = 0; point < kWinogradPoints; ++point)
+        multiply(windows + point * p.window_point + c, others + point * p.other_point,
+                 sums + point * p.sums_point, first, last, vectors_of(c), p.tiles, false, 0);
+      for (int64_t n = first; n < last; ++n)
+        store_weights(sums + (n - first) * p.sums_row, y + n * y_row + c, 16 * vectors_of(c));
     });
   }
 

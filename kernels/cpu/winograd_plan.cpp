@@ -14,13 +14,12 @@
 namespace orr_cpu {
 namespace {
 
-constexpr int64_t kLine = 16;    // floats
-constexpr int64_t kWidest = 32;  // columns of the widest micro-tile
-constexpr int64_t kRows = 28;    // of two micro-tiles
-constexpr int64_t kFewTiles = 128;
+constexpr int64_t kLine = 16;              // floats
+constexpr int64_t kWidest = 32;            // columns of the widest micro-tile
+constexpr int64_t kRows = 28;              // of two micro-tiles
+constexpr int64_t kFewTiles = 128;         // also those of a chunk of a gradient
 constexpr int64_t kLeastRows = 128;        // below, the transform of the weights takes longer
 constexpr int64_t kBlockFloats = 1 << 17;  // of the L2 cache, for the windows of a task
-constexpr int64_t kChunkTiles = 128;
 constexpr int64_t kMostShared = int64_t{1} << 24;  // floats of transformed weights
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -74,8 +73,7 @@ void WinogradPlan::for_results() {
 }
 
 void WinogradPlan::for_gradient() {
-  chunk = std::min<int64_t>(tiles, kChunkTiles);
-  few = few && chunk == tiles;
+  chunk = std::min(tiles, kFewTiles);
   window_point = odd_lines(chunk * window_row), other_point = odd_lines(chunk * other_row);
   sums_row = few ? kWidest : window_row;
   sums_point = odd_lines((few ? kFewRows : other) * sums_row);

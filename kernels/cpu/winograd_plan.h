@@ -39,8 +39,7 @@ struct WinogradPlan {
   bool few;
   // Results of windows: tiles that a task transforms at a time, and tasks along tiles and columns.
   int64_t block, blocks, splits;
-  // Gradients of weights: tiles whose products are added up at a time, a multiple of ORR_MATMUL_K
-  // unless they are all.
+  // Gradients of weights: tiles whose products are added up at a time; all, if they are few.
   int64_t chunk;
 
   // Scratch in floats. Rows of channels have a line between them, and points an odd number of

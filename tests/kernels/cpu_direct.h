@@ -13,6 +13,13 @@
 
 #include "kernel.h"
 
+namespace orr_cpu::avx2 {
+Kernel* make_matmul(const orr_op&);
+}
+namespace orr_cpu::avx512 {
+Kernel* make_matmul(const orr_op&);
+}
+
 namespace orr_test {
 
 using Make = orr_cpu::Kernel* (*)(const orr_op&);

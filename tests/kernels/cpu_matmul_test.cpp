@@ -10,13 +10,6 @@
 #include "cpu_direct.h"
 #include "matmul_plan.h"
 
-namespace orr_cpu::avx2 {
-Kernel* make_matmul(const orr_op&);
-}
-namespace orr_cpu::avx512 {
-Kernel* make_matmul(const orr_op&);
-}
-
 namespace {
 
 using namespace orr_test;

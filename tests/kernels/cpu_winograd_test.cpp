@@ -12,13 +12,6 @@
 #include "matmul_plan.h"
 #include "winograd_plan.h"
 
-namespace orr_cpu::avx2 {
-Kernel* make_matmul(const orr_op&);
-}
-namespace orr_cpu::avx512 {
-Kernel* make_matmul(const orr_op&);
-}
-
 namespace {
 
 using namespace orr_test;
